@@ -1,0 +1,72 @@
+# Everything runs in .venv, which these targets make and fill themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+export PYTHONHASHSEED := 0
+
+.PHONY: quickstart test test-bounds check docs format package benchmarks clean help
+
+help:
+	@echo "make quickstart   set up and run the main job: data, models, leaderboard, report"
+	@echo "make test         set up and run all tests"
+	@echo "make check        linters, types, layers, documentation with doctests"
+	@echo "make benchmarks   print the speed of readers and metrics beside their peers'"
+	@echo "make package      build wheel and sdist into dist/"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# What it takes to run plackett.
+$(VENV)/.run: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+# What it takes to work on plackett. torch comes first, by its exact version: resolved together with
+# the rest, pip may look at other builds of it.
+$(VENV)/.dev: $(VENV)/.run
+	$(PIP) install torch==$$(sed -n 's/^torch==//p' constraints.txt)
+	$(PIP) install --constraint constraints.txt --editable '.[neural,test,check,docs]'
+	@touch $@
+
+quickstart: $(VENV)/.run
+	$(BIN)/plackett quickstart
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+	$(MAKE) test-bounds
+
+# Numba does not check indices unless asked to, and a warm cache keeps unchecked code: hence the
+# empty cache. tests/test_bounds.py holds a kernel that must fail, so that the checks are known to run.
+test-bounds: $(VENV)/.dev
+	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$$cache" $(BIN)/python -m pytest -m kernels
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md
+	$(MAKE) docs
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -q -W -b doctest docs docs/_build/doctest
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+benchmarks: $(VENV)/.dev
+	$(PIP) install --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python benchmarks/reader.py
+	$(BIN)/python benchmarks/metrics.py
+
+package: $(VENV)/.dev
+	$(BIN)/python -m build
+
+# Also empties Numba's cache, which does not notice changes in functions that a kernel calls.
+clean:
+	rm -rf dist build docs/_build .pytest_cache .mypy_cache .ruff_cache
+	find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What every layer stands on: errors, ragged offsets, gains and discounts, content hashes."""

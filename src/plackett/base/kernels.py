@@ -1,0 +1,67 @@
+"""Functions of one list, compiled when first used.
+
+A *list function* computes something for one list. The drivers that run it over all lists in
+parallel receive it as a typed first-class function: they are compiled once, are found in the
+on-disk cache by later processes, and call the list function through a pointer. That needs an
+explicit signature, and Numba compiles (or loads) a function with a signature when it is
+decorated. :class:`ListFunction` puts that off to the first use, so that importing the package
+loads none of the dozens of them.
+
+Numba's cache sees a change of the file that holds the function, not of the functions it calls
+in other files; ``make clean`` empties the cache after such a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from numba import float32, float64, njit, types
+
+
+def readonly(dtype: Any, ndim: int = 1) -> types.Array:
+    """Type of a contiguous input array; accepts writeable arrays and read-only ones alike."""
+    return types.Array(dtype, ndim, "C", readonly=True)
+
+
+FLOATS = readonly(float64)
+LABELS = readonly(float32)
+
+
+class ListFunction:
+    """A Python function of one list and its compiled form.
+
+    Parameters
+    ----------
+    function
+        A module-level function that Numba can compile.
+    signature
+        Its Numba signature.
+    cached
+        Keep the machine code on disk; False for functions that close over another, which the
+        cache cannot tell apart.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], signature: Any, *, cached: bool = True
+    ) -> None:
+        self.function = function
+        self.signature = signature
+        self.cached = cached
+
+    @cached_property
+    def compiled(self) -> Any:
+        """The machine code, to be handed to a driver."""
+        # error_model="numpy": a division by zero gives inf as in NumPy, not an exception, which
+        # no list function may raise; the check would also keep LLVM from vectorising.
+        options = {"cache": self.cached, "nogil": True, "error_model": "numpy"}
+        return njit(self.signature, **options)(self.function)
+
+    def __repr__(self) -> str:
+        return f"ListFunction({self.function.__name__})"
+
+
+def list_function(signature: Any) -> Callable[[Callable[..., Any]], ListFunction]:
+    """Decorate a function of one list; it is compiled when first used."""
+    return lambda function: ListFunction(function, signature)

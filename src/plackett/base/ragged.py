@@ -1,0 +1,55 @@
+"""Ragged arrays: the documents of all lists in one array, and the offsets at which lists begin."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from plackett.base.errors import DataError
+from plackett.base.types import Offsets
+
+
+def as_offsets(offsets: ArrayLike, n_docs: int) -> Offsets:
+    """Check offsets once, at the border; the kernels behind it trust them.
+
+    >>> as_offsets([0, 2, 5], n_docs=5)
+    array([0, 2, 5])
+    """
+    given = np.asarray(offsets)
+    if given.ndim != 1 or len(given) == 0 or given.dtype.kind not in "iu":
+        raise DataError(
+            f"offsets must be a one-dimensional array of integers, got {given.dtype} of shape "
+            f"{given.shape}."
+        )
+    result = np.ascontiguousarray(given, dtype=np.int64)
+    if result[0] != 0 or result[-1] != n_docs:
+        raise DataError(
+            f"offsets must rise from 0 to n_docs={n_docs}, got offsets[0]={result[0]} and "
+            f"offsets[-1]={result[-1]}."
+        )
+    falls = np.flatnonzero(np.diff(result) < 0)
+    if len(falls):
+        at = int(falls[0])
+        raise DataError(
+            f"offsets must not fall, got offsets[{at}]={result[at]} and "
+            f"offsets[{at + 1}]={result[at + 1]}."
+        )
+    return result
+
+
+def from_sizes(sizes: ArrayLike) -> Offsets:
+    """Offsets of lists with these numbers of documents.
+
+    >>> from_sizes([2, 3])
+    array([0, 2, 5])
+    """
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+
+
+def list_of_document(offsets: Offsets) -> Offsets:
+    """For each document, the position of its list.
+
+    >>> list_of_document(np.array([0, 2, 5]))
+    array([0, 0, 1, 1, 1])
+    """
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))

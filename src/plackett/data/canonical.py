@@ -1,0 +1,117 @@
+"""The canonical order of documents and lists: by content, blind to labels.
+
+The documents of a list stand in the order of their hashes, the lists in the order of their keys (a
+list's key is the hash of its documents' hashes). What identical content leaves open is settled by
+the caller's order. So permuting rows or renaming queries changes nothing that is computed later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange, uint64
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from plackett.base.mixing import combine
+from plackett.base.ragged import from_sizes
+from plackett.base.types import Features, Ids, Keys, Offsets, Rows
+from plackett.data.hashing import hash_documents
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Where each document and each list goes."""
+
+    rows: Rows
+    """For each document in canonical order, its row in the caller's arrays."""
+    lists: Rows
+    """For each list in canonical order, its number in order of first appearance."""
+    offsets: Offsets
+    keys: Keys
+
+
+def arrange(
+    features: Features | csr_array, codes: Rows, n_lists: int, document_ids: Ids | None = None
+) -> Arrangement:
+    """Find the canonical order of rows whose lists are numbered 0 to n_lists - 1 by ``codes``."""
+    return arrange_hashes(hash_documents(features, document_ids), codes, n_lists)
+
+
+def arrange_hashes(hashes: NDArray[np.uint64], codes: Rows, n_lists: int) -> Arrangement:
+    """The same from the hashes of the documents, for sets whose features are not in memory."""
+    sizes = np.bincount(codes, minlength=n_lists)
+    grouped = np.argsort(codes, kind="stable")
+    starts = from_sizes(sizes)
+    keys = np.empty(n_lists, np.uint64)
+    _sort_lists(hashes, starts, grouped, keys)
+    lists = np.argsort(keys, kind="stable")
+    offsets = from_sizes(sizes[lists])
+    rows = np.empty(len(codes), np.int64)
+    _gather_lists(grouped, starts, lists, offsets, rows)
+    return Arrangement(rows, lists, offsets, keys[lists])
+
+
+def take_rows(features: Features, rows: Rows) -> Features:
+    """Copy rows of a dense matrix into a new order, on all threads."""
+    if _is_identity(rows, len(features)):
+        return features
+    out = np.empty((len(rows), features.shape[1]), np.float32)
+    _copy_rows(features, rows, out)
+    return out
+
+
+def permute_rows(features: Features, rows: Rows) -> Features:
+    """Reorder rows where they are, without a second copy of the matrix; returns the matrix."""
+    if not _is_identity(rows, len(features)):
+        _follow_cycles(features, rows)
+    return features
+
+
+def _is_identity(rows: Rows, n: int) -> bool:
+    return len(rows) == n and bool(np.array_equal(rows, np.arange(n)))
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def _sort_lists(hashes, starts, grouped, keys):  # type: ignore[no-untyped-def]
+    for q in prange(len(starts) - 1):
+        rows = grouped[starts[q] : starts[q + 1]].copy()
+        order = np.argsort(hashes[rows], kind="mergesort")  # the only stable kind Numba has
+        state = uint64(0)
+        for place in range(len(rows)):
+            row = rows[order[place]]
+            grouped[starts[q] + place] = row
+            state = combine(state, hashes[row])
+        keys[q] = state
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def _gather_lists(grouped, starts, lists, offsets, rows):  # type: ignore[no-untyped-def]
+    for q in prange(len(lists)):
+        start = starts[lists[q]]
+        for place in range(offsets[q + 1] - offsets[q]):
+            rows[offsets[q] + place] = grouped[start + place]
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def _copy_rows(features, rows, out):  # type: ignore[no-untyped-def]
+    for i in prange(len(rows)):
+        out[i, :] = features[rows[i], :]
+
+
+@njit(cache=True, nogil=True)
+def _follow_cycles(features, rows):  # type: ignore[no-untyped-def]
+    done = np.zeros(len(rows), np.bool_)
+    held = np.empty(features.shape[1], features.dtype)
+    for first in range(len(rows)):
+        if done[first]:
+            continue
+        held[:] = features[first, :]
+        place = first
+        while rows[place] != first:
+            features[place, :] = features[rows[place], :]
+            done[place] = True
+            place = rows[place]
+        features[place, :] = held
+        done[place] = True

@@ -1,0 +1,303 @@
+"""The one form in which ranking data travels through plackett."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from plackett.base.errors import DataError, DataWarning
+from plackett.base.ragged import list_of_document
+from plackett.base.types import Features, Ids, Keys, Labels, Offsets, Rows
+from plackett.data.arrays import (
+    Missing,
+    as_features,
+    as_ids,
+    as_labels,
+    as_weights,
+    check_features,
+    check_names,
+    first_appearance,
+)
+from plackett.data.canonical import arrange, permute_rows, take_rows
+from plackett.data.table import Table
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Lists of documents with features and labels, validated once and then trusted.
+
+    Documents are grouped by list. Within a list they stand in the order of a hash of their
+    features (and document id), lists in the order of the hash of their documents: an order that
+    depends neither on the labels nor on how the caller's rows were sorted or queries were named.
+    ``rows`` leads back to the caller's order.
+
+    Build it with :meth:`from_arrays` or :func:`plackett.read`, not with the constructor.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> ds = pk.Dataset.from_arrays([[0.1], [0.9], [0.4]], [0, 2, 1], ["a", "b", "a"])
+    >>> ds
+    Dataset(2 lists, 3 documents, 1 feature, labels 0..2)
+    >>> ds.to_rows(ds.labels).tolist()
+    [0.0, 2.0, 1.0]
+    """
+
+    features: Features | csr_array
+    """float32, one row per document: a C-contiguous array or a SciPy CSR array."""
+    labels: Labels
+    offsets: Offsets
+    query_ids: Ids
+    """One per list: int64 or str."""
+    keys: Keys
+    """One per list: the hash of its contents, to which noise is keyed."""
+    rows: Rows
+    """One per document: its row in what the caller gave."""
+    document_ids: Ids | None = None
+    weights: NDArray[np.float64] | None = None
+    """One per list, or None for equal weights."""
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.labels, self.offsets, self.query_ids, self.keys, self.rows):
+            array.flags.writeable = False
+        if not isinstance(self.features, csr_array):
+            self.features.flags.writeable = False
+        for optional in (self.document_ids, self.weights):
+            if optional is not None:
+                optional.flags.writeable = False
+
+    @classmethod
+    def from_arrays(
+        cls,
+        features: Any,
+        labels: Any,
+        query_ids: Any,
+        *,
+        document_ids: Any = None,
+        weights: Mapping[Any, float] | ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        missing: Missing = None,
+    ) -> Dataset:
+        """Group rows, in any order, into lists.
+
+        Parameters
+        ----------
+        features
+            One row per document: a NumPy array, a pandas, polars or Arrow table, or a SciPy sparse
+            matrix. Stored as float32.
+        labels
+            One non-negative real number per row; None for data without labels (all zero).
+        query_ids
+            One integer or string per row; rows of the same id form a list.
+        document_ids
+            Optional integer or string per row.
+        weights
+            Optional weight of each list: a mapping from query id, one value per list in order of
+            first appearance, or one per row (the same in all rows of a list).
+        feature_names
+            Optional; by default the column names of the table, if it has any.
+        missing
+            "nan" if NaN stands for a missing value; otherwise NaN is refused.
+        """
+        matrix, names = as_features(features)
+        check_features(matrix, missing)
+        n_docs = int(matrix.shape[0])
+        table = Table(
+            features=matrix,
+            labels=np.zeros(n_docs, np.float32) if labels is None else as_labels(labels, n_docs),
+            query_ids=as_ids(query_ids, n_docs, what="query_ids"),
+            document_ids=(
+                None if document_ids is None else as_ids(document_ids, n_docs, what="document_ids")
+            ),
+            feature_names=check_names(
+                names if feature_names is None else feature_names, matrix.shape[1]
+            ),
+        )
+        return cls._group(table, weights, owned=False)[0]
+
+    @classmethod
+    def from_table(cls, table: Table, *, strict: bool = False) -> Dataset:
+        """Group the rows a reader gave; takes over its arrays.
+
+        A query id that comes back after another one is merged with its first rows and a
+        :class:`~plackett.base.errors.DataWarning`, or refused if ``strict``.
+        """
+        dataset, contiguous = cls._group(table, table.weights, owned=True)
+        if not contiguous:
+            report_scattered(table.source, strict=strict)
+        return dataset
+
+    @classmethod
+    def _group(cls, table: Table, weights: Any, *, owned: bool) -> tuple[Dataset, bool]:
+        if table.n_docs == 0:
+            raise DataError(f"{table.source or 'the data'} has no documents.")
+        names, codes, contiguous = first_appearance(table.query_ids)
+        per_list = None if weights is None else as_weights(weights, names, codes)
+        plan = arrange(table.features, codes, len(names), table.document_ids)
+        features = table.features
+        if isinstance(features, csr_array):
+            features = features[plan.rows]
+        else:
+            features = (
+                permute_rows(features, plan.rows) if owned else take_rows(features, plan.rows)
+            )
+        dataset = cls(
+            # A view: making it read-only must not touch an array that is still the caller's.
+            features=features if isinstance(features, csr_array) else features.view(),
+            labels=table.labels[plan.rows],
+            offsets=plan.offsets,
+            query_ids=names[plan.lists],
+            keys=plan.keys,
+            rows=plan.rows,
+            document_ids=None if table.document_ids is None else table.document_ids[plan.rows],
+            weights=None if per_list is None else per_list[plan.lists],
+            feature_names=table.feature_names,
+        )
+        return dataset, contiguous
+
+    @property
+    def n_lists(self) -> int:
+        """Number of lists."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_docs(self) -> int:
+        """Number of documents."""
+        return len(self.labels)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.features.shape[1])
+
+    def to_rows(self, scores: ArrayLike) -> NDArray[Any]:
+        """Put one value per document back in the order of the caller's rows.
+
+        For a part of a data set, the documents it has are in the order of the caller's rows.
+        """
+        values = np.asarray(scores)
+        if values.shape[:1] != (self.n_docs,):
+            raise DataError(f"expected {self.n_docs} values, one per document, got {values.shape}.")
+        return values[np.argsort(self.rows, kind="stable")]
+
+    def lists(self, start: int, stop: int) -> Dataset:
+        """The lists from position ``start`` to ``stop``: views, without copying features."""
+        if not 0 <= start < stop <= self.n_lists:
+            raise DataError(
+                f"lists({start}, {stop}): positions must satisfy 0 <= start < stop <= "
+                f"{self.n_lists}."
+            )
+        low, high = int(self.offsets[start]), int(self.offsets[stop])
+        return replace(
+            self,
+            features=self.features[low:high],
+            labels=self.labels[low:high],
+            offsets=self.offsets[start : stop + 1] - low,
+            query_ids=self.query_ids[start:stop],
+            keys=self.keys[start:stop],
+            rows=self.rows[low:high],
+            document_ids=None if self.document_ids is None else self.document_ids[low:high],
+            weights=None if self.weights is None else self.weights[start:stop],
+        )
+
+    def select(self, lists: ArrayLike) -> Dataset:
+        """The lists at these positions, in canonical order whatever the order of the positions.
+
+        Neighbouring lists share the features of this data set; others are copied.
+        """
+        given = np.asarray(lists)
+        if given.size and given.dtype.kind not in "iu":
+            raise DataError(f"positions of lists are integers, got {given.dtype}.")
+        chosen = np.unique(given.astype(np.int64))
+        if len(chosen) == 0:
+            raise DataError("a data set needs at least one list; none was selected.")
+        if chosen[0] < 0 or chosen[-1] >= self.n_lists:
+            bad = int(chosen[0] if chosen[0] < 0 else chosen[-1])
+            raise DataError(f"there is no list {bad}: positions go from 0 to {self.n_lists - 1}.")
+        if chosen[-1] - chosen[0] + 1 == len(chosen):
+            return self.lists(int(chosen[0]), int(chosen[-1]) + 1)
+        sizes = np.diff(self.offsets)[chosen]
+        starts = np.repeat(self.offsets[chosen], sizes)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        take = starts + np.arange(len(starts)) - np.repeat(offsets[:-1], sizes)
+        return replace(
+            self,
+            features=_rows(self.features, take),
+            labels=self.labels[take],
+            offsets=offsets,
+            query_ids=self.query_ids[chosen],
+            keys=self.keys[chosen],
+            rows=self.rows[take],
+            document_ids=None if self.document_ids is None else self.document_ids[take],
+            weights=None if self.weights is None else self.weights[chosen],
+        )
+
+    def documents(self, keep: ArrayLike) -> Dataset:
+        """Only the documents where ``keep`` is true; lists left without any vanish.
+
+        Contents change, so keys and the order of lists are found anew. ``rows`` still refer to
+        the caller's rows.
+        """
+        mask = np.asarray(keep, dtype=np.bool_)
+        if mask.shape != (self.n_docs,) or not mask.any():
+            raise DataError(f"keep must be {self.n_docs} truth values, at least one of them true.")
+        take = np.flatnonzero(mask)
+        codes = np.unique(list_of_document(self.offsets)[take], return_inverse=True)
+        features = _rows(self.features, take)
+        ids = None if self.document_ids is None else self.document_ids[take]
+        plan = arrange(features, codes[1], len(codes[0]), ids)
+        kept = codes[0][plan.lists]
+        return replace(
+            self,
+            features=_rows(features, plan.rows),
+            labels=self.labels[take][plan.rows],
+            offsets=plan.offsets,
+            query_ids=self.query_ids[kept],
+            keys=plan.keys,
+            rows=self.rows[take][plan.rows],
+            document_ids=None if ids is None else ids[plan.rows],
+            weights=None if self.weights is None else self.weights[kept],
+        )
+
+    def with_features(self, features: Features | csr_array) -> Dataset:
+        """The same documents with other features, in the same order and with the same keys."""
+        if features.shape[0] != self.n_docs:
+            raise DataError(f"expected {self.n_docs} rows of features, got {features.shape[0]}.")
+        names = self.feature_names if features.shape[1] == self.n_features else None
+        # A view: making it read-only must not touch an array that is still the caller's.
+        matrix = features if isinstance(features, csr_array) else features.view()
+        return replace(self, features=matrix, feature_names=names)
+
+    def with_labels(self, labels: ArrayLike) -> Dataset:
+        """The same documents with other labels, in the same order and with the same keys."""
+        return replace(self, labels=as_labels(labels, self.n_docs))
+
+    def __repr__(self) -> str:
+        plural = "" if self.n_features == 1 else "s"
+        low, high = (f"{v:g}" for v in (self.labels.min(), self.labels.max()))
+        return (
+            f"Dataset({self.n_lists:,} lists, {self.n_docs:,} documents, "
+            f"{self.n_features:,} feature{plural}, labels {low}..{high})"
+        )
+
+
+def report_scattered(source: str | None, *, strict: bool) -> None:
+    """Warn that rows of a query are not next to each other, or refuse them if ``strict``."""
+    message = (
+        f"{source or 'the data'}: the rows of some queries are not next to each other; rows with "
+        "the same query id form one list"
+    )
+    if strict:
+        raise DataError(f"{message}, which strict reading refuses.")
+    warnings.warn(f"{message}.", DataWarning, stacklevel=4)
+
+
+def _rows(features: Features | csr_array, take: Rows) -> Features | csr_array:
+    return features[take] if isinstance(features, csr_array) else take_rows(features, take)

@@ -1,0 +1,105 @@
+"""A user's own objective: one Python function of one list, run like the built-in ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numba import njit
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
+
+from plackett.base.errors import UsageError
+from plackett.base.kernels import ListFunction
+from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.objective import Objective
+
+Kernel = Callable[..., float]
+"""scores, labels, params, gradient, curvature -> value; all float64 arrays of one list."""
+
+
+@dataclass(frozen=True)
+class Custom(Objective):
+    """An objective made of a user's function; build it with :func:`custom`."""
+
+    kernel: Kernel
+    params: tuple[float, ...] = ()
+    exact: bool = True  # type: ignore[misc]
+    convex: bool = False  # type: ignore[misc]
+    shift_invariant: bool = False  # type: ignore[misc]
+    name: str = "custom"  # type: ignore[misc]
+
+    @property
+    def function(self) -> ListFunction:
+        return _adapted(self.kernel)
+
+
+def custom(
+    kernel: Kernel,
+    params: Sequence[float] = (),
+    exact: bool = True,
+    convex: bool = False,
+    shift_invariant: bool = False,
+    name: str | None = None,
+) -> Custom:
+    """Make an objective of a plain Python function of one list.
+
+    Parameters
+    ----------
+    kernel
+        A function ``kernel(scores, labels, params, gradient, curvature)`` that Numba can compile.
+        All arguments are contiguous float64 arrays; ``gradient`` and ``curvature`` are zero on
+        entry and are filled by it; it returns the value. It must not raise. It is not called for
+        lists with one document or one label level.
+    params
+        Numbers handed to it.
+    exact
+        Whether the gradient is that of the value; linear models need it.
+    convex
+        Whether the value is convex in the scores; the curvature then bounds the second derivative.
+    shift_invariant
+        Whether adding a constant to all scores changes nothing.
+    name
+        For tables and messages; by default the function's name.
+
+    Examples
+    --------
+    >>> def squared(scores, labels, params, gradient, curvature):
+    ...     value = 0.0
+    ...     for i in range(len(scores)):
+    ...         error = scores[i] - labels[i]
+    ...         value += 0.5 * error * error
+    ...         gradient[i] = error
+    ...         curvature[i] = 1.0
+    ...     return value
+    >>> objective = custom(squared, convex=True)
+    >>> objective.evaluate([1.0, 1.0], [0, 1], [0, 2]).gradient.tolist()
+    [1.0, 0.0]
+    """
+    if not callable(kernel):
+        raise UsageError(f"custom needs a function of one list, got {type(kernel).__name__}.")
+    label = name or str(getattr(kernel, "__name__", "custom"))
+    made = Custom(kernel, tuple(float(p) for p in params), exact, convex, shift_invariant, label)
+    try:
+        made.function.compiled  # noqa: B018 - compiles now, so that errors show here
+    except NumbaError as error:
+        raise UsageError(
+            f"the function {label!r} cannot be compiled; it may use numbers, NumPy arrays and "
+            f"loops, and takes (scores, labels, params, gradient, curvature).\n{error}"
+        ) from error
+    return made
+
+
+@lru_cache(maxsize=256)
+def _adapted(kernel: Kernel) -> ListFunction:
+    """The user's five arguments put behind the signature of our list functions."""
+    compiled = kernel if isinstance(kernel, Dispatcher) else njit(nogil=True)(kernel)
+
+    def custom_list(  # type: ignore[no-untyped-def]
+        scores, labels, _extra, _key, params, gradient, curvature
+    ):
+        return compiled(scores, labels.astype(np.float64), params, gradient, curvature)
+
+    return ListFunction(custom_list, LIST_FUNCTION, cached=False)

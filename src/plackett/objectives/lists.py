@@ -1,0 +1,123 @@
+"""An objective bound to lists: what depends on labels alone is prepared once, not at each step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from plackett.base.errors import DataError
+from plackett.base.kernels import ListFunction
+from plackett.base.mixing import combine
+from plackett.base.ragged import as_offsets
+from plackett.base.types import Keys, Labels, Offsets, Scores
+from plackett.objectives.derivatives import Derivatives
+from plackett.objectives.driver import each_list
+
+if TYPE_CHECKING:
+    from plackett.objectives.objective import Draws, Objective
+
+
+class Extra(NamedTuple):
+    """Numbers prepared for each list: those of list q are values[offsets[q] : offsets[q + 1]]."""
+
+    values: NDArray[np.float64]
+    offsets: Offsets
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The labels of lists, ready for one objective."""
+
+    objective: Objective
+    labels: Labels
+    offsets: Offsets
+    keys: Keys
+    weights: NDArray[np.float64] | None
+    extra: Extra
+
+    def evaluate(self, scores: ArrayLike, step: int = 0) -> Derivatives:
+        """Value, gradient and curvature at these scores."""
+        return self._run(self.objective.function, scores, step)
+
+    def newton(self, scores: ArrayLike, step: int = 0) -> Derivatives:
+        """The same with the gradient for a trainer of trees."""
+        return self._run(self.objective.newton_function, scores, step)
+
+    def _run(self, function: ListFunction, scores: ArrayLike, step: int) -> Derivatives:
+        s = self.checked(scores)
+        result = self.empty()
+        each_list()(
+            function.compiled,
+            s,
+            self.labels,
+            self.offsets,
+            *self.extra,
+            self.noise_keys(step),
+            np.array(self.objective.params, dtype=np.float64),
+            *result,
+        )
+        return self.weighted(result)
+
+    def checked(self, scores: ArrayLike) -> Scores:
+        """Scores as float64, one per document."""
+        s = np.ascontiguousarray(scores, dtype=np.float64)
+        if s.shape != self.labels.shape:
+            raise DataError(
+                f"scores must be {len(self.labels)} numbers, one per label, got shape {s.shape}."
+            )
+        return s
+
+    def empty(self) -> Derivatives:
+        """Arrays to fill."""
+        n = len(self.labels)
+        return Derivatives(np.zeros(len(self.offsets) - 1), np.zeros(n), np.zeros(n))
+
+    def noise_keys(self, step: int) -> Keys:
+        """Seed and step mixed into the keys of the lists."""
+        seed = np.uint64(self.objective.seed % 2**64)
+        return _mix_keys(self.keys, seed, np.uint64(step % 2**64))
+
+    def weighted(self, result: Derivatives) -> Derivatives:
+        """Multiply by the weights of the lists."""
+        if self.weights is None:
+            return result
+        each = np.repeat(self.weights, np.diff(self.offsets))
+        return Derivatives(
+            result.values * self.weights, result.gradient * each, result.curvature * each
+        )
+
+
+def as_lists(
+    objective: Objective,
+    labels: ArrayLike,
+    offsets: ArrayLike,
+    keys: ArrayLike | None,
+    weights: ArrayLike | None,
+    draws: Draws,
+) -> Lists:
+    """Check the arrays once and prepare what depends on them alone."""
+    y = np.ascontiguousarray(labels, dtype=np.float32)
+    if y.ndim != 1 or not np.all(y >= 0) or not np.all(np.isfinite(y)):
+        raise DataError("labels must be one finite, non-negative number per document.")
+    o = as_offsets(offsets, len(y))
+    n_lists = len(o) - 1
+    k = np.arange(n_lists, dtype=np.uint64) if keys is None else np.asarray(keys, dtype=np.uint64)
+    w = None if weights is None else np.asarray(weights, dtype=np.float64)
+    for what, given in (("keys", k), ("weights", w)):
+        if given is not None and given.shape != (n_lists,):
+            raise DataError(f"{what} must be {n_lists}, one per list, got shape {given.shape}.")
+    extra = objective.extra(y, o, k, draws) or Extra(np.empty(0), np.zeros_like(o))
+    return Lists(objective, y, o, np.ascontiguousarray(k), w, extra)
+
+
+@njit(cache=True, nogil=True)
+def _mix_keys(keys: Any, seed: Any, step: Any) -> Any:
+    out = np.empty_like(keys)
+    base = combine(seed, step)
+    for q in range(len(keys)):
+        out[q] = combine(base, keys[q])
+    return out

@@ -1,0 +1,141 @@
+"""What every objective is: a function of one list's scores and labels, with declared properties."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from plackett.base.errors import DataError, UsageError
+from plackett.base.kernels import ListFunction
+from plackett.base.types import Keys, Labels, Offsets
+from plackett.objectives.derivatives import Derivatives
+from plackett.objectives.lists import Extra, Lists, as_lists
+
+Draws = Mapping[str, Any]
+"""Explicit values for what is random, by name."""
+
+
+class Objective(ABC):
+    """A loss of the scores of one list, to be minimised.
+
+    Subclasses are frozen dataclasses whose fields are the parameters. What they declare decides
+    which solvers take them and which tests run.
+    """
+
+    name: ClassVar[str]
+    exact: ClassVar[bool] = True
+    """The gradient is that of the value."""
+    convex: ClassVar[bool] = False
+    shift_invariant: ClassVar[bool] = True
+    """Adding a constant to all scores of a list changes nothing."""
+    draw: ClassVar[str | None] = None
+    """The name under which ``draws`` overrides what is random; None if nothing is."""
+
+    seed: int = 0
+
+    @property
+    @abstractmethod
+    def function(self) -> ListFunction:
+        """The list function behind :meth:`evaluate`."""
+
+    @property
+    def newton_function(self) -> ListFunction:
+        """The list function behind :meth:`newton`."""
+        return self.function
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        """The parameters as the list function takes them."""
+        return ()
+
+    def extra(
+        self,
+        labels: Labels,
+        offsets: Offsets,
+        keys: Keys,  # noqa: ARG002 - for overrides that sample
+        draws: Draws,
+    ) -> Extra | None:
+        """What to prepare for each list once, from labels and explicit draws.
+
+        By default explicit draws are one number per document.
+        """
+        if self.draw is None or self.draw not in draws:
+            return None
+        values = np.ascontiguousarray(draws[self.draw], dtype=np.float64)
+        if values.shape != labels.shape:
+            raise DataError(
+                f"draws[{self.draw!r}] must be {len(labels)} numbers, one per document, got shape "
+                f"{values.shape}."
+            )
+        return Extra(values, offsets)
+
+    def bind(
+        self,
+        labels: ArrayLike,
+        offsets: ArrayLike,
+        keys: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        draws: Draws | None = None,
+    ) -> Lists:
+        """The objective for given lists, with all that depends on labels alone prepared.
+
+        Trainers bind once and evaluate at each step.
+        """
+        for name in draws or ():
+            self._check_draw(name)
+        return as_lists(self, labels, offsets, keys, weights, draws or {})
+
+    def evaluate(
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        offsets: ArrayLike,
+        step: int = 0,
+        keys: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        draws: Draws | None = None,
+    ) -> Derivatives:
+        """Value per list, gradient and curvature per document.
+
+        Parameters
+        ----------
+        scores, labels
+            One number per document.
+        offsets
+            Where lists begin: list q holds documents offsets[q] to offsets[q + 1].
+        step
+            Which noise to take: the same step gives the same noise.
+        keys
+            One 64-bit number per list that its noise depends on; by default its position.
+        weights
+            One factor per list for value, gradient and curvature.
+        draws
+            Explicit values for what is random, under the name the objective declares.
+        """
+        return self.bind(labels, offsets, keys, weights, draws).evaluate(scores, step)
+
+    def newton(
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        offsets: ArrayLike,
+        step: int = 0,
+        keys: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        draws: Draws | None = None,
+    ) -> Derivatives:
+        """Like :meth:`evaluate`, with the gradient that a trainer of trees divides by curvature.
+
+        For most objectives it is the same; the softmax family folds the inverse of the whole
+        Hessian into it.
+        """
+        return self.bind(labels, offsets, keys, weights, draws).newton(scores, step)
+
+    def _check_draw(self, name: str) -> None:
+        if name != self.draw:
+            known = f"only {self.draw!r}" if self.draw else "nothing: it is not random"
+            raise UsageError(f"{self.name} draws {known}, not {name!r}.")

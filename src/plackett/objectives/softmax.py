@@ -1,0 +1,171 @@
+r"""Cross entropy between a distribution made of labels and the softmax of the scores.
+
+.. math::
+
+    \ell = \log\Big(\sum_j e^{s_j} + \varepsilon\Big) - \sum_i \varphi_i s_i, \qquad
+    \frac{\partial\ell}{\partial s_i} = \rho_i - \varphi_i, \qquad
+    \frac{\partial^2\ell}{\partial s_i^2} = \rho_i (1 - \rho_i)
+
+with :math:`\rho_i = e^{s_i} / (\sum_j e^{s_j} + \varepsilon)`. The three objectives differ in the
+target :math:`\varphi`:
+
+- :class:`CrossEntropy`: :math:`y_i / \sum_j y_j` (Bruch et al. 2020, who call it ListNet)
+- :class:`ListNet`: the softmax of the labels (Cao et al. 2007)
+- :class:`XENDCG`: :math:`\propto 2^{y_i} - \gamma_i` with :math:`\gamma_i` uniform on (0, 1),
+  drawn anew for each list and step (Bruch 2021); its mean bounds :math:`-\log` of the mean NDCG
+
+``newton`` multiplies the gradient by the first ``order`` terms of the Neumann series of the inverse
+Hessian: with :math:`H = D(I - S)`, :math:`D = \mathrm{diag}(\rho_i(1-\rho_i))` and
+:math:`S_{ij} = \rho_j/(1-\rho_i)`, the gradient handed to trees is
+
+.. math:: t^{(1)} = \rho - \varphi, \quad
+    t^{(k+1)}_i = \rho_i \sum_{j \ne i} \frac{t^{(k)}_j}{1 - \rho_j}, \quad
+    g = \sum_{k \le \mathrm{order}} t^{(k)}
+
+so that :math:`g_i / (\rho_i(1-\rho_i))` is the Newton step of the whole list (Bruch 2021, section
+4.3). Complements :math:`1 - \rho_i` are summed from the other documents, never subtracted from one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import njit, uint64
+
+from plackett.base.kernels import ListFunction, list_function
+from plackett.base.mixing import combine, unit
+from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.objective import Objective
+
+_LABEL_SHARE, _SOFTMAX, _PERTURBED_GAIN = 0.0, 1.0, 2.0
+_SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_targets(kind, labels, gammas, key, targets):  # type: ignore[no-untyped-def]
+    # Powers of two are taken relative to the top label, so that no label overflows.
+    top = np.float64(np.max(labels))
+    for i in range(len(labels)):
+        label = np.float64(labels[i])
+        if kind == _LABEL_SHARE:
+            targets[i] = label / top
+        elif kind == _SOFTMAX:
+            targets[i] = np.exp(label - top)
+        else:
+            gamma = gammas[i] if len(gammas) else unit(combine(key, uint64(i)))
+            targets[i] = 2.0 ** (label - top) - gamma * 2.0**-top
+    targets /= np.sum(targets)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_softmax(scores, epsilon, rho, complement):  # type: ignore[no-untyped-def]
+    """Fill softmax and its complements; returns log of the normaliser."""
+    n = len(scores)
+    top = np.max(scores)
+    for i in range(n):
+        rho[i] = np.exp(scores[i] - top)
+    slack = epsilon * np.exp(-top) if epsilon > 0.0 else 0.0
+    before = 0.0
+    for i in range(n):  # sums of all documents before i, then of all after i
+        complement[i] = before + slack
+        before += rho[i]
+    total = before + slack
+    after = 0.0
+    for i in range(n - 1, -1, -1):
+        complement[i] = max((complement[i] + after) / total, _SMALLEST_COMPLEMENT)
+        after += rho[i]
+    for i in range(n):
+        rho[i] /= total
+    return top + np.log(total)
+
+
+@list_function(LIST_FUNCTION)
+def softmax_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: kind of target, order, epsilon."""
+    targets = np.empty(len(scores))
+    rho = np.empty(len(scores))
+    _fill_targets(params[0], labels, extra, key, targets)
+    value = _fill_softmax(scores, params[2], rho, curvature)
+    for i in range(len(scores)):
+        value -= targets[i] * scores[i]
+        gradient[i] = rho[i] - targets[i]
+        curvature[i] *= rho[i]
+    return value
+
+
+@list_function(LIST_FUNCTION)
+def softmax_newton_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """The same with Neumann terms folded into the gradient."""
+    n = len(scores)
+    targets = np.empty(n)
+    rho = np.empty(n)
+    complement = np.empty(n)
+    term = np.empty(n)
+    _fill_targets(params[0], labels, extra, key, targets)
+    value = _fill_softmax(scores, params[2], rho, complement)
+    for i in range(n):
+        value -= targets[i] * scores[i]
+        term[i] = rho[i] - targets[i]
+        gradient[i] = term[i]
+        curvature[i] = rho[i] * complement[i]
+    for _ in range(1, int(params[1])):
+        total = 0.0
+        for i in range(n):
+            term[i] /= complement[i]
+            total += term[i]
+        for i in range(n):
+            term[i] = rho[i] * (total - term[i])
+            gradient[i] += term[i]
+    return value
+
+
+@dataclass(frozen=True)
+class _Softmax(Objective):
+    convex: ClassVar[bool] = True
+    target: ClassVar[float]
+
+    order: int = 3
+    """Number of Neumann terms in ``newton``; 1 is the plain gradient."""
+    epsilon: float = 0.0
+    """Added to the normaliser of the softmax (Bruch 2021, equation 14)."""
+
+    @property
+    def function(self) -> ListFunction:
+        return softmax_list
+
+    @property
+    def newton_function(self) -> ListFunction:
+        return softmax_newton_list
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (self.target, float(self.order), self.epsilon)
+
+
+@dataclass(frozen=True)
+class CrossEntropy(_Softmax):
+    """Cross entropy with labels divided by their sum (Bruch et al. 2020)."""
+
+    name: ClassVar[str] = "crossentropy"
+    target: ClassVar[float] = _LABEL_SHARE
+
+
+@dataclass(frozen=True)
+class ListNet(_Softmax):
+    """Cross entropy with the softmax of the labels (Cao et al. 2007)."""
+
+    name: ClassVar[str] = "listnet"
+    target: ClassVar[float] = _SOFTMAX
+
+
+@dataclass(frozen=True)
+class XENDCG(_Softmax):
+    """Cross entropy with perturbed gains: a convex bound on NDCG (Bruch 2021)."""
+
+    name: ClassVar[str] = "xendcg"
+    target: ClassVar[float] = _PERTURBED_GAIN
+    draw: ClassVar[str | None] = "gamma"
+
+    seed: int = 0

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from plackett.base.files import atomic_directory, atomic_file
+
+_KILLED_WHILE_WRITING = """
+import os, signal, sys
+from plackett.base.files import atomic_file
+with atomic_file(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_file_appears_only_when_it_is_whole(tmp_path) -> None:
+    target = tmp_path / "a.txt"
+    with atomic_file(target) as temporary:
+        temporary.write_text("whole")
+        assert not target.exists()
+    assert target.read_text() == "whole"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path) -> None:
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    with pytest.raises(ZeroDivisionError), atomic_file(target) as temporary:
+        temporary.write_text(f"{1 / 0}")
+    assert target.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_killed_process_leaves_the_old_file(tmp_path) -> None:
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    run = subprocess.run([sys.executable, "-c", _KILLED_WHILE_WRITING, str(target)], check=False)
+    assert run.returncode == -signal.SIGKILL
+    assert target.read_text() == "old"
+
+
+def test_a_directory_replaces_the_old_one_whole(tmp_path) -> None:
+    target = tmp_path / "model"
+    for content in ("first", "second"):
+        with atomic_directory(target) as temporary:
+            (temporary / "part").write_text(content)
+        assert (target / "part").read_text() == content
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_failed_directory_leaves_the_old_one(tmp_path) -> None:
+    target = tmp_path / "model"
+    with atomic_directory(target) as temporary:
+        (temporary / "part").write_text("old")
+    with pytest.raises(OSError, match="full"), atomic_directory(target) as temporary:
+        raise OSError("full")
+    assert (target / "part").read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
+
+
+def test_files_have_the_usual_permissions(tmp_path) -> None:
+    mask = os.umask(0)
+    os.umask(mask)
+    with atomic_file(tmp_path / "a") as temporary:
+        temporary.write_text("x")
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o666 & ~mask

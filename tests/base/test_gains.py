@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plackett.base.gains import discounts, gains
+
+
+def test_discounts_follow_their_definitions() -> None:
+    log = np.log2
+    assert discounts(3, "log2") == pytest.approx([1 / log(2), 1 / log(3), 1 / log(4)])
+    assert discounts(4, "letor") == pytest.approx([1, 1 / log(2), 1 / log(3), 1 / log(4)])
+    assert discounts(3, "reciprocal") == pytest.approx([1, 1 / 2, 1 / 3])
+
+
+def test_gains_follow_their_definitions() -> None:
+    assert gains([0, 0.5, 3], "exp2") == pytest.approx([0, 2**0.5 - 1, 7])
+    assert gains([0, 0.5, 3], "identity") == pytest.approx([0, 0.5, 3])
