@@ -1,6 +1,55 @@
-"""Listwise learning to rank."""
+"""Listwise learning to rank.
 
+Data go in as a :class:`Dataset`, an objective is a function of one list, a ranker is a model that
+minimises one, a metric is a value with an explicit convention.
+"""
+
+from plackett import objectives
 from plackett._version import __version__
+from plackett.base.errors import (
+    DataError,
+    DataWarning,
+    FeatureMismatch,
+    PlackettError,
+    UsageError,
+)
+from plackett.data.converting import convert
 from plackett.data.dataset import Dataset
+from plackett.data.describing import describe
+from plackett.data.folds import Fold, read_folds
+from plackett.data.joining import concat, split
+from plackett.data.reading import read
+from plackett.data.synthetic import synthetic
+from plackett.data.writing import write
+from plackett.metrics import Metric, evaluate, metric, per_list
+from plackett.models import LinearRanker, TreeRanker, recipe
+from plackett.objectives import Stochastic, objective
 
-__all__ = ["Dataset", "__version__"]
+__all__ = [
+    "DataError",
+    "DataWarning",
+    "Dataset",
+    "FeatureMismatch",
+    "Fold",
+    "LinearRanker",
+    "Metric",
+    "PlackettError",
+    "Stochastic",
+    "TreeRanker",
+    "UsageError",
+    "__version__",
+    "concat",
+    "convert",
+    "describe",
+    "evaluate",
+    "metric",
+    "objective",
+    "objectives",
+    "per_list",
+    "read",
+    "read_folds",
+    "recipe",
+    "split",
+    "synthetic",
+    "write",
+]

@@ -56,7 +56,7 @@ def _sparse(features: Any) -> scipy.sparse.csr_array:
             f"features must have two dimensions (documents x features), got shape {features.shape}."
         )
     with np.errstate(over="ignore"):  # overflow gives inf, which check_features refuses
-        matrix = scipy.sparse.csr_array(features, dtype=np.float32)
+        matrix = scipy.sparse.csr_array(features, dtype=np.float32, copy=True)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()  # it may share the caller's arrays
         matrix.sum_duplicates()
@@ -186,7 +186,7 @@ def as_ids(ids: Any, n_docs: int, *, what: str) -> Ids:
     if column.shape != (n_docs,):
         raise DataError(f"{what} must be {n_docs} values, one per row, got shape {column.shape}.")
     if column.dtype.kind in "OT":
-        column = _from_objects(column, what)
+        column = _from_objects(column.astype(object), what)
     if column.dtype.kind == "S":
         column = np.char.decode(column, "utf-8")
     if column.dtype.kind == "U":

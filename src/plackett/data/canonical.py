@@ -55,8 +55,6 @@ def arrange_hashes(hashes: NDArray[np.uint64], codes: Rows, n_lists: int) -> Arr
 
 def take_rows(features: Features, rows: Rows) -> Features:
     """Copy rows of a dense matrix into a new order, on all threads."""
-    if _is_identity(rows, len(features)):
-        return features
     out = np.empty((len(rows), features.shape[1]), np.float32)
     _copy_rows(features, rows, out)
     return out
@@ -64,13 +62,8 @@ def take_rows(features: Features, rows: Rows) -> Features:
 
 def permute_rows(features: Features, rows: Rows) -> Features:
     """Reorder rows where they are, without a second copy of the matrix; returns the matrix."""
-    if not _is_identity(rows, len(features)):
-        _follow_cycles(features, rows)
+    _follow_cycles(features, rows)
     return features
-
-
-def _is_identity(rows: Rows, n: int) -> bool:
-    return len(rows) == n and bool(np.array_equal(rows, np.arange(n)))
 
 
 @njit(cache=True, nogil=True, parallel=True)

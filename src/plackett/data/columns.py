@@ -1,0 +1,208 @@
+"""Rows of Parquet and Arrow files as a :class:`~plackett.data.table.Table`.
+
+Features are one column each, or one column of lists. They are read a few thousand rows at a time
+into one float32 matrix, so the set is never in memory twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from plackett.base.errors import DataError
+from plackett.base.types import Features
+from plackett.data.arrays import Missing, as_ids, as_labels, check_features
+from plackett.data.roles import LABEL, QUERY, Roles, find_roles, is_numeric
+from plackett.data.shards import Shard, batch_rows, open_shard
+from plackett.data.table import Table
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with the bytes done and the bytes in all."""
+
+
+def read_columns(
+    paths: Sequence[Path],
+    *,
+    label: str | None = LABEL,
+    query: str = QUERY,
+    document: str | None = None,
+    weight: str | None = None,
+    features: str | Sequence[str] | None = None,
+    n_features: int | None = None,
+    missing: Missing = None,
+    source: str | None = None,
+    progress: Progress | None = None,
+) -> Table:
+    """Read Parquet or Arrow files as one table, in the order given.
+
+    The arguments are those of :func:`plackett.data.reading.read`; ``source`` names the table in
+    messages.
+    """
+    shards = [open_shard(path) for path in paths]
+    name = source or str(paths[0])
+    with naming(name):
+        roles = find_roles(
+            shards[0].schema,
+            label=label,
+            query=query,
+            document=document,
+            weight=weight,
+            features=features,
+        )
+        width = _width(shards, roles, name)
+        if n_features not in (None, width):
+            raise DataError(f"there are {width} features, and n_features={n_features} was given.")
+    reader = _Reader(roles, sum(shard.n_rows for shard in shards), width, progress)
+    total = sum(shard.n_bytes for shard in shards)
+    for shard in shards:
+        with naming(str(shard.path)):
+            reader.add(shard, missing, total)
+    return reader.table(name)
+
+
+class _Reader:
+    """Arrays for all rows, filled shard by shard."""
+
+    def __init__(self, roles: Roles, n_docs: int, width: int, progress: Progress | None) -> None:
+        self.roles, self.progress = roles, progress
+        self.features: Features = np.empty((n_docs, width), np.float32)
+        self.labels = np.zeros(n_docs, np.float32)
+        self.weights = None if roles.weight is None else np.empty(n_docs)
+        self.queries: list[NDArray[Any]] = []
+        self.documents: list[NDArray[Any]] = []
+        self.at = 0
+        self.bytes_done = 0
+        self.transposed: Features = np.empty((width, batch_rows(len(roles.columns))), np.float32)
+
+    def add(self, shard: Shard, missing: Missing, total: int) -> None:
+        missing_columns = [name for name in self.roles.columns if name not in shard.schema.names]
+        if missing_columns:
+            raise DataError(f"there is no column {missing_columns[0]!r}, which other files have.")
+        first = self.at
+        for batch in shard.batches(self.roles.columns):
+            self._add_batch(batch, self.at - first)
+            if self.progress is not None:
+                part = shard.n_bytes * (self.at - first) // shard.n_rows
+                self.progress(self.bytes_done + part, total)
+        self.bytes_done += shard.n_bytes
+        rows = slice(first, self.at)
+        names = None if self.roles.listed else self.roles.features
+        check_features(self.features[rows], missing, names)
+        self.labels[rows] = as_labels(self.labels[rows], self.at - first)
+
+    def _add_batch(self, batch: pa.RecordBatch, row: int) -> None:
+        rows, roles = slice(self.at, self.at + batch.num_rows), self.roles
+        with np.errstate(over="ignore"):  # overflow gives inf, which the checks refuse
+            if roles.label is not None:
+                self.labels[rows] = _numbers(batch, roles.label, row)
+            if self.weights is not None and roles.weight is not None:
+                self.weights[rows] = _numbers(batch, roles.weight, row)
+            self._add_features(batch, rows, row)
+        self.queries.append(_ids(batch, roles.query, row))
+        if roles.document is not None:
+            self.documents.append(_ids(batch, roles.document, row))
+        self.at += batch.num_rows
+
+    def _add_features(self, batch: pa.RecordBatch, rows: slice, row: int) -> None:
+        if self.roles.listed:
+            name = self.roles.features[0]
+            self.features[rows] = _from_lists(batch, name, self.features.shape[1], row)
+            return
+        block = self.transposed[:, : batch.num_rows]
+        for at, name in enumerate(self.roles.features):
+            block[at] = _to_numpy(batch.column(name))
+        self.features[rows] = block.T
+
+    def table(self, source: str) -> Table:
+        roles = self.roles
+        unnamed = roles.listed or roles.features == default_names(len(roles.features))
+        return Table(
+            features=self.features,
+            labels=self.labels,
+            query_ids=_join(self.queries, roles.query, source),
+            document_ids=(
+                None if roles.document is None else _join(self.documents, roles.document, source)
+            ),
+            weights=self.weights,
+            feature_names=None if unnamed else roles.features,
+            source=source,
+        )
+
+
+def default_names(n_features: int) -> tuple[str, ...]:
+    """Names of columns whose features have none; read back, they mean "no names" again."""
+    return tuple(f"f{at}" for at in range(1, n_features + 1))
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Add the path to errors that do not say where."""
+    try:
+        yield
+    except DataError as error:
+        if error.path is not None:
+            raise
+        raise DataError(error.message, path=path) from error
+
+
+def _width(shards: Sequence[Shard], roles: Roles, source: str) -> int:
+    if not roles.listed:
+        return len(roles.features)
+    for shard in shards:
+        for batch in shard.batches(roles.features):
+            lengths = pc.list_value_length(batch.column(0))
+            return int(lengths[0].as_py() or 0)
+    raise DataError("there are no documents.", path=source)
+
+
+def _to_numpy(column: pa.Array) -> NDArray[Any]:
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _refuse_nulls(column: pa.Array, name: str, row: int) -> None:
+    if column.null_count:
+        at = row + int(np.argmax(_to_numpy(column.is_null())))
+        raise DataError(f"row {at} (counted from 0): column {name!r} is null.")
+
+
+def _numbers(batch: pa.RecordBatch, name: str, row: int) -> NDArray[Any]:
+    column = batch.column(name)
+    if not is_numeric(column.type):
+        raise DataError(f"column {name!r} must be numbers, and holds {column.type}.")
+    _refuse_nulls(column, name, row)
+    return _to_numpy(column)
+
+
+def _ids(batch: pa.RecordBatch, name: str, row: int) -> NDArray[Any]:
+    column = batch.column(name)
+    _refuse_nulls(column, name, row)
+    return as_ids(column, len(column), what=f"column {name!r}")
+
+
+def _join(pieces: list[NDArray[Any]], name: str, source: str) -> NDArray[Any]:
+    if len({piece.dtype.kind for piece in pieces}) > 1:
+        raise DataError(
+            f"column {name!r} holds integers in some files and strings in others.", path=source
+        )
+    return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+
+
+def _from_lists(batch: pa.RecordBatch, name: str, width: int, row: int) -> NDArray[Any]:
+    column = batch.column(name)
+    _refuse_nulls(column, name, row)
+    lengths = _to_numpy(pc.list_value_length(column))
+    differ = lengths != width
+    if differ.any():
+        at = int(np.argmax(differ))
+        raise DataError(
+            f"row {row + at} (counted from 0): {lengths[at]} features where the first row has "
+            f"{width}; all rows need the same number."
+        )
+    return _to_numpy(column.flatten()).reshape(len(column), width)

@@ -1,0 +1,210 @@
+"""Data sets that come in folds, as LETOR 3 and 4, MSLR and their like do."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plackett.base.errors import DataError
+from plackett.base.types import Features
+from plackett.data.arrays import Missing
+from plackett.data.dataset import Dataset
+from plackett.data.formats import PARTS, Part, part_of
+from plackett.data.reading import ReadOptions, read_part
+from plackett.data.table import Table
+
+if TYPE_CHECKING:
+    from plackett.data.letor import Progress
+
+_FOLD = re.compile(r"fold[ _-]?(\d+)", re.IGNORECASE | re.ASCII)
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One way to divide a data set."""
+
+    name: str
+    train: Dataset
+    validation: Dataset | None
+    test: Dataset
+
+
+def read_folds(
+    path: str | os.PathLike[str],
+    *,
+    n_features: int | None = None,
+    missing: Missing = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> list[Fold]:
+    """Read all folds of a directory.
+
+    The directory holds ``Fold1``, ``Fold2`` ... and each of them a file ``train`` (``training``,
+    ``trainingset``), ``test`` (``testset``) and perhaps ``vali`` (``valid``, ``validation``,
+    ``validationset``, ``dev``), in any format that :func:`plackett.data.reading.read` knows, in
+    upper or lower case. A directory that holds such files itself is one fold. Files with the same
+    content are read once and shared: in LETOR, a fold's validation set is another one's test set.
+
+    Parameters
+    ----------
+    path
+        The directory.
+    n_features
+        The number of features. By default, text files whose rows leave features out are as wide
+        as the widest file.
+    missing, strict
+        As for :func:`plackett.data.reading.read`.
+    progress
+        Called now and then with the bytes done and the bytes in all.
+    """
+    folder = Path(path)
+    layout = {name: _parts(place) for name, place in _fold_folders(folder).items()}
+    files = _distinct([file for parts in layout.values() for file in parts.values()])
+    options = ReadOptions(n_features=n_features, missing=missing, strict=strict)
+    data = _read_all(sorted(set(files.values())), options, progress)
+    return [
+        Fold(
+            name,
+            train=data[files[parts["train"]]],
+            validation=data[files[parts["validation"]]] if "validation" in parts else None,
+            test=data[files[parts["test"]]],
+        )
+        for name, parts in layout.items()
+    ]
+
+
+def is_folds(path: str | os.PathLike[str]) -> bool:
+    """Whether a directory holds folds, or is one."""
+    folder = Path(path)
+    return folder.is_dir() and any(
+        _FOLD.fullmatch(entry.name) or part_of(entry) for entry in folder.iterdir()
+    )
+
+
+def _fold_folders(folder: Path) -> dict[str, Path]:
+    if not folder.is_dir():
+        raise DataError("is not a directory of folds", path=str(folder))
+    found = [(_FOLD.fullmatch(entry.name), entry) for entry in folder.iterdir() if entry.is_dir()]
+    folds = sorted((int(match[1]), entry) for match, entry in found if match)
+    if folds:
+        return {entry.name: entry for _, entry in folds}
+    return {folder.resolve().name: folder}
+
+
+def _parts(folder: Path) -> dict[Part, Path]:
+    parts: dict[Part, Path] = {}
+    entries = sorted(folder.iterdir())
+    for entry in entries:
+        role = part_of(entry)
+        if role is None:
+            continue
+        if role in parts:
+            raise DataError(
+                f"{parts[role].name} and {entry.name} could both be the {role} set; remove one.",
+                path=str(folder),
+            )
+        parts[role] = entry
+    required: tuple[Part, ...] = ("train", "test")
+    for part in required:
+        if part not in parts:
+            found = ", ".join(entry.name for entry in entries) or "nothing"
+            raise DataError(
+                f"there is no {part} set: looked for {' or '.join(PARTS[part])} with the suffix of "
+                "a data set (.txt, .txt.gz, .parquet ...), in Fold1, Fold2 ... or here; found "
+                f"{found}.",
+                path=str(folder),
+            )
+    return parts
+
+
+def _distinct(files: Sequence[Path]) -> dict[Path, Path]:
+    """For each file, the first one with the same content."""
+    by_size: dict[int, list[Path]] = {}
+    for file in files:
+        # A directory (the memory-mapped form) stands for itself; no file has a negative size.
+        by_size.setdefault(-1 if file.is_dir() else file.stat().st_size, []).append(file)
+    result: dict[Path, Path] = {}
+    for size, group in by_size.items():
+        seen: dict[object, Path] = {}
+        for file in group:
+            key = file if size < 0 or len(group) == 1 else (_digest(file), file.suffixes)
+            result[file] = seen.setdefault(str(key), file)
+    return result
+
+
+def _digest(file: Path) -> str:
+    state = hashlib.blake2b()
+    with file.open("rb") as content:
+        while chunk := content.read(_CHUNK):
+            state.update(chunk)
+    return state.hexdigest()
+
+
+def _read_all(
+    files: Sequence[Path], options: ReadOptions, progress: Progress | None
+) -> dict[Path, Dataset]:
+    sizes = [0 if file.is_dir() else file.stat().st_size for file in files]
+    total, done = sum(sizes), 0
+    parts: dict[Path, Table | Dataset] = {}
+    for file, size in zip(files, sizes, strict=True):
+        before = done
+
+        def advance(part: int, _: int, before: int = before) -> None:
+            if progress is not None:
+                progress(before + part, total)
+
+        parts[file] = read_part(file, options, advance)
+        done += size
+    return _same_width(parts, options)
+
+
+def _same_width(parts: dict[Path, Table | Dataset], options: ReadOptions) -> dict[Path, Dataset]:
+    width = _common_width(parts)
+    absent = 0.0 if options.missing is None else float("nan")
+    result: dict[Path, Dataset] = {}
+    for file in list(parts):
+        part = parts.pop(file)  # a padded table takes the place of the one read
+        if isinstance(part, Table):
+            wide = replace(part, features=_padded(np.asarray(part.features), width, absent))
+            part = Dataset.from_table(wide, strict=options.strict)
+        result[file] = part
+    return result
+
+
+def _common_width(parts: dict[Path, Table | Dataset]) -> int:
+    full = {f: p.n_features for f, p in parts.items() if isinstance(p, Dataset) or p.full_rows}
+    sparse = {f: p.n_features for f, p in parts.items() if f not in full}
+    widest = max(sparse, key=lambda f: sparse[f], default=None)
+    if not full:
+        assert widest is not None
+        return sparse[widest]
+    first = next(iter(full))
+    for file, width in full.items():
+        if width != full[first]:
+            raise _differ(first, full[first], file, width)
+    if widest is not None and sparse[widest] > full[first]:
+        raise _differ(first, full[first], widest, sparse[widest])
+    return full[first]
+
+
+def _differ(one: Path, width: int, other: Path, other_width: int) -> DataError:
+    return DataError(
+        f"{one} has {width} features and {other} has {other_width}; give the number with "
+        "n_features= if the narrower file leaves out the last ones."
+    )
+
+
+def _padded(features: Features, width: int, absent: float) -> Features:
+    if features.shape[1] == width:
+        return features
+    wide = np.full((len(features), width), absent, np.float32)
+    wide[:, : features.shape[1]] = features
+    return wide

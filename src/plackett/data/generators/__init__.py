@@ -1,0 +1,1 @@
+"""Simulated worlds behind :func:`plackett.data.synthetic.synthetic`."""

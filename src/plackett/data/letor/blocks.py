@@ -1,0 +1,175 @@
+"""Text from plain, gzip and xz files, cut at line ends.
+
+A file is a run of *blocks*, each small enough to be held in memory; a block is a list of
+*pieces*, the work of one thread at a time. Every piece is whole lines, ends in a newline and has
+:data:`~plackett.data.letor.words.PADDING` readable bytes behind it. A plain file is mapped, not
+copied, save for its last line or two: nothing can be read behind the end of a map.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import lzma
+import mmap
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import BinaryIO, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plackett.base.errors import DataError
+from plackett.data.letor.words import PADDING, find_byte
+
+PIECE_BYTES = 4 << 20
+STREAM_BYTES = 64 << 20
+_BOM = b"\xef\xbb\xbf"
+_ZEROS = bytes(PADDING)
+_COMPRESSED = {".gz": "gzip", ".xz": "xz"}
+
+
+_File: TypeAlias = BinaryIO | gzip.GzipFile | lzma.LZMAFile
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Whole lines: the bytes of ``text`` from ``start`` to ``stop``."""
+
+    text: NDArray[np.uint8]
+    start: int
+    stop: int
+    done: int
+    """How far into the file one is when the piece is parsed, in bytes."""
+
+    def line(self, begin: int) -> bytes:
+        """Line that begins at ``begin``, with its newline."""
+        return self.text[begin : find_byte(self.text, begin, ord("\n")) + 1].tobytes()
+
+    def lines_before(self, at: int) -> int:
+        """Count the lines that end before ``at``."""
+        return int(np.count_nonzero(self.text[self.start : at] == ord("\n")))
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that can be read block by block."""
+
+    path: str
+    size: int
+    suffix: str
+    regular: bool
+
+    def blocks(self, block_bytes: int | None = None) -> Iterator[list[Piece]]:
+        """Blocks of about ``block_bytes``; None: a plain file is one block."""
+        if self.regular and self.suffix not in _COMPRESSED:
+            return _mapped(self.path, self.size, block_bytes or max(self.size, 1))
+        return _ahead(_streamed(self, block_bytes or STREAM_BYTES))
+
+
+def open_source(path: str | os.PathLike[str]) -> Source:
+    """Find a file, or say why it cannot be read."""
+    name = os.fspath(path)
+    try:
+        status = os.stat(name)
+        if stat.S_ISDIR(status.st_mode):
+            raise DataError("is a directory; give the name of a file", path=name)
+        # Asked, not tried: what comes through a pipe can be opened only once.
+        if not os.access(name, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=name) from error
+    suffix = os.path.splitext(name)[1].lower()
+    return Source(name, status.st_size, suffix, stat.S_ISREG(status.st_mode))
+
+
+def _as_text(buffer: bytes | mmap.mmap) -> NDArray[np.uint8]:
+    text = np.frombuffer(buffer, dtype=np.uint8)
+    text.flags.writeable = False  # one type for all sources, so one compilation
+    return text
+
+
+def _cut(buffer: bytes | mmap.mmap, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Spans of about PIECE_BYTES from ``start`` to ``stop``, which are line ends."""
+    while start < stop:
+        newline = buffer.find(b"\n", start + PIECE_BYTES - 1, stop)
+        end = stop if newline < 0 else newline + 1
+        yield start, end
+        start = end
+
+
+def _mapped(path: str, size: int, block_bytes: int) -> Iterator[list[Piece]]:
+    if size == 0:
+        return
+    with open(path, "rb") as file:
+        buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    text = _as_text(buffer)
+    at = len(_BOM) if buffer[: len(_BOM)] == _BOM else 0
+    cut = max(buffer.rfind(b"\n", 0, max(len(buffer) - PADDING, 0)) + 1, at)
+    last = _as_text(buffer[cut:] + b"\n" + _ZEROS)
+    tail = Piece(last, 0, len(last) - PADDING, len(buffer))
+    while True:
+        newline = buffer.find(b"\n", at + block_bytes - 1, cut)
+        stop = cut if newline < 0 else newline + 1
+        pieces = [Piece(text, start, end, end) for start, end in _cut(buffer, at, stop)]
+        if stop == cut:
+            yield [*pieces, tail]
+            return
+        yield pieces
+        at = stop
+
+
+def _streamed(source: Source, block_bytes: int) -> Iterator[list[Piece]]:
+    rest = b""
+    first = True
+    with open(source.path, "rb") as raw:
+        file = _decompressed(raw, source.suffix)
+        while True:
+            chunk = _read(file, block_bytes, source)
+            if first:
+                chunk, first = chunk.removeprefix(_BOM), False
+            cut = chunk.rfind(b"\n") + 1
+            if chunk and cut == 0:
+                rest += chunk
+                continue
+            data = rest + chunk[:cut] if chunk else rest + b"\n"
+            buffer = data + _ZEROS
+            text = _as_text(buffer)
+            done = raw.tell() if source.regular else 0
+            yield [Piece(text, a, b, done) for a, b in _cut(buffer, 0, len(data))]
+            if not chunk:
+                return
+            rest = chunk[cut:]
+
+
+def _decompressed(raw: BinaryIO, suffix: str) -> _File:
+    if suffix == ".gz":
+        return gzip.GzipFile(fileobj=raw, mode="rb")
+    return lzma.LZMAFile(raw) if suffix == ".xz" else raw
+
+
+def _read(file: _File, size: int, source: Source) -> bytes:
+    """Read ``size`` bytes, fewer only at the end of the file."""
+    parts = []
+    try:
+        while size > 0 and (part := file.read(size)):
+            parts.append(part)
+            size -= len(part)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        kind = _COMPRESSED.get(source.suffix)
+        what = "cannot be read" if kind is None else f"corrupt or cut-off {kind} file"
+        raise DataError(f"{what}: {error}", path=source.path) from error
+    return b"".join(parts)
+
+
+def _ahead(blocks: Iterator[list[Piece]]) -> Iterator[list[Piece]]:
+    """Produce the next block in another thread while the last one is worked on."""
+    with ThreadPoolExecutor(1) as helper:
+        future = helper.submit(next, blocks, None)
+        while (block := future.result()) is not None:
+            future = helper.submit(next, blocks, None)
+            yield block

@@ -1,0 +1,56 @@
+"""Comments, and the document ids that LETOR keeps in them.
+
+LETOR 3 and 4 write ``#docid = GX000-00-0000000 inc = 1 prob = 0.02``; others write the id alone.
+"""
+
+from __future__ import annotations
+
+from numba import njit, uint64
+
+from plackett.data.letor.words import find_either, word_at
+
+_NUL, _NEWLINE, _SPACE, _HASH, _EQUALS, _DELETE = 0, 10, 32, 35, 61, 127
+_DOCID, _FIVE_BYTES = int.from_bytes(b"docid", "little"), 0xFFFFFFFFFF
+
+
+@njit(cache=True, nogil=True)
+def is_control(byte):  # type: ignore[no-untyped-def]
+    """Whether a byte is one that no id may hold."""
+    return byte < _SPACE or byte == _DELETE
+
+
+@njit(cache=True, nogil=True)
+def _skip_spaces(text, at):  # type: ignore[no-untyped-def]
+    # Any control character but the end of the line parts words here; a comment is free text.
+    while text[at] <= _SPACE and text[at] != _NEWLINE:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _skip_word(text, at):  # type: ignore[no-untyped-def]
+    while text[at] > _SPACE:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def document_id(text, at):  # type: ignore[no-untyped-def]
+    """Begin and end of the document id in the comment at ``at``, which are equal without one."""
+    if text[at] != _HASH:
+        return at, at
+    begin = _skip_spaces(text, at + 1)
+    if word_at(text, begin) & uint64(_FIVE_BYTES) == uint64(_DOCID):
+        after = _skip_spaces(text, begin + 5)
+        if text[after] == _EQUALS:
+            first = _skip_spaces(text, after + 1)
+            if text[first] != _NEWLINE:
+                return first, _skip_word(text, first)
+    return begin, _skip_word(text, begin)
+
+
+@njit(cache=True, nogil=True)
+def line_end(text, at):  # type: ignore[no-untyped-def]
+    """Position of the newline from ``at``, or -1 if a NUL byte comes first."""
+    end = find_either(text, at, _NEWLINE, _NUL)
+    return end if text[end] == _NEWLINE else -1

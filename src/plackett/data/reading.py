@@ -1,0 +1,167 @@
+"""Read a data set from any of the formats, told by the suffix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plackett.base.errors import DataError, UsageError
+from plackett.data.arrays import Missing
+from plackett.data.dataset import Dataset
+from plackett.data.formats import Format, format_of, part_of
+from plackett.data.manifest import is_mapped
+from plackett.data.mapped import open_mapped
+from plackett.data.table import Table
+
+if TYPE_CHECKING:
+    from plackett.data.letor import Progress
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read a file; the fields are the arguments of :func:`read`."""
+
+    label: str | None = "label"
+    query: str = "query_id"
+    document: str | None = None
+    weight: str | None = None
+    features: str | Sequence[str] | None = None
+    n_features: int | None = None
+    missing: Missing = None
+    strict: bool = False
+
+    def refuse_columns(self, path: Path, form: str) -> None:
+        """Refuse options that only tables have."""
+        standard = ReadOptions()
+        for name in ("label", "query", "document", "weight", "features"):
+            if getattr(self, name) != getattr(standard, name):
+                raise UsageError(
+                    f"{path}: {name}= names a column of a Parquet or Arrow file; {form} has none."
+                )
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    label: str | None = "label",
+    query: str = "query_id",
+    document: str | None = None,
+    weight: str | None = None,
+    features: str | Sequence[str] | None = None,
+    n_features: int | None = None,
+    missing: Missing = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Read a data set.
+
+    Parameters
+    ----------
+    path
+        LETOR text (``.txt .dat .letor .svmlight .libsvm``, also with ``.gz`` or ``.xz`` behind),
+        Parquet, Arrow (``.arrow .feather``: file or stream), a directory of Parquet files, which is
+        read as one set in the order of their names, or a directory in the memory-mapped form
+        (:func:`plackett.data.converting.convert` makes one).
+    label, query, document, weight
+        Parquet and Arrow: the names of these columns. Where the default is absent, ``qid`` and
+        ``query``, ``relevance``, ``rel``, ``grade``, ``target`` and ``y`` are tried. Columns
+        ``document_id`` (``docid``, ``doc_id``) and ``weight`` are used where they occur. A weight
+        is the same in all rows of a list. ``label=None`` for data without labels: they are zero.
+    features
+        Parquet and Arrow: the columns of features, or one column of lists. Default: the column
+        ``features`` if it holds lists, else all columns that are left, in the order of the file.
+    n_features
+        LETOR text: the number of features, where rows leave out the last ones. Other formats: it is
+        checked.
+    missing
+        "nan": NaN, null and, in LETOR text, features left out are missing values, which become
+        NaN. Otherwise NaN and null are errors and features left out are 0.
+    strict
+        Refuse rows of a query that are not next to each other instead of warning.
+    progress
+        Called now and then with the bytes done and the bytes in all.
+    """
+    options = ReadOptions(label, query, document, weight, features, n_features, missing, strict)
+    part = read_part(Path(path), options, progress)
+    return part if isinstance(part, Dataset) else Dataset.from_table(part, strict=strict)
+
+
+def read_part(
+    path: Path, options: ReadOptions, progress: Progress | None = None
+) -> Table | Dataset:
+    """Rows of a file in their order, or the data set where it is stored as one."""
+    form = _existing_format(path)
+    if form == "mapped":
+        return _read_mapped(path, options)
+    if form == "letor":
+        from plackett.data.letor import read_table
+
+        options.refuse_columns(path, "LETOR text")
+        return read_table(
+            path,
+            n_features=options.n_features,
+            missing=options.missing,
+            strict=options.strict,
+            progress=progress,
+        )
+    return _read_columns(path, options, progress)
+
+
+def _existing_format(path: Path) -> Format:
+    if not path.exists():
+        raise DataError("there is no such file or directory", path=str(path))
+    if path.is_dir():
+        if is_mapped(path):
+            return "mapped"
+        files = _shards(path)
+        if any(part_of(file) == "test" for file in files):
+            raise DataError("this directory is a fold; read it with read_folds.", path=str(path))
+        if files:
+            return "columns"
+        raise DataError(
+            "this directory has neither a manifest.json (the memory-mapped form) nor .parquet "
+            "files; for a directory of folds use read_folds.",
+            path=str(path),
+        )
+    form = format_of(path)
+    if form == "mapped":
+        raise DataError("the memory-mapped form is a directory, and this is a file", path=str(path))
+    return form
+
+
+def _shards(path: Path) -> list[Path]:
+    # Writers of shards leave other files with a dot or an underscore in front.
+    files = [file for file in path.iterdir() if not file.name.startswith((".", "_"))]
+    return sorted(file for file in files if file.suffix.lower() == ".parquet")
+
+
+def _read_mapped(path: Path, options: ReadOptions) -> Dataset:
+    options.refuse_columns(path, "the memory-mapped form")
+    dataset = open_mapped(path, missing=options.missing)
+    if options.n_features not in (None, dataset.n_features):
+        raise DataError(
+            f"there are {dataset.n_features} features, and n_features={options.n_features} was "
+            "given.",
+            path=str(path),
+        )
+    return dataset
+
+
+def _read_columns(path: Path, options: ReadOptions, progress: Progress | None) -> Table:
+    from plackett.data.columns import read_columns  # imports pyarrow, which others do without
+
+    return read_columns(
+        _shards(path) if path.is_dir() else [path],
+        label=options.label,
+        query=options.query,
+        document=options.document,
+        weight=options.weight,
+        features=options.features,
+        n_features=options.n_features,
+        missing=options.missing,
+        source=str(path),
+        progress=progress,
+    )

@@ -1,0 +1,132 @@
+"""What a transform is: a recipe, and what fitting it gives.
+
+A *recipe* (:class:`Transform`) holds parameters. ``fit`` looks at a data set and returns a *fitted
+transform* (:class:`FittedTransform`), which holds numbers and changes features. Both are frozen;
+both become plain data with ``to_dict`` and come back, to the bit, with
+:func:`~plackett.data.transforms.registry.transform_from_dict`. A transform that has nothing to
+learn (``query-minmax``, ``log1p``) is its own fitted form.
+
+Rules all of them keep:
+
+- ``apply`` returns a new float32 array and leaves its input alone. Neither the order of the
+  documents nor the other lists change what a document gets.
+- Features are finite or NaN, as :class:`~plackett.data.dataset.Dataset` has checked. NaN stays
+  NaN, except under ``impute``; it takes no part in what is learned. No result is infinite.
+- Features stored as CSR stay CSR where zeros stay zeros (``log1p``). The other transforms refuse
+  them: shifting zeros would silently turn a matrix that fits in memory into one that may not.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from plackett.base.errors import DataError, FeatureMismatch
+from plackett.base.types import Features, Offsets
+
+if TYPE_CHECKING:
+    from plackett.data.dataset import Dataset
+
+FORMAT_VERSION = 1
+"""Of the dictionaries; raised when their meaning changes."""
+
+
+class _Value:
+    """Equality, hash and plain data of a frozen dataclass whose fields may be arrays."""
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    """Which part of a dictionary holds the fields: "parameters" or "fitted"."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: strings, numbers and lists only, the same in JSON and back."""
+        content = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+        return {"transform": self.name, "version": FORMAT_VERSION, self.kind: content}
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_dict()))
+
+
+class Transform(_Value, ABC):
+    """A recipe: parameters from which ``fit`` makes a fitted transform."""
+
+    kind = "parameters"
+
+    def fit(self, dataset: Dataset) -> FittedTransform:
+        """Learn from the features of a data set (train, never test)."""
+        return self.fit_features(dataset.features, dataset.offsets)
+
+    @abstractmethod
+    def fit_features(self, features: Features | csr_array, offsets: Offsets) -> FittedTransform:
+        """Learn from the arrays of a data set."""
+
+
+class FittedTransform(_Value, ABC):
+    """Numbers that change features."""
+
+    kind = "fitted"
+
+    @abstractmethod
+    def apply(self, features: Features | csr_array, offsets: Offsets) -> Features | csr_array:
+        """Return changed features, float32, in a new array; ``features`` stays as it is."""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value.to_dict() if isinstance(value, _Value) else _plain_items(value)
+
+
+def _plain_items(value: Any) -> Any:
+    return [_plain(v) for v in value] if isinstance(value, tuple) else value
+
+
+def dense(features: Features | csr_array, name: str) -> Features:
+    """Return the features if they are dense; explain if not."""
+    if isinstance(features, csr_array):
+        raise DataError(
+            f"{name} does not take sparse features (CSR): it would fill in their zeros. Use log1p, "
+            "which keeps zeros, or give dense features (features.toarray()) if they fit in memory."
+        )
+    return features
+
+
+def check_width(features: Features, n_features: int, name: str) -> None:
+    """Refuse features that are not as many as the transform was fitted on."""
+    if features.shape[1] != n_features:
+        raise FeatureMismatch(
+            f"{name} was fitted on {n_features} features, got {features.shape[1]}; give the same "
+            "features as in training."
+        )
+
+
+def finite_floats(values: Any, what: str) -> NDArray[np.float64]:
+    """Make a read-only float64 array of finite numbers, from an array or a list out of a file."""
+    plain_numbers = isinstance(values, (list, tuple)) and all(
+        type(v) in (int, float) for v in values
+    )
+    if not plain_numbers and not (isinstance(values, np.ndarray) and values.dtype.kind in "fiu"):
+        raise DataError(f"{what} must be a list of numbers, got {_describe(values)}.")
+    try:
+        result = np.array(values, dtype=np.float64)
+    except OverflowError as error:
+        raise DataError(f"{what} must be numbers that fit in 64 bits: {error}.") from error
+    if result.ndim != 1 or not np.isfinite(result).all():
+        raise DataError(f"{what} must be one list of finite numbers.")
+    result.flags.writeable = False
+    return result
+
+
+def _describe(values: Any) -> str:
+    if not isinstance(values, (list, tuple)):
+        return type(values).__name__
+    odd = next(v for v in values if type(v) not in (int, float))
+    return f"a list with {type(odd).__name__} in it"

@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from dataset_helpers import difference, make_rows
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plackett.base.errors import DataError
+from plackett.data.dataset import Dataset
+from plackett.data.reading import read
+from plackett.data.writing import write
+
+ARRAYS = ["features", "labels", "offsets", "query_ids", "keys", "rows", "document_ids", "weights"]
+
+
+@pytest.fixture
+def ds() -> Dataset:
+    rows = make_rows(documents=True, strings=True)
+    n_lists = len(np.unique(rows.query_ids))
+    return rows.dataset(weights=np.arange(n_lists) + 0.5, feature_names=["a", "b", "c"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, ds: Dataset) -> Path:
+    write(ds, tmp_path / "set.pkdata")
+    return tmp_path / "set.pkdata"
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "manifest.json").read_text())
+
+
+def _save(folder: Path, content: Any) -> None:
+    (folder / "manifest.json").write_text(json.dumps(content))
+
+
+def _replace(folder: Path, name: str, array: np.ndarray) -> None:
+    """Put another array in place, with a manifest that fits its file."""
+    np.save(folder / f"{name}.npy", array)
+    content = _manifest(folder)
+    size = (folder / f"{name}.npy").stat().st_size
+    content["files"][name] = {"dtype": array.dtype.str, "bytes": size}
+    _save(folder, content)
+
+
+def _reads_the_same_or_is_refused(folder: Path, ds: Dataset) -> bool:
+    """True if refused; what is not refused must be the set that was written."""
+    try:
+        found = read(folder, missing="nan")
+    except DataError:
+        return True
+    changed = difference(found, ds)
+    # Names, and arrays that are optional, are as the manifest has them.
+    assert changed in (None, "feature_names") or getattr(found, changed) is None
+    return False
+
+
+def test_the_form_holds_the_whole_set(folder: Path, ds: Dataset) -> None:
+    assert difference(read(folder), ds) is None
+    files = {f"{name}.npy" for name in ARRAYS} | {"manifest.json"}
+    assert {file.name for file in folder.iterdir()} == files
+
+
+def test_opening_maps_the_features_and_does_not_read_them(folder: Path) -> None:
+    found = read(folder)
+    base: Any = found.features
+    while base.base is not None and not isinstance(base, np.memmap):
+        base = base.base
+    assert isinstance(base, np.memmap)
+    assert type(found.features) is np.ndarray
+    assert not found.features.flags.writeable
+
+
+def test_opening_does_not_touch_the_contents_of_the_features(tmp_path: Path, ds: Dataset) -> None:
+    # A sparse file of 64 GiB of zeros: reading it would take minutes.
+    n_features = 1 << 34
+    small = ds.lists(0, 1).select([0])
+    write(small, tmp_path / "huge.pkdata")
+    folder = tmp_path / "huge.pkdata"
+    with (folder / "features.npy").open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (small.n_docs, n_features)}
+        np.lib.format.write_array_header_1_0(file, header)
+        try:
+            file.truncate(file.tell() + 4 * small.n_docs * n_features)
+        except OSError:
+            pytest.skip("no room for a sparse file of this size here")
+    content = _manifest(folder)
+    content["n_features"], content["feature_names"] = n_features, None
+    content["files"]["features"]["bytes"] = (folder / "features.npy").stat().st_size
+    _save(folder, content)
+    found = read(folder)
+    assert found.features.shape == (small.n_docs, n_features)
+    assert found.features[-1, -1] == 0
+
+
+def test_parts_of_an_open_set_share_its_map(folder: Path) -> None:
+    found = read(folder)
+    assert np.shares_memory(found.lists(1, 3).features, found.features)
+
+
+def test_writing_replaces_a_set_and_nothing_else(tmp_path: Path, folder: Path) -> None:
+    other = make_rows(seed=5).dataset()
+    write(other, folder)
+    assert difference(read(folder), other) is None
+    foreign = tmp_path / "mine.pkdata"
+    foreign.mkdir()
+    (foreign / "thesis.tex").write_text("x")
+    with pytest.raises(DataError, match="exists and is not a memory-mapped data set"):
+        write(other, foreign)
+    assert (foreign / "thesis.tex").read_text() == "x"
+
+
+def test_an_open_set_outlives_its_replacement(folder: Path, ds: Dataset) -> None:
+    found = read(folder)
+    write(make_rows(seed=5).dataset(), folder)
+    assert difference(found, ds) is None
+
+
+def _mutations(value: Any) -> Iterator[Any]:
+    yield from (
+        None,
+        -1,
+        0,
+        10**30,
+        1.5,
+        True,
+        "x",
+        "",
+        [],
+        {},
+        [None],
+        {"x": 1},
+        "../../etc/passwd",
+    )
+    if isinstance(value, int):
+        yield from (value + 1, value - 1, -value, value * 2**40, float(value), str(value))
+    if isinstance(value, str):
+        yield from (value + "x", value.upper(), value * 1000, "|O", ">f4", "<f8", "<U4000000")
+
+
+def _places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    for key, value in content.items():
+        yield (*path, key)
+        if isinstance(value, dict):
+            yield from _places(value, (*path, key))
+
+
+def _set(content: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    result = copy.deepcopy(content)
+    inner = result
+    for key in place[:-1]:
+        inner = inner[key]
+    if value is _GONE:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = value
+    return result
+
+
+_GONE = object()
+
+
+def test_a_manifest_with_any_field_changed_is_refused_or_harmless(
+    folder: Path, ds: Dataset
+) -> None:
+    content = _manifest(folder)
+    places = list(_places(content))
+    assert len(places) > 20
+    for place in places:
+        current = content
+        for key in place:
+            current = current[key]
+        refused = []
+        for value in (_GONE, *_mutations(current)):
+            _save(folder, _set(content, place, value))
+            refused.append(_reads_the_same_or_is_refused(folder, ds))
+        # Names of features, optional arrays and missing values are for the writer to say.
+        if place[0] not in ("feature_names", "missing") and place[-1] not in ARRAYS:
+            assert all(
+                is_refused or value == current
+                for is_refused, value in zip(refused[1:], _mutations(current), strict=True)
+            ), place
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "1", '"x"', "[" * 100_000, '{"format": "plackett data"}', "\x00", "{}"],
+    ids=lambda text: text[:10],
+)
+def test_a_manifest_that_is_none_is_refused(folder: Path, text: str) -> None:
+    (folder / "manifest.json").write_text(text)
+    with pytest.raises(DataError, match=r"manifest\.json"):
+        read(folder)
+
+
+def test_a_manifest_of_bytes_that_are_no_text_is_refused(folder: Path) -> None:
+    (folder / "manifest.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="not a readable manifest"):
+        read(folder)
+
+
+def test_a_later_version_says_what_to_do(folder: Path) -> None:
+    _save(folder, _manifest(folder) | {"version": 2})
+    with pytest.raises(
+        DataError, match="version 2 of its format, and this release reads version 1"
+    ):
+        read(folder)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_file_cut_at_any_place_is_refused(folder: Path, name: str) -> None:
+    path = folder / f"{name}.npy"
+    whole = path.read_bytes()
+    for cut in {0, 1, 5, 6, 8, 10, 60, 127, 128, 129, len(whole) // 2, len(whole) - 1}:
+        path.write_bytes(whole[:cut])
+        with pytest.raises(DataError, match=rf"{name}\.npy"):
+            read(folder)
+    path.unlink()
+    with pytest.raises(DataError, match=rf"{name}\.npy"):
+        read(folder)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_longer_file_is_refused(folder: Path, name: str) -> None:
+    with (folder / f"{name}.npy").open("ab") as file:
+        file.write(b"\0" * 64)
+    with pytest.raises(DataError, match=rf"{name}\.npy.*the data set is damaged"):
+        read(folder)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_header_with_any_byte_changed_is_refused_or_harmless(
+    folder: Path, ds: Dataset, data: st.DataObject
+) -> None:
+    path = folder / f"{data.draw(st.sampled_from(ARRAYS))}.npy"
+    whole = path.read_bytes()
+    changed = bytearray(whole)
+    for _ in range(data.draw(st.integers(1, 3))):
+        changed[data.draw(st.integers(0, 127))] = data.draw(st.integers(0, 255))
+    path.write_bytes(changed)
+    try:
+        _reads_the_same_or_is_refused(folder, ds)
+    finally:
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_pickled_objects_are_never_loaded(
+    tmp_path: Path, folder: Path, name: str, ds: Dataset
+) -> None:
+    class Bomb:
+        def __reduce__(self) -> Any:
+            return os.mkdir, (str(tmp_path / "executed"),)
+
+    bomb = np.empty(len(getattr(ds, name)), object)
+    bomb[:] = [Bomb() for _ in bomb]
+    with (folder / f"{name}.npy").open("wb") as file:
+        np.save(file, bomb, allow_pickle=True)
+    content = _manifest(folder)
+    content["files"][name]["bytes"] = (folder / f"{name}.npy").stat().st_size
+    _save(folder, content)
+    with pytest.raises(DataError, match=rf"{name}\.npy"):
+        read(folder)
+    (folder / f"{name}.npy").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(DataError, match=rf"{name}\.npy"):
+        read(folder)
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("labels", lambda a: np.where(a == a[0], -1, a).astype("<f4"), "label -1"),
+        ("labels", lambda a: np.full_like(a, np.nan), "label nan"),
+        ("labels", lambda a: np.full_like(a, np.inf), "label inf"),
+        ("offsets", lambda a: a[::-1].copy(), "offsets must rise from 0"),
+        ("offsets", lambda a: np.where(a == a[1], 10**12, a), "offsets must not fall"),
+        ("offsets", lambda a: np.where(a == a[1], a[2], a), "a list without documents"),
+        ("rows", lambda a: a - 1, "rows must lie from 0 to 39"),
+        ("rows", lambda a: a + 1, "rows must lie from 0 to 39"),
+        ("rows", lambda a: np.where(a == 3, 4, a), "rows must all be different"),
+        ("weights", lambda a: -a, "weights must be finite and not negative"),
+        ("weights", lambda a: a * np.nan, "weights must be finite and not negative"),
+        ("query_ids", lambda a: np.full(len(a), 2**31, "<u4").view("<U1"), "what is not text"),
+    ],
+)
+def test_contents_that_cannot_be_right_are_refused(
+    folder: Path, ds: Dataset, name: str, change: Any, message: str
+) -> None:
+    _replace(folder, name, change(np.array(getattr(ds, name))))
+    with pytest.raises(DataError, match=rf"set\.pkdata: .*{message}"):
+        read(folder)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_an_array_of_another_type_or_shape_is_refused(folder: Path, ds: Dataset, name: str) -> None:
+    array = np.array(getattr(ds, name))
+    backup = folder.with_suffix(".backup")
+    shutil.copytree(folder, backup)
+    changes = [array[1:], array.reshape(-1, 1, 1), array.astype(array.dtype.newbyteorder(">"))]
+    for changed in (*changes, np.asfortranarray(np.ones((40, 3), "<f4"))):
+        shutil.rmtree(folder)
+        shutil.copytree(backup, folder)
+        _replace(folder, name, changed)
+        with pytest.raises(DataError, match=r"manifest\.json|\.npy"):
+            read(folder)

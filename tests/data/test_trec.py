@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dataset_helpers import make_rows
+
+from plackett.base.errors import DataError, UsageError
+from plackett.data.dataset import Dataset
+from plackett.data.trec import is_run, judged, read_qrels, read_run, write_qrels, write_run
+
+QRELS = "301 0 d1 1\n301 0 d2 0\n301 0 d9 2\n302 0 d1 -2\n302 0 d3 1\n303 0 d1 1\n"
+RUN = """301 Q0 d2 1 3.5 tag
+301 Q0 d1 2 3.25 tag
+301 Q0 d7 3 -1e-3 tag
+302\tQ0\td1\t1\t7\ttag
+302 Q0 d3 2 7.0 tag
+399 Q0 d1 1 1.0 tag
+"""
+
+
+@pytest.fixture
+def qrels(tmp_path: Path) -> Path:
+    (tmp_path / "qrels.txt").write_text(QRELS)
+    return tmp_path / "qrels.txt"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    (tmp_path / "a.run").write_text(RUN)
+    return tmp_path / "a.run"
+
+
+def _lists(dataset: Dataset, scores: np.ndarray) -> dict[str, dict[str, tuple[float, float]]]:
+    found = {}
+    for at, query in enumerate(dataset.query_ids.tolist()):
+        rows = slice(dataset.offsets[at], dataset.offsets[at + 1])
+        pairs = zip(dataset.labels[rows].tolist(), scores[rows].tolist(), strict=True)
+        found[query] = dict(zip(dataset.document_ids[rows].tolist(), pairs, strict=True))
+    return found
+
+
+def test_files_are_mappings_in_their_own_order(qrels: Path, run: Path) -> None:
+    judgements, scores = read_qrels(qrels), read_run(run)
+    assert dict(judgements) == {
+        "301": {"d1": 1, "d2": 0, "d9": 2},
+        "302": {"d1": -2, "d3": 1},
+        "303": {"d1": 1},
+    }
+    assert list(scores) == ["301", "302", "399"]
+    assert list(scores["301"].items()) == [("d2", 3.5), ("d1", 3.25), ("d7", -1e-3)]
+    assert "404" not in scores
+    assert repr(scores).endswith("a.run: 3 queries, 6 documents)")
+
+
+def test_rows_of_a_query_need_not_stand_together(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("1 0 a 1\n2 0 a 1\n\n1 0 b 2\n")
+    assert dict(read_qrels(tmp_path / "q")) == {"1": {"a": 1, "b": 2}, "2": {"a": 1}}
+
+
+def test_compressed_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.run.gz").write_bytes(gzip.compress(RUN.encode()))
+    assert len(read_run(tmp_path / "a.run.gz")) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("1 0 a\n", 1, "3 columns; a line has the 4 columns 'query iteration document label'"),
+        ("1 0 a 1\n1 0 b 1 x\n", 2, "5 columns"),
+        ("1 0 a 1\n\n1 0 b high\n", 3, "label 'high' is not a number"),
+        ("1 0 a nan\n", 1, "label nan; a label is a finite number"),
+        ("1 0 a 1\n1 0 a 1\n", 2, "document 'a' of query '1' occurs a second time"),
+    ],
+)
+def test_bad_qrels_are_refused_with_the_line(
+    tmp_path: Path, text: str, line: int, message: str
+) -> None:
+    (tmp_path / "q").write_text(text)
+    with pytest.raises(DataError, match=f"q:{line}: {message}"):
+        read_qrels(tmp_path / "q")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("1 Q0 a 1 2.0\n", 1, "5 columns; a line has the 6 columns 'query Q0 document rank"),
+        ("1 Q0 a 1 2.0 t\n1 Q0 b 1 best t\n", 2, "score 'best' is not a number"),
+        ("1 Q0 a 1 nan t\n", 1, "score nan; a score is a finite number"),
+        ("1 Q0 a 1 -inf t\n", 1, "score -inf; a score is a finite number"),
+        ("1 Q0 a 1 2 t\n2 Q0 a 1 2 t\n1 Q0 a 3 1 t\n", 3, "document 'a' of query '1' occurs a s"),
+    ],
+)
+def test_bad_runs_are_refused_with_the_line(
+    tmp_path: Path, text: str, line: int, message: str
+) -> None:
+    (tmp_path / "r").write_text(text)
+    with pytest.raises(DataError, match=f"r:{line}: {message}"):
+        read_run(tmp_path / "r")
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nowhere: cannot be read"):
+        read_run(tmp_path / "nowhere")
+    (tmp_path / "empty").write_text("\n")
+    with pytest.raises(DataError, match="empty: has no lines; a line reads 'query Q0 document"):
+        read_run(tmp_path / "empty")
+    (tmp_path / "latin").write_bytes("1 0 é 1\n".encode("latin-1"))
+    with pytest.raises(DataError, match="latin: the text is not UTF-8"):
+        read_qrels(tmp_path / "latin")
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(RUN.encode())[:-9])
+    with pytest.raises(DataError, match=r"cut\.gz: cannot be read"):
+        read_run(tmp_path / "cut.gz")
+
+
+def test_runs_are_told_from_other_files(tmp_path: Path, qrels: Path, run: Path) -> None:
+    assert is_run(run)
+    assert not is_run(qrels)
+    assert not is_run(tmp_path / "nowhere")
+    (tmp_path / "scores.txt").write_text("0.5\n0.25\n")
+    assert not is_run(tmp_path / "scores.txt")
+    np.save(tmp_path / "scores.npy", np.full(9, np.nan))
+    assert not is_run(tmp_path / "scores.npy")
+
+
+def test_a_run_is_joined_with_its_judgements(qrels: Path, run: Path) -> None:
+    dataset, scores = judged(read_run(run), read_qrels(qrels))
+    assert dataset.n_features == 0
+    assert _lists(dataset, scores) == {
+        "301": {
+            "d2": (0, 3.5),
+            "d1": (1, 3.25),
+            "d7": (0, -1e-3),  # retrieved, not judged
+            "d9": (2, -np.inf),  # judged, not retrieved
+        },
+        "302": {"d1": (0, 7), "d3": (1, 7)},  # a negative label counts as 0
+    }
+
+
+def test_judged_queries_that_the_run_lacks_are_kept_on_request(qrels: Path, run: Path) -> None:
+    dataset, scores = judged(read_run(run), read_qrels(qrels), missing_queries="zero")
+    lists = _lists(dataset, scores)
+    assert sorted(lists) == ["301", "302", "303"]
+    assert lists["303"] == {"d1": (1, -np.inf)}
+
+
+def test_the_order_of_lines_does_not_matter(tmp_path: Path, qrels: Path, run: Path) -> None:
+    (tmp_path / "b.run").write_text("".join(reversed(RUN.splitlines(keepends=True))))
+    one, scores = judged(read_run(run), read_qrels(qrels))
+    other, other_scores = judged(read_run(tmp_path / "b.run"), read_qrels(qrels))
+    assert np.array_equal(one.labels, other.labels)
+    assert np.array_equal(one.offsets, other.offsets)
+    assert np.array_equal(scores, other_scores)
+
+
+def test_joins_that_make_no_sense_are_refused(tmp_path: Path, qrels: Path, run: Path) -> None:
+    (tmp_path / "other").write_text("9 0 a 1\n")
+    with pytest.raises(DataError, match=r"no query of .*a\.run is judged in .*other"):
+        judged(read_run(run), read_qrels(tmp_path / "other"))
+    with pytest.raises(UsageError, match="missing_queries must be"):
+        judged(read_run(run), read_qrels(qrels), missing_queries="drop")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("strings", [False, True])
+def test_what_is_written_is_read_back(tmp_path: Path, strings: bool) -> None:
+    ds = make_rows(documents=strings, strings=strings).dataset()
+    scores = np.random.default_rng(0).normal(size=ds.n_docs) / 3
+    write_qrels(ds, tmp_path / "q")
+    write_run(ds, scores, tmp_path / "r", tag="mine")
+    dataset, again = judged(read_run(tmp_path / "r"), read_qrels(tmp_path / "q"))
+    expected = Dataset.from_arrays(
+        np.empty((ds.n_docs, 0)),
+        ds.to_rows(ds.labels),
+        np.repeat(ds.query_ids, np.diff(ds.offsets))[np.argsort(ds.rows)].astype(str),
+        document_ids=(np.arange(ds.n_docs) if not strings else ds.to_rows(ds.document_ids)),
+    )
+    assert _lists(dataset, again) == {
+        query: {str(document): pair for document, pair in documents.items()}
+        for query, documents in _lists(expected, ds.to_rows(scores)[expected.rows]).items()
+    }
+
+
+def test_a_run_ranks_by_score_and_equal_scores_by_the_order_of_the_set(tmp_path: Path) -> None:
+    ds = Dataset.from_arrays(
+        np.empty((4, 0)), [0, 1, 2, 3], ["q"] * 4, document_ids=["a", "b", "c", "d"]
+    )
+    scores = np.array([0.5, 2.0, 0.5, 1 / 3])
+    write_run(ds, scores, tmp_path / "r")
+    a, b, c, d = ds.document_ids.tolist()
+    assert (tmp_path / "r").read_text() == (
+        f"q Q0 {b} 1 2.0 plackett\nq Q0 {a} 2 0.5 plackett\nq Q0 {c} 3 0.5 plackett\n"
+        f"q Q0 {d} 4 0.3333333333333333 plackett\n"
+    )
+
+
+def test_lists_are_written_in_the_callers_order(tmp_path: Path) -> None:
+    ids = [f"q{i}" for i in range(20)]
+    ds = Dataset.from_arrays(np.arange(20.0)[:, None], np.arange(20), ids)
+    write_run(ds, np.zeros(20), tmp_path / "r")
+    write_qrels(ds, tmp_path / "q")
+    assert list(read_run(tmp_path / "r")) == ids
+    assert list(read_qrels(tmp_path / "q")) == ids
+
+
+def test_documents_not_retrieved_are_not_written(tmp_path: Path) -> None:
+    ds = Dataset.from_arrays([[1.0], [2.0]], [0, 1], ["q", "q"])
+    scores = np.where(ds.rows == 0, -np.inf, 1.0)
+    write_run(ds, scores, tmp_path / "r")
+    assert dict(read_run(tmp_path / "r")) == {"q": {"1": 1.0}}
+
+
+def test_whole_labels_are_integers_and_others_exact(tmp_path: Path) -> None:
+    ds = Dataset.from_arrays([[1.0], [2.0]], [3, 0.1], ["q", "q"])
+    write_qrels(ds, tmp_path / "q")
+    assert (tmp_path / "q").read_text().splitlines()[0] == "q 0 0 3"
+    assert np.float32(read_qrels(tmp_path / "q")["q"]["1"]) == np.float32(0.1)
+
+
+@pytest.mark.parametrize("scores", [[0.0], [0.0, np.nan], [0.0, np.inf]])
+def test_scores_that_cannot_rank_are_refused(tmp_path: Path, scores: list[float]) -> None:
+    ds = Dataset.from_arrays([[1.0], [2.0]], [0, 1], ["q", "q"])
+    with pytest.raises(DataError, match="scores"):
+        write_run(ds, scores, tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("word", ["two words", "", " x", "a\tb"])
+def test_ids_and_tags_are_single_words(tmp_path: Path, word: str) -> None:
+    ds = Dataset.from_arrays([[1.0]], [0], [word])
+    with pytest.raises(DataError, match=r"query id .* cannot be written: an id is one word"):
+        write_run(ds, [0.0], tmp_path / "r")
+    ds = Dataset.from_arrays([[1.0]], [0], ["q"], document_ids=[word])
+    with pytest.raises(DataError, match=r"document id .* cannot be written"):
+        write_qrels(ds, tmp_path / "q")
+    with pytest.raises(UsageError, match="the tag of a run is one word"):
+        write_run(ds, [0.0], tmp_path / "r", tag=word)
+
+
+def test_metrics_of_a_joined_run_are_those_of_trec_eval(tmp_path: Path) -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    from plackett.metrics import metric
+
+    rng = np.random.default_rng(0)
+    qrels, run = [], []
+    for query in range(60):
+        judgements = rng.choice(60, 20, replace=False)
+        qrels += [f"{query} 0 d{d} {rng.integers(-1, 4)}\n" for d in judgements]
+        if query % 7:  # some queries are judged and not in the run
+            retrieved = rng.choice(60, rng.integers(1, 30), replace=False)
+            run += [f"{query} Q0 d{d} 0 {rng.integers(0, 8) / 2} t\n" for d in retrieved]
+    (tmp_path / "q").write_text("".join(qrels))
+    (tmp_path / "r").write_text("".join(run))
+    judgements, scored = read_qrels(tmp_path / "q"), read_run(tmp_path / "r")
+    names = {"ndcg@10": "ndcg_cut_10", "map": "map", "precision@5": "P_5", "mrr": "recip_rank"}
+    whole = {q: {d: int(y) for d, y in docs.items()} for q, docs in judgements.items()}
+    expected = pytrec_eval.RelevanceEvaluator(whole, set(names.values())).evaluate(dict(scored))
+    ds, scores = judged(scored, judgements)
+    assert sorted(ds.query_ids.tolist()) == sorted(expected)
+    for ours, theirs in names.items():
+        m = metric(ours, convention="trec_eval")
+        found = m(scores, ds.labels, ds.offsets, document_ids=ds.document_ids)
+        assert found == pytest.approx([expected[q][theirs] for q in ds.query_ids.tolist()])
