@@ -6,10 +6,44 @@ from difflib import get_close_matches
 from typing import Any
 
 from plackett.base.errors import UsageError
+from plackett.objectives.approx import ApproxMRR, ApproxNDCG
+from plackett.objectives.boltzrank import BoltzRank
+from plackett.objectives.conditional import CONDITIONAL
+from plackett.objectives.lambdaloss import LambdaLoss
+from plackett.objectives.lambdarank import LambdaRank
+from plackett.objectives.listmle import ListMLE, PListMLE
+from plackett.objectives.mdprank import MDPRank
 from plackett.objectives.objective import Objective
+from plackett.objectives.rankboost import RankBoost
+from plackett.objectives.ranknet import RankNet
+from plackett.objectives.ranksvm import RankSVM
 from plackett.objectives.softmax import XENDCG, CrossEntropy, ListNet
+from plackett.objectives.softrank import SoftRank
+from plackett.objectives.svmmap import SVMMAP
+from plackett.objectives.umart import UMart
+from plackett.objectives.urank import URank
 
-OBJECTIVES: tuple[type[Objective], ...] = (CrossEntropy, ListNet, XENDCG)
+OBJECTIVES: tuple[type[Objective], ...] = (
+    CrossEntropy,
+    ListNet,
+    XENDCG,
+    ApproxNDCG,
+    ApproxMRR,
+    SoftRank,
+    LambdaRank,
+    LambdaLoss,
+    RankNet,
+    ListMLE,
+    PListMLE,
+    MDPRank,
+    URank,
+    UMart,
+    *CONDITIONAL,
+    RankSVM,
+    RankBoost,
+    SVMMAP,
+    BoltzRank,
+)
 """Every objective; the command line, the documentation and the tests go by this tuple."""
 
 

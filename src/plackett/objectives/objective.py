@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction
 from plackett.base.types import Keys, Labels, Offsets
+from plackett.objectives.boosting import Boosting, by_newton
 from plackett.objectives.derivatives import Derivatives
 from plackett.objectives.lists import Extra, Lists, as_lists
 
@@ -88,6 +89,24 @@ class Objective(ABC):
         for name in draws or ():
             self._check_draw(name)
         return as_lists(self, labels, offsets, keys, weights, draws or {})
+
+    def boosting(
+        self,
+        labels: ArrayLike,
+        offsets: ArrayLike,
+        keys: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Boosting:
+        """What a trainer of trees calls at each step, as fast as it comes.
+
+        It gives what :meth:`newton` gives, in single precision where the objective has such a form.
+        """
+        lists = self.bind(labels, offsets, keys, weights)
+        return self.single(lists) or by_newton(lists)
+
+    def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:  # noqa: ARG002
+        """A single-precision form for trees, perturbed by noise if ``samples`` > 0; None: none."""
+        return None
 
     def evaluate(
         self,

@@ -132,6 +132,11 @@ class _Softmax(Objective):
     """Added to the normaliser of the softmax (Bruch 2021, equation 14)."""
 
     @property
+    def shift_invariant(self) -> bool:  # type: ignore[override]
+        # With epsilon the normaliser has a part that does not move with the scores.
+        return self.epsilon == 0.0
+
+    @property
     def function(self) -> ListFunction:
         return softmax_list
 

@@ -25,19 +25,18 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, njit, prange, types, uint64, void
+from numba import boolean, float64, int64, njit, prange, types, void
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import FLOATS, LABELS, ListFunction, readonly
-from plackett.base.mixing import combine, unit
 from plackett.base.types import Keys, Labels, Offsets
+from plackett.objectives.boosting import Boosting
 from plackett.objectives.derivatives import Derivatives
 from plackett.objectives.driver import INDEX, KEYS, LIST_FUNCTION
 from plackett.objectives.lists import Extra, Lists, as_lists
+from plackett.objectives.noise import inner_key, noise_state, perturb
 from plackett.objectives.objective import Draws, Objective
-
-_NOISE, _INNER = 1, 2  # streams of a list's key: for the scores, and for the objective itself
 
 
 @dataclass(frozen=True)
@@ -108,6 +107,11 @@ class Stochastic(Objective):
         inner = {name: value for name, value in draws.items() if name != "uniform"}
         return self.objective.extra(labels, offsets, keys, inner)
 
+    def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:  # noqa: ARG002
+        if samples:
+            return None  # noise upon noise has no such form
+        return self.objective.single(lists, self.samples, self.beta)
+
     def bind(
         self,
         labels: ArrayLike,
@@ -169,10 +173,11 @@ class PerturbedLists(Lists):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _perturb(scores, key, sample, uniform, beta, normalise, z):  # type: ignore[no-untyped-def]
-    state = combine(combine(key, uint64(_NOISE)), uint64(sample))
-    for i in range(len(scores)):
-        u = uniform[sample, i] if len(uniform) else unit(combine(state, uint64(i)))
-        z[i] = scores[i] - beta * np.log(-np.log(u))
+    if len(uniform):
+        for i in range(len(scores)):
+            z[i] = scores[i] - beta * np.log(-np.log(uniform[sample, i]))
+    else:
+        perturb(scores, noise_state(key, sample), beta, z)
     if normalise:
         top = np.max(z)
         z -= top + np.log(np.sum(np.exp(z - top)))
@@ -200,8 +205,7 @@ def _average_list(  # type: ignore[no-untyped-def]
         _perturb(scores, key, sample, uniform, beta, normalise, z)
         g[:] = 0.0
         h[:] = 0.0
-        inner = combine(combine(key, uint64(_INNER)), uint64(sample))
-        value += function(z, labels, extra, inner, params, g, h)
+        value += function(z, labels, extra, inner_key(key, sample), params, g, h)
         total = np.sum(g) if normalise else 0.0
         for i in range(n):
             share = np.exp(z[i]) if normalise else 0.0

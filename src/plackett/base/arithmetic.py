@@ -1,0 +1,96 @@
+r"""Exponential and logarithm in straight-line code, so that loops over them become vector code.
+
+The library's ``exp`` and ``log`` are calls, and a loop with a call in it runs one number at a time.
+These are sums and products of their argument after the usual reduction:
+
+- :math:`e^x = 2^k e^r` with :math:`k = \mathrm{round}(x / \ln 2)` and :math:`|r| \le \ln 2 / 2`,
+  by Taylor's series: thirteen terms leave :math:`4 \cdot 10^{-18}` in double precision, seven
+  leave :math:`5 \cdot 10^{-9}` in single precision;
+- :math:`\ln x = e \ln 2 + 2 \operatorname{artanh} s` with :math:`x = 2^e m`,
+  :math:`m \in [\sqrt{1/2}, \sqrt 2)`, :math:`s = (m - 1)/(m + 1)`, by its series in
+  :math:`s^2 \le 0.03`.
+
+The functions are compiled where they are used, and agree with the library's to two units in the
+last place (single precision: to 2e-7). They take no NaN; ``exp`` saturates outside +-708 (87 in
+single precision) and ``log`` takes positive normal numbers only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import float32, float64, int32, int64, njit
+
+_INVERSE_LN2 = 1.0 / math.log(2.0)
+# ln 2 in two parts: the first has zeros at its end, so that k times it is exact.
+_LN2_HIGH = 0.6931471803691238
+_LN2_LOW = 1.9082149292705877e-10
+_LN2_HIGH_SINGLE = 0.693145751953125
+_LN2_LOW_SINGLE = 1.4286068203094172e-06
+_SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
+_MANTISSA, _MANTISSA_SINGLE = 52, 23
+_BIAS, _BIAS_SINGLE = 1023, 127
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def exp(x):  # type: ignore[no-untyped-def]
+    """The exponential of a float64."""
+    x = min(max(x, -708.0), 709.0)
+    k = np.rint(x * _INVERSE_LN2)
+    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+    p = 1 / 6227020800
+    p = p * r + 1 / 479001600
+    p = p * r + 1 / 39916800
+    p = p * r + 1 / 3628800
+    p = p * r + 1 / 362880
+    p = p * r + 1 / 40320
+    p = p * r + 1 / 5040
+    p = p * r + 1 / 720
+    p = p * r + 1 / 120
+    p = p * r + 1 / 24
+    p = p * r + 1 / 6
+    p = p * r + 1 / 2
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return p * np.int64((int64(k) + int64(_BIAS)) << int64(_MANTISSA)).view(np.float64)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def exp_single(x):  # type: ignore[no-untyped-def]
+    """The exponential of a float32."""
+    x = min(max(x, float32(-87.0)), float32(88.0))
+    k = np.rint(x * float32(_INVERSE_LN2))
+    r = (x - k * float32(_LN2_HIGH_SINGLE)) - k * float32(_LN2_LOW_SINGLE)
+    p = float32(1 / 5040)
+    p = p * r + float32(1 / 720)
+    p = p * r + float32(1 / 120)
+    p = p * r + float32(1 / 24)
+    p = p * r + float32(1 / 6)
+    p = p * r + float32(1 / 2)
+    p = p * r + float32(1.0)
+    p = p * r + float32(1.0)
+    bits = (int32(k) + int32(_BIAS_SINGLE)) << int32(_MANTISSA_SINGLE)
+    return p * np.int32(bits).view(np.float32)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log(x):  # type: ignore[no-untyped-def]
+    """The natural logarithm of a positive, normal float64."""
+    bits = np.float64(x).view(np.int64)
+    e = (bits - int64(_SQRT_HALF_BITS)) >> int64(_MANTISSA)
+    f = np.int64(bits - (e << int64(_MANTISSA))).view(np.float64) - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    p = 1 / 21
+    p = p * z + 1 / 19
+    p = p * z + 1 / 17
+    p = p * z + 1 / 15
+    p = p * z + 1 / 13
+    p = p * z + 1 / 11
+    p = p * z + 1 / 9
+    p = p * z + 1 / 7
+    p = p * z + 1 / 5
+    p = p * z + 1 / 3
+    k = float64(e)
+    return k * _LN2_HIGH + (2.0 * s + (2.0 * s * z * p + k * _LN2_LOW))

@@ -1,0 +1,218 @@
+r"""Metrics of approximate ranks: ApproxNDCG and ApproxMRR.
+
+A document's rank is one plus the number of documents above it; each comparison is smoothed:
+
+.. math:: \hat\pi_i = 1 + \sum_{j \ne i} q_{ij}, \quad q_{ij} = \frac{1}{1 + e^{\eta(s_i - s_j)}}.
+
+*ApproxNDCG* (Qin, Liu & Li 2010; Bruch et al. 2019) is minus NDCG at these ranks,
+
+.. math:: \ell = -\frac{1}{\mathrm{IDCG}} \sum_i \frac{2^{y_i} - 1}{\log_2(1 + \hat\pi_i)}, \qquad
+    a_i = \frac{\partial\ell}{\partial\hat\pi_i} =
+    \frac{2^{y_i} - 1}{\mathrm{IDCG}} \frac{\ln 2}{(1 + \hat\pi_i)\ln^2(1 + \hat\pi_i)}, \qquad
+    \frac{\partial\ell}{\partial s_k} = \eta \sum_{i \ne k} w_{ik}(a_i - a_k)
+
+with :math:`w_{ik} = q_{ik}(1 - q_{ik})`.
+
+*ApproxMRR* is minus the reciprocal approximate rank of the first relevant document (label > 0);
+which one is first is smoothed in the same way, by a softmax of the scores of the relevant
+documents,
+
+.. math:: \ell = -\sum_{i: y_i > 0} \frac{p_i}{\hat\pi_i}, \quad
+    p_i = \frac{e^{\eta s_i}}{\sum_{j: y_j > 0} e^{\eta s_j}}, \qquad
+    \frac{\partial\ell}{\partial s_k} = \eta \sum_{i \ne k} w_{ik}(a_i - a_k)
+    - \eta p_k \Big(\frac{1}{\hat\pi_k} + \ell\Big), \quad a_i = \frac{p_i}{\hat\pi_i^2}.
+
+With one relevant document it is the loss of TF-Ranking and Rax; with more, it tends to minus MRR as
+:math:`\eta` grows, as Rax's (a maximum in place of the softmax, so not differentiable everywhere)
+does, and TF-Ranking's (a mean over documents, weighted by label) does not. A list without an
+irrelevant document gives zeros.
+
+**Curvature.** Both losses are concave in the ranks, so the ranks' linearisation bounds them from
+above; what is left is a sum over pairs of :math:`(a_i - a_j) q_{ij}`, whose second derivative by a
+score is at most :math:`\eta^2 |a_i - a_j| w_{ij}` in size. The curvature is the sum of these over a
+document's pairs, for ApproxMRR plus :math:`\eta^2 p_k |1/\hat\pi_k + \ell|` (products of
+derivatives of p and of ranks are never positive). It bounds the diagonal of the Hessian, and no
+Newton step exceeds :math:`1/\eta`, the width of the smoothing. A floor of 1e-6 of the list's mean
+keeps quotients finite.
+
+O(n⁺n) time, where n⁺ documents are relevant, O(n) memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+
+from plackett.base.kernels import ListFunction, list_function
+from plackett.base.types import Keys, Labels, Offsets
+from plackett.objectives.checks import need_positive
+from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.floor import raise_to_floor
+from plackett.objectives.lists import Extra
+from plackett.objectives.logistic import REORDER, fill_exponentials, fill_ratios
+from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.ranking import normalised_gains
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+def _smooth_rank(x, ratios, i):  # type: ignore[no-untyped-def]
+    # The comparison with itself adds one half.
+    rank = 0.5
+    for j in range(len(x)):
+        rank += (ratios[j] if x[i] > x[j] else 1.0) / (1.0 + ratios[j])
+    return rank
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+def _add_slopes(ratios, slopes, i, low, g, h):  # type: ignore[no-untyped-def]
+    """Add the pairs of document i with all from ``low`` on, given the slopes a of the ranks."""
+    t, a, gs, hs = ratios[low:], slopes[low:], g[low:], h[low:]
+    own, own_gradient, own_curvature = slopes[i], 0.0, 0.0
+    for k in range(len(t)):
+        share = 1.0 / (1.0 + t[k])
+        force = (own - a[k]) * t[k] * share * share
+        gs[k] += force
+        hs[k] += abs(force)
+        own_gradient -= force
+        own_curvature += abs(force)
+    g[i] += own_gradient
+    h[i] += own_curvature
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _relevant_first(labels):  # type: ignore[no-untyped-def]
+    """Positions with relevant documents before the others, and the number of relevant ones."""
+    order = np.empty(len(labels), np.int64)
+    front, back = 0, len(labels)
+    for i in range(len(labels)):
+        if labels[i] > 0.0:
+            order[front] = i
+            front += 1
+        else:
+            back -= 1
+            order[back] = i
+    return order, front
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_ranks(x, exponentials, narrow, relevant, ratios, ranks):  # type: ignore[no-untyped-def]
+    for i in range(relevant):
+        fill_ratios(x, exponentials, narrow, i, 0, len(x), ratios)
+        ranks[i] = _smooth_rank(x, ratios, i)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_derivatives(x, exponentials, narrow, relevant, ratios, slopes, g, h):  # type: ignore[no-untyped-def]
+    # Pairs without a relevant document have two slopes of zero.
+    for i in range(relevant):
+        fill_ratios(x, exponentials, narrow, i, i + 1, len(x), ratios)
+        _add_slopes(ratios, slopes, i, i + 1, g, h)
+
+
+@list_function(LIST_FUNCTION)
+def approxndcg_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: eta, extra: normalised gains."""
+    n, eta = len(scores), params[0]
+    order, relevant = _relevant_first(labels)
+    x, gains = eta * scores[order], extra[order]
+    exponentials, ratios, ranks = np.empty((2, n)), np.empty(n), np.empty(n)
+    slopes, g, h = np.zeros(n), np.zeros(n), np.zeros(n)
+    narrow = fill_exponentials(x, exponentials)
+    _fill_ranks(x, exponentials, narrow, relevant, ratios, ranks)
+    value = 0.0
+    for i in range(relevant):
+        logarithm = np.log1p(ranks[i])
+        value -= gains[i] * np.log(2.0) / logarithm
+        slopes[i] = gains[i] * np.log(2.0) / ((1.0 + ranks[i]) * logarithm * logarithm)
+    _fill_derivatives(x, exponentials, narrow, relevant, ratios, slopes, g, h)
+    for k in range(n):
+        gradient[order[k]] = eta * g[k]
+        curvature[order[k]] = eta * eta * h[k]
+    raise_to_floor(curvature)
+    return value
+
+
+@list_function(LIST_FUNCTION)
+def approxmrr_list(scores, labels, _extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: eta."""
+    n, eta = len(scores), params[0]
+    order, relevant = _relevant_first(labels)
+    if relevant == n:
+        return 0.0
+    x = eta * scores[order]
+    exponentials, ratios, ranks = np.empty((2, n)), np.empty(n), np.empty(n)
+    slopes, g, h = np.zeros(n), np.zeros(n), np.zeros(n)
+    narrow = fill_exponentials(x, exponentials)
+    _fill_ranks(x, exponentials, narrow, relevant, ratios, ranks)
+    first = np.exp(x[:relevant] - np.max(x[:relevant]))
+    first /= np.sum(first)
+    value = -np.sum(first / ranks[:relevant])
+    slopes[:relevant] = first / ranks[:relevant] ** 2
+    _fill_derivatives(x, exponentials, narrow, relevant, ratios, slopes, g, h)
+    for i in range(relevant):
+        force = first[i] * (1.0 / ranks[i] + value)
+        g[i] -= force
+        h[i] += abs(force)
+    for k in range(n):
+        gradient[order[k]] = eta * g[k]
+        curvature[order[k]] = eta * eta * h[k]
+    raise_to_floor(curvature)
+    return value
+
+
+@dataclass(frozen=True)
+class ApproxNDCG(Objective):
+    """Minus NDCG of approximate ranks (Qin, Liu & Li 2010).
+
+    Parameters
+    ----------
+    eta
+        Steepness of the comparisons; the larger, the closer to NDCG and the flatter elsewhere.
+    """
+
+    name: ClassVar[str] = "approxndcg"
+
+    eta: float = 10.0
+
+    def __post_init__(self) -> None:
+        need_positive(self.name, eta=self.eta)
+
+    @property
+    def function(self) -> ListFunction:
+        return approxndcg_list
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (self.eta,)
+
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
+        return normalised_gains(labels, offsets)
+
+
+@dataclass(frozen=True)
+class ApproxMRR(Objective):
+    """Minus the reciprocal approximate rank of the first relevant document (label > 0).
+
+    Parameters
+    ----------
+    eta
+        Steepness of the comparisons; the larger, the closer to MRR and the flatter elsewhere.
+    """
+
+    name: ClassVar[str] = "approxmrr"
+
+    eta: float = 10.0
+
+    def __post_init__(self) -> None:
+        need_positive(self.name, eta=self.eta)
+
+    @property
+    def function(self) -> ListFunction:
+        return approxmrr_list
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (self.eta,)

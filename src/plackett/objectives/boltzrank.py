@@ -1,0 +1,206 @@
+r"""BoltzRank: expected NDCG under a Boltzmann law over a fixed set (Volkovs & Zemel 2009).
+
+A ranking of the n documents has energy
+
+.. math:: E(R | s) = \frac{2}{n(n-1)} \sum_{i \text{ above } j} (s_j - s_i), \qquad
+    P(R) \propto e^{-E(R|s)}
+
+over a set of rankings of the list. With the same distribution :math:`P^y` made from labels,
+
+.. math:: \ell = -\lambda\, E_P[\mathrm{NDCG}] + (1 - \lambda) \Big(-\sum_R P^y(R) \log P(R)\Big).
+
+:math:`-E = \sum_d c_d s_d`, where :math:`c_d` is 2/(n(n-1)) times the number of documents below
+less those above, so with :math:`\bar c = E_P[c]`
+
+.. math:: \frac{\partial\ell}{\partial s} = -\lambda\, E_P[(\mathrm{NDCG} - E_P\mathrm{NDCG})\, c] +
+    (1-\lambda)\,(\bar c - E_{P^y}[c]).
+
+**Curvature.** The second part is convex, with diagonal :math:`\mathrm{Var}_P(c)`. The first is
+not: its diagonal is :math:`-E_P[(\mathrm{NDCG} - E_P \mathrm{NDCG})(c - \bar c)^2]`, which we
+bound by the same with the absolute value of the first factor. The sum is raised to 1e-6 of the
+list's mean.
+
+The set is the ideal ranking (equal labels in random order) and ``samples - 1`` draws from the
+Plackett-Luce model of the labels. It depends on seed and list, not on the step: a set redrawn at
+each step would make line searches fail. NDCG is that of the whole list with gain :math:`2^y - 1`
+and discount :math:`1/\log_2(1+r)`. A step costs O(samples n).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit, prange, uint64
+from numpy.typing import NDArray
+
+from plackett.base.errors import DataError, UsageError
+from plackett.base.kernels import ListFunction, list_function
+from plackett.base.mixing import combine
+from plackett.base.ragged import from_sizes
+from plackett.base.types import Keys, Labels, Offsets
+from plackett.objectives.checks import need_count
+from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.floor import raise_to_floor
+from plackett.objectives.lists import Extra
+from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.plackett_luce import draw_order
+from plackett.objectives.ranking import discount, normalised_gains
+from plackett.objectives.ranking_sets import (
+    add_mean,
+    add_spread,
+    coefficients_of,
+    column_of,
+    fill_energies,
+    fill_softmax,
+    set_size,
+)
+
+_COLUMNS = 2  # NDCG of the ranking, and its probability under the labels
+_STREAM = 3  # of the lists' keys, for the rankings
+
+
+@list_function(LIST_FUNCTION)
+def boltzrank_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: mix; extra: the set of rankings."""
+    n, mix = len(scores), params[0]
+    ndcg, target = column_of(extra, 0), column_of(extra, 1)
+    coefficients = coefficients_of(extra, n, _COLUMNS)
+    factor = 2.0 / (n * (n - 1.0))
+    energies, shares, weights = np.empty(len(ndcg)), np.empty(len(ndcg)), np.empty(len(ndcg))
+    mean = np.zeros(n)
+    fill_energies(coefficients, scores, factor, energies)
+    log_total = fill_softmax(energies, shares)
+    add_mean(coefficients, shares, factor, mean)
+    expected = np.dot(shares, ndcg)
+    cross_entropy = log_total - np.dot(target, energies)
+    for r in range(len(ndcg)):
+        surplus = ndcg[r] - expected
+        weights[r] = -mix * shares[r] * surplus + (1.0 - mix) * (shares[r] - target[r])
+        shares[r] *= mix * abs(surplus) + 1.0 - mix
+    add_mean(coefficients, weights, factor, gradient)
+    add_spread(coefficients, shares, mean, factor, curvature)
+    raise_to_floor(curvature)
+    return -mix * expected + (1.0 - mix) * cross_entropy
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _store(order, r, labels, gains, stored):  # type: ignore[no-untyped-def]
+    """Store one ranking of a list: coefficients, NDCG, and minus its energy under the labels."""
+    n = len(order)
+    row = coefficients_of(stored, n, _COLUMNS)[r]
+    ndcg, energy = 0.0, 0.0
+    for rank in range(n):
+        document = order[rank]
+        row[document] = n - 1 - 2 * rank
+        ndcg += gains[document] * discount(rank)
+        energy += (n - 1 - 2 * rank) * np.float64(labels[document])
+    column_of(stored, 0)[r] = ndcg
+    column_of(stored, 1)[r] = 2.0 * energy / (n * (n - 1.0))
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def _draw_sets(labels, gains, offsets, keys, samples, values, where):  # type: ignore[no-untyped-def]
+    for q in prange(len(offsets) - 1):
+        low, high = offsets[q], offsets[q + 1]
+        stored = values[where[q] : where[q + 1]]
+        if high - low < 2:
+            continue
+        y = labels[low:high].astype(np.float64)
+        stored[0] = samples
+        for r in range(samples):
+            order = draw_order(y, combine(keys[q], uint64(r)))
+            if r == 0:  # the first one in order of labels, with ties as drawn
+                order = order[np.argsort(-y[order], kind="mergesort")]
+            _store(order, r, y, gains[low:high], stored)
+        target = column_of(stored, 1)
+        fill_softmax(target.copy(), target)
+
+
+@njit(cache=True, nogil=True)
+def _mix_seed(keys, seed):  # type: ignore[no-untyped-def]
+    mixed = np.empty_like(keys)
+    for q in range(len(keys)):
+        mixed[q] = combine(combine(seed, uint64(_STREAM)), keys[q])
+    return mixed
+
+
+@dataclass(frozen=True)
+class BoltzRank(Objective):
+    """Expected NDCG over a fixed set of rankings (Volkovs & Zemel 2009)."""
+
+    name: ClassVar[str] = "boltzrank"
+    draw: ClassVar[str | None] = "permutations"
+
+    samples: int = 100
+    """Number of rankings of each list."""
+    mix: float = 1.0
+    """Weight of the expected NDCG; the cross entropy has the rest."""
+    seed: int = 0
+    """Of the rankings."""
+
+    def __post_init__(self) -> None:
+        need_count(self.name, samples=self.samples)
+        if not 0.0 <= self.mix <= 1.0:
+            raise UsageError(f"boltzrank needs mix between 0 and 1, got mix={self.mix!r}.")
+
+    @property
+    def function(self) -> ListFunction:
+        return boltzrank_list
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (self.mix,)
+
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:
+        gains = normalised_gains(labels, offsets).values
+        if "permutations" in draws:
+            return _as_sets(draws["permutations"], labels, gains, offsets)
+        sizes = np.diff(offsets)
+        where = from_sizes(np.where(sizes > 1, set_size(self.samples, sizes, _COLUMNS), 0))
+        values = np.empty(where[-1])
+        mixed = _mix_seed(np.ascontiguousarray(keys), np.uint64(self.seed % 2**64))
+        _draw_sets(labels, gains, offsets, mixed, self.samples, values, where)
+        return Extra(values, where)
+
+
+def _as_sets(
+    permutations: Any, labels: Labels, gains: NDArray[np.float64], offsets: Offsets
+) -> Extra:
+    """Explicit rankings, one array of m x n positions (best first) per list."""
+    n_lists = len(offsets) - 1
+    if len(permutations) != n_lists:
+        raise DataError(
+            f"draws['permutations'] must be {n_lists} arrays, one per list, got "
+            f"{len(permutations)}."
+        )
+    parts = []
+    for q in range(n_lists):
+        low, high = offsets[q], offsets[q + 1]
+        orders = _as_permutations(permutations[q], q, int(high - low))
+        part = np.zeros(set_size(len(orders), high - low, _COLUMNS))
+        part[0] = len(orders)
+        if high - low > 1:
+            for r, order in enumerate(orders):
+                _store(order, r, labels[low:high], gains[low:high], part)
+            target = column_of(part, 1)
+            fill_softmax(target.copy(), target)
+        parts.append(part)
+    return Extra(np.concatenate([*parts, np.empty(0)]), from_sizes([len(part) for part in parts]))
+
+
+def _as_permutations(given: Any, q: int, n: int) -> NDArray[np.int64]:
+    orders = np.asarray(given, dtype=np.int64)
+    if (
+        orders.ndim != 2
+        or not len(orders)
+        or not np.array_equal(
+            np.sort(orders, axis=1), np.broadcast_to(np.arange(n), (len(orders), n))
+        )
+    ):
+        raise DataError(
+            f"draws['permutations'][{q}] must be at least one permutation of 0 to {n - 1} (best "
+            f"first), one per row, got shape {orders.shape}."
+        )
+    return orders

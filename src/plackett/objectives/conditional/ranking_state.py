@@ -1,0 +1,146 @@
+r"""A ranking of relevant documents (goods) against irrelevant ones (bads), with flips in O(1).
+
+The conditional models see a ranking as :math:`y_{gb} = \pm 1`: +1 where good g stands above bad b.
+Orders among goods and among bads do not count. A ranking is a sequence of alternating *blocks* of
+goods and bads, and is determined by
+
+- ``good_wins[g]``: how many bads g beats,
+- ``bad_wins[b]``: how many goods b beats,
+
+so the n+ n- signs need not be stored. ``good_at_least[k]`` is the number of goods with at least k
+wins, ``bad_at_least[k]`` that of bads. With these, for :math:`n_g` and :math:`n_b` wins and
+:math:`m_b = n_+ - n_b` goods above b,
+
+.. math::
+
+    y_{gb} = +1 &\iff \mathrm{good\_at\_least}[n_g] \le m_b \\
+    \text{g and b may change places} &\iff
+      m_b = \mathrm{good\_at\_least}[n_g + (y_{gb} = -1)]
+
+The second line says that their blocks are neighbours; any other flip would make a cycle g > b' >
+g' > b > g. Every ranking can be reached from every other one by such flips.
+
+A flip is proposed with probability :math:`\alpha = (1 + a) / (n_+ + n_- - 1)`, :math:`a = n_- -
+n_g + n_b` where :math:`y_{gb} = +1` and :math:`n_g + n_+ - n_b` where it is -1: large where the
+flip changes the quality of the ranking little (Dubey et al. 2009, figure 2). The 1 is ours:
+without it :math:`\alpha` is 0 for all pairs of the best and of the worst ranking, from which the
+walks start. It lies between :math:`1/(n_+ + n_- - 1)` and 1.
+
+The functions are compiled and can be called from Python and from other compiled functions alike.
+:func:`flip` changes its argument: it is the inner step of random walks.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from plackett.base.errors import DataError
+
+
+class RankingState(NamedTuple):
+    """A valid ranking of goods against bads."""
+
+    good_wins: NDArray[np.int64]
+    """Number of bads that each good beats."""
+    bad_wins: NDArray[np.int64]
+    """Number of goods that each bad beats."""
+    good_at_least: NDArray[np.int64]
+    """At k, from 0 to n- + 1: the number of goods with at least k wins."""
+    bad_at_least: NDArray[np.int64]
+    """At k, from 0 to n+ + 1: the number of bads with at least k wins."""
+
+
+@njit(cache=True, nogil=True)
+def ideal_state(n_goods, n_bads):  # type: ignore[no-untyped-def]
+    """The ranking with all goods above all bads."""
+    state = RankingState(
+        np.full(n_goods, n_bads, dtype=np.int64),
+        np.zeros(n_bads, dtype=np.int64),
+        np.full(n_bads + 2, n_goods, dtype=np.int64),
+        np.zeros(n_goods + 2, dtype=np.int64),
+    )
+    state.good_at_least[n_bads + 1] = 0
+    state.bad_at_least[0] = n_bads
+    return state
+
+
+def worst_state(n_goods: int, n_bads: int) -> RankingState:
+    """The ranking with all bads above all goods."""
+    return state_of(np.full((n_goods, n_bads), -1))
+
+
+def state_of(bits: ArrayLike) -> RankingState:
+    """The state of a ranking given as signs, one row per good, one column per bad.
+
+    >>> state_of([[1, -1]]).bad_wins
+    array([0, 1])
+    """
+    y = np.asarray(bits)
+    if y.ndim != 2 or 0 in y.shape or not np.isin(y, (-1, 1)).all():
+        raise DataError(f"bits must be goods x bads signs of +1 or -1, got shape {y.shape}.")
+    good_wins, bad_wins = (y == 1).sum(axis=1), (y == -1).sum(axis=0)
+    state = RankingState(
+        good_wins,
+        bad_wins,
+        (good_wins[:, None] >= np.arange(y.shape[1] + 2)).sum(axis=0),
+        (bad_wins[:, None] >= np.arange(y.shape[0] + 2)).sum(axis=0),
+    )
+    if not np.array_equal(bits_of(state), y):
+        raise DataError(
+            "bits are not those of a ranking: some goods g, g' and bads b, b' have "
+            "g > b > g' > b' > g."
+        )
+    return state
+
+
+@njit(cache=True, nogil=True)
+def bit(state, g, b):  # type: ignore[no-untyped-def]
+    """Sign of a pair: +1 where good g stands above bad b."""
+    above = len(state.good_wins) - state.bad_wins[b]
+    return 1 if state.good_at_least[state.good_wins[g]] <= above else -1
+
+
+@njit(cache=True, nogil=True)
+def flippable(state, g, b):  # type: ignore[no-untyped-def]
+    """Whether good g and bad b may change places: whether their blocks are neighbours."""
+    above = len(state.good_wins) - state.bad_wins[b]
+    lost = 1 if bit(state, g, b) < 0 else 0
+    return above == state.good_at_least[state.good_wins[g] + lost]
+
+
+@njit(cache=True, nogil=True)
+def alpha(state, g, b):  # type: ignore[no-untyped-def]
+    """Probability with which a flip of the pair is proposed."""
+    n_goods, n_bads = len(state.good_wins), len(state.bad_wins)
+    lead = state.good_wins[g] - state.bad_wins[b]
+    near = n_bads - lead if bit(state, g, b) > 0 else n_goods + lead
+    return (1 + near) / (n_goods + n_bads - 1)
+
+
+@njit(cache=True, nogil=True)
+def flip(state, g, b):  # type: ignore[no-untyped-def]
+    """Let good g and bad b change places, in place; the pair must be flippable."""
+    if bit(state, g, b) > 0:
+        state.good_at_least[state.good_wins[g]] -= 1
+        state.good_wins[g] -= 1
+        state.bad_wins[b] += 1
+        state.bad_at_least[state.bad_wins[b]] += 1
+    else:
+        state.bad_at_least[state.bad_wins[b]] -= 1
+        state.bad_wins[b] -= 1
+        state.good_wins[g] += 1
+        state.good_at_least[state.good_wins[g]] += 1
+
+
+@njit(cache=True, nogil=True)
+def bits_of(state):  # type: ignore[no-untyped-def]
+    """All signs, one row per good, one column per bad."""
+    signs = np.empty((len(state.good_wins), len(state.bad_wins)), dtype=np.int64)
+    for g in range(len(state.good_wins)):
+        for b in range(len(state.bad_wins)):
+            signs[g, b] = bit(state, g, b)
+    return signs

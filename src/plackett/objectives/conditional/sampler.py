@@ -1,0 +1,225 @@
+r"""A sample of rankings of goods against bads, drawn once (Dubey et al. 2009, section 4).
+
+The sums of the conditional models run over all rankings. The paper replaces them by a fixed
+sample: drawn anew at each step it would make the line searches of quasi-Newton methods fail. The
+sample should hold rankings of diverse quality, most of them good:
+
+1. start a walk at a restart state: ``restarts="two"``: the ideal ranking with probability
+   ``best``, else the worst one; ``restarts="many"``: rankings with k random bads above all goods,
+   k on a grid of up to 11 values from none to all, chosen with probability in proportion to
+   :math:`e^{\mathrm{skew}\, k / n_-}` (:math:`k / n_-` is the loss in AUC);
+2. make ``walk`` mutations (:mod:`plackett.objectives.conditional.walk`), and collect every state
+   visited;
+3. repeat until there are enough.
+
+The first walk starts at the ideal ranking, so the sample always contains it: without it ConvexLoss
+and L1 have no lower bound. With ``dedupe`` a ranking counts once; short lists have fewer rankings
+than are asked for, so the search ends after five visits for each one asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numba import njit, uint64
+from numpy.typing import NDArray
+
+from plackett.base.errors import UsageError
+from plackett.base.mixing import combine, mix, unit
+from plackett.objectives.checks import need_choice, need_count
+from plackett.objectives.conditional.walk import mutate, restart, start_walk
+
+RestartName: TypeAlias = Literal["two", "many"]
+
+RESTARTS: tuple[RestartName, ...] = ("two", "many")
+_GRID = 11  # restart states of "many", at most
+_VISITS = 5  # for each ranking asked for, at most
+_CHOOSE, _PLACE, _MOVE = 1, 2, 3  # streams of a list's key
+
+
+class SamplerSettings(NamedTuple):
+    """How rankings are drawn, as compiled code takes it."""
+
+    samples: int
+    many: bool
+    best: float
+    skew: float
+    walk: int
+    dedupe: bool
+
+
+class SampledRankings(NamedTuple):
+    """Rankings of one list's goods against its bads, one per row; the first is the ideal one."""
+
+    good_wins: NDArray[np.int32]
+    """Number of bads that each good beats."""
+    bad_wins: NDArray[np.int32]
+    """Number of goods that each bad beats."""
+
+
+def as_settings(
+    objective: str,
+    *,
+    samples: int,
+    restarts: RestartName,
+    best: float,
+    skew: float,
+    walk: int,
+    dedupe: bool,
+) -> SamplerSettings:
+    """Check settings; errors name the objective that has them."""
+    need_count(objective, samples=samples, walk=walk)
+    need_choice(objective, RESTARTS, restarts=restarts)
+    if not 0.0 <= best <= 1.0 or not np.isfinite(skew):
+        raise UsageError(
+            f"{objective} needs best between 0 and 1 and a finite skew, got best={best!r} and "
+            f"skew={skew!r}."
+        )
+    many = restarts == "many"
+    return SamplerSettings(samples, many, float(best), float(skew), walk, bool(dedupe))
+
+
+def sample_rankings(
+    n_goods: int,
+    n_bads: int,
+    *,
+    samples: int = 200,
+    restarts: RestartName = "two",
+    best: float = 0.9,
+    skew: float = -5.0,
+    walk: int = 10,
+    key: int = 0,
+    dedupe: bool = True,
+) -> SampledRankings:
+    """Draw rankings of goods against bads.
+
+    Parameters
+    ----------
+    n_goods, n_bads
+        Numbers of relevant and of irrelevant documents, at least one each.
+    samples
+        Number of rankings; fewer are returned where there are not so many different ones.
+    restarts
+        ``two``: the walks start at the best or the worst ranking; ``many``: also in between.
+    best
+        Probability of the best ranking, for ``two``.
+    skew
+        For ``many``: restart states with loss D are chosen in proportion to exp(skew D).
+    walk
+        Mutations after each restart.
+    key
+        Source of randomness, a 64-bit number: the same key gives the same rankings.
+    dedupe
+        Count each ranking once.
+
+    >>> sample_rankings(1, 2, samples=4).good_wins.shape
+    (4, 1)
+    """
+    need_count("sample_rankings", n_goods=n_goods, n_bads=n_bads)
+    settings = as_settings(
+        "sample_rankings",
+        samples=samples,
+        restarts=restarts,
+        best=best,
+        skew=skew,
+        walk=walk,
+        dedupe=dedupe,
+    )
+    wins = np.empty((samples, n_goods + n_bads), dtype=np.int32)
+    found = draw_rankings(settings, np.uint64(key % 2**64), n_goods, wins)
+    return SampledRankings(wins[:found, :n_goods], wins[:found, n_goods:])
+
+
+@njit(cache=True, nogil=True)
+def draw_rankings(settings, key, n_goods, wins):  # type: ignore[no-untyped-def]
+    """Fill rows of wins, goods before bads, with rankings; returns how many there are."""
+    n_bads = wins.shape[1] - n_goods
+    walk = start_walk(n_goods, n_bads)
+    seen = np.zeros(4 * settings.samples, dtype=np.uint64)
+    found, visits = 0, 0
+    while found < settings.samples and visits < _VISITS * settings.samples:
+        # Each restart has its own words of the stream: the visits so far tell it from the others.
+        n_above = 0
+        if visits > 0:
+            chance = unit(combine(combine(key, uint64(_CHOOSE)), uint64(visits)))
+            n_above = _choose_restart(settings, n_bads, chance)
+        restart(walk, n_above, combine(combine(key, uint64(_PLACE)), uint64(visits)))
+        fingerprint = _fingerprint(walk.state)
+        for step in range(settings.walk + 1):
+            if step > 0:
+                g, b = mutate(walk, combine(combine(key, uint64(_MOVE)), uint64(visits)))
+                fingerprint = _moved(fingerprint, walk.state, g, b)
+            visits += 1
+            if not settings.dedupe or _is_new(seen, fingerprint):
+                wins[found, :n_goods] = walk.state.good_wins
+                wins[found, n_goods:] = walk.state.bad_wins
+                found += 1
+                if found == settings.samples:
+                    break
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _choose_restart(settings, n_bads, chance):  # type: ignore[no-untyped-def]
+    """How many bads stand above all goods at the restart."""
+    if not settings.many:
+        return 0 if chance < settings.best else n_bads
+    last = min(_GRID - 1, n_bads)
+    weights = np.empty(last + 1)
+    for t in range(last + 1):
+        loss = _grid_point(t, last, n_bads) / n_bads
+        # Relative to the largest, so that no skew overflows.
+        weights[t] = np.exp(settings.skew * loss - max(settings.skew, 0.0))
+    left = chance * np.sum(weights)
+    choice = 0
+    while choice < last and left >= weights[choice]:
+        left -= weights[choice]
+        choice += 1
+    return _grid_point(choice, last, n_bads)
+
+
+@njit(cache=True, nogil=True)
+def _grid_point(t, last, n_bads):  # type: ignore[no-untyped-def]
+    """The t-th of last + 1 even steps from 0 to n_bads, to the nearest whole number."""
+    return (2 * t * n_bads + last) // (2 * last)
+
+
+@njit(cache=True, nogil=True)
+def _word(side, document, wins):  # type: ignore[no-untyped-def]
+    return mix((uint64(wins) << uint64(33)) | (uint64(document) << uint64(1)) | uint64(side))
+
+
+@njit(cache=True, nogil=True)
+def _fingerprint(state):  # type: ignore[no-untyped-def]
+    """A 64-bit hash of a ranking, a sum over documents, so that a flip changes it in O(1)."""
+    total = uint64(0)
+    for g in range(len(state.good_wins)):
+        total += _word(0, g, state.good_wins[g])
+    for b in range(len(state.bad_wins)):
+        total += _word(1, b, state.bad_wins[b])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _moved(fingerprint, state, g, b):  # type: ignore[no-untyped-def]
+    """The hash after a flip of g and b, from the hash before it."""
+    good_wins, bad_wins = state.good_wins[g], state.bad_wins[b]
+    # After the flip the good stands above the bad if it has just won.
+    above = state.good_at_least[good_wins] <= len(state.good_wins) - bad_wins
+    change = 1 if above else -1
+    fingerprint += _word(0, g, good_wins) - _word(0, g, good_wins - change)
+    fingerprint += _word(1, b, bad_wins) - _word(1, b, bad_wins + change)
+    return fingerprint
+
+
+@njit(cache=True, nogil=True)
+def _is_new(seen, fingerprint):  # type: ignore[no-untyped-def]
+    """Whether a hash is new; it is put into the table, where 0 marks a free place."""
+    word = max(fingerprint, uint64(1))
+    slot = np.int64(word % uint64(len(seen)))
+    while seen[slot] != uint64(0) and seen[slot] != word:
+        slot = (slot + 1) % len(seen)
+    new = seen[slot] == uint64(0)
+    seen[slot] = word
+    return new

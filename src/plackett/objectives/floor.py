@@ -1,0 +1,23 @@
+"""A floor under curvature, for objectives whose majoriser may vanish.
+
+Trees divide the sum of gradients in a leaf by the sum of curvatures. Where an objective is not
+convex, a document can have a gradient and next to no curvature; a small share of its list's mean
+keeps the quotient within bounds.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+SHARE = 1e-6
+"""The floor, as a share of the mean curvature of the list."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def raise_to_floor(curvature):  # type: ignore[no-untyped-def]
+    """Raise each curvature of a list to 1e-6 of their mean."""
+    mean = 0.0
+    for h in curvature:
+        mean += h / len(curvature)
+    for i in range(len(curvature)):
+        curvature[i] = max(curvature[i], SHARE * mean)

@@ -1,0 +1,162 @@
+r"""LambdaRank: pairs weighted by what their swap would do to a metric.
+
+Over all pairs with :math:`y_i > y_j`,
+
+.. math::
+
+    \ell = \sum \Delta_{ij} \log(1 + e^{-\sigma(s_i - s_j)}), \qquad
+    \frac{\partial\ell}{\partial s_i} = -\frac{\partial\ell}{\partial s_j} =
+    -\sigma\Delta_{ij}q_{ij}, \qquad
+    \frac{\partial^2\ell}{\partial s_i^2} = \frac{\partial^2\ell}{\partial s_j^2} =
+    \sigma^2 \Delta_{ij} q_{ij}(1 - q_{ij})
+
+summed over the pairs of a document, with :math:`q_{ij} = 1/(1 + e^{\sigma(s_i - s_j)})` and
+:math:`\Delta_{ij}` the change of the metric when i and j swap ranks in the current ranking
+(:mod:`plackett.objectives.swaps`), held constant. Burges, Ragno & Le (2006), Burges (2010).
+
+The value jumps where two scores cross and moves with the weights where ``score_norm`` or
+``query_norm`` is on: the gradient is that of the value with weights frozen, so the objective is not
+declared exact.
+
+IDCG is that of the full list, whatever ``truncation``; LightGBM truncates it too, which multiplies
+the pairs of a list by a constant. O(n min(n, truncation)) time, O(n) memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numba import njit
+
+from plackett.base.kernels import ListFunction, list_function
+from plackett.base.types import Keys, Labels, Offsets
+from plackett.objectives.boosting import Boosting
+from plackett.objectives.checks import need_choice, need_count, need_positive
+from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.lists import Extra, Lists
+from plackett.objectives.logistic import add_pairs, fill_exponentials, fill_ratios
+from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.ranking import normalised_gains, rank_order
+from plackett.objectives.single.lambdarank import SingleLambdaRank
+from plackett.objectives.swaps import METRICS, fill_swaps, prepare_swaps
+
+SCORE_OFFSET = 0.01  # of the division by score differences, as in LightGBM
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def divide_by_distance(scores, a, weights):  # type: ignore[no-untyped-def]
+    """Divide the weight of each pair of document a with a later one by its difference of scores."""
+    s, w = scores[a + 1 :], weights[a + 1 :]
+    for k in range(len(w)):
+        w[k] /= SCORE_OFFSET + abs(scores[a] - s[k])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def query_factor(total):  # type: ignore[no-untyped-def]
+    """LightGBM's damping of lists with many pairs; total: the summed size of derivatives."""
+    return np.log2(1.0 + total) / total if total > 0.0 else 1.0
+
+
+@list_function(LIST_FUNCTION)
+def lambdarank_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params in the order of the fields, extra: normalised gains."""
+    sigma, score_norm, query_norm = params[0], params[2] > 0.0, params[3] > 0.0
+    n = len(scores)
+    rows = min(n - 1, int(params[1])) if params[1] > 0.0 else n - 1
+    order = rank_order(scores)
+    s, x = scores[order], sigma * scores[order]
+    state, exponentials = np.empty((3, n)), np.empty((2, n))
+    ratios, weights = np.empty(n), np.empty(n)
+    g, h = np.zeros(n), np.zeros(n)
+    prepare_swaps(int(params[5]), labels[order].astype(np.float64), extra[order], state)
+    narrow = fill_exponentials(x, exponentials)
+    score_norm = score_norm and s[0] != s[n - 1]
+    value, total = 0.0, 0.0
+    for a in range(rows):
+        fill_swaps(int(params[5]), state, a, weights)
+        if score_norm:
+            divide_by_distance(s, a, weights)
+        fill_ratios(x, exponentials, narrow, a, a + 1, n, ratios)
+        cost, size = add_pairs(x, ratios, weights, a, a + 1, g, h)
+        value += cost
+        total += 2.0 * sigma * size
+    scale = query_factor(total) if query_norm else 1.0
+    for k in range(n):
+        gradient[order[k]] = scale * sigma * g[k]
+        curvature[order[k]] = scale * params[4] * sigma * sigma * h[k]
+    return scale * value
+
+
+@dataclass(frozen=True)
+class LambdaRank(Objective):
+    """Pairs weighted by the change of a metric when they swap ranks (LambdaRank, LambdaMART).
+
+    Parameters
+    ----------
+    sigma
+        Slope of the logistic function.
+    truncation
+        Only pairs with at least one document among the first ``truncation`` of the current ranking
+        count; None: all pairs.
+    score_norm
+        Divide each pair's weight by 0.01 + the distance of its scores, unless all scores of the
+        list are equal.
+    query_norm
+        Multiply value, gradient and curvature of a list by log2(1 + L)/L, where L is the sum over
+        its pairs of twice the size of their derivative. With ``score_norm`` it is LightGBM's
+        ``lambdarank_norm``.
+    hess_factor
+        Factor of the curvature; 1 is the derivative of the gradient with weights frozen.
+    weight
+        Metric: ``"ndcg"``, ``"map"``, ``"err"`` or ``"mrr"``. For MAP and MRR a document is
+        relevant if its label is positive; ERR takes the top grade of each list.
+    """
+
+    name: ClassVar[str] = "lambdarank"
+    exact: ClassVar[bool] = False
+
+    sigma: float = 1.0
+    truncation: int | None = None
+    score_norm: bool = False
+    query_norm: bool = False
+    hess_factor: float = 1.0
+    weight: Literal["ndcg", "map", "err", "mrr"] = "ndcg"
+
+    def __post_init__(self) -> None:
+        need_positive(self.name, sigma=self.sigma, hess_factor=self.hess_factor)
+        need_count(self.name, truncation=self.truncation)
+        need_choice(self.name, METRICS, weight=self.weight)
+
+    @property
+    def function(self) -> ListFunction:
+        return lambdarank_list
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (
+            self.sigma,
+            float(self.truncation or 0),
+            float(self.score_norm),
+            float(self.query_norm),
+            self.hess_factor,
+            float(METRICS.index(self.weight)),
+        )
+
+    def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:
+        if self.weight != "ndcg":
+            return None
+        return SingleLambdaRank(
+            lists,
+            sigma=self.sigma,
+            truncation=self.truncation or 0,
+            score_norm=self.score_norm,
+            query_norm=self.query_norm,
+            hess_factor=self.hess_factor,
+            samples=samples,
+            beta=beta,
+        )
+
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
+        return normalised_gains(labels, offsets)

@@ -1,0 +1,101 @@
+r"""MDPRank: ranking as a Markov decision process, learnt by policy gradient (Wei et al. 2017).
+
+The policy picks documents one after the other, each with the softmax of the scores left: an
+episode is a ranking :math:`\pi` from the Plackett-Luce model of the scores. The pick at position t
+(from 1) earns :math:`(2^{y} - 1) D(t)`; with returns :math:`R_t = \sum_{k \ge t} \gamma^{k-t} r_k`
+the surrogate
+
+.. math:: \ell = \sum_t \gamma^{t-1} R_t \Big(\log\sum_{k \ge t} e^{s_{\pi_k}} - s_{\pi_t}\Big)
+
+has the REINFORCE estimate of minus the gradient of the expected return as its gradient; returns
+and episode are held constant. The episode is drawn anew for each list and step. The value is the
+surrogate of one episode and no loss to compare between steps, hence ``exact = False``; for a given
+episode (``draws``), the gradient is exactly its derivative.
+
+For a given episode the surrogate is a Plackett-Luce likelihood with non-negative weights, and
+convex: the curvature is its exact diagonal, raised to 1e-6 of the list's mean.
+
+``discount="jk"`` leaves the first two positions undiscounted, then :math:`1/\log_2 t` (Järvelin &
+Kekäläinen 2002, as the paper); ``"standard"`` is :math:`1/\log_2(1+t)`. Rewards are not
+normalised, as in the paper; labels above 900 count as 900, so that no return overflows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numba import njit
+
+from plackett.base.errors import UsageError
+from plackett.base.kernels import ListFunction, list_function
+from plackett.base.types import Keys, Labels, Offsets
+from plackett.objectives.checks import need_choice
+from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.floor import raise_to_floor
+from plackett.objectives.lists import Extra
+from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.plackett_luce import as_orders, draw_order, weighted_likelihood
+
+_JK, _STANDARD = 0.0, 1.0
+_TOP_LABEL = 900.0  # 2**900 leaves room for sums over documents, samples and lists
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_returns(order, labels, gamma, discount, returns):  # type: ignore[no-untyped-def]
+    """Discounted returns gamma^(t-1) R_t."""
+    n = len(order)
+    ahead = 0.0
+    for t in range(n - 1, -1, -1):
+        gain = 2.0 ** min(np.float64(labels[order[t]]), _TOP_LABEL) - 1.0
+        rank = t + 2.0 if discount == _STANDARD else max(t + 1.0, 2.0)
+        ahead = gain / np.log2(rank) + gamma * ahead
+        returns[t] = ahead
+    factor = 1.0
+    for t in range(n):
+        returns[t] *= factor
+        factor *= gamma
+
+
+@list_function(LIST_FUNCTION)
+def mdprank_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Surrogate, gradient and curvature; params: gamma, discount; extra: the episode, if given."""
+    order = extra.astype(np.int64) if len(extra) else draw_order(scores, key)
+    returns = np.empty(len(scores))
+    _fill_returns(order, labels, params[0], params[1], returns)
+    value = weighted_likelihood(scores, order, returns, gradient, curvature)
+    raise_to_floor(curvature)
+    return value
+
+
+@dataclass(frozen=True)
+class MDPRank(Objective):
+    """Policy gradient with one sampled ranking per list and step (Wei et al. 2017)."""
+
+    name: ClassVar[str] = "mdprank"
+    exact: ClassVar[bool] = False
+    draw: ClassVar[str | None] = "order"
+
+    gamma: float = 1.0
+    """Discount of later rewards."""
+    discount: Literal["jk", "standard"] = "jk"
+    """Discount of positions in the reward."""
+    seed: int = 0
+    """Of the episodes."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.gamma <= 1.0:
+            raise UsageError(f"mdprank needs gamma between 0 and 1, got gamma={self.gamma!r}.")
+        need_choice(self.name, ("jk", "standard"), discount=self.discount)
+
+    @property
+    def function(self) -> ListFunction:
+        return mdprank_list
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (self.gamma, _JK if self.discount == "jk" else _STANDARD)
+
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra | None:  # noqa: ARG002
+        return Extra(as_orders(draws["order"], offsets), offsets) if "order" in draws else None

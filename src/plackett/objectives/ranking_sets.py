@@ -1,0 +1,87 @@
+r"""Objectives over a fixed set of rankings of each list: how the set is stored, and sums over it.
+
+Each ranking r gives the documents integer coefficients :math:`c_{rd}`; its energy at scores s is
+:math:`a_r = \sum_d c_{rd} s_d`, and the softmax of the energies is a distribution over the set.
+Values, gradients and curvatures are means and variances of the coefficients.
+
+A list's set is stored in the ``extra`` of its objective:
+
+    m, then ``columns`` numbers for each of the m rankings, column by column, then the
+    coefficients, row by row
+
+Coefficients are packed as float32, two to a number; integers up to 2**24 are exact.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from plackett.objectives.logistic import REORDER
+
+
+@njit(cache=True, nogil=True)
+def set_size(n_rankings, n_docs, columns):  # type: ignore[no-untyped-def]
+    """How many numbers a list's set takes."""
+    return 1 + columns * n_rankings + (n_rankings * n_docs + 1) // 2
+
+
+@njit(cache=True, nogil=True)
+def column_of(stored, column):  # type: ignore[no-untyped-def]
+    """The numbers in one column, one per ranking; writeable if the set is."""
+    m = int(stored[0])
+    return stored[1 + column * m : 1 + (column + 1) * m]
+
+
+@njit(cache=True, nogil=True)
+def coefficients_of(stored, n_docs, columns):  # type: ignore[no-untyped-def]
+    """The coefficients, rankings x documents; writeable if the set is."""
+    m = int(stored[0])
+    return stored[1 + columns * m :].view(np.float32)[: m * n_docs].reshape(m, n_docs)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+def fill_energies(coefficients, scores, factor, energies):  # type: ignore[no-untyped-def]
+    """Fill factor times the energy of each ranking."""
+    for r in range(len(coefficients)):
+        row = coefficients[r]
+        energy = 0.0
+        for d in range(len(scores)):
+            energy += np.float64(row[d]) * scores[d]
+        energies[r] = factor * energy
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_softmax(logits, softmax):  # type: ignore[no-untyped-def]
+    """Fill the softmax; returns the log of its normaliser."""
+    best = np.argmax(logits)
+    others = 0.0  # all but the largest term, which is 1: keeps small logarithms exact
+    for r in range(len(logits)):
+        softmax[r] = np.exp(logits[r] - logits[best])
+        if r != best:
+            others += softmax[r]
+    softmax /= 1.0 + others
+    return logits[best] + np.log1p(others)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_mean(coefficients, weights, factor, mean):  # type: ignore[no-untyped-def]
+    """Add factor times the weighted sum of the coefficients of each document."""
+    for r in range(len(coefficients)):
+        weight = factor * weights[r]
+        if weight != 0.0:  # far from the best rankings, most weights underflow
+            row = coefficients[r]
+            for d in range(len(mean)):
+                mean[d] += weight * row[d]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_spread(coefficients, weights, mean, factor, spread):  # type: ignore[no-untyped-def]
+    """Add the weighted sum of (factor * coefficient - mean)^2 of each document."""
+    for r in range(len(coefficients)):
+        weight = weights[r]
+        if weight != 0.0:
+            row = coefficients[r]
+            for d in range(len(mean)):
+                difference = factor * row[d] - mean[d]
+                spread[d] += weight * difference * difference

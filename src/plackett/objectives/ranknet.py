@@ -1,0 +1,81 @@
+r"""RankNet: the logistic loss of every pair of documents with different labels.
+
+.. math::
+
+    \ell = \sum_{y_i > y_j} \log(1 + e^{-\sigma(s_i - s_j)}), \qquad
+    \frac{\partial\ell}{\partial s_i} = -\frac{\partial\ell}{\partial s_j} = -\sigma q_{ij}, \qquad
+    \frac{\partial^2\ell}{\partial s_i^2} = \frac{\partial^2\ell}{\partial s_j^2} =
+    \sigma^2 q_{ij}(1 - q_{ij})
+
+summed over the pairs of a document, with :math:`q_{ij} = 1/(1 + e^{\sigma(s_i - s_j)})`. Convex;
+the curvature is exact. Burges et al. (2005). Time grows with the number of pairs whose labels
+differ (documents are taken by label, so the others are never visited); O(n) memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from plackett.base.kernels import ListFunction, list_function
+from plackett.base.types import Keys, Labels, Offsets
+from plackett.objectives.checks import need_positive
+from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.lists import Extra
+from plackett.objectives.logistic import add_pairs, fill_exponentials, fill_ratios
+from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.ranking import label_order
+
+
+@list_function(LIST_FUNCTION)
+def ranknet_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: sigma, extra: documents by falling label."""
+    n = len(scores)
+    sigma, order = params[0], extra.astype(np.int64)
+    x = sigma * scores[order]
+    exponentials, ratios, weights = np.empty((2, n)), np.empty(n), np.ones(n)
+    g, h = np.zeros(n), np.zeros(n)
+    narrow = fill_exponentials(x, exponentials)
+    value = 0.0
+    lower = 0  # where labels lower than that of document i begin
+    for i in range(n):
+        while lower < n and labels[order[lower]] == labels[order[i]]:
+            lower += 1
+        fill_ratios(x, exponentials, narrow, i, lower, n, ratios)
+        value += add_pairs(x, ratios, weights, i, lower, g, h)[0]
+    for k in range(n):
+        gradient[order[k]] = sigma * g[k]
+        curvature[order[k]] = sigma * sigma * h[k]
+    return value
+
+
+@dataclass(frozen=True)
+class RankNet(Objective):
+    """The logistic loss of all pairs with different labels (Burges et al. 2005).
+
+    Parameters
+    ----------
+    sigma
+        Slope of the logistic function.
+    """
+
+    name: ClassVar[str] = "ranknet"
+    convex: ClassVar[bool] = True
+
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        need_positive(self.name, sigma=self.sigma)
+
+    @property
+    def function(self) -> ListFunction:
+        return ranknet_list
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (self.sigma,)
+
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
+        return label_order(labels, offsets)

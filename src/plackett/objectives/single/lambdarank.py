@@ -1,0 +1,275 @@
+r"""LambdaRank for NDCG in single precision, alone or averaged over Gumbel-perturbed scores.
+
+With the documents in rank order, all pairs of document a with the later ones b are one loop
+without branches. Let :math:`w = (G_a - G_b)(D_a - D_b)`, which is negative for a pair in the wrong
+order, and :math:`q = 1 / (1 + e^{\sigma (s_a - s_b)})`. Then
+
+.. math:: \lambda = w \cdot (q \text{ if } G_a > G_b \text{ else } 1 - q), \qquad
+    \eta = |w|\, q (1 - q)
+
+and :math:`g_a \mathrel{-}= \sigma\lambda`, :math:`g_b \mathrel{+}= \sigma\lambda`,
+:math:`h_a, h_b \mathrel{+}= \sigma^2 \eta` (:mod:`plackett.objectives.lambdarank` has the
+formulas). Exponentials are taken per document, not per pair:
+:math:`e^{\sigma (s_a - s_b)} = e^{\sigma s_a} \cdot e^{-\sigma s_b}`, as long as the scores of the
+list are not too far apart for single precision. Sums are made in any order (``reassoc``), without
+which the loop could not be vector code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import float32, njit, prange
+from numpy.typing import NDArray
+
+from plackett.base.arithmetic import exp_single
+from plackett.base.types import Offsets, Scores
+from plackett.objectives.lists import Lists
+from plackett.objectives.noise import noise_state, perturb
+from plackett.objectives.single.ranks import PADDING, fill_order, padded
+
+_MATHS = {"contract", "reassoc", "nsz"}  # no NaN or infinity is assumed away
+_CHUNKS = 64  # pieces of about equal cost that threads take
+_SCORE_OFFSET = 0.01
+_WIDEST = 80.0  # sigma times a distance of scores whose exponential single precision can hold
+
+
+@dataclass(frozen=True)
+class SingleLambdaRank:
+    """Gradient and curvature of LambdaRank for given lists, as a trainer of trees wants them."""
+
+    lists: Lists
+    sigma: float
+    truncation: int
+    """0: all pairs."""
+    score_norm: bool
+    query_norm: bool
+    hess_factor: float
+    samples: int
+    """0: the scores as they are."""
+    beta: float
+
+    gains: NDArray[np.float32] = field(init=False)
+    discounts: NDArray[np.float32] = field(init=False)
+    factors: NDArray[np.float32] = field(init=False)
+    """Weights of the lists."""
+    chunks: Offsets = field(init=False)
+
+    def __post_init__(self) -> None:
+        sizes = np.diff(self.lists.offsets)
+        weights = np.ones(len(sizes)) if self.lists.weights is None else self.lists.weights
+        ranks = np.arange(max(sizes, default=0), dtype=np.float64)
+        prepared = {
+            "gains": self.lists.extra.values.astype(np.float32),
+            "discounts": (1.0 / np.log2(ranks + 2.0)).astype(np.float32),
+            "factors": weights.astype(np.float32),
+            "chunks": _equal_chunks(sizes, self.truncation),
+        }
+        for name, value in prepared.items():
+            object.__setattr__(self, name, value)
+
+    def __call__(
+        self, scores: Scores, step: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Gradient and curvature at these scores."""
+        s = self.lists.checked(scores)
+        gradient, curvature = np.zeros((2, len(s)), np.float32)
+        _each_list(
+            s,
+            self.gains,
+            self.discounts,
+            self.lists.offsets,
+            self.chunks,
+            self.lists.noise_keys(step),
+            self.factors,
+            self.truncation,
+            np.float32(self.sigma),
+            self.score_norm,
+            self.query_norm,
+            np.float32(self.hess_factor),
+            self.samples,
+            self.beta,
+            gradient,
+            curvature,
+        )
+        return gradient, curvature
+
+
+def _equal_chunks(sizes: NDArray[np.int64], truncation: int) -> Offsets:
+    """Boundaries of runs of lists that cost about the same."""
+    pairs = sizes * np.minimum(sizes, truncation) if truncation else sizes * sizes
+    cost = np.cumsum(pairs + sizes)
+    edges = np.searchsorted(cost, np.linspace(0, cost[-1], _CHUNKS + 1)[1:-1])
+    return np.unique(np.concatenate([[0], edges, [len(sizes)]])).astype(np.int64)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+def _add_pairs(a, up, down, gains, d, g, h):  # type: ignore[no-untyped-def]
+    """Add the pairs of the document at rank a with all later ones; returns the sum of |lambda|.
+
+    ``up`` and ``down`` are the exponentials of sigma times the scores and of their negatives.
+    """
+    own, gain, discount = up[a], gains[a], d[a]
+    down, gains, d, g_later, h_later = (
+        down[a + 1 :],
+        gains[a + 1 :],
+        d[a + 1 :],
+        g[a + 1 :],
+        h[a + 1 :],
+    )
+    sum_g, sum_h, size = float32(0.0), float32(0.0), float32(0.0)
+    for b in range(len(down)):
+        difference = gain - gains[b]
+        w = difference * (discount - d[b])
+        q = float32(1.0) / (float32(1.0) + own * down[b])
+        slope = w * (q if difference > float32(0.0) else float32(1.0) - q)
+        bend = abs(w) * (q * (float32(1.0) - q))
+        sum_g += slope
+        sum_h += bend
+        size += abs(slope)
+        g_later[b] += slope
+        h_later[b] += bend
+    g[a] -= sum_g
+    h[a] += sum_h
+    return size
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+def _add_other_pairs(a, s, gains, d, sigma, score_norm, g, h):  # type: ignore[no-untyped-def]
+    """The same with an exponential per pair and, if asked for, division by 0.01 + the distance."""
+    own, gain, discount = s[a], gains[a], d[a]
+    s, gains, d, g_later, h_later = s[a + 1 :], gains[a + 1 :], d[a + 1 :], g[a + 1 :], h[a + 1 :]
+    sum_g, sum_h, size = float32(0.0), float32(0.0), float32(0.0)
+    slack, stretch = (
+        (float32(_SCORE_OFFSET), float32(1.0)) if score_norm else (float32(1.0), float32(0.0))
+    )
+    for b in range(len(s)):
+        difference = gain - gains[b]
+        distance = own - s[b]
+        w = difference * (discount - d[b]) / (slack + stretch * distance)
+        q = float32(1.0) / (float32(1.0) + exp_single(sigma * distance))
+        slope = w * (q if difference > float32(0.0) else float32(1.0) - q)
+        bend = abs(w) * (q * (float32(1.0) - q))
+        sum_g += slope
+        sum_h += bend
+        size += abs(slope)
+        g_later[b] += slope
+        h_later[b] += bend
+    g[a] -= sum_g
+    h[a] += sum_h
+    return size
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+def _add_ranked(n, work, discounts, rows, sigma, score_norm):  # type: ignore[no-untyped-def]
+    """Sum over the pairs of a list in rank order; returns the sum of |lambda|."""
+    s, gains, g, h = work[1, :n], work[2, :n], work[3, :n], work[4, :n]
+    up, down, d = work[5, :n], work[6, :n], discounts[:n]
+    g[:] = float32(0.0)
+    h[:] = float32(0.0)
+    normed = score_norm and s[0] != s[n - 1]
+    narrow = sigma * (s[0] - s[n - 1]) < float32(_WIDEST) and not normed
+    size = float32(0.0)
+    if narrow:
+        for k in range(n):
+            up[k] = exp_single(sigma * (s[k] - s[0]))
+            down[k] = exp_single(sigma * (s[0] - s[k]))
+        for a in range(rows):
+            size += _add_pairs(a, up, down, gains, d, g, h)
+    else:
+        for a in range(rows):
+            size += _add_other_pairs(a, s, gains, d, sigma, normed, g, h)
+    return size
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+def _add_list(  # type: ignore[no-untyped-def]
+    scores,
+    gains,
+    discounts,
+    truncation,
+    sigma,
+    score_norm,
+    query_norm,
+    order,
+    work,
+    gradient,
+    curvature,
+):
+    """Add the derivatives of one list, in units of sigma and sigma squared."""
+    n = len(scores)
+    z = work[0, : padded(n)]
+    top = np.max(scores)
+    for i in range(n):
+        # Relative to the best score, so that single precision is spent on differences.
+        z[i] = float32(scores[i] - top)
+    fill_order(scores, z, order)
+    for rank in range(n):
+        work[1, rank] = z[order[rank]]
+        work[2, rank] = gains[order[rank]]
+    rows = min(truncation, n - 1) if truncation > 0 else n - 1
+    total = float32(2.0) * sigma * _add_ranked(n, work, discounts, rows, sigma, score_norm)
+    scale = float32(1.0)
+    if query_norm and total > float32(0.0):
+        scale = np.log2(float32(1.0) + total) / total
+    for rank in range(n):
+        gradient[order[rank]] += scale * work[3, rank]
+        curvature[order[rank]] += scale * work[4, rank]
+
+
+@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+def _each_list(  # type: ignore[no-untyped-def]
+    scores,
+    gains,
+    discounts,
+    offsets,
+    chunks,
+    keys,
+    factors,
+    truncation,
+    sigma,
+    score_norm,
+    query_norm,
+    hess_factor,
+    samples,
+    beta,
+    gradient,
+    curvature,
+):
+    for c in prange(len(chunks) - 1):
+        longest = 0
+        for q in range(chunks[c], chunks[c + 1]):
+            longest = max(longest, offsets[q + 1] - offsets[q])
+        work = np.empty((7, longest + PADDING), np.float32)
+        noisy = np.empty(longest)
+        order = np.empty(longest, np.int32)
+        for q in range(chunks[c], chunks[c + 1]):
+            low, high = offsets[q], offsets[q + 1]
+            n = high - low
+            own, g, h = scores[low:high], gradient[low:high], curvature[low:high]
+            if n < 2:
+                continue
+            for sample in range(max(samples, 1)):
+                moved = noisy[:n]
+                if samples > 0:
+                    perturb(own, noise_state(keys[q], sample), beta, moved)
+                else:
+                    moved[:] = own
+                _add_list(
+                    moved,
+                    gains[low:high],
+                    discounts,
+                    truncation,
+                    sigma,
+                    score_norm,
+                    query_norm,
+                    order[:n],
+                    work,
+                    g,
+                    h,
+                )
+            slope = factors[q] * sigma / float32(max(samples, 1))
+            for i in range(n):
+                g[i] *= slope
+                h[i] *= slope * sigma * hess_factor

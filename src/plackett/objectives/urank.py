@@ -1,0 +1,200 @@
+r"""uRank: each document against all documents with lower labels (Zhu & Klabjan 2020).
+
+With :math:`P_d = e^{s_d}/(e^{s_d} + \sum_{y_j < y_d} e^{s_j})`, :math:`G_d = 2^{y_d} - 1` and
+:math:`\kappa = 1/(|R| - 1)` for a list with :math:`|R|` different labels (equations 1 and 2),
+
+.. math::
+
+    \ell = -\kappa \sum_d G_d \ln P_d, \qquad
+    \frac{\partial\ell}{\partial s_d} =
+    \kappa\Big[-G_d(1 - P_d) + \sum_{y_e > y_d} G_e p_{d|e}\Big], \qquad
+    \frac{\partial^2\ell}{\partial s_d^2} =
+    \kappa\Big[G_d P_d(1 - P_d) + \sum_{y_e > y_d} G_e p_{d|e}(1 - p_{d|e})\Big]
+
+with :math:`p_{d|e} = e^{s_d}/(e^{s_e} + \sum_{y_j < y_e} e^{s_j})`. Convex; the curvature is the
+diagonal of the Hessian. Both sums run over prefixes of the documents by label, as logarithms: O(n
+log n) time (one sort of the labels), O(n) memory, finite for all scores.
+
+With a *window* u (equation 3), the documents below :math:`y_d` are sorted by falling score and cut
+into chunks of u, and :math:`\ln P_d` is the sum over chunks c of :math:`\ln[e^{s_d}/(e^{s_d} +
+\sum_{j \in c} e^{s_j})]`. The loss is continuous, but has kinks where two scores cross: it is
+declared neither exact nor convex. O(n²/u + n|R|) time.
+
+Gains of labels above 512 count as :math:`2^{512}`, so that sums stay finite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+
+from plackett.base.kernels import ListFunction, list_function
+from plackett.base.types import Keys, Labels, Offsets
+from plackett.objectives.checks import need_count
+from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.lists import Extra
+from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.ranking import label_order, rank_order, scaled_gain
+
+_TOP_LABEL = 512.0
+_NOTHING = -np.inf  # the logarithm of an empty sum
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gain(label):  # type: ignore[no-untyped-def]
+    return scaled_gain(min(np.float64(label), _TOP_LABEL), 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_add(a, b):  # type: ignore[no-untyped-def]
+    """The logarithm of exp(a) + exp(b); b may be minus infinity."""
+    high, low = max(a, b), min(a, b)
+    return high if low == _NOTHING else high + np.log1p(np.exp(low - high))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _level_end(labels, order, start):  # type: ignore[no-untyped-def]
+    """Where the documents with the label of the one at ``start`` end, by falling label."""
+    end = start
+    while end < len(order) and labels[order[end]] == labels[order[start]]:
+        end += 1
+    return end
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_normalisers(f, labels, order, below, normalisers):  # type: ignore[no-untyped-def]
+    """From the lowest label up: logarithms of the sums over lower documents, and with the document.
+
+    Returns the number of levels.
+    """
+    levels, lower, upto = 1, _NOTHING, _NOTHING
+    for k in range(len(order) - 1, -1, -1):
+        d = order[k]
+        if k + 1 < len(order) and labels[d] > labels[order[k + 1]]:
+            levels += 1
+            lower = upto
+        below[d] = lower
+        normalisers[d] = _log_add(f[d], lower)
+        upto = _log_add(f[d], upto)
+    return levels
+
+
+@list_function(LIST_FUNCTION)
+def urank_list(scores, labels, extra, _key, _params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; extra: documents by falling label."""
+    n = len(scores)
+    order, f = extra.astype(np.int64), scores - np.max(scores)
+    below, normalisers = np.empty(n), np.empty(n)
+    scale = 1.0 / (_fill_normalisers(f, labels, order, below, normalisers) - 1)
+    value, first, second = (
+        0.0,
+        _NOTHING,
+        _NOTHING,
+    )  # log of sums of G/K and of G/K² over higher labels
+    start = 0
+    while start < n:
+        end = _level_end(labels, order, start)
+        gain = scale * _gain(labels[order[start]])
+        for k in range(start, end):
+            d = order[k]
+            lost, won = np.exp(below[d] - normalisers[d]), np.exp(f[d] - normalisers[d])
+            above = np.exp(f[d] + first)
+            value += gain * _log_add(0.0, below[d] - f[d])
+            gradient[d] = above - gain * lost
+            curvature[d] = gain * won * lost + max(above - np.exp(2.0 * f[d] + second), 0.0)
+        if gain > 0.0:
+            for k in range(start, end):
+                normaliser = normalisers[order[k]]
+                first = _log_add(np.log(gain) - normaliser, first)
+                second = _log_add(np.log(gain) - 2.0 * normaliser, second)
+        start = end
+    return value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_chunk(f, level, chunk, gain, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Add the loss of each document of a level against one chunk of lower documents."""
+    total = _NOTHING
+    for j in chunk:
+        total = _log_add(f[j], total)
+    value, lost, bent, squared = 0.0, 0.0, 0.0, 0.0
+    for d in level:
+        value += gain * _log_add(0.0, total - f[d])
+        normaliser = _log_add(f[d], total)
+        p, complement = np.exp(total - normaliser), np.exp(f[d] - normaliser)
+        gradient[d] -= gain * p
+        curvature[d] += gain * p * complement
+        lost += gain * p
+        bent += gain * p * complement
+        squared += gain * p * p
+    for j in chunk:
+        share = min(np.exp(f[j] - total), 1.0)
+        gradient[j] += share * lost
+        # p s (1 - p s) = p (1 - p) s + p² s (1 - s): two terms that are not negative
+        curvature[j] += share * bent + share * (1.0 - share) * squared
+    return value
+
+
+@list_function(LIST_FUNCTION)
+def urank_window_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """The same with a window; params: its size, extra: documents by falling label."""
+    n, window = len(scores), int(min(params[0], len(scores)))
+    order, ranked, f = extra.astype(np.int64), rank_order(scores), scores - np.max(scores)
+    levels = 1
+    for k in range(1, n):
+        levels += labels[order[k]] < labels[order[k - 1]]
+    chunk = np.empty(n, np.int64)
+    value, start = 0.0, 0
+    while start < n:
+        end = _level_end(labels, order, start)
+        gain = _gain(labels[order[start]]) / (levels - 1)
+        filled = 0
+        for k in range(n):
+            if labels[ranked[k]] < labels[order[start]]:
+                chunk[filled] = ranked[k]
+                filled += 1
+            if filled == window or (filled > 0 and k == n - 1):
+                value += _add_chunk(f, order[start:end], chunk[:filled], gain, gradient, curvature)
+                filled = 0
+        start = end
+    return value
+
+
+@dataclass(frozen=True)
+class URank(Objective):
+    """Softmax of each document against those with lower labels (Zhu & Klabjan 2020).
+
+    Parameters
+    ----------
+    window
+        Cut the lower documents, by falling score, into chunks of this size; None: one chunk.
+    """
+
+    name: ClassVar[str] = "urank"
+
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        need_count(self.name, window=self.window)
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        return self.window is None
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        return self.window is None
+
+    @property
+    def function(self) -> ListFunction:
+        return urank_list if self.window is None else urank_window_list
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (float(self.window or 0),)
+
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
+        return label_order(labels, offsets)

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import lightgbm
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from references.autograd import hessian_diagonal, value_and_gradient
+from references.lambdarank import lambdarank
+from references.random_lists import one_list
+
+from plackett.base.errors import UsageError
+from plackett.objectives.lambdarank import LambdaRank
+
+pytestmark = pytest.mark.kernels
+
+
+def evaluate(objective, scores, labels):
+    return objective.evaluate(scores, labels, [0, len(scores)])
+
+
+def test_one_misordered_pair_follows_the_formula() -> None:
+    # Ranks 1 and 2, gains 0 and 3.
+    delta = 3 * (1 - 1 / np.log2(3)) / 3
+    q = 1 / (1 + np.exp(-2 * 0.4))
+    d = evaluate(LambdaRank(sigma=2.0), [0.9, 0.5], [0, 2])
+    assert d.values[0] == pytest.approx(delta * np.log1p(np.exp(2 * 0.4)), rel=1e-12)
+    assert d.gradient == pytest.approx([2 * delta * q, -2 * delta * q], rel=1e-12)
+    assert d.curvature == pytest.approx(2 * [4 * delta * q * (1 - q)], rel=1e-12)
+
+
+@given(
+    case=one_list(),
+    sigma=st.sampled_from([1.0, 2.0]),
+    truncation=st.sampled_from([None, 1, 3]),
+    score_norm=st.booleans(),
+    query_norm=st.booleans(),
+    weight=st.sampled_from(["ndcg", "map", "err", "mrr"]),
+)
+@settings(deadline=None, max_examples=120)
+def test_value_and_gradient_agree_with_autograd_at_frozen_weights(case, **parameters) -> None:
+    scores, labels = case
+    d = evaluate(LambdaRank(**parameters), scores, labels)
+    value, gradient = value_and_gradient(lambdarank, scores, labels, **parameters)
+    assert d.values[0] == pytest.approx(value, rel=1e-10, abs=1e-14)
+    np.testing.assert_allclose(d.gradient, gradient, rtol=1e-8, atol=1e-12)
+
+
+@given(case=one_list())
+@settings(deadline=None, max_examples=30)
+def test_curvature_is_the_derivative_of_the_gradient_at_frozen_weights(case) -> None:
+    scores, labels = case
+    d = evaluate(LambdaRank(sigma=1.5), scores, labels)
+    half = evaluate(LambdaRank(sigma=1.5, hess_factor=0.5), scores, labels)
+    diagonal = hessian_diagonal(lambdarank, scores, labels, sigma=1.5)
+    np.testing.assert_allclose(d.curvature, diagonal, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(half.curvature, d.curvature / 2, rtol=1e-14)
+
+
+def test_between_crossings_of_scores_the_gradient_is_that_of_the_value() -> None:
+    scores, labels = np.array([0.4, -0.3, 1.2, 0.1, 0.8]), [0, 2, 1, 4, 0]
+    d = evaluate(LambdaRank(), scores, labels)
+    for k in range(5):
+        step = 1e-5 * np.eye(5)[k]
+        high = evaluate(LambdaRank(), scores + step, labels).values[0]
+        low = evaluate(LambdaRank(), scores - step, labels).values[0]
+        assert d.gradient[k] == pytest.approx((high - low) / 2e-5, rel=1e-8)
+
+
+def test_equal_scores_are_not_divided_by_their_distance() -> None:
+    plain = evaluate(LambdaRank(), [0.5] * 4, [0, 2, 1, 0])
+    normed = evaluate(LambdaRank(score_norm=True), [0.5] * 4, [0, 2, 1, 0])
+    assert np.array_equal(plain.gradient, normed.gradient)
+
+
+@pytest.mark.parametrize("weight", ["map", "mrr"])
+def test_binary_metrics_see_no_difference_between_relevant_documents(weight) -> None:
+    d = evaluate(LambdaRank(weight=weight), [0.1, 0.2, 0.3], [1, 2, 3])
+    assert d.values[0] == 0.0
+    assert not np.any(d.gradient)
+
+
+@pytest.mark.parametrize("weight", ["ndcg", "map", "err", "mrr"])
+@pytest.mark.parametrize("norm", [False, True])
+def test_far_scores_and_huge_labels_stay_finite(weight, norm) -> None:
+    objective = LambdaRank(sigma=2.0, weight=weight, score_norm=norm, query_norm=norm)
+    for labels in ([0, 1, 2, 0], [0, 700, 1e30, 5]):
+        for scores in ([700.0, -700.0, 0.0, -700.0], [-700.0, -699.9, 700.0, 700.0]):
+            d = evaluate(objective, scores, labels)
+            assert all(np.all(np.isfinite(each)) for each in d)
+            assert np.all(d.curvature >= 0)
+            assert d.gradient.sum() == pytest.approx(0.0, abs=1e-9)
+
+
+def lightgbm_derivatives(scores, labels, truncation, norm, copies=500):
+    """Gradient and curvature of LightGBM's own objective, from a tree with one document per leaf.
+
+    A leaf's value is -g/h, its weight h. LightGBM estimates how many documents a leaf has from its
+    curvature, so many copies of the list are needed for leaves of one document each.
+    """
+    n = len(scores)
+    X = np.tile(np.arange(n, dtype=np.float64), copies)[:, None]
+    parameters = {
+        "objective": "lambdarank", "lambdarank_truncation_level": truncation,
+        "lambdarank_norm": norm, "learning_rate": 1.0, "num_leaves": n, "min_data_in_leaf": 1,
+        "min_sum_hessian_in_leaf": 0.0, "verbosity": -1, "num_threads": 1,
+    }  # fmt: skip
+    data = lightgbm.Dataset(
+        X, np.tile(labels, copies), group=[n] * copies, init_score=np.tile(scores, copies)
+    )
+    booster = lightgbm.train(parameters, data, num_boost_round=1)
+    tree = booster.model_to_string().split("Tree=0")[1]
+    weights = next(line for line in tree.splitlines() if line.startswith("leaf_weight="))
+    leaves = booster.predict(X[:n], pred_leaf=True).ravel()
+    assert len(set(leaves)) == n
+    curvature = np.array(weights.split("=")[1].split(), dtype=np.float64)[leaves] / copies
+    return -booster.predict(X[:n]) * curvature, curvature
+
+
+@pytest.mark.parametrize("norm", [False, True])
+def test_lightgbm_computes_the_same_on_lists_within_its_truncation(norm) -> None:
+    rng = np.random.default_rng(8)
+    scores, labels = rng.normal(size=14), rng.integers(0, 5, 14)
+    ours = evaluate(LambdaRank(truncation=30, score_norm=norm, query_norm=norm), scores, labels)
+    gradient, curvature = lightgbm_derivatives(scores, labels, 30, norm)
+    # LightGBM works in float32, with a table for the logistic function.
+    np.testing.assert_allclose(ours.gradient, gradient, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(ours.curvature, curvature, rtol=1e-3, atol=1e-4)
+
+
+def test_lightgbm_truncates_the_ideal_ranking_too() -> None:
+    rng = np.random.default_rng(9)
+    scores, labels = rng.normal(size=14), rng.integers(0, 5, 14)
+    ideal = np.sort(2.0**labels - 1)[::-1] / np.log2(2 + np.arange(14))
+    factor = ideal.sum() / ideal[:5].sum()
+    ours = evaluate(LambdaRank(truncation=5), scores, labels)
+    gradient, curvature = lightgbm_derivatives(scores, labels, 5, False)
+    np.testing.assert_allclose(factor * ours.gradient, gradient, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(factor * ours.curvature, curvature, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sigma": 0.0}, {"truncation": 0}, {"truncation": 2.5}, {"hess_factor": -1.0},
+        {"weight": "auc"},
+    ],
+)  # fmt: skip
+def test_parameters_out_of_range_are_refused_by_name(wrong) -> None:
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        LambdaRank(**wrong)
