@@ -53,6 +53,7 @@ check: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python -m sphinx -q -W -b doctest docs docs/_build/doctest
+	$(BIN)/python -m pytest --doctest-modules src/plackett
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,75 @@
+"""All commands under one name, with one way to fail.
+
+Exit codes: 0 done, 1 the input is wrong, 2 the command line is wrong, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from plackett._version import __version__
+from plackett.base.errors import DataWarning, PlackettError, UsageError
+from plackett.cli.console import ERR, OUT
+from plackett.cli.convert import convert
+from plackett.cli.describe import describe
+from plackett.cli.evaluate import evaluate
+from plackett.cli.quickstart import quickstart
+
+app = typer.Typer(
+    name="plackett",
+    help="Listwise learning to rank: better rankings, and proof that they are better.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _version(show: bool) -> None:
+    if show:
+        OUT.print(f"plackett {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Listwise learning to rank: better rankings, and proof that they are better."""
+
+
+for command in (quickstart, evaluate, convert, describe):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line; errors of the user end in one line, not in a traceback."""
+    warnings.showwarning = _show_warning
+    try:
+        app()
+    except UsageError as error:
+        _fail(error, code=2)
+    except PlackettError as error:
+        _fail(error, code=1)
+    except OSError as error:
+        _fail(error, code=1)
+    except KeyboardInterrupt:
+        _fail("interrupted", code=130)
+
+
+def _fail(error: object, *, code: int) -> None:
+    ERR.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+    sys.exit(code)
+
+
+def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+    # Warnings about the data are for the user; those of libraries are for developers.
+    if issubclass(category, DataWarning):
+        ERR.print(f"[yellow]warning:[/] {escape(str(message))}", highlight=False, soft_wrap=True)

@@ -1,0 +1,112 @@
+"""``plackett describe``: what is in a data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich import box
+from rich.table import Table
+
+from plackett.cli.console import OUT, byte_progress, print_json
+from plackett.cli.tables import count_table
+from plackett.data.dataset import Dataset
+from plackett.data.describing import Description
+from plackett.data.describing import describe as describe_dataset
+
+
+def describe(
+    data: Annotated[Path, typer.Argument(help="A data set, or a folder with folds.")],
+    missing: Annotated[
+        Literal["nan"] | None, typer.Option(help='"nan": take NaN as a missing value.')
+    ] = None,
+    label: Annotated[str, typer.Option(help="Label column of a table.")] = "label",
+    query: Annotated[str, typer.Option(help="Query column of a table.")] = "query_id",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse queries whose rows are scattered.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Print the statistics of a data set, with histograms of list lengths and labels.
+
+    A folder with folds is described as a whole: the test lists of all folds together.
+    """
+    from plackett.data.folds import is_folds, read_folds
+    from plackett.data.joining import concat
+    from plackett.data.reading import read
+
+    with byte_progress(f"reading {data.name}") as progress:
+        if is_folds(data):
+            folds = read_folds(data, missing=missing, strict=strict, progress=progress)
+            parts = {
+                f"{fold.name} {role}": part
+                for fold in folds
+                for role, part in _parts(fold.train, fold.validation, fold.test)
+            }
+            dataset = concat([fold.test for fold in folds])
+        else:
+            parts = {}
+            dataset = read(
+                data,
+                missing=missing,
+                label=label,
+                query=query,
+                strict=strict,
+                progress=progress,
+            )
+    found = describe_dataset(dataset)
+    if json:
+        sizes = {name: {"lists": p.n_lists, "documents": p.n_docs} for name, p in parts.items()}
+        print_json(found.to_dict() | ({"parts": sizes} if sizes else {}))
+        return
+    OUT.print(_facts(data.name, found))
+    if parts:
+        OUT.print(_part_table(parts))
+    OUT.print(count_table("lists by number of documents", found.lengths))
+    OUT.print()
+    OUT.print(count_table("documents by label", found.labels))
+
+
+def _parts(train: Dataset, validation: Dataset | None, test: Dataset) -> list[tuple[str, Dataset]]:
+    middle = [] if validation is None else [("validation", validation)]
+    return [("train", train), *middle, ("test", test)]
+
+
+def _facts(name: str, d: Description) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    table.add_column(style="dim")
+    rows = [
+        ("data set", name, ""),
+        ("queries (lists)", f"{d.n_lists:,}", ""),
+        ("documents", f"{d.n_docs:,}", ""),
+        ("features", f"{d.n_features:,}", f"{d.constant_features:,} constant"),
+        ("label levels", f"{d.n_levels}", ""),
+        ("lowest label", f"{d.lowest_share:.2%}", "share of documents (LR)"),
+        ("lowest label per query", f"{d.mean_lowest_share:.2%}", "mean over the lists (ALRPQ)"),
+        ("longest list", f"{d.longest:,}", "documents (MPQ)"),
+        (
+            "list length",
+            f"{d.mean_length:.1f}",
+            f"mean; median {d.median_length:g}, shortest {d.shortest}",
+        ),
+        ("blank lists", f"{d.blank_lists:,}", "no relevant document"),
+        ("single-label lists", f"{d.single_label_lists:,}", "nothing to rank"),
+        ("zeros", f"{d.zero_share:.1%}", "of feature values"),
+        ("missing", f"{d.missing_share:.1%}", "of feature values"),
+    ]
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _part_table(parts: dict[str, Dataset]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("part")
+    table.add_column("lists", justify="right")
+    table.add_column("documents", justify="right")
+    for name, part in parts.items():
+        table.add_row(name, f"{part.n_lists:,}", f"{part.n_docs:,}")
+    return table

@@ -1,0 +1,5 @@
+"""Reports of comparisons: one self-contained HTML file."""
+
+from plackett.experiments.report.page import Report, render, write_report
+
+__all__ = ["Report", "render", "write_report"]

@@ -1,0 +1,153 @@
+"""A metric as a value: frozen, hashable, with a spelling that parses back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from numpy.typing import ArrayLike
+
+from plackett.base.errors import UsageError
+from plackett.base.types import Values
+from plackett.metrics.catalogue import definition_of
+from plackett.metrics.compute import Request, values_per_list
+from plackett.metrics.conventions import default_settings
+from plackett.metrics.definition import Definition
+from plackett.metrics.inputs import as_lists
+from plackett.metrics.settings import OPTIONS, Option, Settings, read_option, unknown, write_option
+from plackett.metrics.spelling import DEFAULT_CONVENTION, parse, split
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric with its cut-off, convention and settings; made by :func:`metric`.
+
+    >>> str(metric("err@10", grade=4))
+    'err@10:grade=4'
+    """
+
+    name: str
+    cutoff: int | None
+    convention: str
+    settings: Settings
+
+    def __call__(
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        offsets: ArrayLike,
+        document_ids: ArrayLike | None = None,
+        keys: ArrayLike | None = None,
+    ) -> Values:
+        """Value of each list; NaN where the convention drops the list.
+
+        Parameters
+        ----------
+        scores
+            One per document, higher is better; minus infinity means that the document was not
+            retrieved: it counts as a document of the list but gains nothing.
+        labels
+            One per document, finite and not negative.
+        offsets
+            List q holds the documents ``offsets[q]`` to ``offsets[q + 1]``.
+        document_ids
+            One per document; only ``ties=docid`` looks at them.
+        keys
+            One uint64 per list for ``ties=random``; by default the list's position.
+        """
+        lists = as_lists(scores, labels, offsets, document_ids=document_ids, keys=keys)
+        return values_per_list([self.request()], lists)[0]
+
+    def request(self) -> Request:
+        """Resolve it into what :func:`~plackett.metrics.compute.values_per_list` takes."""
+        return Request(str(self), definition_of(self.name), self.cutoff, self.settings)
+
+    def __str__(self) -> str:
+        default = default_settings(self.name, self.convention)
+        parts = [self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"]
+        if self.convention != DEFAULT_CONVENTION:
+            parts.append(self.convention)
+        for option in OPTIONS:
+            value = getattr(self.settings, option)
+            if value != getattr(default, option):
+                parts.append(f"{option}={write_option(value)}")
+        return ":".join(parts)
+
+
+def metric(spelling: str | Metric, convention: str | None = None, **options: Option) -> Metric:
+    """Make a metric from its spelling, ``name[@cutoff][:convention][:option=value]...``.
+
+    Parameters
+    ----------
+    spelling
+        Such as ``"ndcg@10"`` or ``"map:lightgbm:ties=expected"``; a metric is returned as it is.
+    convention
+        One of ``papers letor3 letor4 mslr lightgbm xgboost catboost trec_eval sklearn``, if the
+        spelling names none.
+    **options
+        As in the spelling: see :mod:`plackett.metrics.settings`.
+
+    Raises
+    ------
+    UsageError
+        For a name, convention, option or combination that does not exist.
+    """
+    if isinstance(spelling, Metric):
+        if convention is not None or options:
+            raise UsageError(
+                f"{str(spelling)!r} is a metric already; give its spelling to add options."
+            )
+        return spelling
+    parsed = parse(spelling)
+    definition = definition_of(parsed.name)
+    _agree("the convention", parsed.convention, convention)
+    chosen = parsed.convention or convention or DEFAULT_CONVENTION
+    if parsed.cutoff is not None and not definition.has_cutoff:
+        raise UsageError(f"{parsed.name!r} has no cut-off, got {spelling!r}.")
+    written, given = _read(definition, parsed.options), _read(definition, options)
+    for name in written.keys() & given.keys():
+        _agree(f"option {name!r}", written[name], given[name])
+    settings = replace(default_settings(parsed.name, chosen), **{**written, **given})  # type: ignore[arg-type] # read_option gives the right types
+    _check(parsed.name, settings)
+    return Metric(parsed.name, parsed.cutoff, chosen, settings)
+
+
+def metrics(given: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
+    """Make metrics from one, several, or a comma-separated text; doubles are left out.
+
+    >>> [str(m) for m in metrics("ndcg@5, err@10")]
+    ['ndcg@5', 'err@10']
+    """
+    several: Iterable[str | Metric]
+    if isinstance(given, str):
+        several = split(given)
+    else:
+        several = (given,) if isinstance(given, Metric) else given
+    return tuple(dict.fromkeys(metric(one) for one in several))
+
+
+def _read(definition: Definition, options: Mapping[str, Option]) -> dict[str, Option]:
+    for name in options:
+        if name not in definition.options:
+            note = "" if name not in OPTIONS else f" {name!r} is an option of other metrics."
+            raise unknown(f"option of {definition.name!r} called", name, definition.options, note)
+    return {
+        name: read_option(name, value, choices=definition.choices.get(name))
+        for name, value in options.items()
+    }
+
+
+def _agree(what: str, written: Option | None, given: Option | None) -> None:
+    if written is not None and given is not None and written != given:
+        raise UsageError(f"two values of {what}: {written!r} and {given!r}; give one.")
+
+
+def _check(name: str, settings: Settings) -> None:
+    if settings.seed != 0 and settings.ties != "random":
+        raise UsageError(f"option 'seed' needs ties=random, but ties={settings.ties}.")
+    if name == "map" and settings.ties == "expected" and settings.denominator == "found":
+        raise UsageError(
+            "map with ties=expected and denominator=found is not defined, since the number of "
+            "relevant documents found then depends on the order of ties; use "
+            "denominator=relevant or cutoff."
+        )

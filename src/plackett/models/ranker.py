@@ -1,0 +1,139 @@
+"""What every ranker does: parameters, checks of features, prediction in the caller's order."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from plackett.base.errors import DataError, FeatureMismatch, UsageError
+from plackett.base.types import Scores
+from plackett.data.dataset import Dataset
+from plackett.data.transforms import FittedTransform, chain, transform
+from plackett.metrics import Metric
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Ranker(ABC):
+    """A model that gives each document of a list a score.
+
+    Subclasses are dataclasses whose fields are the parameters, by scikit-learn's habits: nothing
+    happens in the constructor, ``fit`` returns the ranker itself, what is fitted ends in ``_``.
+    """
+
+    takes_missing: ClassVar[bool] = False
+    """NaN features go into the model as they are."""
+
+    transforms: tuple[str, ...]
+
+    n_features_: int | None = None
+    """Number of features it was fitted on; None until then."""
+    feature_names_: tuple[str, ...] | None = None
+    transform_: FittedTransform | None = None
+    """The fitted transforms; None if there are none."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
+        """Parameters by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters by name."""
+        known = self.get_params()
+        for name, value in parameters.items():
+            if name not in known:
+                raise UsageError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}."
+                )
+            setattr(self, name, value)
+        return self
+
+    def fit(
+        self,
+        train: Dataset,
+        validation: Dataset | None = None,
+        metric: str | Metric = "ndcg@5",
+    ) -> Self:
+        """Fit on ``train``; with ``validation``, choose by ``metric`` on it.
+
+        Parameters
+        ----------
+        train
+            The lists to learn from.
+        validation
+            Lists to choose on: when to stop, which candidate to keep.
+        metric
+            What to choose by.
+        """
+        self.n_features_ = train.n_features
+        self.feature_names_ = train.feature_names
+        recipe = chain(*(transform(name) for name in self.transforms))
+        self.transform_ = recipe.fit(train) if self.transforms else None
+        prepared = self._prepared(train)
+        if validation is not None:
+            validation = self._prepared(validation)
+        self._fit(prepared, validation, metric)
+        return self
+
+    def predict(self, data: Dataset | ArrayLike, *, query_ids: ArrayLike | None = None) -> Scores:
+        """Score documents; higher is better.
+
+        Parameters
+        ----------
+        data
+            A data set: scores are aligned with its labels and offsets. Or features with one row per
+            document: scores are in the order of these rows.
+        query_ids
+            For features: the query of each row, for models that look at whole lists; by
+            default all rows form one list.
+        """
+        if isinstance(data, Dataset):
+            return self._predict(self._prepared(data))
+        n_rows = len(data)  # type: ignore[arg-type]
+        ids = np.zeros(n_rows, np.int64) if query_ids is None else query_ids
+        dataset = Dataset.from_arrays(data, None, ids, missing="nan")
+        return dataset.to_rows(self.predict(dataset))
+
+    def _prepared(self, data: Dataset) -> Dataset:
+        self._check_features(data)
+        features = data.features
+        if self.transform_ is not None:
+            features = self.transform_.apply(features, data.offsets)
+        if not self.takes_missing and _has_nan(features):
+            raise DataError(
+                f"{type(self).__name__} cannot take missing features (NaN); add an imputing "
+                'transform, for example transforms=("impute", "standard").'
+            )
+        return data if features is data.features else data.with_features(features)
+
+    def _check_features(self, data: Dataset) -> None:
+        if self.n_features_ is None:
+            raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit first.")
+        if data.n_features != self.n_features_:
+            raise FeatureMismatch(
+                f"the model was fitted on {self.n_features_} features, the data have "
+                f"{data.n_features}."
+            )
+        ours, theirs = self.feature_names_, data.feature_names
+        if ours is not None and theirs is not None and ours != theirs:
+            at = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
+            raise FeatureMismatch(
+                f"feature {at + 1} is {theirs[at]!r} in the data but {ours[at]!r} in the model; "
+                "give the columns in the model's order."
+            )
+
+    @abstractmethod
+    def _fit(self, train: Dataset, validation: Dataset | None, metric: str | Metric) -> None: ...
+
+    @abstractmethod
+    def _predict(self, data: Dataset) -> Scores: ...
+
+
+def _has_nan(features: Any) -> bool:
+    values = features if isinstance(features, np.ndarray) else features.data
+    # One pass without a temporary as large as the features: a sum is NaN iff some value is.
+    return bool(np.isnan(np.sum(values, dtype=np.float64)))

@@ -1,0 +1,158 @@
+"""The commands as a person runs them: arguments in, text or JSON out, one line for an error."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import plackett as pk
+
+
+def _run(*arguments: object, cwd=None) -> subprocess.CompletedProcess[str]:
+    code = "from plackett.cli import main; main()"
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A data set as text, and scores for it."""
+    path = tmp_path_factory.mktemp("data")
+    data = pk.synthetic("letor", n_lists=20, seed=1)
+    pk.write(data, path / "data.txt")
+    rng = np.random.default_rng(0)
+    by_row = data.to_rows(data.labels)
+    np.savetxt(path / "good.txt", by_row + rng.normal(size=data.n_docs))
+    np.save(path / "bad.npy", rng.normal(size=data.n_docs))
+    return path
+
+
+def test_describe_prints_counts_for_people_and_for_machines(folder) -> None:
+    table = _run("describe", folder / "data.txt")
+    assert table.returncode == 0, table.stderr
+    assert "queries (lists)" in table.stdout
+    assert "lists by number of documents" in table.stdout
+    found = json.loads(_run("describe", folder / "data.txt", "--json").stdout)
+    assert found["n_lists"] == 20
+    assert sum(found["labels"].values()) == found["n_docs"]
+
+
+def test_evaluate_agrees_with_the_library(folder) -> None:
+    run = _run("evaluate", folder / "good.txt", folder / "data.txt", "--json")
+    assert run.returncode == 0, run.stderr
+    data = pk.read(folder / "data.txt")
+    scores = np.loadtxt(folder / "good.txt")[data.rows]
+    found = json.loads(run.stdout)["metrics"]
+    assert found == pytest.approx(pk.evaluate(scores, data, list(found)))
+
+
+def test_evaluate_compares_with_a_baseline(folder) -> None:
+    run = _run(
+        "evaluate",
+        folder / "good.txt",
+        folder / "data.txt",
+        "--baseline",
+        folder / "bad.npy",
+        "--metrics",
+        "ndcg@10,map",
+        "--json",
+    )
+    found = json.loads(run.stdout)
+    assert found["comparisons"]["ndcg@10"]["difference"] > 0
+    assert found["comparisons"]["ndcg@10"]["randomisation"] < 0.05
+
+
+def test_evaluate_writes_the_value_of_each_list(folder, tmp_path) -> None:
+    out = tmp_path / "values.tsv"
+    run = _run("evaluate", folder / "good.txt", folder / "data.txt", "--per-list", out)
+    assert run.returncode == 0, run.stderr
+    lines = out.read_text().splitlines()
+    assert lines[0].split("\t")[:2] == ["query_id", "ndcg@1"]
+    assert len(lines) == 21
+
+
+def test_evaluate_takes_a_trec_run_and_qrels(tmp_path) -> None:
+    (tmp_path / "run.txt").write_text("1 Q0 a 1 3.5 x\n1 Q0 b 2 2.5 x\n2 Q0 c 1 1 x\n")
+    (tmp_path / "qrels.txt").write_text("1 0 b 1\n1 0 z 1\n2 0 c 2\n")
+    run = _run(
+        "evaluate",
+        tmp_path / "run.txt",
+        tmp_path / "qrels.txt",
+        "--metrics",
+        "map,recall@5",
+        "--convention",
+        "trec_eval",
+        "--json",
+    )
+    found = json.loads(run.stdout)["metrics"]
+    # Query 1: b at rank 2 of two relevant, one never retrieved; query 2: perfect.
+    assert list(found.values()) == pytest.approx([(0.25 + 1) / 2, (0.5 + 1) / 2])
+
+
+def test_convert_goes_to_every_form_and_back(folder, tmp_path) -> None:
+    original = pk.read(folder / "data.txt")
+    for name in ("a.parquet", "a.arrow", "a.pkdata", "a.txt.gz"):
+        run = _run("convert", folder / "data.txt", tmp_path / name, "--json")
+        assert run.returncode == 0, run.stderr
+        assert json.loads(run.stdout)["documents"] == original.n_docs
+        again = pk.read(tmp_path / name)
+        assert np.array_equal(again.features, original.features)
+        assert np.array_equal(again.labels, original.labels)
+
+
+def test_an_error_in_the_data_is_one_line_and_exit_code_1(tmp_path) -> None:
+    bad = tmp_path / "train.txt"
+    bad.write_text("1 qid:1 1:0.5\n2 qid:1 0:0.5\n")
+    run = _run("describe", bad)
+    assert run.returncode == 1
+    assert "train.txt:2: feature index 0; indices start at 1" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert run.stdout == ""
+
+
+def test_a_missing_file_is_one_line_and_exit_code_1(tmp_path) -> None:
+    run = _run("describe", tmp_path / "nothing.txt")
+    assert run.returncode == 1
+    assert "nothing.txt" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_wrong_metric_is_exit_code_2(folder) -> None:
+    run = _run("evaluate", folder / "good.txt", folder / "data.txt", "--metrics", "ndgc@5")
+    assert run.returncode == 2
+    assert "ndcg" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_wrong_number_of_scores_is_refused(folder, tmp_path) -> None:
+    (tmp_path / "short.txt").write_text("1\n2\n")
+    run = _run("evaluate", tmp_path / "short.txt", folder / "data.txt")
+    assert run.returncode == 1
+    assert "2 scores for the" in run.stderr
+
+
+def test_a_score_that_is_no_number_is_named_with_its_line(folder, tmp_path) -> None:
+    (tmp_path / "words.txt").write_text("1\nabc\n")
+    run = _run("evaluate", tmp_path / "words.txt", folder / "data.txt")
+    assert run.returncode == 1
+    assert "words.txt:2: 'abc' is not a number" in run.stderr
+
+
+def test_the_version_is_printed() -> None:
+    assert _run("--version").stdout.strip() == f"plackett {pk.__version__}"
+
+
+def test_quickstart_writes_a_report_and_prints_a_leaderboard(tmp_path) -> None:
+    run = _run("quickstart", "--out", tmp_path / "out", "--lists", "60", "--json")
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert found["baseline"] == "lightgbm-lambdarank"
+    assert {"ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map"} == set(found["metrics"])
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<svg" in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["leaderboard"]["entries"]

@@ -1,0 +1,89 @@
+"""What every ranker promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plackett.base.errors import DataError, FeatureMismatch, UsageError
+from plackett.data.dataset import Dataset
+from plackett.data.joining import split
+from plackett.data.synthetic import synthetic
+from plackett.metrics import evaluate
+from plackett.models import RECIPES, recipe
+from plackett.models.trees import TreeRanker
+
+SMALL = {"trees": 20, "leaves": 8, "learning_rate": 0.2, "lightgbm": {"num_threads": 1}}
+
+
+def _small(name: str):
+    ranker = recipe(name)
+    return ranker.set_params(**SMALL) if isinstance(ranker, TreeRanker) else ranker
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return split(synthetic("letor", n_lists=120, seed=3), (0.5, 0.2, 0.3), seed=1)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_fitted_model_ranks_far_better_than_no_model(name, parts) -> None:
+    train, validation, test = parts
+    scores = _small(name).fit(train, validation).predict(test)
+    nothing = evaluate(np.zeros(test.n_docs), test, "ndcg@10")["ndcg@10"]
+    assert evaluate(scores, test, "ndcg@10")["ndcg@10"] > nothing + 0.05
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_same_seed_gives_the_same_model(name, parts) -> None:
+    train, validation, test = parts
+    first, second = (_small(name).fit(train, validation).predict(test) for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_features_that_do_not_match_are_refused(name, parts) -> None:
+    train, _, test = parts
+    ranker = _small(name).fit(train)
+    with pytest.raises(FeatureMismatch, match="46 features, the data have 45"):
+        ranker.predict(test.with_features(np.ascontiguousarray(test.features[:, 1:])))
+    names = list(train.feature_names)
+    names[2] = "something else"
+    other = Dataset.from_arrays(
+        test.features, test.labels, np.zeros(test.n_docs, int), feature_names=names
+    )
+    with pytest.raises(FeatureMismatch, match="feature 3 is 'something else' in the data but"):
+        ranker.predict(other)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_model_that_is_not_fitted_says_so(name, parts) -> None:
+    with pytest.raises(UsageError, match="not fitted yet; call fit first"):
+        recipe(name).predict(parts[2])
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_parameters_can_be_read_and_set(name) -> None:
+    ranker = recipe(name)
+    copy = type(ranker)(**ranker.get_params())
+    assert copy.get_params() == ranker.get_params()
+    with pytest.raises(UsageError, match="has no parameter 'depth'"):
+        ranker.set_params(depth=3)
+
+
+def test_missing_features_go_into_trees_but_not_into_linear_models() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    X[::7, 1] = np.nan
+    data = Dataset.from_arrays(X, rng.integers(0, 3, 60), np.repeat(range(12), 5), missing="nan")
+    scores = recipe("xendcg-mart", trees=3, lightgbm={"num_threads": 1}).fit(data).predict(data)
+    assert np.all(np.isfinite(scores))
+    with pytest.raises(DataError, match='transforms=\\("impute", "standard"\\)'):
+        recipe("listnet-linear").fit(data)
+    imputing = recipe("listnet-linear", transforms=("impute", "standard"))
+    assert np.all(np.isfinite(imputing.fit(data).predict(data)))
+
+
+def test_an_unknown_recipe_is_answered_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match="Did you mean 'xendcg-mart'"):
+        recipe("xendcg-mrt")

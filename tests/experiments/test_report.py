@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from plackett.base.errors import UsageError
+from plackett.data.describing import describe
+from plackett.data.synthetic import synthetic
+from plackett.experiments.leaderboard import leaderboard
+from plackett.experiments.report import Report, render
+
+
+def _board():
+    rng = np.random.default_rng(0)
+    base = rng.random(100)
+    base[:5] = np.nan
+    values = {
+        "<base>": {"ndcg@10": base, "map": base},
+        "better": {"ndcg@10": base + 0.1, "map": base - 0.1},
+        "same": {"ndcg@10": base + rng.normal(size=100) * 1e-3, "map": base},
+    }
+    return leaderboard(values, baseline="<base>", primary="ndcg@10", seconds={"better": 1.5})
+
+
+def test_systems_are_ordered_by_the_primary_metric_and_compared_with_the_baseline() -> None:
+    board = _board()
+    assert board.entries[0].name == "better"
+    assert board.n_counted == 95
+    better = board.entries[0]
+    assert better.comparisons["ndcg@10"].difference == pytest.approx(0.1)
+    # Two systems are compared, so Holm's method doubles the smaller p-value.
+    assert better.adjusted["ndcg@10"] == pytest.approx(
+        2 * better.comparisons["ndcg@10"].randomisation
+    )
+    baseline = next(e for e in board.entries if e.name == "<base>")
+    assert baseline.comparisons == {}
+
+
+def test_a_baseline_or_metric_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match="baseline 'x' is not among"):
+        leaderboard({"a": {"map": np.zeros(3)}}, baseline="x")
+    with pytest.raises(UsageError, match="primary metric 'x' is not among"):
+        leaderboard({"a": {"map": np.zeros(3)}}, baseline="a", primary="x")
+
+
+class _Balance(HTMLParser):
+    """Checks that every tag that is opened is closed, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs) -> None:  # noqa: ARG002
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_report_is_whole_self_contained_and_escaped() -> None:
+    page = render(
+        Report(
+            title="A & B",
+            lead="<script>alert(1)</script>",
+            board=_board(),
+            description=describe(synthetic("letor", n_lists=30)),
+            curves={"better": [0.1, 0.3, 0.2]},
+            notes=("one",),
+        )
+    )
+    checker = _Balance()
+    checker.feed(page)
+    assert checker.open == []
+    assert "<script" not in page
+    assert "&lt;base&gt;" in page
+    assert not re.search(r"(?:src|href)=", page)
+    assert "nan" not in re.findall(r"<svg.*?</svg>", page, re.S)[0].lower()
