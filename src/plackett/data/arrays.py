@@ -185,7 +185,7 @@ def as_ids(ids: Any, n_docs: int, *, what: str) -> Ids:
     column = as_column(ids)
     if column.shape != (n_docs,):
         raise DataError(f"{what} must be {n_docs} values, one per row, got shape {column.shape}.")
-    if column.dtype.kind in "OT":
+    if column.dtype.kind in ("O", "T"):
         column = _from_objects(column.astype(object), what)
     if column.dtype.kind == "S":
         column = np.char.decode(column, "utf-8")

@@ -53,6 +53,13 @@ def check(token: str) -> None:
         assert np.signbit(found) == token.startswith("-")
 
 
+@pytest.mark.parametrize("zeros", [0, 1, 20, 107, 140])
+@pytest.mark.parametrize("end", ["", "1", "9"])
+def test_digits_far_behind_a_midpoint_decide(zeros: int, end: str) -> None:
+    check("100.000003814697265625" + "0" * zeros + end)
+    check("100.0000038146972656249" + "9" * zeros + end)
+
+
 @pytest.mark.parametrize("token", " ".join(SPELLINGS).split())
 def test_a_spelling_gives_its_nearest_float32(token: str) -> None:
     check(token)

@@ -72,7 +72,10 @@ def nearest(mantissa, exponent):  # type: ignore[no-untyped-def]
         steps = value * _SUBNORMALS
         return float32(value), abs(steps - np.floor(steps) - 0.5) > 1e-6
     if abs(int64(bits_of(value) & uint64(_BELOW)) - _MIDPOINT) <= _DOUBT:
-        if abs(exponent) >= len(_FIVES) or mantissa >= _WORD // _FIVES[max(exponent, 0)]:
+        # A mantissa of nineteen digits may lack further ones, which decide beside a midpoint.
+        if mantissa >= uint64(_ROOM_FOR_ONE) or abs(exponent) >= len(_FIVES):
+            return float32(0.0), False
+        if mantissa >= _WORD // _FIVES[max(exponent, 0)]:
             return float32(0.0), False
         return _settle(mantissa, exponent, value), True
     single = float32(value)
