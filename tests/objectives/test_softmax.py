@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from references import softmax as reference
+from references.autograd import as_tensor, hessian_diagonal, value_and_gradient
 from scipy.special import log_softmax, softmax
 
-from plackett.objectives import XENDCG, CrossEntropy, ListNet
+from plackett.objectives import XENDCG, CrossEntropy, ListNet, objective
 
 pytestmark = pytest.mark.kernels
 
@@ -35,6 +37,23 @@ def test_xendcg_takes_its_targets_from_perturbed_gains() -> None:
     assert d.gradient == pytest.approx(softmax(SCORES) - targets, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["crossentropy", "listnet", "xendcg"])
+def test_value_gradient_and_curvature_agree_with_autograd(name: str) -> None:
+    rng = np.random.default_rng(3)
+    for n in (2, 3, 10, 50):
+        scores, labels, gamma = rng.normal(size=n), rng.integers(0, 5, n), rng.random(n)
+        labels[0], labels[1] = 0, 1
+        extra = {"gamma": as_tensor(gamma)} if name == "xendcg" else {}
+        draws = {"gamma": gamma} if name == "xendcg" else None
+        loss = getattr(reference, name)
+        found = objective(name).evaluate(scores, labels, [0, n], draws=draws)
+        value, gradient = value_and_gradient(loss, scores, as_tensor(labels), **extra)
+        assert found.values[0] == pytest.approx(value, rel=1e-9)
+        assert found.gradient == pytest.approx(gradient, rel=1e-8, abs=1e-12)
+        diagonal = hessian_diagonal(loss, scores, as_tensor(labels), **extra)
+        assert found.curvature == pytest.approx(diagonal, rel=1e-8, abs=1e-12)
+
+
 def test_newton_is_the_truncated_neumann_series_of_the_whole_hessian() -> None:
     rho = softmax(SCORES)
     gradient = rho - softmax(LABELS)
@@ -46,15 +65,15 @@ def test_newton_is_the_truncated_neumann_series_of_the_whole_hessian() -> None:
 
 
 def test_a_saturated_softmax_never_divides_by_zero() -> None:
-    for objective in (CrossEntropy(), ListNet(), XENDCG()):
-        d = objective.newton([800.0, -800.0, 0.0], [0, 1, 2], [0, 3])
+    for made in (CrossEntropy(), ListNet(), XENDCG()):
+        d = made.newton([800.0, -800.0, 0.0], [0, 1, 2], [0, 3])
         assert np.all(np.isfinite(d.gradient))
         assert np.all(d.curvature >= 0)
 
 
 def test_labels_of_any_size_keep_targets_finite() -> None:
-    for objective in (CrossEntropy(), ListNet(), XENDCG()):
-        d = objective.evaluate([0.0, 1.0, 2.0], [0, 5000, 1e30], [0, 3])
+    for made in (CrossEntropy(), ListNet(), XENDCG()):
+        d = made.evaluate([0.0, 1.0, 2.0], [0, 5000, 1e30], [0, 3])
         assert np.all(np.isfinite(d.gradient))
         assert d.gradient.sum() == pytest.approx(0.0, abs=1e-12)
 

@@ -34,28 +34,41 @@ from typing import ClassVar
 import numpy as np
 from numba import njit, uint64
 
+from plackett.base.arithmetic import exp
+from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, list_function
 from plackett.base.mixing import combine, unit
+from plackett.objectives.checks import need_count
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
 
 _LABEL_SHARE, _SOFTMAX, _PERTURBED_GAIN = 0.0, 1.0, 2.0
+_LOG_2 = np.log(2.0)
 _SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fill_targets(kind, labels, gammas, key, targets):  # type: ignore[no-untyped-def]
-    # Powers of two are taken relative to the top label, so that no label overflows.
+    # Powers are taken relative to the top label, so that no label overflows. A loop for each kind:
+    # straight loops become vector code.
+    n = len(labels)
     top = np.float64(np.max(labels))
-    for i in range(len(labels)):
-        label = np.float64(labels[i])
-        if kind == _LABEL_SHARE:
-            targets[i] = label / top
-        elif kind == _SOFTMAX:
-            targets[i] = np.exp(label - top)
+    if kind == _LABEL_SHARE:
+        for i in range(n):
+            targets[i] = np.float64(labels[i]) / top
+    elif kind == _SOFTMAX:
+        for i in range(n):
+            targets[i] = exp(np.float64(labels[i]) - top)
+    else:
+        one = 2.0**-top
+        for i in range(n):
+            targets[i] = exp(_LOG_2 * (np.float64(labels[i]) - top))
+        if len(gammas):
+            for i in range(n):
+                targets[i] -= gammas[i] * one
         else:
-            gamma = gammas[i] if len(gammas) else unit(combine(key, uint64(i)))
-            targets[i] = 2.0 ** (label - top) - gamma * 2.0**-top
+            for i in range(n):
+                targets[i] -= unit(combine(key, uint64(i))) * one
     targets /= np.sum(targets)
 
 
@@ -65,7 +78,7 @@ def _fill_softmax(scores, epsilon, rho, complement):  # type: ignore[no-untyped-
     n = len(scores)
     top = np.max(scores)
     for i in range(n):
-        rho[i] = np.exp(scores[i] - top)
+        rho[i] = exp(scores[i] - top)
     slack = epsilon * np.exp(-top) if epsilon > 0.0 else 0.0
     before = 0.0
     for i in range(n):  # sums of all documents before i, then of all after i
@@ -130,6 +143,11 @@ class _Softmax(Objective):
     """Number of Neumann terms in ``newton``; 1 is the plain gradient."""
     epsilon: float = 0.0
     """Added to the normaliser of the softmax (Bruch 2021, equation 14)."""
+
+    def __post_init__(self) -> None:
+        need_count(self.name, order=self.order)
+        if not 0.0 <= self.epsilon < np.inf:
+            raise UsageError(f"{self.name} needs a finite epsilon >= 0, got {self.epsilon!r}.")
 
     @property
     def shift_invariant(self) -> bool:  # type: ignore[override]
