@@ -1,7 +1,11 @@
-"""Compiled loops that run a list function over all lists, in parallel.
+"""The compiled loop that runs a list function over all lists, in parallel.
 
-The list function comes as a typed first-class function, so a driver is compiled once for all
+The list function comes as a typed first-class function, so the driver is compiled once for all
 objectives and found in the on-disk cache by later processes; the call costs nanoseconds per list.
+
+With ``samples`` above zero the driver perturbs the scores of each list that many times and averages
+(:mod:`plackett.objectives.stochastic` has the mathematics): buffers are made once per list, and
+what was prepared from labels serves all samples.
 """
 
 from __future__ import annotations
@@ -10,9 +14,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, prange, types, uint64, void
+from numba import boolean, float64, int64, njit, prange, types, uint64, void
 
 from plackett.base.kernels import FLOATS, LABELS, readonly
+from plackett.objectives.noise import inner_key, noise_state, perturb
 
 LIST_FUNCTION = float64(FLOATS, LABELS, FLOATS, uint64, FLOATS, float64[::1], float64[::1])
 """scores, labels, extra, key, params, gradient, curvature -> value.
@@ -29,8 +34,68 @@ gradient, curvature
 Lists with one document or one label level never reach a list function.
 """
 
-INDEX = readonly(int64)
-KEYS = readonly(uint64)
+_SIGNATURE = void(
+    types.FunctionType(LIST_FUNCTION),
+    FLOATS,  # scores
+    LABELS,
+    readonly(int64),  # offsets
+    FLOATS,  # extra
+    readonly(int64),  # its offsets
+    readonly(uint64),  # keys
+    FLOATS,  # params
+    readonly(float64, 2),  # explicit uniform draws, samples x documents; or no rows
+    int64,  # samples; 0: the scores as they are
+    float64,  # beta
+    boolean,  # normalise
+    float64[::1],  # values
+    float64[::1],  # gradient
+    float64[::1],  # curvature
+)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _perturb(scores, key, sample, uniform, beta, normalise, z):  # type: ignore[no-untyped-def]
+    if len(uniform):
+        for i in range(len(scores)):
+            z[i] = scores[i] - beta * np.log(-np.log(uniform[sample, i]))
+    else:
+        perturb(scores, noise_state(key, sample), beta, z)
+    if normalise:
+        top = np.max(z)
+        z -= top + np.log(np.sum(np.exp(z - top)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _average(  # type: ignore[no-untyped-def]
+    function,
+    scores,
+    labels,
+    extra,
+    key,
+    params,
+    uniform,
+    samples,
+    beta,
+    normalise,
+    gradient,
+    curvature,
+):
+    n = len(scores)
+    z, g, h = np.empty(n), np.empty(n), np.empty(n)
+    value = 0.0
+    for sample in range(samples):
+        _perturb(scores, key, sample, uniform, beta, normalise, z)
+        g[:] = 0.0
+        h[:] = 0.0
+        value += function(z, labels, extra, inner_key(key, sample), params, g, h)
+        total = np.sum(g) if normalise else 0.0
+        for i in range(n):
+            share = np.exp(z[i]) if normalise else 0.0
+            gradient[i] += (g[i] - share * total) / samples
+            # The Hessian's diagonal through the normalisation needs all of the inner Hessian; its
+            # diagonal, scaled as the document's own score enters, serves trees.
+            curvature[i] += h[i] * (1.0 - share) ** 2 / samples
+    return value / samples
 
 
 def _each_list(  # type: ignore[no-untyped-def]
@@ -42,40 +107,31 @@ def _each_list(  # type: ignore[no-untyped-def]
     extra_offsets,
     keys,
     params,
+    uniform,
+    samples,
+    beta,
+    normalise,
     values,
     gradient,
     curvature,
 ):
     for q in prange(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
-        y = labels[low:high]
+        s, y, g, h = scores[low:high], labels[low:high], gradient[low:high], curvature[low:high]
+        own = extra[extra_offsets[q] : extra_offsets[q + 1]]
         values[q] = 0.0
-        if high - low > 1 and np.max(y) > np.min(y):
-            values[q] = function(
-                scores[low:high],
-                y,
-                extra[extra_offsets[q] : extra_offsets[q + 1]],
-                keys[q],
-                params,
-                gradient[low:high],
-                curvature[low:high],
+        if high - low < 2 or np.max(y) == np.min(y):
+            continue
+        if samples == 0:
+            values[q] = function(s, y, own, keys[q], params, g, h)
+        else:
+            draws = uniform[:, low:high]
+            values[q] = _average(
+                function, s, y, own, keys[q], params, draws, samples, beta, normalise, g, h
             )
 
 
 @cache
 def each_list() -> Any:
-    """The plain driver; compiled, or loaded from the cache, at the first call."""
-    signature = void(
-        types.FunctionType(LIST_FUNCTION),
-        FLOATS,
-        LABELS,
-        INDEX,
-        FLOATS,
-        INDEX,
-        KEYS,
-        FLOATS,
-        float64[::1],
-        float64[::1],
-        float64[::1],
-    )
-    return njit(signature, parallel=True, cache=True, nogil=True)(_each_list)
+    """The driver; compiled, or loaded from the cache, at the first call."""
+    return njit(_SIGNATURE, parallel=True, cache=True, nogil=True)(_each_list)

@@ -28,6 +28,21 @@ class Extra(NamedTuple):
     offsets: Offsets
 
 
+class Noise(NamedTuple):
+    """How scores are perturbed before the objective sees them."""
+
+    uniform: NDArray[np.float64]
+    """Explicit draws, one row per sample; no rows: draw them."""
+    samples: int
+    """0: scores stay as they are."""
+    beta: float
+    normalise: bool
+    """Turn perturbed scores into logarithms of probabilities."""
+
+
+NO_NOISE = Noise(np.empty((0, 0)), 0, 0.0, False)
+
+
 @dataclass(frozen=True)
 class Lists:
     """The labels of lists, ready for one objective."""
@@ -38,6 +53,7 @@ class Lists:
     keys: Keys
     weights: NDArray[np.float64] | None
     extra: Extra
+    noise: Noise
 
     def evaluate(self, scores: ArrayLike, step: int = 0) -> Derivatives:
         """Value, gradient and curvature at these scores."""
@@ -58,6 +74,7 @@ class Lists:
             *self.extra,
             self.noise_keys(step),
             np.array(self.objective.params, dtype=np.float64),
+            *self.noise,
             *result,
         )
         return self.weighted(result)
@@ -111,7 +128,8 @@ def as_lists(
         if given is not None and given.shape != (n_lists,):
             raise DataError(f"{what} must be {n_lists}, one per list, got shape {given.shape}.")
     extra = objective.extra(y, o, k, draws) or Extra(np.empty(0), np.zeros_like(o))
-    return Lists(objective, y, o, np.ascontiguousarray(k), w, extra)
+    noise = objective.noise(len(y), draws)
+    return Lists(objective, y, o, np.ascontiguousarray(k), w, extra, noise)
 
 
 @njit(cache=True, nogil=True)

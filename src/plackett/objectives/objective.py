@@ -14,7 +14,7 @@ from plackett.base.kernels import ListFunction
 from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.boosting import Boosting, by_newton
 from plackett.objectives.derivatives import Derivatives
-from plackett.objectives.lists import Extra, Lists, as_lists
+from plackett.objectives.lists import NO_NOISE, Extra, Lists, Noise, as_lists
 
 Draws = Mapping[str, Any]
 """Explicit values for what is random, by name."""
@@ -73,6 +73,10 @@ class Objective(ABC):
                 f"{values.shape}."
             )
         return Extra(values, offsets)
+
+    def noise(self, n_docs: int, draws: Draws) -> Noise:  # noqa: ARG002 - for Stochastic
+        """How the scores are perturbed before the list function sees them: not at all."""
+        return NO_NOISE
 
     def bind(
         self,

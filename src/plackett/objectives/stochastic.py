@@ -21,21 +21,16 @@ must be differentiable almost everywhere; it does not smooth piecewise constant 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, njit, prange, types, void
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import FLOATS, LABELS, ListFunction, readonly
+from plackett.base.kernels import ListFunction
 from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.boosting import Boosting
-from plackett.objectives.derivatives import Derivatives
-from plackett.objectives.driver import INDEX, KEYS, LIST_FUNCTION
-from plackett.objectives.lists import Extra, Lists, as_lists
-from plackett.objectives.noise import inner_key, noise_state, perturb
+from plackett.objectives.lists import Extra, Lists, Noise
 from plackett.objectives.objective import Draws, Objective
 
 
@@ -65,6 +60,8 @@ class Stochastic(Objective):
             from plackett.objectives.names import objective
 
             object.__setattr__(self, "objective", objective(self.objective))
+        if isinstance(self.objective, Stochastic):
+            raise UsageError("Stochastic scores are perturbed once; got Stochastic of Stochastic.")
         if self.samples < 1 or not self.beta >= 0:
             raise UsageError(
                 f"Stochastic needs samples >= 1 and beta >= 0, got samples={self.samples} and "
@@ -107,26 +104,16 @@ class Stochastic(Objective):
         inner = {name: value for name, value in draws.items() if name != "uniform"}
         return self.objective.extra(labels, offsets, keys, inner)
 
-    def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:  # noqa: ARG002
-        if samples:
-            return None  # noise upon noise has no such form
+    def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:  # noqa: ARG002 - it brings its own
         return self.objective.single(lists, self.samples, self.beta)
 
-    def bind(
-        self,
-        labels: ArrayLike,
-        offsets: ArrayLike,
-        keys: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-        draws: Draws | None = None,
-    ) -> Lists:
-        given = dict(draws or {})
-        for name in given:
-            if name != "uniform":
-                self.objective._check_draw(name)
-        lists = as_lists(self, labels, offsets, keys, weights, given)
-        uniform = _as_uniform(given.get("uniform"), self.samples, len(lists.labels))
-        return PerturbedLists(**vars(lists), uniform=uniform)
+    def noise(self, n_docs: int, draws: Draws) -> Noise:
+        uniform = _as_uniform(draws.get("uniform"), self.samples, n_docs)
+        return Noise(uniform, self.samples, self.beta, not self.objective.shift_invariant)
+
+    def _check_draw(self, name: str) -> None:
+        if name != "uniform":
+            self.objective._check_draw(name)
 
 
 def _as_uniform(uniform: Any, samples: int, n_docs: int) -> NDArray[np.float64]:
@@ -141,139 +128,3 @@ def _as_uniform(uniform: Any, samples: int, n_docs: int) -> NDArray[np.float64]:
     if not np.all((given > 0) & (given < 1)):
         raise DataError("draws['uniform'] must lie strictly between 0 and 1.")
     return given
-
-
-@dataclass(frozen=True)
-class PerturbedLists(Lists):
-    """Lists whose scores are perturbed before the objective sees them."""
-
-    uniform: NDArray[np.float64]
-    """Explicit draws, one row per sample; no rows: draw them."""
-
-    def _run(self, function: ListFunction, scores: ArrayLike, step: int) -> Derivatives:
-        outer = self.objective
-        assert isinstance(outer, Stochastic)
-        result = self.empty()
-        _each_perturbed_list()(
-            function.compiled,
-            self.checked(scores),
-            self.labels,
-            self.offsets,
-            *self.extra,
-            self.noise_keys(step),
-            np.array(outer.params, dtype=np.float64),
-            self.uniform,
-            outer.samples,
-            outer.beta,
-            not outer.objective.shift_invariant,
-            *result,
-        )
-        return self.weighted(result)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _perturb(scores, key, sample, uniform, beta, normalise, z):  # type: ignore[no-untyped-def]
-    if len(uniform):
-        for i in range(len(scores)):
-            z[i] = scores[i] - beta * np.log(-np.log(uniform[sample, i]))
-    else:
-        perturb(scores, noise_state(key, sample), beta, z)
-    if normalise:
-        top = np.max(z)
-        z -= top + np.log(np.sum(np.exp(z - top)))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _average_list(  # type: ignore[no-untyped-def]
-    function,
-    scores,
-    labels,
-    extra,
-    key,
-    params,
-    uniform,
-    samples,
-    beta,
-    normalise,
-    gradient,
-    curvature,
-):
-    n = len(scores)
-    z, g, h = np.empty(n), np.empty(n), np.empty(n)
-    value = 0.0
-    for sample in range(samples):
-        _perturb(scores, key, sample, uniform, beta, normalise, z)
-        g[:] = 0.0
-        h[:] = 0.0
-        value += function(z, labels, extra, inner_key(key, sample), params, g, h)
-        total = np.sum(g) if normalise else 0.0
-        for i in range(n):
-            share = np.exp(z[i]) if normalise else 0.0
-            gradient[i] += g[i] - share * total
-            # The Hessian's diagonal through the normalisation needs all of the inner Hessian; its
-            # diagonal, scaled as the document's own score enters, serves trees.
-            curvature[i] += h[i] * (1.0 - share) ** 2
-    for i in range(n):
-        gradient[i] /= samples
-        curvature[i] /= samples
-    return value / samples
-
-
-def _each_perturbed(  # type: ignore[no-untyped-def]
-    function,
-    scores,
-    labels,
-    offsets,
-    extra,
-    extra_offsets,
-    keys,
-    params,
-    uniform,
-    samples,
-    beta,
-    normalise,
-    values,
-    gradient,
-    curvature,
-):
-    for q in prange(len(offsets) - 1):
-        low, high = offsets[q], offsets[q + 1]
-        y = labels[low:high]
-        values[q] = 0.0
-        if high - low > 1 and np.max(y) > np.min(y):
-            values[q] = _average_list(
-                function,
-                scores[low:high],
-                y,
-                extra[extra_offsets[q] : extra_offsets[q + 1]],
-                keys[q],
-                params,
-                uniform[:, low:high],
-                samples,
-                beta,
-                normalise,
-                gradient[low:high],
-                curvature[low:high],
-            )
-
-
-@cache
-def _each_perturbed_list() -> Any:
-    signature = void(
-        types.FunctionType(LIST_FUNCTION),
-        FLOATS,
-        LABELS,
-        INDEX,
-        FLOATS,
-        INDEX,
-        KEYS,
-        FLOATS,
-        readonly(float64, 2),
-        int64,
-        float64,
-        boolean,
-        float64[::1],
-        float64[::1],
-        float64[::1],
-    )
-    return njit(signature, parallel=True, cache=True, nogil=True)(_each_perturbed)
