@@ -20,7 +20,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float32, float64, int32, int64, njit
+from numba import float32, float64, int32, int64
+
+from plackett.base.kernels import compiled
 
 _INVERSE_LN2 = 1.0 / math.log(2.0)
 # ln 2 in two parts: the first has zeros at its end, so that k times it is exact.
@@ -33,7 +35,7 @@ _MANTISSA, _MANTISSA_SINGLE = 52, 23
 _BIAS, _BIAS_SINGLE = 1023, 127
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def exp(x):  # type: ignore[no-untyped-def]
     """The exponential of a float64."""
     x = min(max(x, -708.0), 709.0)
@@ -56,7 +58,7 @@ def exp(x):  # type: ignore[no-untyped-def]
     return p * np.int64((int64(k) + int64(_BIAS)) << int64(_MANTISSA)).view(np.float64)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def exp_single(x):  # type: ignore[no-untyped-def]
     """The exponential of a float32."""
     x = min(max(x, float32(-87.0)), float32(88.0))
@@ -74,7 +76,7 @@ def exp_single(x):  # type: ignore[no-untyped-def]
     return p * np.int32(bits).view(np.float32)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def log(x):  # type: ignore[no-untyped-def]
     """The natural logarithm of a positive, normal float64."""
     bits = np.float64(x).view(np.int64)

@@ -28,6 +28,15 @@ def readonly(dtype: Any, ndim: int = 1) -> types.Array:
 FLOATS = readonly(float64)
 LABELS = readonly(float32)
 
+# A function without options of its own takes over those of whichever caller compiles it first, and
+# the cache then keeps that form for all others. Hence fastmath=False where nothing else is meant.
+# error_model="numpy": a division by zero gives inf as in NumPy, not an exception, which no kernel
+# may raise; the check would also keep LLVM from vectorising.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
+
+compiled: Any = njit(cache=True, **_OPTIONS)
+"""Decorator of functions that kernels call: compiled when first used, kept on disk."""
+
 
 class ListFunction:
     """A Python function of one list and its compiled form.
@@ -53,10 +62,7 @@ class ListFunction:
     @cached_property
     def compiled(self) -> Any:
         """The machine code, to be handed to a driver."""
-        # error_model="numpy": a division by zero gives inf as in NumPy, not an exception, which
-        # no list function may raise; the check would also keep LLVM from vectorising.
-        options = {"cache": self.cached, "nogil": True, "error_model": "numpy"}
-        return njit(self.signature, **options)(self.function)
+        return njit(self.signature, cache=self.cached, **_OPTIONS)(self.function)
 
     def __repr__(self) -> str:
         return f"ListFunction({self.function.__name__})"

@@ -8,14 +8,16 @@ All arguments are uint64.
 
 from __future__ import annotations
 
-from numba import float64, njit, uint64
+from numba import float64, uint64
+
+from plackett.base.kernels import compiled
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio; the stream increment of SplitMix64
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _TO_UNIT = 2.0**-52
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def mix(word):  # type: ignore[no-untyped-def]
     """Scramble one 64-bit word."""
     word = (word ^ (word >> uint64(30))) * uint64(_FIRST)
@@ -23,13 +25,13 @@ def mix(word):  # type: ignore[no-untyped-def]
     return word ^ (word >> uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def combine(state, word):  # type: ignore[no-untyped-def]
     """Add a word to a running hash; the order of the words counts."""
     return mix((state ^ mix(word + uint64(GOLDEN))) * uint64(_FIRST) + uint64(GOLDEN))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def unit(word):  # type: ignore[no-untyped-def]
     """Map a scrambled word to the middle of one of 2**52 cells of (0, 1): never 0, never 1."""
     return (float64(word >> uint64(12)) + 0.5) * _TO_UNIT

@@ -14,6 +14,7 @@ from numba import njit, prange, uint64
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from plackett.base.kernels import compiled
 from plackett.base.mixing import combine
 from plackett.base.ragged import from_sizes
 from plackett.base.types import Features, Ids, Keys, Offsets, Rows
@@ -93,7 +94,7 @@ def _copy_rows(features, rows, out):  # type: ignore[no-untyped-def]
         out[i, :] = features[rows[i], :]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _follow_cycles(features, rows):  # type: ignore[no-untyped-def]
     done = np.zeros(len(rows), np.bool_)
     held = np.empty(features.shape[1], features.dtype)

@@ -19,6 +19,7 @@ from numba import njit, prange, uint32, uint64
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from plackett.base.kernels import compiled
 from plackett.base.mixing import GOLDEN, combine, mix
 from plackett.base.types import Features, Ids
 
@@ -52,7 +53,7 @@ def hash_ids(ids: Ids) -> NDArray[np.uint64]:
     return out
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _term(bits, column):  # type: ignore[no-untyped-def]
     if bits & uint32(0x7FFFFFFF) > uint32(0x7F800000):
         bits = uint32(_NAN_BITS)

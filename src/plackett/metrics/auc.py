@@ -14,9 +14,8 @@ document that was not retrieved comes below all others; two of them are tied.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from plackett.base.kernels import list_function
+from plackett.base.kernels import compiled, list_function
 from plackett.metrics.definition import SIGNATURE, Definition
 from plackett.metrics.settings import CHOICES, Settings
 
@@ -24,7 +23,7 @@ PAIRS = CHOICES["pairs"]
 _BINARY = 0.0  # its position, for the list function
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _level_of(ranked, binary, threshold):  # type: ignore[no-untyped-def]
     """Position of each label among the distinct labels (or relevance)."""
     level = np.empty(len(ranked), np.int64)
@@ -38,7 +37,7 @@ def _level_of(ranked, binary, threshold):  # type: ignore[no-untyped-def]
     return level, len(values)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pairs_in_order(level, ends, above, group):  # type: ignore[no-untyped-def]
     """Count pairs of different levels in order, ties as halves; ``above`` ends with all counts."""
     in_order, start = 0.0, 0

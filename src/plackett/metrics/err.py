@@ -21,15 +21,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from plackett.base.kernels import list_function
+from plackett.base.kernels import compiled, list_function
 from plackett.metrics.definition import SIGNATURE, Definition
 from plackett.metrics.groups import EXP2, IDENTITY, LARGEST_WHOLE, exp2_gain, group_end
 from plackett.metrics.settings import Settings
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _satisfaction(label, kind, grade, scale):  # type: ignore[no-untyped-def]
     """R of a label; ``scale`` is 2^-grade where that is needed."""
     if kind == IDENTITY:
@@ -40,7 +39,7 @@ def _satisfaction(label, kind, grade, scale):  # type: ignore[no-untyped-def]
     return exp2_gain(np.float64(label), 0.0) * scale
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _passing_means(group, count, kind, grade, scale):  # type: ignore[no-untyped-def]
     """E_0 to E_count of a group of tied documents."""
     means = np.zeros(count + 1)

@@ -13,6 +13,8 @@ import math
 import numpy as np
 from numba import njit
 
+from plackett.base.kernels import compiled
+
 EXP2, IDENTITY, BINARY = 0.0, 1.0, 2.0
 """Kinds of gain, as list functions get them in ``params``."""
 
@@ -28,7 +30,7 @@ def group_end(ends, start):  # type: ignore[no-untyped-def]
     return ends[start] if len(ends) > 0 else start + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def exp2_gain(label, top):  # type: ignore[no-untyped-def]
     """2^y - 1; divided by 2^top where top is so large that the power might overflow."""
     if top > LARGEST_WHOLE:
@@ -39,7 +41,7 @@ def exp2_gain(label, top):  # type: ignore[no-untyped-def]
     return np.expm1(label * _LN2)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def gain_of(label, kind, level):  # type: ignore[no-untyped-def]
     """Gain of a label; ``level`` is the top label (EXP2) or the threshold (BINARY)."""
     if kind == EXP2:
@@ -49,7 +51,7 @@ def gain_of(label, kind, level):  # type: ignore[no-untyped-def]
     return 1.0 if label > level else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def discounted_sum(ranked, ends, cutoff, discounts, kind, level):  # type: ignore[no-untyped-def]
     """Sum the discounted gains of the ranks down to the cut-off, in expectation."""
     depth = min(cutoff, len(ranked))
@@ -73,7 +75,7 @@ def discounted_sum(ranked, ends, cutoff, discounts, kind, level):  # type: ignor
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def count_relevant(labels, threshold):  # type: ignore[no-untyped-def]
     """Count the labels above the threshold."""
     count = 0

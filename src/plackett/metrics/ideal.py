@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float32, int64, njit, prange, void
+from numba import boolean, float32, int64, prange, void
 
-from plackett.base.kernels import LABELS
+from plackett.base.kernels import LABELS, compiled
 from plackett.base.ragged import from_sizes
 from plackett.metrics.definition import RANKS
 from plackett.metrics.inputs import Lists
@@ -24,7 +24,7 @@ def ideal_ranking(lists: Lists, cutoff: int) -> Ranking:
     return Ranking(labels, np.empty(0, np.int64), starts, depth)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _by_counting(labels, top, out):  # type: ignore[no-untyped-def]
     """Fill in the largest of labels that are whole numbers up to ``top``.
 
@@ -45,7 +45,7 @@ def _by_counting(labels, top, out):  # type: ignore[no-untyped-def]
     out[filled:] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _by_sorting(labels, out):  # type: ignore[no-untyped-def]
     rising = np.sort(labels)
     for i in range(len(out)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float32, int64, njit, prange, uint64, void
 
-from plackett.base.kernels import FLOATS, LABELS
+from plackett.base.kernels import FLOATS, LABELS, compiled
 from plackett.metrics.definition import RANKS
 from plackett.metrics.parallel import CHUNK, parallel_function
 
@@ -27,7 +27,7 @@ def _insert(new, i, best, place):  # type: ignore[no-untyped-def]
         document = old_document if better else i
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _top(scores, best, place, candidates):  # type: ignore[no-untyped-def]
     """Put the best documents in order into ``place``; of equals the earlier one stays ahead.
 
@@ -49,7 +49,7 @@ def _top(scores, best, place, candidates):  # type: ignore[no-untyped-def]
             _insert(scores[uint64(i)], i, best, place)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _top_by_two_keys(scores, second, best, place):  # type: ignore[no-untyped-def]
     """The same, where a larger second key comes first among equal scores."""
     best[:] = -np.inf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import float32, float64, int64, njit, prange, void
 
-from plackett.base.kernels import FLOATS, LABELS
+from plackett.base.kernels import FLOATS, LABELS, compiled
 from plackett.metrics.definition import RANKS
 from plackett.metrics.parallel import CHUNK, parallel_function
 
@@ -21,7 +21,7 @@ def _before(scores, second, i, j):  # type: ignore[no-untyped-def]
     return len(second) > 0 and second[i] > second[j]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _merge(scores, second, source, target, low, middle, high):  # type: ignore[no-untyped-def]
     left, right = low, middle
     for at in range(low, high):
@@ -35,7 +35,7 @@ def _merge(scores, second, source, target, low, middle, high):  # type: ignore[n
             right += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sort(scores, second, order, spare):  # type: ignore[no-untyped-def]
     """Sort the document numbers in ``order``, best first; return the buffer that holds them."""
     n = len(order)
@@ -56,7 +56,7 @@ def _sort(scores, second, order, spare):  # type: ignore[no-untyped-def]
     return order
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _write(scores, labels, order, ranked, ends):  # type: ignore[no-untyped-def]
     """Write labels in order and, if asked for, the rank at which each group of equals ends."""
     for i in range(len(order) - 1, -1, -1):

@@ -46,7 +46,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.checks import need_positive
 from plackett.objectives.driver import LIST_FUNCTION
@@ -82,7 +82,7 @@ def _add_slopes(ratios, slopes, i, low, g, h):  # type: ignore[no-untyped-def]
     h[i] += own_curvature
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _relevant_first(labels):  # type: ignore[no-untyped-def]
     """Positions with relevant documents before the others, and the number of relevant ones."""
     order = np.empty(len(labels), np.int64)
@@ -97,14 +97,14 @@ def _relevant_first(labels):  # type: ignore[no-untyped-def]
     return order, front
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_ranks(x, exponentials, narrow, relevant, ratios, ranks):  # type: ignore[no-untyped-def]
     for i in range(relevant):
         fill_ratios(x, exponentials, narrow, i, 0, len(x), ratios)
         ranks[i] = _smooth_rank(x, ratios, i)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_derivatives(x, exponentials, narrow, relevant, ratios, slopes, g, h):  # type: ignore[no-untyped-def]
     # Pairs without a relevant document have two slopes of zero.
     for i in range(relevant):

@@ -36,7 +36,7 @@ from numba import njit, prange, uint64
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.mixing import combine
 from plackett.base.ragged import from_sizes
 from plackett.base.types import Keys, Labels, Offsets
@@ -85,7 +85,7 @@ def boltzrank_list(scores, labels, extra, key, params, gradient, curvature):  # 
     return -mix * expected + (1.0 - mix) * cross_entropy
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _store(order, r, labels, gains, stored):  # type: ignore[no-untyped-def]
     """Store one ranking of a list: coefficients, NDCG, and minus its energy under the labels."""
     n = len(order)
@@ -118,7 +118,7 @@ def _draw_sets(labels, gains, offsets, keys, samples, values, where):  # type: i
         fill_softmax(target.copy(), target)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mix_seed(keys, seed):  # type: ignore[no-untyped-def]
     mixed = np.empty_like(keys)
     for q in range(len(keys)):

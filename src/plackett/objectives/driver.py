@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, njit, prange, types, uint64, void
 
-from plackett.base.kernels import FLOATS, LABELS, readonly
+from plackett.base.kernels import FLOATS, LABELS, compiled, readonly
 from plackett.objectives.noise import inner_key, noise_state, perturb
 
 LIST_FUNCTION = float64(FLOATS, LABELS, FLOATS, uint64, FLOATS, float64[::1], float64[::1])
@@ -53,7 +53,7 @@ _SIGNATURE = void(
 )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _perturb(scores, key, sample, uniform, beta, normalise, z):  # type: ignore[no-untyped-def]
     if len(uniform):
         for i in range(len(scores)):
@@ -65,7 +65,7 @@ def _perturb(scores, key, sample, uniform, beta, normalise, z):  # type: ignore[
         z -= top + np.log(np.sum(np.exp(z - top)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _average(  # type: ignore[no-untyped-def]
     function,
     scores,

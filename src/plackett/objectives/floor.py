@@ -7,13 +7,13 @@ keeps the quotient within bounds.
 
 from __future__ import annotations
 
-from numba import njit
+from plackett.base.kernels import compiled
 
 SHARE = 1e-6
 """The floor, as a share of the mean curvature of the list."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def raise_to_floor(curvature):  # type: ignore[no-untyped-def]
     """Raise each curvature of a list to 1e-6 of their mean."""
     mean = 0.0

@@ -26,10 +26,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numba import njit
 
 from plackett.base.errors import UsageError
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.checks import need_choice, need_positive
 from plackett.objectives.driver import LIST_FUNCTION
@@ -42,7 +41,7 @@ SCHEMES = ("ndcg1", "ndcg2", "ndcg2++", "lambdarank")
 _NDCG1 = 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_weights(gains, discounts, steps, near, far, a, weights):  # type: ignore[no-untyped-def]
     """Fill (near ρ + far δ)(G_a - G_b) for ranks b behind a; steps[k]: δ of ranks k + 1 apart."""
     g, d, out = gains[a + 1 :], discounts[a + 1 :], weights[a + 1 :]
@@ -51,7 +50,7 @@ def _fill_weights(gains, discounts, steps, near, far, a, weights):  # type: igno
         out[k] = (near * (own - d[k]) + far * steps[k]) * (gain - g[k])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _add_both_ways(x, ratios, gains, discounts, a, weights, g, h):  # type: ignore[no-untyped-def]
     """Add the pairs (a, b) and (b, a) of ``ndcg1``."""
     for b in range(a + 1, len(x)):

@@ -28,9 +28,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numba import njit
 
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.boosting import Boosting
 from plackett.objectives.checks import need_choice, need_count, need_positive
@@ -45,7 +44,7 @@ from plackett.objectives.swaps import METRICS, fill_swaps, prepare_swaps
 SCORE_OFFSET = 0.01  # of the division by score differences, as in LightGBM
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def divide_by_distance(scores, a, weights):  # type: ignore[no-untyped-def]
     """Divide the weight of each pair of document a with a later one by its difference of scores."""
     s, w = scores[a + 1 :], weights[a + 1 :]
@@ -53,7 +52,7 @@ def divide_by_distance(scores, a, weights):  # type: ignore[no-untyped-def]
         w[k] /= SCORE_OFFSET + abs(scores[a] - s[k])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def query_factor(total):  # type: ignore[no-untyped-def]
     """LightGBM's damping of lists with many pairs; total: the summed size of derivatives."""
     return np.log2(1.0 + total) / total if total > 0.0 else 1.0

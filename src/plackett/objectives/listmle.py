@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit, prange, uint64
 
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.mixing import combine, unit
 from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.driver import LIST_FUNCTION
@@ -38,7 +38,7 @@ _GIVEN, _SHUFFLE = (
 )  # what precedes a list's order: take it as it is, or shuffle equal labels
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _shuffle_ties(order, labels, key):  # type: ignore[no-untyped-def]
     start = 0
     for k in range(len(order)):
@@ -49,7 +49,7 @@ def _shuffle_ties(order, labels, key):  # type: ignore[no-untyped-def]
         order[k], order[other] = order[other], order[k]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_weights(kind, weights):  # type: ignore[no-untyped-def]
     n = len(weights)
     if kind == _EVEN:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import ListFunction
+from plackett.base.kernels import ListFunction, compiled
 from plackett.base.mixing import combine
 from plackett.base.ragged import as_offsets
 from plackett.base.types import Keys, Labels, Offsets, Scores
@@ -132,7 +131,7 @@ def as_lists(
     return Lists(objective, y, o, np.ascontiguousarray(k), w, extra, noise)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mix_keys(keys: Any, seed: Any, step: Any) -> Any:
     out = np.empty_like(keys)
     base = combine(seed, step)

@@ -17,13 +17,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from plackett.base.kernels import compiled
+
 WIDEST = 600.0  # e**300 and e**-300 are far from overflow: products keep all their bits
 
 # Sums may be reordered to use vector registers; infinities and NaN keep their meaning.
 REORDER = {"reassoc", "contract"}
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_exponentials(x, exponentials):  # type: ignore[no-untyped-def]
     """Fill two rows, exp(x - m) and exp(m - x); returns whether they may be used."""
     low, high = np.min(x), np.max(x)
@@ -36,7 +38,7 @@ def fill_exponentials(x, exponentials):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_ratios(x, exponentials, narrow, i, low, high, ratios):  # type: ignore[no-untyped-def]
     """Fill t of document i with each of the documents from low to high."""
     out = ratios[low:high]

@@ -26,10 +26,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numba import njit
 
 from plackett.base.errors import UsageError
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.checks import need_choice
 from plackett.objectives.driver import LIST_FUNCTION
@@ -42,7 +41,7 @@ _JK, _STANDARD = 0.0, 1.0
 _TOP_LABEL = 900.0  # 2**900 leaves room for sums over documents, samples and lists
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_returns(order, labels, gamma, discount, returns):  # type: ignore[no-untyped-def]
     """Discounted returns gamma^(t-1) R_t."""
     n = len(order)

@@ -30,15 +30,16 @@ Sorting :math:`s_i + G_i` with independent Gumbel noise G draws a ranking from t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
+from plackett.base.kernels import compiled
 from plackett.base.mixing import combine, unit
 from plackett.base.types import Offsets
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def weighted_likelihood(scores, order, weights, gradient, curvature):  # type: ignore[no-untyped-def]
     """Minus the weighted log-likelihood of a ranking; fills gradient and curvature."""
     n = len(scores)
@@ -59,7 +60,7 @@ def weighted_likelihood(scores, order, weights, gradient, curvature):  # type: i
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_order_derivatives(order, weights, picked, rest, gradient, curvature):  # type: ignore[no-untyped-def]
     earlier, spread = 0.0, 0.0  # A and D
     for k in range(len(order)):
@@ -73,7 +74,7 @@ def _fill_order_derivatives(order, weights, picked, rest, gradient, curvature): 
         curvature[document] = picked[k] * (rest[k] * earlier + picked[k] * spread)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def draw_order(scores, key):  # type: ignore[no-untyped-def]
     """Positions of the documents, best first, drawn from the Plackett-Luce model of the scores."""
     sinking = np.empty(len(scores))

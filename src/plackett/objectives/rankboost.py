@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
 
@@ -30,7 +29,7 @@ _LARGEST_EXPONENT = 700.0
 _LARGEST = np.exp(_LARGEST_EXPONENT)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_partner_sums(scores, labels, order, side, sums):  # type: ignore[no-untyped-def]
     """For each document d, the sum of exp(side * (s_d - s_e)) over e of the levels before."""
     top, total = -np.inf, 0.0  # of the levels before, exp(top) * total

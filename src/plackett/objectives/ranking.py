@@ -10,27 +10,27 @@ once.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from plackett.base.kernels import compiled
 from plackett.base.types import Labels, Offsets
 from plackett.objectives.lists import Extra
 
 _LOG_2 = np.log(2.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def rank_order(scores):  # type: ignore[no-untyped-def]
     """Positions of the documents, best first; ties stay in order."""
     return np.argsort(-scores, kind="mergesort")
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def discount(rank):  # type: ignore[no-untyped-def]
     """Discount of a rank that is counted from 0."""
     return _LOG_2 / np.log(rank + 2.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def scaled_gain(label, top):  # type: ignore[no-untyped-def]
     r"""Gain of a label in units of :math:`2^{top}`, exact for small labels too."""
     if label < 1.0:
@@ -52,7 +52,7 @@ def label_order(labels: Labels, offsets: Offsets) -> Extra:
     return Extra(values, offsets)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_normalised_gains(labels, offsets, values):  # type: ignore[no-untyped-def]
     for q in range(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
@@ -70,7 +70,7 @@ def _fill_normalised_gains(labels, offsets, values):  # type: ignore[no-untyped-
             gains /= ideal
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_label_order(labels, offsets, values):  # type: ignore[no-untyped-def]
     for q in range(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]

@@ -17,23 +17,24 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from plackett.base.kernels import compiled
 from plackett.objectives.logistic import REORDER
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def set_size(n_rankings, n_docs, columns):  # type: ignore[no-untyped-def]
     """How many numbers a list's set takes."""
     return 1 + columns * n_rankings + (n_rankings * n_docs + 1) // 2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def column_of(stored, column):  # type: ignore[no-untyped-def]
     """The numbers in one column, one per ranking; writeable if the set is."""
     m = int(stored[0])
     return stored[1 + column * m : 1 + (column + 1) * m]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def coefficients_of(stored, n_docs, columns):  # type: ignore[no-untyped-def]
     """The coefficients, rankings x documents; writeable if the set is."""
     m = int(stored[0])
@@ -51,7 +52,7 @@ def fill_energies(coefficients, scores, factor, energies):  # type: ignore[no-un
         energies[r] = factor * energy
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_softmax(logits, softmax):  # type: ignore[no-untyped-def]
     """Fill the softmax; returns the log of its normaliser."""
     best = np.argmax(logits)
@@ -64,7 +65,7 @@ def fill_softmax(logits, softmax):  # type: ignore[no-untyped-def]
     return logits[best] + np.log1p(others)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def add_mean(coefficients, weights, factor, mean):  # type: ignore[no-untyped-def]
     """Add factor times the weighted sum of the coefficients of each document."""
     for r in range(len(coefficients)):
@@ -75,7 +76,7 @@ def add_mean(coefficients, weights, factor, mean):  # type: ignore[no-untyped-de
                 mean[d] += weight * row[d]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def add_spread(coefficients, weights, mean, factor, spread):  # type: ignore[no-untyped-def]
     """Add the weighted sum of (factor * coefficient - mean)^2 of each document."""
     for r in range(len(coefficients)):

@@ -27,16 +27,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
 
 _MARGIN = 1.0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _enter(tree, place, score):  # type: ignore[no-untyped-def]
     """Add a score at a place, counted from 0."""
     at = place + 1
@@ -47,7 +46,7 @@ def _enter(tree, place, score):  # type: ignore[no-untyped-def]
         at += at & -at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _margins(tree, length, distance):  # type: ignore[no-untyped-def]
     """Over the first places: their number, and sums of distance + score and its square."""
     count, total, squares = 0.0, 0.0, 0.0
@@ -60,7 +59,7 @@ def _margins(tree, length, distance):  # type: ignore[no-untyped-def]
     return count, max(margins, 0.0), max(distance * (margins + total) + squares, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_reach(ascending, reach):  # type: ignore[no-untyped-def]
     """For each rank j, how many of the lowest scores lie less than the margin above it."""
     # The difference itself is compared: rounded subtraction is monotone, so that the pairs seen
@@ -72,7 +71,7 @@ def _fill_reach(ascending, reach):  # type: ignore[no-untyped-def]
         reach[j] = high
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_pairs(scores, places, labels, by_label, reach, squared, side, gradient, curvature):  # type: ignore[no-untyped-def]
     """One pass over the levels; side is 1 for the lower documents of pairs, -1 for the higher."""
     n = len(scores)

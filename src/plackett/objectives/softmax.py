@@ -32,11 +32,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
 from plackett.base.arithmetic import exp
 from plackett.base.errors import UsageError
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.mixing import combine, unit
 from plackett.objectives.checks import need_count
 from plackett.objectives.driver import LIST_FUNCTION
@@ -47,7 +47,7 @@ _LOG_2 = np.log(2.0)
 _SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_targets(kind, labels, gammas, key, targets):  # type: ignore[no-untyped-def]
     # Powers are taken relative to the top label, so that no label overflows. A loop for each kind:
     # straight loops become vector code.
@@ -72,7 +72,7 @@ def _fill_targets(kind, labels, gammas, key, targets):  # type: ignore[no-untype
     targets /= np.sum(targets)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_softmax(scores, epsilon, rho, complement):  # type: ignore[no-untyped-def]
     """Fill softmax and its complements; returns log of the normaliser."""
     n = len(scores)

@@ -37,9 +37,8 @@ from math import erfc
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.checks import need_positive
 from plackett.objectives.driver import LIST_FUNCTION
@@ -49,7 +48,7 @@ from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.ranking import discount, normalised_gains
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_law(beats, loses, j, law):  # type: ignore[no-untyped-def]
     """Fill the law of the number of documents above j; beats[i]: probability that i is."""
     law[:] = 0.0
@@ -64,7 +63,7 @@ def _fill_law(beats, loses, j, law):  # type: ignore[no-untyped-def]
         law[0] *= loses[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _cost_of_defeat(law, drops, beat, lose):  # type: ignore[no-untyped-def]
     """Mean drop of the discount by one more document above, under the law without one coin."""
     last = len(law) - 1
@@ -82,7 +81,7 @@ def _cost_of_defeat(law, drops, beat, lose):  # type: ignore[no-untyped-def]
     return cost
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _add_defeats(scores, sigma, beats, loses, law, drops, gain, j, gradient, curvature):  # type: ignore[no-untyped-def]
     """Add what the law of document j contributes to the derivatives by all scores."""
     width = np.sqrt(2.0) * sigma

@@ -37,11 +37,10 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.checks import need_positive
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
@@ -59,7 +58,7 @@ class MostViolated(NamedTuple):
     """For each irrelevant document, by descending score: how many relevant ones stand above it."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_goods_above(good_scores, bad_scores, scale, goods_above):  # type: ignore[no-untyped-def]
     """Loss-augmented inference; both arrays of scores descend. Returns the maximum."""
     n_goods = len(good_scores)
@@ -76,7 +75,7 @@ def _fill_goods_above(good_scores, bad_scores, scale, goods_above):  # type: ign
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _split(scores, labels):  # type: ignore[no-untyped-def]
     """Positions of goods and of bads, each by descending score."""
     order = rank_order(scores)

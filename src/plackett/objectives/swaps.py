@@ -21,15 +21,15 @@ Burges, Ragno & Le (2006); Donmez, Svore & Burges (2009) for metrics other than 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from plackett.base.kernels import compiled
 from plackett.objectives.ranking import discount, scaled_gain
 
 NDCG, MAP, ERR, MRR = 0, 1, 2, 3
 METRICS = ("ndcg", "map", "err", "mrr")
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def prepare_swaps(metric, labels, gains, state):  # type: ignore[no-untyped-def]
     """Fill ``state`` (3 x n) for :func:`fill_swaps`; labels and gains are those by rank."""
     n = len(labels)
@@ -62,7 +62,7 @@ def prepare_swaps(metric, labels, gains, state):  # type: ignore[no-untyped-def]
         state[2, :] = second
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_swaps(metric, state, a, changes):  # type: ignore[no-untyped-def]
     """Fill the change by a swap of rank a with each rank behind it; ranks count from 0.
 
@@ -78,7 +78,7 @@ def fill_swaps(metric, state, a, changes):  # type: ignore[no-untyped-def]
         _reciprocal_rank(state[0], int(state[1, 0]), int(state[2, 0]), a, changes)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _ndcg(gains, discounts, a, changes):  # type: ignore[no-untyped-def]
     g, d, out = gains[a + 1 :], discounts[a + 1 :], changes[a + 1 :]
     gain, own = gains[a], discounts[a]
@@ -86,7 +86,7 @@ def _ndcg(gains, discounts, a, changes):  # type: ignore[no-untyped-def]
         out[k] = (gain - g[k]) * (own - d[k])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _average_precision(relevant, precision, inverse, a, changes):  # type: ignore[no-untyped-def]
     n = len(relevant)
     scale = 1.0 / (precision[n - 1] * n)
@@ -98,7 +98,7 @@ def _average_precision(relevant, precision, inverse, a, changes):  # type: ignor
         changes[b] = (relevant[a] - relevant[b]) * change * scale
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _expected_reciprocal_rank(stops, reach, a, changes):  # type: ignore[no-untyped-def]
     passed, between = 1.0, 0.0
     for b in range(a + 1, len(stops)):
@@ -109,7 +109,7 @@ def _expected_reciprocal_rank(stops, reach, a, changes):  # type: ignore[no-unty
         passed *= 1.0 - stops[b]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _reciprocal_rank(relevant, first, second, a, changes):  # type: ignore[no-untyped-def]
     for b in range(a + 1, len(relevant)):
         changes[b] = 0.0

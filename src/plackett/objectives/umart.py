@@ -27,7 +27,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.checks import need_count, need_positive
 from plackett.objectives.driver import LIST_FUNCTION
@@ -43,7 +43,7 @@ _HIGHEST = 700.0  # e**700 is finite
 _SCORE, _GAIN, _DISCOUNT, _MASS, _OTHERS, _TOP, _DOWN = 0, 1, 2, 3, 4, 5, 6
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _next_lower(level, lowest, y):  # type: ignore[no-untyped-def]
     """The highest label below a level."""
     found = lowest
@@ -53,7 +53,7 @@ def _next_lower(level, lowest, y):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _gather_lower(level, y, ranked, lower, below):  # type: ignore[no-untyped-def]
     """Fill positions and columns of the documents with lower labels; returns their number."""
     count = 0
@@ -66,7 +66,7 @@ def _gather_lower(level, y, ranked, lower, below):  # type: ignore[no-untyped-de
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_windows(x, exponentials, narrow, lower, size, below):  # type: ignore[no-untyped-def]
     """Fill each document's mass, that of the others in its window, and the top score.
 
@@ -88,7 +88,7 @@ def _fill_windows(x, exponentials, narrow, lower, size, below):  # type: ignore[
             after += below[_MASS, k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_own(x, up, narrow, tops, downs, own):  # type: ignore[no-untyped-def]
     """Fill a document's mass relative to the top of each lower document's window."""
     if narrow:
@@ -99,7 +99,7 @@ def _fill_own(x, up, narrow, tops, downs, own):  # type: ignore[no-untyped-def]
             own[k] = np.exp(min(x - tops[k], _HIGHEST))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_swaps(ranked, d, below, score_norm, swaps):  # type: ignore[no-untyped-def]
     s, gains, discounts = below[_SCORE], below[_GAIN], below[_DISCOUNT]
     score, gain, discount = ranked[_SCORE, d], ranked[_GAIN, d], ranked[_DISCOUNT, d]
@@ -125,7 +125,7 @@ def _add_row(own, swaps, masses, others, g, h):  # type: ignore[no-untyped-def]
     return own_gradient, own_curvature
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _pair_costs(x, tops, swaps):  # type: ignore[no-untyped-def]
     """What a document costs against lower ones that are windows of their own."""
     cost = 0.0
@@ -134,7 +134,7 @@ def _pair_costs(x, tops, swaps):  # type: ignore[no-untyped-def]
     return cost
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _add_level(level, y, x, ranked, exponentials, narrow, size, score_norm, g, h):  # type: ignore[no-untyped-def]
     """Add the documents of one label; returns their costs, which are meant for windows of 1."""
     n = len(y)

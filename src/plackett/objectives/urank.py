@@ -29,9 +29,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
-from plackett.base.kernels import ListFunction, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.checks import need_count
 from plackett.objectives.driver import LIST_FUNCTION
@@ -43,19 +42,19 @@ _TOP_LABEL = 512.0
 _NOTHING = -np.inf  # the logarithm of an empty sum
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _gain(label):  # type: ignore[no-untyped-def]
     return scaled_gain(min(np.float64(label), _TOP_LABEL), 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _log_add(a, b):  # type: ignore[no-untyped-def]
     """The logarithm of exp(a) + exp(b); b may be minus infinity."""
     high, low = max(a, b), min(a, b)
     return high if low == _NOTHING else high + np.log1p(np.exp(low - high))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _level_end(labels, order, start):  # type: ignore[no-untyped-def]
     """Where the documents with the label of the one at ``start`` end, by falling label."""
     end = start
@@ -64,7 +63,7 @@ def _level_end(labels, order, start):  # type: ignore[no-untyped-def]
     return end
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_normalisers(f, labels, order, below, normalisers):  # type: ignore[no-untyped-def]
     """From the lowest label up: logarithms of the sums over lower documents, and with the document.
 
@@ -114,7 +113,7 @@ def urank_list(scores, labels, extra, _key, _params, gradient, curvature):  # ty
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _add_chunk(f, level, chunk, gain, gradient, curvature):  # type: ignore[no-untyped-def]
     """Add the loss of each document of a level against one chunk of lower documents."""
     total = _NOTHING

@@ -10,15 +10,16 @@ end, which hides that but for about one value in 10^8.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
+from plackett.base.kernels import compiled
 from plackett.base.mixing import GOLDEN, combine, mix, unit
 
 SIZES, CONTENT, WORLD, ANSWERS = range(4)
 """Purposes of streams."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def open_stream(seed, position, purpose):  # type: ignore[no-untyped-def]
     """Start the stream of a list; its state is an array of one word, which draws advance."""
     state = np.empty(1, np.uint64)
@@ -26,33 +27,33 @@ def open_stream(seed, position, purpose):  # type: ignore[no-untyped-def]
     return state
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def uniform(state):  # type: ignore[no-untyped-def]
     """Draw evenly from (0, 1)."""
     state[0] += uint64(GOLDEN)
     return unit(mix(state[0]))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def normal(state):  # type: ignore[no-untyped-def]
     """Draw from the standard normal law (Box & Muller 1958; the second of the pair is not kept)."""
     radius = np.sqrt(-2.0 * np.log(uniform(state)))
     return radius * np.cos(2.0 * np.pi * uniform(state))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def whole(state, mean):  # type: ignore[no-untyped-def]
     """Round to one of the two neighbouring integers, such that ``mean`` is the mean."""
     return np.floor(mean + uniform(state))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def logistic(x):  # type: ignore[no-untyped-def]
     """Squeeze a real number into (0, 1)."""
     return 1.0 / (1.0 + np.exp(-x))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def draw_sizes(seed, centre, spread, short, longest, sizes):  # type: ignore[no-untyped-def]
     """Draw lengths of lists: log-normal, and a share ``short`` of them 1 to 9."""
     for q in range(len(sizes)):
@@ -63,7 +64,7 @@ def draw_sizes(seed, centre, spread, short, longest, sizes):  # type: ignore[no-
         sizes[q] = min(max(size, 1), longest)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def mark_best(seed, opinions, offsets, labels):  # type: ignore[no-untyped-def]
     """Label the best document of each list 1, in some lists the best two or three, the others 0."""
     for q in range(len(offsets) - 1):

@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from plackett.base.kernels import compiled
 from plackett.data.generators.draws import (
     CONTENT,
     WORLD,
@@ -40,7 +41,7 @@ _SMOOTH, _COARSE, _CUT = range(3)
 _WORLD_SEED = 519
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def draw_world():  # type: ignore[no-untyped-def]
     """Draw what each feature is made of: the same for every seed, so that train resembles test."""
     world = np.zeros((N_FEATURES, 9))
@@ -68,7 +69,7 @@ def feature_names(world: NDArray[np.float64]) -> tuple[str, ...]:
     return tuple(f"{KINDS[int(kind)]}_{j + 1:03d}" for j, kind in enumerate(world[:, _KIND]))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _value(state, feature, traits):  # type: ignore[no-untyped-def]
     """Draw the value of one feature for a document with these traits."""
     mean = feature[_WEIGHT_ONE] * traits[int(feature[_ONE])]
@@ -81,7 +82,7 @@ def _value(state, feature, traits):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def relevance(traits):  # type: ignore[no-untyped-def]
     """Say how a document serves a query, before noise."""
     focus = logistic(2.5 * traits[0])  # a trait of the query decides what counts

@@ -25,6 +25,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from plackett.base.kernels import compiled
 from plackett.data.generators.draws import (
     CONTENT,
     logistic,
@@ -74,7 +75,7 @@ _GROWTH = (0.55, 0.3, 0.2, 0.2)
 _BURST = (0.55, 0.3, 0.25, 0.2)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _draw_query(state, idf):  # type: ignore[no-untyped-def]
     """Draw terms and intent of a query; short queries of rare words tend to navigate."""
     u, n_terms = uniform(state), 1
@@ -91,7 +92,7 @@ def _draw_query(state, idf):  # type: ignore[no-untyped-def]
     return n_terms, INFORM if uniform(state) < inform else TRANSACT
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _draw_traits(state, traits):  # type: ignore[no-untyped-def]
     for trait in (TOPIC, AUTHORITY, QUALITY, LENGTH):
         traits[trait] = normal(state)
@@ -101,7 +102,7 @@ def _draw_traits(state, traits):  # type: ignore[no-untyped-def]
         traits[stream] = share * traits[TOPIC] + np.sqrt(1.0 - share * share) * normal(state)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _draw_words(state, traits, idf, counts, lengths):  # type: ignore[no-untyped-def]
     """Draw lengths of streams and counts of the query's terms in them; add up the whole page."""
     lengths[4] = 0.0
@@ -122,7 +123,7 @@ def _draw_words(state, traits, idf, counts, lengths):  # type: ignore[no-untyped
         lengths[4] += length
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def relevance(traits, intent):  # type: ignore[no-untyped-def]
     """Say how a page serves an intent, before noise; of similar mean and spread for all intents."""
     if intent == NAVIGATE:
@@ -137,7 +138,7 @@ def relevance(traits, intent):  # type: ignore[no-untyped-def]
     return value - 2.2 * traits[SPAM]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _draw_page_features(state, traits, opinion, out):  # type: ignore[no-untyped-def]
     """Draw what does not depend on words; slashes, outlinks and site rank are pure noise."""
     authority, quality = traits[AUTHORITY], traits[QUALITY]

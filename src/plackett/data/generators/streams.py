@@ -9,7 +9,8 @@ With :math:`f_t` the count of query term t, :math:`L` the length of the stream a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from plackett.base.kernels import compiled
 
 STREAMS = ("body", "anchor", "title", "url", "page")
 """The last is the whole page: the other four together."""
@@ -39,7 +40,7 @@ _DISCOUNT, _PRIOR, _BACKGROUND = 0.7, 2000.0, 0.1
 _VOCABULARY = 0.75  # distinct words of a text grow as this power of its length (Heaps' law)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _statistics(values, out, first):  # type: ignore[no-untyped-def]
     """Sum, least, greatest, mean and variance of a value per term."""
     total, low, high, square = 0.0, np.inf, -np.inf, 0.0
@@ -57,7 +58,7 @@ def _statistics(values, out, first):  # type: ignore[no-untyped-def]
     out[first + 4 * N_STREAMS] = square / len(values)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _language_models(counts, idf, length, out, first):  # type: ignore[no-untyped-def]
     """Log-likelihood of the query under three smoothed models of the stream."""
     absolute, dirichlet, mercer = 0.0, 0.0, 0.0
@@ -73,7 +74,7 @@ def _language_models(counts, idf, length, out, first):  # type: ignore[no-untype
     out[first + 2 * N_STREAMS] = mercer
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def stream_features(counts, idf, length, stream, work, out):  # type: ignore[no-untyped-def]
     """Write the 25 features of a stream to every fifth place of ``out``; ``work`` is scratch."""
     covered, weight, bm25, dot, norm, idf_norm = 0, 0.0, 0.0, 0.0, 0.0, 0.0

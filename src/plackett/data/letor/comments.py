@@ -5,21 +5,22 @@ LETOR 3 and 4 write ``#docid = GX000-00-0000000 inc = 1 prob = 0.02``; others wr
 
 from __future__ import annotations
 
-from numba import njit, uint64
+from numba import uint64
 
+from plackett.base.kernels import compiled
 from plackett.data.letor.words import find_either, word_at
 
 _NUL, _NEWLINE, _SPACE, _HASH, _EQUALS, _DELETE = 0, 10, 32, 35, 61, 127
 _DOCID, _FIVE_BYTES = int.from_bytes(b"docid", "little"), 0xFFFFFFFFFF
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def is_control(byte):  # type: ignore[no-untyped-def]
     """Whether a byte is one that no id may hold."""
     return byte < _SPACE or byte == _DELETE
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _skip_spaces(text, at):  # type: ignore[no-untyped-def]
     # Any control character but the end of the line parts words here; a comment is free text.
     while text[at] <= _SPACE and text[at] != _NEWLINE:
@@ -27,14 +28,14 @@ def _skip_spaces(text, at):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _skip_word(text, at):  # type: ignore[no-untyped-def]
     while text[at] > _SPACE:
         at += 1
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def document_id(text, at):  # type: ignore[no-untyped-def]
     """Begin and end of the document id in the comment at ``at``, which are equal without one."""
     if text[at] != _HASH:
@@ -49,7 +50,7 @@ def document_id(text, at):  # type: ignore[no-untyped-def]
     return begin, _skip_word(text, begin)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def line_end(text, at):  # type: ignore[no-untyped-def]
     """Position of the newline from ``at``, or -1 if a NUL byte comes first."""
     end = find_either(text, at, _NEWLINE, _NUL)

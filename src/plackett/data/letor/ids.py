@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import int64, njit, uint32, uint64
+from numba import int64, uint32, uint64
 from numpy.typing import NDArray
 
+from plackett.base.kernels import compiled
 from plackett.base.types import Ids, Offsets
 
 LONGEST = 256
@@ -15,7 +16,7 @@ _MINUS, _ZERO, _NINE = 45, 48, 57
 _LARGEST = np.iinfo(np.int64).max
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def integer(text, at, end):  # type: ignore[no-untyped-def]
     """Integer that an id spells as Python would, and whether it does."""
     negative = text[at] == _MINUS
@@ -32,7 +33,7 @@ def integer(text, at, end):  # type: ignore[no-untyped-def]
     return (-int64(value) if negative else int64(value)), fits
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sequence(text, at):  # type: ignore[no-untyped-def]
     """Length and code point of the UTF-8 sequence at ``at``; length 0 if it is malformed."""
     lead = uint32(text[at])
@@ -51,7 +52,7 @@ def _sequence(text, at):  # type: ignore[no-untyped-def]
     return (0 if surrogate or overlong or point > 0x10FFFF else length), point
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def is_utf8(text, at, end):  # type: ignore[no-untyped-def]
     """Whether the bytes from ``at`` to ``end`` are UTF-8."""
     while at < end:
@@ -62,7 +63,7 @@ def is_utf8(text, at, end):  # type: ignore[no-untyped-def]
     return at == end
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _longest(text, spans):  # type: ignore[no-untyped-def]
     """Largest number of characters in a span."""
     longest = 0
@@ -76,7 +77,7 @@ def _longest(text, spans):  # type: ignore[no-untyped-def]
     return longest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _decode(text, spans, points):  # type: ignore[no-untyped-def]
     """Write the code points of each span into a row of ``points``, zeros behind them."""
     for row in range(len(spans)):

@@ -12,8 +12,9 @@ in :mod:`.careful`.
 from __future__ import annotations
 
 import numpy as np
-from numba import float32, float64, int64, njit, uint64
+from numba import float32, float64, int64, uint64
 
+from plackett.base.kernels import compiled
 from plackett.data.letor.words import bits_of, digits_ahead, digits_value, from_bits, word_at
 
 _LEAST, _MOST = -64, 38  # m * 10**e is below half the least float32, or above all, beyond these
@@ -34,7 +35,7 @@ _SUBNORMALS = 2.0**149  # one over the least float32
 _MINUS, _PLUS, _POINT, _ZERO, _NINE = 45, 43, 46, 48, 57
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _settle(mantissa, exponent, near):  # type: ignore[no-untyped-def]
     """Nearest float32 of m * 10**e, where float64 falls too near to a midpoint M * 2**q to tell.
 
@@ -60,7 +61,7 @@ def _settle(mantissa, exponent, near):  # type: ignore[no-untyped-def]
     return float32(from_bits(middle))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def nearest(mantissa, exponent):  # type: ignore[no-untyped-def]
     """Float32 nearest to m * 10**e and True, or False where it cannot tell."""
     if mantissa == 0 or exponent < _LEAST:
@@ -82,7 +83,7 @@ def nearest(mantissa, exponent):  # type: ignore[no-untyped-def]
     return single, single <= _LARGEST
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _digits(text, at, mantissa):  # type: ignore[no-untyped-def]
     """Append the digits from ``at``; gives the mantissa, the end, and how many did not fit."""
     while mantissa < uint64(_ROOM_FOR_EIGHT):
@@ -103,7 +104,7 @@ def _digits(text, at, mantissa):  # type: ignore[no-untyped-def]
     return mantissa, at, dropped
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _exponent(text, at):  # type: ignore[no-untyped-def]
     """Read what follows an ``e``: the number and its end, which is ``at`` if there is none."""
     negative = text[at] == _MINUS
@@ -117,7 +118,7 @@ def _exponent(text, at):  # type: ignore[no-untyped-def]
     return (-value if negative else value), (at if end == first else end)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def decimal(text, at):  # type: ignore[no-untyped-def]
     """Read any decimal at ``at``: mantissa, exponent, sign, and its end (-1 if it is none)."""
     negative = text[at] == _MINUS
@@ -141,7 +142,7 @@ def decimal(text, at):  # type: ignore[no-untyped-def]
     return mantissa, exponent, negative, at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def number(text, at):  # type: ignore[no-untyped-def]
     """Read any decimal at ``at``: its float32 and its end, -1 if :mod:`.careful` must decide."""
     mantissa, exponent, negative, end = decimal(text, at)
@@ -151,7 +152,7 @@ def number(text, at):  # type: ignore[no-untyped-def]
     return (-value if negative else value), (end if known else -1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def short_number(text, at):  # type: ignore[no-untyped-def]
     """Read what most values are: up to seven digits, or seven, a point and seven; else -1."""
     negative = text[at] == _MINUS

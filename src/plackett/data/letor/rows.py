@@ -8,8 +8,9 @@ arithmetic) or names the error. So there is no error code here, and one place fo
 from __future__ import annotations
 
 import numpy as np
-from numba import float32, njit, uint64
+from numba import float32, uint64
 
+from plackett.base.kernels import compiled
 from plackett.base.types import Offsets
 from plackett.data.letor.comments import document_id, is_control, line_end
 from plackett.data.letor.ids import integer, is_utf8
@@ -31,7 +32,7 @@ def spellings(width: int) -> tuple[np.ndarray, Offsets]:
     return words, np.array([len(text) for text in texts], dtype=np.int64)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def skip_blanks(text, at):  # type: ignore[no-untyped-def]
     """First position from ``at`` that holds neither a space nor a tab."""
     while text[at] == _SPACE or text[at] == _TAB:
@@ -39,20 +40,20 @@ def skip_blanks(text, at):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def ends_data(text, at):  # type: ignore[no-untyped-def]
     """Whether a comment or the end of the line begins at ``at``."""
     byte = text[at]
     return byte in (_HASH, _NEWLINE) or (byte == _RETURN and text[at + 1] == _NEWLINE)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def ends_token(text, at):  # type: ignore[no-untyped-def]
     """Whether a token may end before ``at``."""
     return text[at] == _SPACE or text[at] == _TAB or ends_data(text, at)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _value(text, at, allow_nan):  # type: ignore[no-untyped-def]
     """Value at ``at`` and its end, or -1."""
     value, end = short_number(text, at)
@@ -66,7 +67,7 @@ def _value(text, at, allow_nan):  # type: ignore[no-untyped-def]
     return value, end
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_row(text, at, row, words, sizes, limit, absent):  # type: ignore[no-untyped-def]
     """Read the features of one line into its row.
 
@@ -113,7 +114,7 @@ def fill_row(text, at, row, words, sizes, limit, absent):  # type: ignore[no-unt
     return at, full and column == width
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _query(text, at):  # type: ignore[no-untyped-def]
     """Span of the query id behind ``qid:`` at ``at``; its end is -1 if there is none."""
     if word_at(text, at) & uint64(_FOUR_BYTES) != uint64(_QID):
@@ -130,7 +131,7 @@ def _query(text, at):  # type: ignore[no-untyped-def]
     return begin, end
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _head(text, at):  # type: ignore[no-untyped-def]
     """Label and span of the query id, whose end is -1 if either is not right."""
     mantissa, exponent, negative, end = decimal(text, at)
@@ -142,7 +143,7 @@ def _head(text, at):  # type: ignore[no-untyped-def]
     return label, begin, end
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def parse_rows(text, at, stop, row, out, settings):  # type: ignore[no-untyped-def]
     """Parse the lines from ``at`` to ``stop`` into the rows from ``row``.
 

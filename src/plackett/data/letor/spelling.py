@@ -10,8 +10,9 @@ one of six digits without its last zeros. Below 2**-126 that does not hold, and 
 from __future__ import annotations
 
 import numpy as np
-from numba import float32, float64, int64, njit, uint8, uint64
+from numba import float32, float64, int64, uint8, uint64
 
+from plackett.base.kernels import compiled
 from plackett.data.letor.numbers import nearest
 from plackett.data.letor.words import bits_of
 
@@ -27,7 +28,7 @@ _PLAIN_LEAST, _PLAIN_MOST = -5, 12  # exponents of ten between which no "e" is w
 _MINUS, _POINT, _ZERO, _E = 45, 46, 48, 101
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def write_whole(out, at, value):  # type: ignore[no-untyped-def]
     """Write a whole number from 0 up at ``at``; gives the end."""
     size, rest = 1, value // uint64(10)
@@ -39,7 +40,7 @@ def write_whole(out, at, value):  # type: ignore[no-untyped-def]
     return at + size
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def shortest(number):  # type: ignore[no-untyped-def]
     """Mantissa and exponent of the shortest decimal that reads back as a positive float32."""
     top = int64(np.floor(np.log10(float64(number))))
@@ -58,7 +59,7 @@ def shortest(number):  # type: ignore[no-untyped-def]
     return uint64(0), int64(0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _write_decimal(out, at, mantissa, exponent):  # type: ignore[no-untyped-def]
     """Write m * 10**e, plainly or with an exponent, whichever suits its size."""
     while mantissa % uint64(10) == 0:
@@ -84,7 +85,7 @@ def _write_decimal(out, at, mantissa, exponent):  # type: ignore[no-untyped-def]
     return end if _PLAIN_LEAST < top < _PLAIN_MOST else _write_power(out, end, top)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _write_power(out, at, power):  # type: ignore[no-untyped-def]
     out[at] = _E
     at += 1
@@ -94,7 +95,7 @@ def _write_power(out, at, power):  # type: ignore[no-untyped-def]
     return write_whole(out, at, uint64(abs(power)))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def write_number(out, at, number):  # type: ignore[no-untyped-def]
     """Write a float32 that is not infinite at ``at``; gives the end."""
     if np.isnan(number):

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from numba import int64, njit
+from numba import int64
 
+from plackett.base.kernels import compiled
 from plackett.data.letor.words import find_byte, find_either
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _COLON = 9, 10, 13, 32, 35, 58
@@ -32,7 +33,7 @@ class Survey(NamedTuple):
     """Line of that index, counted from 0."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def index_at(text, at):  # type: ignore[no-untyped-def]
     """Feature index at ``at``, 0 if there is none, and the position of its value."""
     index = int64(0)
@@ -42,7 +43,7 @@ def index_at(text, at):  # type: ignore[no-untyped-def]
     return (index if text[at] == _COLON else int64(0)), at + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _last_index(text, begin, end):  # type: ignore[no-untyped-def]
     """Index of the last token of the data from ``begin`` to ``end``, or 0 if it has none."""
     while end > begin and text[end - 1] != _SPACE and text[end - 1] != _TAB:
@@ -50,12 +51,12 @@ def _last_index(text, begin, end):  # type: ignore[no-untyped-def]
     return index_at(text, end)[0]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _is_blank(byte):  # type: ignore[no-untyped-def]
     return byte in (_SPACE, _TAB, _RETURN)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def survey(text, at, stop):  # type: ignore[no-untyped-def]
     """Look over the lines from ``at`` to ``stop``: lines, rows, width, line of the width."""
     lines = rows = width = widest = 0

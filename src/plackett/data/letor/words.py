@@ -12,9 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 import llvmlite.ir as ir
-from numba import config, njit, types, uint64
+from numba import config, types, uint64
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from plackett.base.kernels import compiled
 
 PADDING = 32
 """Bytes that can be read behind the last line of any piece of text."""
@@ -69,7 +71,7 @@ def from_bits(typing_context: Any, bits: Any) -> Any:  # noqa: ARG001
     return types.float64(types.uint64), generate
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def word_at(text, at):  # type: ignore[no-untyped-def]
     """Eight bytes from ``at``."""
     if _CHECKED:
@@ -78,7 +80,7 @@ def word_at(text, at):  # type: ignore[no-untyped-def]
     return _load(text, at)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def digits_ahead(word):  # type: ignore[no-untyped-def]
     """How many of the first bytes of a word are decimal digits: 0 to 8."""
     word ^= uint64(_ZEROS)
@@ -86,7 +88,7 @@ def digits_ahead(word):  # type: ignore[no-untyped-def]
     return _trailing_zeros(other) >> 3
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def digits_value(word, count):  # type: ignore[no-untyped-def]
     """Integer spelled by the first ``count`` bytes of a word, 1 to 8 digits.
 
@@ -99,7 +101,7 @@ def digits_value(word, count):  # type: ignore[no-untyped-def]
     return (word * uint64(10000 << 32 | 1)) >> uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def find_byte(text, at, byte):  # type: ignore[no-untyped-def]
     """First position from ``at`` that holds ``byte``, which must occur."""
     pattern = uint64(byte) * uint64(_ONES)
@@ -111,7 +113,7 @@ def find_byte(text, at, byte):  # type: ignore[no-untyped-def]
         at += 8
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def find_either(text, at, first, second):  # type: ignore[no-untyped-def]
     """First position from ``at`` that holds either byte, one of which must occur."""
     one, two = uint64(first) * uint64(_ONES), uint64(second) * uint64(_ONES)

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
-from numba import get_num_threads, njit, uint64
+from numba import get_num_threads, uint64
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
+from plackett.base.kernels import compiled
 from plackett.base.types import Features, Labels
 from plackett.data.letor.names import as_names
 from plackett.data.letor.spelling import LONGEST_NUMBER, write_number, write_whole
@@ -143,7 +144,7 @@ def _submit(executor: Executor, rows: _Rows, room: int, sparse: bool) -> Future[
     return executor.submit(text)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _copy(out, at, name):  # type: ignore[no-untyped-def]
     """Copy a name up to its first zero."""
     for byte in name:
@@ -154,7 +155,7 @@ def _copy(out, at, name):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _write_rows(out, rows, sparse):  # type: ignore[no-untyped-def]
     """Write rows into ``out``; gives the number of bytes."""
     features, labels, queries, documents = rows

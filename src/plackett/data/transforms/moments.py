@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from plackett.base.kernels import compiled
 from plackett.base.types import Features
 
 BLOCK = 1024
@@ -41,7 +42,7 @@ def _block_means(
     return total / np.maximum(np.add.reduce(counts, axis=0), 1.0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _first_values(features):  # type: ignore[no-untyped-def]
     out = np.zeros(features.shape[1])
     for j in range(features.shape[1]):

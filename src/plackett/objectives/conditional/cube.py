@@ -31,7 +31,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from plackett.base.kernels import list_function
+from plackett.base.kernels import compiled, list_function
 from plackett.objectives.conditional.losses import CONVEX_LOSS, EXP_GAIN, L2_LOSS, L3_LOSS
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.floor import raise_to_floor
@@ -74,7 +74,7 @@ def cube_list(scores, labels, extra, key, params, gradient, curvature):  # type:
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _loss_over_pairs(x, n_goods, loss, gradient, curvature):  # type: ignore[no-untyped-def]
     """Sum over pairs of a softplus(-z) + b sigma(-z), z = x_g - x_b; derivatives by x."""
     exponentials, ratios = np.empty((2, len(x))), np.empty(len(x))
@@ -115,7 +115,7 @@ def _add_good(x, ratios, i, n_goods, softplus, sigma, gradient, curvature):  # t
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _gain_over_pairs(x, n_goods, gradient, curvature):  # type: ignore[no-untyped-def]
     """Minus the log of the mean of sigma(z) over pairs, and derivatives by x."""
     exponentials, ratios, parts = np.empty((2, len(x))), np.empty(len(x)), np.empty(len(x))

@@ -19,9 +19,9 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
+from plackett.base.kernels import compiled
 from plackett.objectives.checks import need_choice, need_count
 
 GainName: TypeAlias = Literal["auc", "map", "ndcg"]
@@ -62,7 +62,7 @@ def gain_of(
     return float(gain_of_wins(GAINS.index(gain), wins, n_bads, cutoff, DISCOUNTS.index(discount)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def gain_of_wins(gain, good_wins, n_bads, cutoff, discount):  # type: ignore[no-untyped-def]
     """The same for compiled code; gain and discount are positions in GAINS and DISCOUNTS."""
     n_goods = len(good_wins)
@@ -81,7 +81,7 @@ def gain_of_wins(gain, good_wins, n_bads, cutoff, discount):  # type: ignore[no-
     return total / ideal
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _discount(rank, cutoff, discount):  # type: ignore[no-untyped-def]
     if rank >= cutoff:
         return 0.0

@@ -9,6 +9,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
+from plackett.base.kernels import compiled
 from plackett.base.mixing import combine
 from plackett.base.ragged import from_sizes
 from plackett.base.types import Keys, Labels, Offsets
@@ -96,7 +97,7 @@ def _draw_sets(labels, offsets, keys, seed, settings, measure, values, where):  
         _store(y, wins, found, measure, values[where[q] : where[q + 1]])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _store(labels, wins, found, measure, stored):  # type: ignore[no-untyped-def]
     """Store rankings of a list: losses, and coefficients relative to the ideal ranking.
 

@@ -35,10 +35,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
+from plackett.base.kernels import compiled
 
 
 class RankingState(NamedTuple):
@@ -54,7 +54,7 @@ class RankingState(NamedTuple):
     """At k, from 0 to n+ + 1: the number of bads with at least k wins."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def ideal_state(n_goods, n_bads):  # type: ignore[no-untyped-def]
     """The ranking with all goods above all bads."""
     state = RankingState(
@@ -97,14 +97,14 @@ def state_of(bits: ArrayLike) -> RankingState:
     return state
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def bit(state, g, b):  # type: ignore[no-untyped-def]
     """Sign of a pair: +1 where good g stands above bad b."""
     above = len(state.good_wins) - state.bad_wins[b]
     return 1 if state.good_at_least[state.good_wins[g]] <= above else -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def flippable(state, g, b):  # type: ignore[no-untyped-def]
     """Whether good g and bad b may change places: whether their blocks are neighbours."""
     above = len(state.good_wins) - state.bad_wins[b]
@@ -112,7 +112,7 @@ def flippable(state, g, b):  # type: ignore[no-untyped-def]
     return above == state.good_at_least[state.good_wins[g] + lost]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def alpha(state, g, b):  # type: ignore[no-untyped-def]
     """Probability with which a flip of the pair is proposed."""
     n_goods, n_bads = len(state.good_wins), len(state.bad_wins)
@@ -121,7 +121,7 @@ def alpha(state, g, b):  # type: ignore[no-untyped-def]
     return (1 + near) / (n_goods + n_bads - 1)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def flip(state, g, b):  # type: ignore[no-untyped-def]
     """Let good g and bad b change places, in place; the pair must be flippable."""
     if bit(state, g, b) > 0:
@@ -136,7 +136,7 @@ def flip(state, g, b):  # type: ignore[no-untyped-def]
         state.good_at_least[state.good_wins[g]] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def bits_of(state):  # type: ignore[no-untyped-def]
     """All signs, one row per good, one column per bad."""
     signs = np.empty((len(state.good_wins), len(state.bad_wins)), dtype=np.int64)

@@ -32,9 +32,8 @@ n).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from plackett.base.kernels import list_function
+from plackett.base.kernels import compiled, list_function
 from plackett.objectives.conditional.losses import (
     CONVEX_LOSS,
     EXP_GAIN,
@@ -80,7 +79,7 @@ def sampled_list(scores, labels, extra, key, params, gradient, curvature):  # ty
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _fill_weights(loss, losses, energies, shares, slopes, bends):  # type: ignore[no-untyped-def]
     """Fill the rankings' weights in mean, gradient and curvature; returns the value."""
     if loss == CONVEX_LOSS:
@@ -102,7 +101,7 @@ def _fill_weights(loss, losses, energies, shares, slopes, bends):  # type: ignor
     return log_total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _tilt(losses, energies, log_total, slopes):  # type: ignore[no-untyped-def]
     """Minus the log of the expected gain; takes the shares tilted by gain from the slopes."""
     tilted = np.empty(len(losses))

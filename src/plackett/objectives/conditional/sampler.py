@@ -22,10 +22,11 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
+from plackett.base.kernels import compiled
 from plackett.base.mixing import combine, mix, unit
 from plackett.objectives.checks import need_choice, need_count
 from plackett.objectives.conditional.walk import mutate, restart, start_walk
@@ -131,7 +132,7 @@ def sample_rankings(
     return SampledRankings(wins[:found, :n_goods], wins[:found, n_goods:])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def draw_rankings(settings, key, n_goods, wins):  # type: ignore[no-untyped-def]
     """Fill rows of wins, goods before bads, with rankings; returns how many there are."""
     n_bads = wins.shape[1] - n_goods
@@ -160,7 +161,7 @@ def draw_rankings(settings, key, n_goods, wins):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _choose_restart(settings, n_bads, chance):  # type: ignore[no-untyped-def]
     """How many bads stand above all goods at the restart."""
     if not settings.many:
@@ -179,18 +180,18 @@ def _choose_restart(settings, n_bads, chance):  # type: ignore[no-untyped-def]
     return _grid_point(choice, last, n_bads)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _grid_point(t, last, n_bads):  # type: ignore[no-untyped-def]
     """The t-th of last + 1 even steps from 0 to n_bads, to the nearest whole number."""
     return (2 * t * n_bads + last) // (2 * last)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _word(side, document, wins):  # type: ignore[no-untyped-def]
     return mix((uint64(wins) << uint64(33)) | (uint64(document) << uint64(1)) | uint64(side))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fingerprint(state):  # type: ignore[no-untyped-def]
     """A 64-bit hash of a ranking, a sum over documents, so that a flip changes it in O(1)."""
     total = uint64(0)
@@ -201,7 +202,7 @@ def _fingerprint(state):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _moved(fingerprint, state, g, b):  # type: ignore[no-untyped-def]
     """The hash after a flip of g and b, from the hash before it."""
     good_wins, bad_wins = state.good_wins[g], state.bad_wins[b]
@@ -213,7 +214,7 @@ def _moved(fingerprint, state, g, b):  # type: ignore[no-untyped-def]
     return fingerprint
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _is_new(seen, fingerprint):  # type: ignore[no-untyped-def]
     """Whether a hash is new; it is put into the table, where 0 marks a free place."""
     word = max(fingerprint, uint64(1))

@@ -17,9 +17,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 from numpy.typing import NDArray
 
+from plackett.base.kernels import compiled
 from plackett.base.mixing import combine, unit
 from plackett.objectives.conditional.ranking_state import RankingState, flip, ideal_state
 
@@ -38,7 +39,7 @@ class Walk(NamedTuple):
     """Where each bad stands in ``bads``."""
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def start_walk(n_goods, n_bads):  # type: ignore[no-untyped-def]
     """A walk at the ideal ranking."""
     return Walk(
@@ -50,7 +51,7 @@ def start_walk(n_goods, n_bads):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def restart(walk, n_above, key):  # type: ignore[no-untyped-def]
     """Put so many bads, at random, above all goods, and the others below."""
     state, bads = walk.state, walk.bads
@@ -68,7 +69,7 @@ def restart(walk, n_above, key):  # type: ignore[no-untyped-def]
         state.bad_wins[bads[k]] = n_goods
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def mutate(walk, key):  # type: ignore[no-untyped-def]
     """Flip one flippable pair, drawn in proportion to alpha; returns it."""
     left = unit(combine(key, uint64(0))) * _next_flip(walk, np.inf)[0]
@@ -90,7 +91,7 @@ def mutate(walk, key):  # type: ignore[no-untyped-def]
     return g, b
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _next_flip(walk, left):  # type: ignore[no-untyped-def]
     """Walk along the boundaries of blocks until their weights exceed ``left``.
 
@@ -117,7 +118,7 @@ def _next_flip(walk, left):  # type: ignore[no-untyped-def]
     return total, good_wins, bad_wins
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _swap(order, places, k, other):  # type: ignore[no-untyped-def]
     order[k], order[other] = order[other], order[k]
     places[order[k]] = k

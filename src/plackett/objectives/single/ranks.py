@@ -9,19 +9,21 @@ the neighbours that single precision could not tell apart.
 from __future__ import annotations
 
 import numpy as np
-from numba import float32, int32, njit
+from numba import float32, int32
+
+from plackett.base.kernels import compiled
 
 PADDING = 64  # a multiple of what vector code takes at a time, so that nothing is left over
 _SORT_FROM = 600  # documents: from here on sorting is faster
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def padded(n):  # type: ignore[no-untyped-def]
     """The next multiple of ``PADDING``."""
     return (n + PADDING - 1) // PADDING * PADDING
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def fill_order(scores, rounded, order):  # type: ignore[no-untyped-def]
     """Positions of the documents, best first; equal scores keep their order.
 
@@ -36,7 +38,7 @@ def fill_order(scores, rounded, order):  # type: ignore[no-untyped-def]
         order[:] = np.argsort(-scores, kind="mergesort")
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _count(rounded, n, order):  # type: ignore[no-untyped-def]
     """Each document's place is the number of documents above it, or the next free one."""
     for place in range(n):
@@ -51,7 +53,7 @@ def _count(rounded, n, order):  # type: ignore[no-untyped-def]
         order[above] = i
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _settle(scores, order):  # type: ignore[no-untyped-def]
     """Insertion sort of what is sorted but for neighbours that rounding made equal."""
     for place in range(1, len(order)):
