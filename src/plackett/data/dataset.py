@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, DataWarning
-from plackett.base.ragged import list_of_document
+from plackett.base.ragged import from_sizes, list_of_document
 from plackett.base.types import Features, Ids, Keys, Labels, Offsets, Rows
 from plackett.data.arrays import (
     Missing,
@@ -24,7 +24,8 @@ from plackett.data.arrays import (
     check_names,
     first_appearance,
 )
-from plackett.data.canonical import arrange, permute_rows, take_rows
+from plackett.data.canonical import arrange, arrange_hashes, permute_rows, take_rows
+from plackett.data.hashing import hash_documents
 from plackett.data.table import Table
 
 
@@ -195,17 +196,9 @@ class Dataset:
                 f"{self.n_lists}."
             )
         low, high = int(self.offsets[start]), int(self.offsets[stop])
-        return replace(
-            self,
-            features=self.features[low:high],
-            labels=self.labels[low:high],
-            offsets=self.offsets[start : stop + 1] - low,
-            query_ids=self.query_ids[start:stop],
-            keys=self.keys[start:stop],
-            rows=self.rows[low:high],
-            document_ids=None if self.document_ids is None else self.document_ids[low:high],
-            weights=None if self.weights is None else self.weights[start:stop],
-        )
+        documents = slice(low, high)
+        offsets = self.offsets[start : stop + 1] - low
+        return self._pick(documents, slice(start, stop), offsets, self.keys[start:stop])
 
     def select(self, lists: ArrayLike) -> Dataset:
         """The lists at these positions, in canonical order whatever the order of the positions.
@@ -224,20 +217,10 @@ class Dataset:
         if chosen[-1] - chosen[0] + 1 == len(chosen):
             return self.lists(int(chosen[0]), int(chosen[-1]) + 1)
         sizes = np.diff(self.offsets)[chosen]
-        starts = np.repeat(self.offsets[chosen], sizes)
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        take = starts + np.arange(len(starts)) - np.repeat(offsets[:-1], sizes)
-        return replace(
-            self,
-            features=_rows(self.features, take),
-            labels=self.labels[take],
-            offsets=offsets,
-            query_ids=self.query_ids[chosen],
-            keys=self.keys[chosen],
-            rows=self.rows[take],
-            document_ids=None if self.document_ids is None else self.document_ids[take],
-            weights=None if self.weights is None else self.weights[chosen],
-        )
+        offsets = from_sizes(sizes)
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+        documents = np.repeat(self.offsets[chosen], sizes) + within
+        return self._pick(documents, chosen, offsets, self.keys[chosen])
 
     def documents(self, keep: ArrayLike) -> Dataset:
         """Only the documents where ``keep`` is true; lists left without any vanish.
@@ -248,22 +231,32 @@ class Dataset:
         mask = np.asarray(keep, dtype=np.bool_)
         if mask.shape != (self.n_docs,) or not mask.any():
             raise DataError(f"keep must be {self.n_docs} truth values, at least one of them true.")
-        take = np.flatnonzero(mask)
-        codes = np.unique(list_of_document(self.offsets)[take], return_inverse=True)
-        features = _rows(self.features, take)
-        ids = None if self.document_ids is None else self.document_ids[take]
-        plan = arrange(features, codes[1], len(codes[0]), ids)
-        kept = codes[0][plan.lists]
+        lists, codes = np.unique(list_of_document(self.offsets)[mask], return_inverse=True)
+        hashes = hash_documents(self.features, self.document_ids)[mask]
+        plan = arrange_hashes(hashes, codes, len(lists))
+        documents = np.flatnonzero(mask)[plan.rows]
+        return self._pick(documents, lists[plan.lists], plan.offsets, plan.keys)
+
+    def _pick(
+        self, documents: Rows | slice, lists: Rows | slice, offsets: Offsets, keys: Keys
+    ) -> Dataset:
+        """These documents, which form these lists."""
+        features: Features | csr_array
+        if isinstance(self.features, csr_array) or isinstance(documents, slice):
+            features = self.features[documents]
+        else:
+            features = take_rows(self.features, documents)
+        ids, weights = self.document_ids, self.weights
         return replace(
             self,
-            features=_rows(features, plan.rows),
-            labels=self.labels[take][plan.rows],
-            offsets=plan.offsets,
-            query_ids=self.query_ids[kept],
-            keys=plan.keys,
-            rows=self.rows[take][plan.rows],
-            document_ids=None if ids is None else ids[plan.rows],
-            weights=None if self.weights is None else self.weights[kept],
+            features=features,
+            labels=self.labels[documents],
+            offsets=offsets,
+            query_ids=self.query_ids[lists],
+            keys=keys,
+            rows=self.rows[documents],
+            document_ids=None if ids is None else ids[documents],
+            weights=None if weights is None else weights[lists],
         )
 
     def with_features(self, features: Features | csr_array) -> Dataset:
@@ -297,7 +290,3 @@ def report_scattered(source: str | None, *, strict: bool) -> None:
     if strict:
         raise DataError(f"{message}, which strict reading refuses.")
     warnings.warn(f"{message}.", DataWarning, stacklevel=4)
-
-
-def _rows(features: Features | csr_array, take: Rows) -> Features | csr_array:
-    return features[take] if isinstance(features, csr_array) else take_rows(features, take)

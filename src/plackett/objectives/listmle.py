@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit, prange, uint64
+from numba import uint64
 
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.mixing import combine, unit
@@ -30,23 +30,25 @@ from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.lists import Extra
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.plackett_luce import as_orders, weighted_likelihood
+from plackett.objectives.ranking import label_order
 
 _EVEN, _TOP_HEAVY = 0.0, 1.0
-_GIVEN, _SHUFFLE = (
-    0.0,
-    1.0,
-)  # what precedes a list's order: take it as it is, or shuffle equal labels
 
 
 @compiled
 def _shuffle_ties(order, labels, key):  # type: ignore[no-untyped-def]
-    start = 0
-    for k in range(len(order)):
-        if labels[order[k]] != labels[order[start]]:
-            start = k
-        # Fisher-Yates, growing: the k-th document changes places with one of its level so far.
-        other = start + int(unit(combine(key, uint64(k))) * (k - start + 1))
-        order[k], order[other] = order[other], order[k]
+    n, start = len(order), 0
+    while start < n:
+        # A level's end is found first: comparing labels between swaps would wait for each of them.
+        end = start + 1
+        while end < n and labels[order[end]] == labels[order[start]]:
+            end += 1
+        level = order[start:end]
+        for k in range(end - start):
+            # Fisher-Yates, growing: the k-th document changes places with one of those so far.
+            other = int(unit(combine(key, uint64(start + k))) * (k + 1))
+            level[k], level[other] = level[other], level[k]
+        start = end
 
 
 @compiled
@@ -62,21 +64,20 @@ def _fill_weights(kind, weights):  # type: ignore[no-untyped-def]
 
 @list_function(LIST_FUNCTION)
 def listmle_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: kind of weights; extra: flag and order."""
-    order = extra[1:].astype(np.int64)
-    if extra[0] == _SHUFFLE:
+    """Value, gradient and curvature; params: kind of weights; extra: the order by label.
+
+    Where an order was given explicitly, extra holds -1 minus its positions, and nothing is
+    shuffled.
+    """
+    n = len(scores)
+    order, weights = np.empty(n, np.int64), np.empty(n)
+    given = extra[0] < 0.0
+    for k in range(n):
+        order[k] = int(-1.0 - extra[k] if given else extra[k])
+    if not given:
         _shuffle_ties(order, labels, key)
-    weights = np.empty(len(scores))
     _fill_weights(params[0], weights)
     return weighted_likelihood(scores, order, weights, gradient, curvature)
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def _sort_by_label(labels, offsets, orders):  # type: ignore[no-untyped-def]
-    for q in prange(len(offsets) - 1):
-        low, high = offsets[q], offsets[q + 1]
-        orders[low + q] = _SHUFFLE
-        orders[low + q + 1 : high + q + 1] = np.argsort(-labels[low:high], kind="mergesort")
 
 
 @dataclass(frozen=True)
@@ -97,17 +98,9 @@ class _Likelihood(Objective):
         return (self.weights,)
 
     def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
-        # One number more per list than it has documents: the flag.
-        where = offsets + np.arange(len(offsets))
-        orders = np.empty(where[-1])
         if "order" in draws:
-            flags = np.zeros(len(orders), dtype=bool)
-            flags[where[:-1]] = True
-            orders[flags] = _GIVEN
-            orders[~flags] = as_orders(draws["order"], offsets)
-        else:
-            _sort_by_label(labels, offsets, orders)
-        return Extra(orders, where)
+            return Extra(-1.0 - as_orders(draws["order"], offsets), offsets)
+        return label_order(labels, offsets)
 
 
 @dataclass(frozen=True)

@@ -30,23 +30,61 @@ Sorting :math:`s_i + G_i` with independent Gumbel noise G draws a ranking from t
 from __future__ import annotations
 
 import numpy as np
-from numba import uint64
+from numba import njit, uint64
 from numpy.typing import ArrayLike, NDArray
 
+from plackett.base.arithmetic import exp, log
 from plackett.base.errors import DataError
 from plackett.base.kernels import compiled
 from plackett.base.mixing import combine, unit
 from plackett.base.types import Offsets
+from plackett.objectives.logistic import REORDER, WIDEST
 
 
 @compiled
 def weighted_likelihood(scores, order, weights, gradient, curvature):  # type: ignore[no-untyped-def]
     """Minus the weighted log-likelihood of a ranking; fills gradient and curvature."""
-    n = len(scores)
-    picked, rest = np.empty(n), np.empty(n)  # q and its complement
-    top, total, value = scores[order[n - 1]], 0.0, 0.0
-    for k in range(n - 1, -1, -1):
-        score = scores[order[k]]
+    ranked = scores[order]
+    picked, rest = np.empty(len(ranked)), np.empty(len(ranked))  # q and its complement
+    if np.max(ranked) - np.min(ranked) < WIDEST:
+        _fill_picks(ranked, picked, rest)
+        value = _cost_of_picks(weights, picked)
+    else:
+        value = _fill_wide_picks(ranked, weights, picked, rest)
+    _fill_order_derivatives(order, weights, picked, rest, gradient, curvature)
+    return value
+
+
+@compiled
+def _fill_picks(ranked, picked, rest):  # type: ignore[no-untyped-def]
+    """Fill q and its complement; all but the sums is vector code."""
+    top = np.max(ranked)
+    for k in range(len(ranked)):
+        picked[k] = exp(ranked[k] - top)
+    after = 0.0
+    for k in range(len(ranked) - 1, -1, -1):
+        rest[k] = after
+        after += picked[k]
+    for k in range(len(ranked)):
+        total = picked[k] + rest[k]
+        picked[k] /= total
+        rest[k] /= total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+def _cost_of_picks(weights, picked):  # type: ignore[no-untyped-def]
+    value = 0.0
+    for k in range(len(picked)):
+        value -= weights[k] * log(picked[k])
+    return value
+
+
+@compiled
+def _fill_wide_picks(ranked, weights, picked, rest):  # type: ignore[no-untyped-def]
+    """The same for scores so far apart that an exponential may vanish; returns the cost."""
+    top, total, value = ranked[-1], 0.0, 0.0
+    for k in range(len(ranked) - 1, -1, -1):
+        score = ranked[k]
         if score > top:  # sums are kept relative to the largest score seen, so that none overflows
             total *= np.exp(top - score)
             top = score
@@ -56,7 +94,6 @@ def weighted_likelihood(scores, order, weights, gradient, curvature):  # type: i
         picked[k] = own / total
         rest[k] = after / total
         value += weights[k] * (top - score + np.log(total))
-    _fill_order_derivatives(order, weights, picked, rest, gradient, curvature)
     return value
 
 
