@@ -18,13 +18,16 @@ from typing import Any
 
 import lightgbm
 import numpy as np
+
 from web_lists import WebLists
 
 ALL_PAIRS = 10_000  # as a truncation level: LightGBM takes no longer lists
 QUIET = {"verbosity": -1, "feature_pre_filter": False}
 
 
-def gradients(lists: WebLists, objective: str, threads: int, **settings: Any) -> Callable[[], bool]:
+def gradients(
+    lists: WebLists, objective: str, threads: int, **settings: Any
+) -> Callable[[], object]:
     """One evaluation of an objective of LightGBM at the scores of the lists."""
     data = lightgbm.Dataset(
         np.zeros((len(lists.labels), 1), np.float32),
@@ -34,17 +37,18 @@ def gradients(lists: WebLists, objective: str, threads: int, **settings: Any) ->
         params=QUIET,
     )
     chosen = {"objective": objective, "metric": "None", "num_threads": threads, **settings}
-    return lightgbm.Booster({**chosen, **QUIET}, data).update
+    booster = lightgbm.Booster({**chosen, **QUIET}, data)
+    return lambda: booster.update()
 
 
-def nothing(lists: WebLists, threads: int) -> Callable[[], bool]:
+def nothing(lists: WebLists, threads: int) -> Callable[[], object]:
     """All of an update but the gradients."""
     return gradients(lists, "regression", threads, boost_from_average=False)
 
 
 def lambdarank(
     lists: WebLists, threads: int, *, truncation: int | None, normalised: bool
-) -> Callable[[], bool]:
+) -> Callable[[], object]:
     return gradients(
         lists,
         "lambdarank",
@@ -55,5 +59,5 @@ def lambdarank(
     )
 
 
-def xendcg(lists: WebLists, threads: int) -> Callable[[], bool]:
+def xendcg(lists: WebLists, threads: int) -> Callable[[], object]:
     return gradients(lists, "rank_xendcg", threads)

@@ -17,14 +17,13 @@ import argparse
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numba
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-from turns import fastest
-from web_lists import WebLists, web_lists
 
 from plackett.objectives import (
     XENDCG,
@@ -35,6 +34,8 @@ from plackett.objectives import (
     Objective,
     Stochastic,
 )
+from turns import fastest
+from web_lists import WebLists, web_lists
 
 BATCH = 128  # lists
 TRUNCATION = 30
@@ -58,18 +59,18 @@ def gradients(lists: WebLists, threads: int, rounds: int) -> list[Row]:
     """Ours, as a trainer of trees calls them, over LightGBM's; at most the target is wanted."""
     import lightgbm_gradients as peer
 
-    single_pass = f"lambdarank, truncation {TRUNCATION}"
+    single_pass = f"lambdarank @{TRUNCATION}"
     cases: dict[str, tuple[Objective, Callable[[], object], float]] = {}
     for truncation in (TRUNCATION, None):
         for normalised in (False, True):
             ours = LambdaRank(truncation=truncation, score_norm=normalised, query_norm=normalised)
             theirs = peer.lambdarank(lists, threads, truncation=truncation, normalised=normalised)
-            name = f"lambdarank, truncation {truncation or 'none'}{', norm' * normalised}"
+            name = f"lambdarank @{truncation or 'all'}{', norm' * normalised}"
             cases[name] = (ours, theirs, 0.40)
     cases["xendcg"] = (XENDCG(), peer.xendcg(lists, threads), 1.0)
     for name in (single_pass, f"{single_pass}, norm"):
         noisy = Stochastic(cases[name][0], samples=8, beta=0.25)
-        cases[f"8 samples of {name}"] = (noisy, cases[name][1], 3.5)
+        cases[f"8 x {name}"] = (noisy, cases[name][1], 3.5)
     works: dict[str, Callable[[], object]] = {"nothing": peer.nothing(lists, threads)}
     for name, (objective, theirs, _) in cases.items():
         works[f"peer {name}"] = theirs
@@ -116,9 +117,9 @@ def losses(lists: WebLists, n_batches: int, rounds: int) -> list[Row]:
         padded = peer.pad(batch)
         for name, (objective, loss, _) in cases.items():
             check(objective, loss, batch)
-            works = {
-                "peer": lambda f=loss, b=padded: peer.forward_and_gradient(f, b),
-                "ours": lambda o=objective, b=batch: o.evaluate(b.scores, b.labels, b.offsets),
+            works: dict[str, Callable[[], object]] = {
+                "peer": partial(peer.forward_and_gradient, loss, padded),
+                "ours": partial(objective.evaluate, batch.scores, batch.labels, batch.offsets),
                 "bound": evaluation(objective, batch),
             }
             total[name] += list(fastest(works, rounds).values())
@@ -130,8 +131,9 @@ def losses(lists: WebLists, n_batches: int, rounds: int) -> list[Row]:
 
 def check(objective: Objective, loss: Any, batch: WebLists) -> None:
     """Refuse to compare the speed of different numbers."""
-    import padded_torch as peer
     import torch
+
+    import padded_torch as peer
 
     padded = peer.pad(batch, torch.float64)
     draws = {}

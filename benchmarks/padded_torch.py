@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+
 from web_lists import WebLists
 
 SUNK = 1e4  # how far padding lies below every document, where a logistic function is 0
@@ -50,7 +51,7 @@ def forward_and_gradient(loss: Loss, batch: Padded) -> tuple[Tensor, Tensor]:
     """Values of the lists, and the gradient of their sum."""
     scores = batch.scores.detach().requires_grad_()
     values = loss(scores, batch)
-    values.sum().backward()
+    values.sum().backward()  # type: ignore[no-untyped-call]
     assert scores.grad is not None
     return values.detach(), scores.grad
 

@@ -69,3 +69,17 @@ def test_files_have_the_usual_permissions(tmp_path) -> None:
     with atomic_file(tmp_path / "a") as temporary:
         temporary.write_text("x")
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_errors_name_the_target_and_the_reason(tmp_path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+    for manager, target, message in (
+        (atomic_file, tmp_path / "folder", "a folder is there"),
+        (atomic_directory, tmp_path / "file", "a file is there"),
+        (atomic_file, tmp_path / "file" / "x.txt", "a file stands where a folder must be"),
+        (atomic_directory, tmp_path / "file" / "x", "a file stands where a folder must be"),
+    ):
+        with pytest.raises(OSError, match=message) as caught, manager(target):
+            pass
+        assert caught.value.filename == str(target)

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import subprocess
 import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import plackett as pk
+from plackett.cli import main
 
 
-def _run(*arguments: object, cwd=None) -> subprocess.CompletedProcess[str]:
-    code = "from plackett.cli import main; main()"
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+class Run(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def _run(*arguments: object) -> Run:
+    """Run a command in this process, which saves the imports of a new one."""
+    out, err = io.StringIO(), io.StringIO()
+    command = ["plackett", *map(str, arguments)]
+    with (
+        mock.patch.object(sys, "argv", command),
+        mock.patch.object(warnings, "showwarning"),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    return Run(int(end.value.code or 0), out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -142,8 +164,10 @@ def test_a_score_that_is_no_number_is_named_with_its_line(folder, tmp_path) -> N
     assert "words.txt:2: 'abc' is not a number" in run.stderr
 
 
-def test_the_version_is_printed() -> None:
-    assert _run("--version").stdout.strip() == f"plackett {pk.__version__}"
+def test_the_version_is_printed_by_the_module_too() -> None:
+    command = [sys.executable, "-m", "plackett", "--version"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.stdout.strip() == f"plackett {pk.__version__}"
 
 
 def test_quickstart_writes_a_report_and_prints_a_leaderboard(tmp_path) -> None:
@@ -156,3 +180,84 @@ def test_quickstart_writes_a_report_and_prints_a_leaderboard(tmp_path) -> None:
     assert "<svg" in page
     assert "http" not in page.replace("http-equiv", "")
     assert json.loads((tmp_path / "out" / "results.json").read_text())["leaderboard"]["entries"]
+
+
+def test_two_runs_are_compared_query_by_query(tmp_path) -> None:
+    (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 c 2\nq2 0 d 0\nq3 0 e 1\nq3 0 f 0\n")
+    (tmp_path / "a.run").write_text(
+        "q1 Q0 a 1 3 x\nq1 Q0 z 2 2 x\nq2 Q0 d 1 3 x\nq2 Q0 c 2 2 x\nq3 Q0 e 1 1 x\n"
+    )
+    (tmp_path / "b.run").write_text(
+        "q1 Q0 b 1 3 y\nq1 Q0 a 2 2 y\nq2 Q0 w 1 3 y\nq2 Q0 c 2 2 y\nq3 Q0 k 1 1 y\n"
+    )
+    command = ("evaluate", tmp_path / "a.run", tmp_path / "qrels", "--metrics", "mrr", "--json")
+    run = _run(*command, "--baseline", tmp_path / "b.run")
+    assert run.returncode == 0, run.stderr
+    # Reciprocal ranks: 1, 1/2, 1 against 1/2, 1/2, 0.
+    assert json.loads(run.stdout)["comparisons"]["mrr"]["difference"] == pytest.approx(1.5 / 3)
+    (tmp_path / "c.run").write_text("q1 Q0 b 1 3 y\n")
+    run = _run(*command, "--baseline", tmp_path / "c.run")
+    assert run.returncode == 1
+    assert "only" in run.stderr
+    assert "'q2'" in run.stderr or "'q3'" in run.stderr
+
+
+def test_a_convention_without_metrics_takes_those_it_has(folder) -> None:
+    run = _run(
+        "evaluate", folder / "good.txt", folder / "data.txt", "--convention", "lightgbm", "--json"
+    )
+    assert run.returncode == 0, run.stderr
+    assert set(json.loads(run.stdout)["metrics"]) == {
+        "ndcg@1:lightgbm",
+        "ndcg@5:lightgbm",
+        "ndcg@10:lightgbm",
+        "map:lightgbm",
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (b"\x00\x01junk", "junk.npy", "is not an array of numbers in .npy form"),
+        (b"", "empty.npy", "is not an array of numbers in .npy form"),
+        (b"1\nnan\n", "nan.txt", "nan.txt:2: 'nan' is not a number"),
+        (b"1_0\n", "under.txt", "under.txt:1: '1_0' is not a number"),
+        (b"", "empty.txt", "has no scores"),
+    ],
+)
+def test_scores_that_are_none_are_one_line_and_exit_code_1(
+    folder, tmp_path, content: bytes, name: str, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    run = _run("evaluate", tmp_path / name, folder / "data.txt")
+    assert run.returncode == 1
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_terminal_that_knows_only_ascii_gets_the_table_all_the_same(folder) -> None:
+    code = "from plackett.cli import main; main()"
+    run = subprocess.run(
+        [sys.executable, "-c", code, "describe", str(folder / "data.txt")],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
+    )
+    assert run.returncode == 0, run.stderr
+    assert b"queries (lists)" in run.stdout
+
+
+def test_a_target_that_cannot_be_written_is_named(folder, tmp_path) -> None:
+    (tmp_path / "taken.txt").mkdir()
+    run = _run("convert", folder / "data.txt", tmp_path / "taken.txt")
+    assert run.returncode == 1
+    assert "taken.txt" in run.stderr
+    assert "a folder is there" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_errors_speak_of_options_not_of_python(tmp_path) -> None:
+    (tmp_path / "a.txt").write_text("1 qid:1 1:nan\n")
+    run = _run("describe", tmp_path / "a.txt")
+    assert run.returncode == 1
+    assert "--missing nan" in run.stderr

@@ -111,12 +111,16 @@ def test_nulls_of_every_kind_become_nan(table: Any) -> None:
         pl.DataFrame({"a": ["1"]}),
         pa.table({"a": ["1"]}),
         pa.table({"a": pa.array(["x"]).dictionary_encode()}),
-        [[1.0], [1.0, 2.0]],
     ],
 )
 def test_what_is_not_a_number_is_refused_even_where_it_looks_like_one(table: Any) -> None:
     with pytest.raises(DataError, match="must be numbers"):
         as_features(table)
+
+
+def test_rows_of_different_lengths_are_refused_as_such() -> None:
+    with pytest.raises(DataError, match=r"as many values in each row as in the others\.$"):
+        as_features([[1.0], [1.0, 2.0]])
 
 
 def test_the_refusal_names_the_column() -> None:
@@ -235,6 +239,8 @@ def test_integers_of_every_kind_become_int64_ids(ids: Any) -> None:
         pd.Series(pd.Categorical(["x", "ünï"])),
         pa.array(["x", "ünï"]).dictionary_encode(),
         np.array([b"x", "ünï".encode()]),
+        [b"x", "ünï".encode()],
+        np.array(["x", "ünï"], dtype=">U3"),
         np.array(["x", "ünï"], np.dtypes.StringDType()),
     ],
 )
@@ -255,6 +261,16 @@ def test_strings_of_every_kind_become_text_ids(ids: Any) -> None:
         (np.array([2**63, 1], np.uint64), "64 bits, signed"),
         (np.array([2**70, 1], object), "64 bits"),
         (np.array([True, 1], object), "all integers or all strings, got bool, int"),
+        ([1, "1"], "all integers or all strings, got int, str"),
+        (("a", b"a"), "all integers or all strings, got bytes, str"),
+        ([b"a", b"\xff"], "text in UTF-8"),
+        (np.array([b"a", b"\xff"]), "text in UTF-8"),
+        (["a", "a\0"], "without NUL .* in row 1"),
+        (np.array(["a", "a\0b"]), "without NUL .* in row 1"),
+        (np.array(["a", "a\0b"], dtype=">U3"), "without NUL .* in row 1"),
+        (np.array([b"a", b"a\0b"]), "without NUL .* in row 1"),
+        (pd.Series(["a", "a\0"], dtype=object), "without NUL .* in row 1"),
+        (["a", "\ud800"], "lone surrogates, got .* in row 1"),
         ([1, 2, 3], "2 values, one per row, got shape"),
         ([[1], [2]], "2 values, one per row, got shape"),
     ],

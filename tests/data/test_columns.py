@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from dataset_helpers import difference, make_rows
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.reading import read
 from plackett.data.writing import write
@@ -301,7 +302,7 @@ def test_a_directory_with_a_train_and_a_test_set_is_not_read_as_one(tmp_path: Pa
 
 def test_an_empty_table_is_refused(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.parquet", pa.table(COLUMNS).slice(0, 0))
-    with pytest.raises(DataError, match=r"a\.parquet has no documents"):
+    with pytest.raises(DataError, match=r"a\.parquet: there are no documents"):
         read(path)
 
 
@@ -359,3 +360,162 @@ def test_the_features_are_in_memory_only_once_while_reading(tmp_path: Path) -> N
     # Beside the matrix: labels, ids, hashes and order (a few words per document), and one batch.
     assert peak < 1.6 * found.features.nbytes
     assert pa.total_allocated_bytes() <= pool
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["weight", "docid", "doc_id"],
+        ["document_id", "qid", "query"],
+        ["relevance", "grade", "y"],
+        ["__index_level_0__", "features", "target"],
+        ["f1", "f2", "f3"],
+    ],
+    ids=lambda names: names[0],
+)
+def test_a_feature_of_any_name_is_read_back_as_a_feature(
+    tmp_path: Path, suffix: str, names: list[str]
+) -> None:
+    ds = make_rows().dataset(feature_names=names)
+    write(ds, tmp_path / f"a{suffix}")
+    assert difference(read(tmp_path / f"a{suffix}"), ds) is None
+    # The label is known to be another column.
+    assert read(tmp_path / f"a{suffix}", label=None).feature_names == tuple(names)
+
+
+def test_a_choice_of_columns_wins_over_what_the_file_notes(tmp_path: Path) -> None:
+    rows = make_rows()
+    rows.features[:, 0] = 2
+    write(rows.dataset(feature_names=["weight", "docid", "x"]), tmp_path / "a.parquet")
+    found = read(tmp_path / "a.parquet", weight="weight")
+    assert found.weights.tolist() == [2.0] * found.n_lists
+    assert found.feature_names == ("docid", "x")
+    found = read(tmp_path / "a.parquet", label="weight", features=["docid"])
+    assert found.feature_names == ("docid",)
+    assert found.labels.tolist() == [2.0] * found.n_docs
+    assert found.weights is None
+
+
+def test_columns_added_to_a_file_of_ours_are_found_by_their_names(tmp_path: Path) -> None:
+    write(make_rows().dataset(feature_names=["docid", "b", "c"]), tmp_path / "a.parquet")
+    table = pq.read_table(tmp_path / "a.parquet").drop_columns(["c"])
+    table = table.append_column("weight", pa.array([1.0] * 40)).append_column("d", table["b"])
+    found = read(_write(tmp_path / "b.parquet", table))
+    assert found.feature_names == ("docid", "b", "d")
+    assert found.weights.tolist() == [1.0] * found.n_lists
+
+
+@pytest.mark.parametrize("note", [b"{", b"[]", b'{"features": [1], "named": true}', b"\xff"])
+def test_a_damaged_note_of_the_features_is_refused(tmp_path: Path, note: bytes) -> None:
+    table = pa.table(COLUMNS).replace_schema_metadata({b"plackett": note})
+    with pytest.raises(DataError, match=r"a\.parquet: "):
+        read(_write(tmp_path / "a.parquet", table))
+
+
+def test_shards_that_differ_in_what_is_a_feature_are_refused(tmp_path: Path) -> None:
+    write(make_rows().dataset(feature_names=["weight", "b", "c"]), tmp_path / "1.parquet")
+    ds = make_rows().dataset(feature_names=["a", "b", "c"], weights=np.ones(6))
+    write(ds, tmp_path / "2.parquet")
+    with pytest.raises(
+        DataError, match=r"2\.parquet: column 'weight' is no feature here, and a feature in the"
+    ):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("price", ["5", "6", "7"], "column 'price' holds string, and features are numbers"),
+        ("price", [datetime(2020, 1, 1)] * 3, "column 'price' holds timestamp"),
+        ("price", [[1.0]] * 3, "column 'price' holds list<"),
+        ("label", ["5", "6", "7"], "column 'label' must be numbers, and holds string"),
+        ("weight", ["1", "1", "1"], "column 'weight' must be numbers, and holds string"),
+    ],
+)
+def test_types_are_checked_in_every_shard(
+    tmp_path: Path, column: str, values: list[Any], message: str
+) -> None:
+    columns = COLUMNS | {"weight": [1.0, 1.0, 1.0]}
+    _write(tmp_path / "1.parquet", columns)
+    _write(tmp_path / "2.parquet", columns | {column: values})
+    with pytest.raises(DataError, match=rf"2\.parquet: {message}"):
+        read(tmp_path)
+
+
+def test_lists_are_checked_in_every_shard(tmp_path: Path) -> None:
+    columns = {"qid": [1, 1], "label": [0, 1]}
+    _write(tmp_path / "1.parquet", columns | {"features": [[1.0], [2.0]]})
+    _write(tmp_path / "2.parquet", columns | {"features": [["1"], ["2"]]})
+    with pytest.raises(
+        DataError, match=r"2\.parquet: column 'features' must be lists of numbers, and holds list<"
+    ):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["relevance", "rel", "grade", "target", "y"])
+def test_labels_of_any_usual_name_are_no_feature_of_data_read_without(
+    tmp_path: Path, name: str
+) -> None:
+    path = _write(tmp_path / "a.parquet", _renamed(label=name))
+    assert read(path, label=None).feature_names == ("price", "clicks")
+    assert read(path, label=None, features=[name]).feature_names == (name,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label": "query_id"}, "column 'query_id' cannot be both label and query"),
+        ({"document": "query_id"}, "column 'query_id' cannot be both query and document"),
+        ({"weight": "label"}, "column 'label' cannot be both label and weight"),
+        ({"features": ["price", "label"]}, "column 'label' cannot be both a feature and label"),
+        ({"features": ["price", "price"]}, "features= names column 'price' more than once"),
+        ({"features": []}, "features= names no column"),
+    ],
+)
+def test_a_column_has_one_role(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    path = _write(tmp_path / "a.parquet", COLUMNS)
+    with pytest.raises(UsageError, match=message):
+        read(path, **options)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_ids_and_names_that_are_no_text_are_an_error_that_names_the_file(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = _write(tmp_path / f"a{suffix}", COLUMNS | {"query_id": ["qqqq", "qqqq", "bbbb"]})
+    content = path.read_bytes()
+    for text in (b"qqqq", b"price"):
+        path.write_bytes(content.replace(text, b"\xff" * len(text)))
+        with pytest.raises(DataError, match=rf"a\{suffix}: not a readable Parquet or Arrow file"):
+            read(path)
+
+
+@pytest.mark.parametrize("features", [{}, {"features": [[], [], []]}])
+def test_a_table_without_features_is_refused(tmp_path: Path, features: dict[str, Any]) -> None:
+    columns = {"query_id": ["a", "a", "b"], "label": [2, 0, 1]}
+    path = _write(tmp_path / "a.parquet", columns | features)
+    with pytest.raises(DataError, match=r"a\.parquet: has no features"):
+        read(path)
+
+
+def test_a_set_without_features_survives_as_the_file_notes_it(tmp_path: Path) -> None:
+    ds = Dataset.from_arrays(np.empty((3, 0)), [0, 1, 2], [1, 1, 2], document_ids=[7, 8, 9])
+    write(ds, tmp_path / "a.parquet")
+    assert difference(read(tmp_path / "a.parquet"), ds) is None
+
+
+def test_wrong_weights_are_reported_with_the_file(tmp_path: Path) -> None:
+    for weights in ([1.0, 2.0, 3.0], [-1.0, -1.0, 1.0]):
+        path = _write(tmp_path / "a.parquet", COLUMNS | {"weight": weights})
+        with pytest.raises(DataError, match=r"a\.parquet: the .* of query 'a' .*weight"):
+            read(path)
+
+
+def test_strict_reading_names_the_first_query_that_comes_back(tmp_path: Path) -> None:
+    columns = {"label": [0] * 6, "qid": ["a", "b", "c", "c", "b", "a"], "x": [1.0] * 6}
+    path = _write(tmp_path / "a.parquet", columns)
+    with pytest.raises(
+        DataError, match=r"a\.parquet: row 4 \(counted from 0\): query id 'b' comes back"
+    ):
+        read(path, strict=True)

@@ -11,7 +11,7 @@ import pytest
 from dataset_helpers import Rows, difference, make_rows, row_sets
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, csr_matrix, issparse
 
 from plackett.base.errors import DataError, DataWarning
 from plackett.data.dataset import Dataset
@@ -161,6 +161,18 @@ def test_all_arrays_are_read_only_and_the_callers_stay_as_they_were() -> None:
         assert np.array_equal(array, copy)
 
 
+@pytest.mark.parametrize("part", ["data", "indices", "indptr"])
+def test_sparse_features_are_read_only_and_the_callers_stay_writeable(part: str) -> None:
+    given = csr_array(np.float32([[1, 0], [0, 2], [3, 0]]))
+    ds = Dataset.from_arrays(given, [0, 1, 2], [1, 2, 1])
+    changed = ds.with_features(given)
+    for one in (ds, changed, ds.lists(0, 1), ds.select([1]), ds.documents([True, True, False])):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(one.features, part)[0] = 0
+    assert getattr(given, part).flags.writeable
+    assert np.array_equal(changed.features.toarray(), given.toarray())
+
+
 def test_an_array_already_in_order_stays_writeable() -> None:
     features = np.float32([[1.0]])
     Dataset.from_arrays(features, [0], [1])
@@ -252,9 +264,11 @@ def test_all_documents_are_the_same_set() -> None:
     assert difference(ds.documents(np.ones(ds.n_docs, bool)), ds) is None
 
 
-@pytest.mark.parametrize("keep", [np.zeros(40, bool), np.ones(39, bool)])
+@pytest.mark.parametrize(
+    "keep", [np.zeros(40, bool), np.ones(39, bool), [0, 1, 2], np.ones(40, int), np.arange(40)]
+)
 def test_documents_need_one_truth_value_each_and_one_that_is_true(keep: Any) -> None:
-    with pytest.raises(DataError, match="keep must be 40 truth values, at least one of them true"):
+    with pytest.raises(DataError, match="keep must be 40 booleans, at least one of them true"):
         make_rows().dataset().documents(keep)
 
 
@@ -267,6 +281,32 @@ def test_other_features_keep_order_keys_and_the_callers_array() -> None:
     assert wider.flags.writeable
     with pytest.raises(DataError, match="expected 40 rows of features, got 39"):
         ds.with_features(wider[:39])
+
+
+@pytest.mark.parametrize("make", [np.asfortranarray, np.ndarray.tolist, csr_matrix, pd.DataFrame])
+def test_other_features_of_any_kind_become_float32(make: Any) -> None:
+    values = np.arange(6.0).reshape(2, 3)
+    values[0, 1] = np.nan
+    ds = Dataset.from_arrays([[1.0], [2.0]], [0, 1], [1, 1]).with_features(make(values))
+    assert ds.features.dtype == np.float32
+    assert isinstance(ds.features, csr_array) or ds.features.flags.c_contiguous
+    dense = ds.features.toarray() if issparse(ds.features) else ds.features
+    assert np.array_equal(dense, values, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ([[1.0], [np.inf]], "row 1 .*: feature 'a' is inf"),
+        ([["x"], ["y"]], "features must be numbers"),
+        ([1.0, 2.0], "two dimensions"),
+        ([], "expected 2 rows of features, got 0"),
+    ],
+)
+def test_other_features_are_checked(features: Any, message: str) -> None:
+    ds = Dataset.from_arrays([[1.0], [2.0]], [0, 1], [1, 1], feature_names=["a"])
+    with pytest.raises(DataError, match=message):
+        ds.with_features(features)
 
 
 def test_other_labels_keep_order_and_keys_and_are_checked() -> None:
@@ -290,6 +330,9 @@ def test_scores_to_be_put_back_are_one_per_document() -> None:
             {"features": np.empty((0, 2)), "labels": [], "query_ids": np.empty(0, int)},
             "no documents",
         ),
+        ({"features": [], "labels": [], "query_ids": []}, "^the data has no documents"),
+        ({"features": np.empty((0, 2)), "labels": [], "query_ids": []}, "^the data has no doc"),
+        ({"features": pd.DataFrame({"bm25": [1.0, np.nan]})}, "feature 'bm25' is nan"),
         ({"features": [[np.inf]] * 2}, "feature 1 .* is inf"),
         ({"features": [[np.nan]] * 2}, 'is nan; pass missing="nan"'),
         ({"features": [1.0, 2.0]}, "two dimensions"),

@@ -35,6 +35,16 @@ def test_missing_values_and_many_labels_are_counted() -> None:
     assert len(d.labels) == 12
 
 
+@pytest.mark.parametrize("make", [np.asarray, csr_matrix])
+def test_missing_values_do_not_make_a_feature_vary(make) -> None:
+    nan = np.nan
+    X = [[nan, nan, nan, 0, nan, 1], [5, nan, 0, 0, 5, 2], [5, nan, 0, 0, 0, 3]]
+    d = describe(Dataset.from_arrays(make(X), [0, 1, 0], [1, 1, 1], missing="nan"))
+    assert d.constant_features == 4  # the first four
+    assert d.missing_share == pytest.approx(6 / 18)
+    assert d.zero_share == pytest.approx(6 / 18)
+
+
 def test_ohsumed_has_the_counts_of_the_papers_table(real_data) -> None:
     folds = read_folds(real_data / "OHSUMED")
     d = describe(concat([fold.test for fold in folds]))

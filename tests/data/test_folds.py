@@ -4,6 +4,8 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from dataset_helpers import difference, make_rows
 
@@ -176,6 +178,37 @@ def test_progress_goes_over_all_files(tmp_path: Path) -> None:
     total = sum(file.stat().st_size for file in tmp_path.iterdir())
     assert calls[-1] == (total, total)
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+
+
+def test_files_that_name_their_features_differently_are_refused_with_both(tmp_path: Path) -> None:
+    for part, names in (("train", ["a", "b", "c"]), ("test", ["a", "c", "b"])):
+        write(make_rows().dataset(feature_names=names), tmp_path / f"{part}.parquet")
+    with pytest.raises(
+        DataError,
+        match=r"test\.parquet and .*train\.parquet have different features: number 2 \(counted "
+        r"from 1\) is 'c' in the first and 'b' in the second",
+    ):
+        read_folds(tmp_path)
+    (fold,) = read_folds(tmp_path, features=["b", "a"])
+    assert fold.train.feature_names == fold.test.feature_names == ("b", "a")
+
+
+def test_files_without_names_fit_those_with_names(tmp_path: Path) -> None:
+    write(make_rows().dataset(feature_names=["a", "b", "c"]), tmp_path / "train.parquet")
+    write(make_rows().dataset(), tmp_path / "test.txt")
+    (fold,) = read_folds(tmp_path)
+    assert fold.train.feature_names == ("a", "b", "c")
+    assert fold.test.feature_names is None
+
+
+def test_columns_of_folds_can_have_any_names(tmp_path: Path) -> None:
+    columns = {"s": ["a", "a"], "stars": [2, 0], "url": ["u", "v"], "w": [3.0, 3.0], "x": [1, 2]}
+    for part in ("train", "test"):
+        pq.write_table(pa.table(columns | {"title": [part, part]}), tmp_path / f"{part}.parquet")
+    choice = {"label": "stars", "query": "s", "document": "url", "weight": "w", "features": ["x"]}
+    (fold,) = read_folds(tmp_path, **choice)
+    for name, found in (("train", fold.train), ("test", fold.test)):
+        assert difference(found, read(tmp_path / f"{name}.parquet", **choice)) is None
 
 
 def test_ohsumed_has_five_folds_with_106_lists_in_all(real_data: Path) -> None:

@@ -43,9 +43,9 @@ def test_dense_and_sparse_parts_join() -> None:
     assert sorted(concat([a, b]).features.toarray().sum(axis=1)) == [1.0, 2.0, 3.0, 4.0]
 
 
-@pytest.mark.parametrize("shares", [(), (0.5, 0.6), (0.5, -0.1), (0.999, 0.0001)])
+@pytest.mark.parametrize("shares", [(), (0.5, 0.6), (0.5, -0.1), (0.999, 0.0001), (0.5, np.nan)])
 def test_shares_that_make_no_sense_are_refused(shares) -> None:
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match="shares"):
         split(synthetic("letor", n_lists=10), shares)
 
 

@@ -315,3 +315,37 @@ def test_an_array_of_another_type_or_shape_is_refused(folder: Path, ds: Dataset,
         _replace(folder, name, changed)
         with pytest.raises(DataError, match=r"manifest\.json|\.npy"):
             read(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_docs": 6.0}, "n_docs must be a whole number, 1 or greater, got 6.0"),
+        ({"n_lists": 0}, "n_lists must be a whole number, 1 or greater, got 0"),
+        ({"n_rows": None}, "n_rows must be a whole number, 1 or greater, got None"),
+    ],
+)
+def test_a_wrong_count_is_shown_with_what_is_allowed(
+    folder: Path, change: dict[str, Any], message: str
+) -> None:
+    _save(folder, _manifest(folder) | change)
+    with pytest.raises(DataError, match=message):
+        read(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("query_ids", {"dtype": "<f8"}, r"the dtype of query_ids must be '<i8' \(integers\) or "),
+        ("labels", {"dtype": "<f8"}, "the dtype of labels must be '<f4', got '<f8'"),
+        ("labels", {"bytes": 1.5}, "the bytes of labels must be a whole number, 1 or greater, got"),
+    ],
+)
+def test_a_wrong_file_of_a_manifest_is_explained_in_words(
+    folder: Path, name: str, change: dict[str, Any], message: str
+) -> None:
+    content = _manifest(folder)
+    content["files"][name] |= change
+    _save(folder, content)
+    with pytest.raises(DataError, match=message):
+        read(folder)

@@ -94,6 +94,10 @@ def test_names_out_of_range_are_answered_with_what_there_is():
         synthetic(n_lists=0)
     with pytest.raises(UsageError, match="seed"):
         synthetic(n_lists=1, seed=-1)
+    with pytest.raises(UsageError, match=r"n_lists must be an integer, got 5\.5"):
+        synthetic(n_lists=5.5)
+    with pytest.raises(UsageError, match=r"seed must be an integer, got None"):
+        synthetic(n_lists=1, seed=None)
 
 
 def shares(ds, n_labels):

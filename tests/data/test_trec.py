@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +64,38 @@ def test_rows_of_a_query_need_not_stand_together(tmp_path: Path) -> None:
 
 def test_compressed_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.run.gz").write_bytes(gzip.compress(RUN.encode()))
-    assert len(read_run(tmp_path / "a.run.gz")) == 3
+    (tmp_path / "a.run.xz").write_bytes(lzma.compress(RUN.encode()))
+    for suffix in ("gz", "xz"):
+        assert len(read_run(tmp_path / f"a.run.{suffix}")) == 3
+        assert is_run(tmp_path / f"a.run.{suffix}")
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [("gz", gzip.compress), ("xz", lzma.compress)])
+def test_damaged_archives_are_refused_by_name(tmp_path: Path, suffix: str, compress: Any) -> None:
+    path = tmp_path / f"a.{suffix}"
+    whole = compress(b"".join(b"1 Q0 d%d 1 %d t\n" % (i, i**3) for i in range(2000)))
+    for damaged in (whole[:30], whole[:20] + b"\xa5" * 64 + whole[84:], RUN.encode()):
+        path.write_bytes(damaged)
+        for read in (read_run, read_qrels, is_run):
+            with pytest.raises(DataError, match=rf"a\.{suffix}: corrupt or cut-off file"):
+                read(path)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_query(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text(QRELS, encoding="utf-8-sig")
+    assert list(read_qrels(tmp_path / "q")) == ["301", "302", "303"]
+
+
+def test_bytes_that_are_not_utf8_are_refused_with_their_line(tmp_path: Path) -> None:
+    (tmp_path / "q").write_bytes(QRELS.encode() + b"304 0 \xe9 1\n")
+    with pytest.raises(DataError, match="q:7: the text is not UTF-8"):
+        read_qrels(tmp_path / "q")
+
+
+def test_labels_up_to_the_largest_float32_are_read(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("1 0 a 3.4028235e38\n1 0 b 3.40282356e38\n1 0 c 3.40282357e38\n")
+    with pytest.raises(DataError, match=r"q:3: label 3\.40282357e38 is beyond float32"):
+        read_qrels(tmp_path / "q")
 
 
 @pytest.mark.parametrize(
@@ -73,12 +106,16 @@ def test_compressed_files_are_read(tmp_path: Path) -> None:
         ("1 0 a 1\n\n1 0 b high\n", 3, "label 'high' is not a number"),
         ("1 0 a nan\n", 1, "label nan; a label is a finite number"),
         ("1 0 a 1\n1 0 a 1\n", 2, "document 'a' of query '1' occurs a second time"),
+        ("1 0 a 1_0\n", 1, "label '1_0' is not a number"),
+        ("1 0 a 1\n1 0 b ٣\n", 2, "label '٣' is not a number"),
+        ("1 0 a 1\n1 0 b 1e39\n", 2, "label 1e39 is beyond float32"),
+        ("1 0 a 1\n1 0 b\0 1\n", 2, "NUL byte; the file is not text"),
     ],
 )
 def test_bad_qrels_are_refused_with_the_line(
     tmp_path: Path, text: str, line: int, message: str
 ) -> None:
-    (tmp_path / "q").write_text(text)
+    (tmp_path / "q").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=f"q:{line}: {message}"):
         read_qrels(tmp_path / "q")
 
@@ -89,6 +126,7 @@ def test_bad_qrels_are_refused_with_the_line(
         ("1 Q0 a 1 2.0\n", 1, "5 columns; a line has the 6 columns 'query Q0 document rank"),
         ("1 Q0 a 1 2.0 t\n1 Q0 b 1 best t\n", 2, "score 'best' is not a number"),
         ("1 Q0 a 1 nan t\n", 1, "score nan; a score is a finite number"),
+        ("1 Q0 a 1 1_0 t\n", 1, "score '1_0' is not a number"),
         ("1 Q0 a 1 -inf t\n", 1, "score -inf; a score is a finite number"),
         ("1 Q0 a 1 2 t\n2 Q0 a 1 2 t\n1 Q0 a 3 1 t\n", 3, "document 'a' of query '1' occurs a s"),
     ],
@@ -108,10 +146,10 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="empty: has no lines; a line reads 'query Q0 document"):
         read_run(tmp_path / "empty")
     (tmp_path / "latin").write_bytes("1 0 é 1\n".encode("latin-1"))
-    with pytest.raises(DataError, match="latin: the text is not UTF-8"):
+    with pytest.raises(DataError, match="latin:1: the text is not UTF-8"):
         read_qrels(tmp_path / "latin")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(RUN.encode())[:-9])
-    with pytest.raises(DataError, match=r"cut\.gz: cannot be read"):
+    with pytest.raises(DataError, match=r"cut\.gz: corrupt or cut-off file"):
         read_run(tmp_path / "cut.gz")
 
 
@@ -119,6 +157,8 @@ def test_runs_are_told_from_other_files(tmp_path: Path, qrels: Path, run: Path) 
     assert is_run(run)
     assert not is_run(qrels)
     assert not is_run(tmp_path / "nowhere")
+    (tmp_path / "wrong.run").write_text("\n1 Q0 a 1 best t\n")
+    assert is_run(tmp_path / "wrong.run")  # so that reading it says what is wrong
     (tmp_path / "scores.txt").write_text("0.5\n0.25\n")
     assert not is_run(tmp_path / "scores.txt")
     np.save(tmp_path / "scores.npy", np.full(9, np.nan))
@@ -216,6 +256,18 @@ def test_whole_labels_are_integers_and_others_exact(tmp_path: Path) -> None:
     write_qrels(ds, tmp_path / "q")
     assert (tmp_path / "q").read_text().splitlines()[0] == "q 0 0 3"
     assert np.float32(read_qrels(tmp_path / "q")["q"]["1"]) == np.float32(0.1)
+
+
+def test_a_document_twice_in_a_query_is_not_written(tmp_path: Path) -> None:
+    ds = Dataset.from_arrays([[1], [2], [3]], [0, 1, 0], ["q", "q", "p"], document_ids=["d"] * 3)
+    message = "document 'd' of query 'q' occurs more than once"
+    with pytest.raises(DataError, match=message):
+        write_qrels(ds, tmp_path / "q")
+    with pytest.raises(DataError, match=message):
+        write_run(ds, np.zeros(3), tmp_path / "r")
+    assert not list(tmp_path.iterdir())
+    write_run(ds, np.where(ds.rows == 0, -np.inf, 1.0), tmp_path / "r")  # one is not retrieved
+    assert dict(read_run(tmp_path / "r")) == {"q": {"d": 1}, "p": {"d": 1}}
 
 
 @pytest.mark.parametrize("scores", [[0.0], [0.0, np.nan], [0.0, np.inf]])

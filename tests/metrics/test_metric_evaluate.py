@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, UsageError
 from plackett.metrics import evaluate, metric, per_list
 
 pytestmark = pytest.mark.kernels
@@ -81,6 +81,12 @@ def test_keys_are_spellings_of_strings_and_of_metrics(lists):
     assert list(result) == ["err@10:grade=4", "ndcg@10"]
     assert all(type(value) is float for value in result.values())
     assert list(evaluate(lists.scores, lists, "ndcg@1,map")) == ["ndcg@1", "map"]
+
+
+@pytest.mark.parametrize("bad", [5, None, [5], [None], ["ndcg", 1.5]])
+def test_what_is_no_text_is_no_metric(lists, bad):
+    with pytest.raises(UsageError, match="a metric is written as text"):
+        evaluate(lists.scores, lists, bad)
 
 
 @pytest.mark.parametrize("bad", [[1.0], [-1.0] * 60, [np.nan] * 60])

@@ -83,7 +83,7 @@ def test_metrics_come_as_one_as_several_or_separated_by_commas():
 @pytest.mark.parametrize(
     ("spelling", "options", "message"),
     [
-        ("nddcg@5", {}, r"no metric 'nddcg'\. Did you mean 'ndcg'\? There is: ndcg, dcg, err"),
+        ("nddcg@5", {}, r"no metric 'nddcg'\. Did you mean 'ndcg'\? There are: ndcg, dcg, err"),
         ("NDCG@5", {}, "Did you mean 'ndcg'"),
         ("ndcg@0", {}, "from 1 to .* got '0'"),
         ("ndcg@", {}, "from 1 to .* got ''"),
@@ -103,8 +103,8 @@ def test_metrics_come_as_one_as_several_or_separated_by_commas():
         ("ndcg", {"seed": 3}, "needs ties=random"),
         ("ndcg:ties=random", {"seed": -1}, "integer from 0"),
         ("ndcg:ties=random", {"seed": 0.5}, "integer from 0"),
-        ("ndcg", {"empty": 0.25}, "There is: drop, 0, 0.5, 1"),
-        ("precision", {"denominator": "found"}, "There is: cutoff, list"),
+        ("ndcg", {"empty": 0.25}, "There are: drop, 0, 0.5, 1"),
+        ("precision", {"denominator": "found"}, "There are: cutoff, list"),
         ("err", {"grade": 0}, "above 0"),
         ("err", {"grade": "four"}, "finite number, got 'four'"),
         ("map", {"threshold": -1}, "at least 0"),
@@ -115,6 +115,12 @@ def test_metrics_come_as_one_as_several_or_separated_by_commas():
 def test_what_does_not_exist_is_an_error_that_says_what_does(spelling, options, message):
     with pytest.raises(UsageError, match=message):
         metric(spelling, **options)
+
+
+@pytest.mark.parametrize("spelling", [None, 5, b"ndcg", ["ndcg"]])
+def test_a_metric_is_written_as_text(spelling):
+    with pytest.raises(UsageError, match="a metric is written as text, such as 'ndcg@10', got"):
+        metric(spelling)
 
 
 def test_a_metric_takes_no_more_options():

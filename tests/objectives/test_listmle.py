@@ -31,6 +31,17 @@ def test_three_documents_by_hand() -> None:
     assert d.curvature == pytest.approx(bend, rel=1e-13)
 
 
+@pytest.mark.parametrize("span", [599.0, 601.0, 1400.0])
+def test_scores_far_apart_follow_the_same_formula(span) -> None:
+    s = np.array([0.0, span, 0.3 * span, span - 2.0])
+    d = evaluate(ListMLE(), s, [3, 2, 1, 0])
+    expected = [logsumexp(s) - s[0], logsumexp(s[1:]) - s[1], logsumexp(s[2:]) - s[2]]
+    assert d.values[0] == pytest.approx(sum(expected), rel=1e-14)
+    p, p2 = np.exp(s - logsumexp(s)), np.exp(s[1:] - logsumexp(s[1:]))
+    gradient = p + np.append(0, p2) + [0, 0, 0, 1] - [1, 1, 1, 0]
+    assert d.gradient == pytest.approx(gradient, rel=1e-12, abs=1e-12)
+
+
 def test_position_weights_put_three_quarters_on_the_first_of_three() -> None:
     s = np.array([0.2, -0.4, 1.1])
     d = evaluate(PListMLE(), s, [1, 0, 2])

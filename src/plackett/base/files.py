@@ -6,6 +6,7 @@ at any moment leaves the old file or the new one, never half of one.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -18,8 +19,11 @@ from pathlib import Path
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; on success it becomes ``path``."""
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "cannot write a file: a folder is there", str(target))
+    with _about(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     os.close(handle)
     temporary = Path(name)
     try:
@@ -40,8 +44,14 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     be replaced in one step, so for a moment the old one has another name, but it is never lost.
     """
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"))
+    if target.is_file():
+        raise NotADirectoryError(
+            errno.ENOTDIR, "cannot write a folder: a file is there", str(target)
+        )
+    with _about(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        name = tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    temporary = Path(name)
     try:
         yield temporary
         temporary.chmod(0o777 & ~_umask())
@@ -58,6 +68,19 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+@contextmanager
+def _about(target: Path) -> Iterator[None]:
+    """Let errors speak of the target, not of the temporary name beside it."""
+    try:
+        yield
+    except FileExistsError as error:
+        reason = "cannot be written: a file stands where a folder must be"
+        raise NotADirectoryError(errno.ENOTDIR, reason, str(target)) from error
+    except OSError as error:
+        reason = f"cannot be written: {error.strerror}"
+        raise type(error)(error.errno, reason, str(target)) from error
 
 
 def _sync(path: Path) -> None:

@@ -5,6 +5,9 @@ Exit codes: 0 done, 1 the input is wrong, 2 the command line is wrong, 130 inter
 
 from __future__ import annotations
 
+import io
+import os
+import re
 import sys
 import warnings
 from typing import Annotated, Any
@@ -52,20 +55,43 @@ for command in (quickstart, evaluate, convert, describe):
 def main() -> None:
     """Run the command line; errors of the user end in one line, not in a traceback."""
     warnings.showwarning = _show_warning
+    for stream in (sys.stdout, sys.stderr):
+        # Bars and marks are not in every encoding; a question mark is better than a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app()
     except UsageError as error:
         _fail(error, code=2)
     except PlackettError as error:
         _fail(error, code=1)
+    except BrokenPipeError:
+        # The reader has seen enough; the interpreter must not complain when it closes the pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        _fail(error, code=1)
+        _fail(_reason(error), code=1)
     except KeyboardInterrupt:
         _fail("interrupted", code=130)
 
 
+def _reason(error: OSError) -> str:
+    return str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
+
+
+# What a message of the library calls by its Python name, the command line calls by an option.
+_SPOKEN = (
+    (re.compile(r"missing=(['\"])nan\1"), "--missing nan"),
+    (re.compile(r"\bn_features="), "--features "),
+    (re.compile(r"\bstrict=True"), "--strict"),
+    (re.compile(r"\b(label|query)=(?=[^\w'\"])"), r"--\1 "),
+)
+
+
 def _fail(error: object, *, code: int) -> None:
-    ERR.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+    text = str(error)
+    for pattern, spoken in _SPOKEN:
+        text = pattern.sub(spoken, text)
+    ERR.print(f"[bold red]error:[/] {escape(text)}", highlight=False, soft_wrap=True)
     sys.exit(code)
 
 

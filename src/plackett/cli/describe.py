@@ -14,12 +14,18 @@ from plackett.cli.tables import count_table
 from plackett.data.dataset import Dataset
 from plackett.data.describing import Description
 from plackett.data.describing import describe as describe_dataset
+from plackett.data.folds import Fold, is_folds, read_folds
+from plackett.data.joining import concat
+from plackett.data.reading import read
 
 
 def describe(
     data: Annotated[Path, typer.Argument(help="A data set, or a folder with folds.")],
     missing: Annotated[
         Literal["nan"] | None, typer.Option(help='"nan": take NaN as a missing value.')
+    ] = None,
+    features: Annotated[
+        int | None, typer.Option(min=1, help="Number of features of text files.")
     ] = None,
     label: Annotated[str, typer.Option(help="Label column of a table.")] = "label",
     query: Annotated[str, typer.Option(help="Query column of a table.")] = "query_id",
@@ -30,26 +36,32 @@ def describe(
 ) -> None:
     """Print the statistics of a data set, with histograms of list lengths and labels.
 
-    A folder with folds is described as a whole: the test lists of all folds together.
+    A folder with several folds is described by the test lists of all folds together, which are
+    all its lists; a folder with one fold by all its parts.
     """
-    from plackett.data.folds import is_folds, read_folds
-    from plackett.data.joining import concat
-    from plackett.data.reading import read
-
     with byte_progress(f"reading {data.name}") as progress:
         if is_folds(data):
-            folds = read_folds(data, missing=missing, strict=strict, progress=progress)
+            folds = read_folds(
+                data,
+                missing=missing,
+                n_features=features,
+                label=label,
+                query=query,
+                strict=strict,
+                progress=progress,
+            )
             parts = {
                 f"{fold.name} {role}": part
                 for fold in folds
                 for role, part in _parts(fold.train, fold.validation, fold.test)
             }
-            dataset = concat([fold.test for fold in folds])
+            dataset = _whole(folds)
         else:
             parts = {}
             dataset = read(
                 data,
                 missing=missing,
+                n_features=features,
                 label=label,
                 query=query,
                 strict=strict,
@@ -71,6 +83,14 @@ def describe(
 def _parts(train: Dataset, validation: Dataset | None, test: Dataset) -> list[tuple[str, Dataset]]:
     middle = [] if validation is None else [("validation", validation)]
     return [("train", train), *middle, ("test", test)]
+
+
+def _whole(folds: list[Fold]) -> Dataset:
+    """All lists once: the tests of several folds, or all parts of a single one."""
+    if len(folds) > 1:
+        return concat([fold.test for fold in folds])
+    parts = _parts(folds[0].train, folds[0].validation, folds[0].test)
+    return concat([part for _, part in parts])
 
 
 def _facts(name: str, d: Description) -> Table:

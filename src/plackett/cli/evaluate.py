@@ -10,14 +10,15 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
-from plackett.base.types import Scores, Values
-from plackett.cli.console import OUT, byte_progress, print_json
-from plackett.data.dataset import Dataset
+from plackett.base.types import Ids, Values
+from plackett.cli.console import OUT, print_json
+from plackett.cli.scores import load
 from plackett.experiments.significance import Comparison, compare_paired
+from plackett.metrics import Metric
 
-_DEFAULT = "ndcg@1,ndcg@5,ndcg@10,err@10,map"
+_DEFAULT = ("ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map")
 
 
 def evaluate(
@@ -25,12 +26,19 @@ def evaluate(
         Path, typer.Argument(help="Scores, one per row of DATA (.txt, .npy), or a TREC run.")
     ],
     data: Annotated[Path, typer.Argument(help="A data set, or TREC qrels for a run.")],
-    metrics: Annotated[str, typer.Option(help="Metrics, separated by commas.")] = _DEFAULT,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Metrics, separated by commas. [default: those of {','.join(_DEFAULT)} that the "
+            "convention has]",
+            show_default=False,
+        ),
+    ] = None,
     convention: Annotated[
         str | None, typer.Option(help="Whose rules: papers, lightgbm, trec_eval, letor4 ...")
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option(help="Other scores for the same documents, to compare with.")
+        Path | None, typer.Option(help="Other scores or another run, to compare with.")
     ] = None,
     per_list: Annotated[
         Path | None, typer.Option(help="Write the value of each list to this .tsv file.")
@@ -38,95 +46,91 @@ def evaluate(
     missing: Annotated[
         Literal["nan"] | None, typer.Option(help='"nan": take NaN as a missing value.')
     ] = None,
+    features: Annotated[
+        int | None, typer.Option(min=1, help="Number of features of a text file.")
+    ] = None,
     label: Annotated[str, typer.Option(help="Label column of a table.")] = "label",
     query: Annotated[str, typer.Option(help="Query column of a table.")] = "query_id",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse queries whose rows are scattered.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Print metrics of a ranking, with a paired test against a baseline if one is given."""
     from plackett.metrics import evaluate as means_of
-    from plackett.metrics import metric
     from plackett.metrics import per_list as values_of
 
-    chosen = [metric(name.strip(), convention=convention) for name in metrics.split(",")]
-    options: dict[str, Any] = {"missing": missing, "label": label, "query": query}
-    dataset, given = _load(scores, data, options)
+    chosen = _metrics(metrics, convention)
+    options: dict[str, Any] = {
+        "missing": missing,
+        "n_features": features,
+        "label": label,
+        "query": query,
+        "strict": strict,
+    }
+    dataset, given = load(scores, data, options)
     means = means_of(given, dataset, chosen)
     values = values_of(given, dataset, chosen)
     comparisons: dict[str, Comparison] = {}
     if baseline is not None:
-        other_data, other = _load(baseline, data, options)
-        if not np.array_equal(other_data.query_ids, dataset.query_ids):
-            raise DataError(f"{baseline} does not rank the same queries as {scores}.")
-        theirs = values_of(other, other_data, chosen)
-        comparisons = {m: compare_paired(values[m], theirs[m]) for m in values}
+        other, other_scores = load(baseline, data, options)
+        theirs = values_of(other_scores, other, chosen)
+        places = _align(dataset.query_ids, other.query_ids, scores, baseline)
+        comparisons = {m: compare_paired(values[m], theirs[m][places]) for m in values}
     if per_list is not None:
-        _write_values(per_list, dataset, values)
+        _write_values(per_list, dataset.query_ids, values)
     if json:
-        print_json(_payload(dataset, means, values, comparisons))
+        print_json(_payload(dataset.n_lists, dataset.n_docs, means, values, comparisons))
         return
     OUT.print(_table(means, values, comparisons))
 
 
-def _load(scores: Path, data: Path, options: dict[str, Any]) -> tuple[Dataset, Scores]:
-    """The data set and its scores, aligned."""
-    from plackett.data.reading import read
-    from plackett.data.trec import is_run, judged, read_qrels, read_run
+def _metrics(spelling: str | None, convention: str | None) -> list[Metric]:
+    from plackett.metrics import metric
 
-    if is_run(scores):
-        return judged(read_run(scores), read_qrels(data))
-    with byte_progress(f"reading {data.name}") as progress:
-        dataset = read(data, progress=progress, **options)
-    by_row = _read_scores(scores)
-    if len(by_row) != dataset.n_docs:
+    if spelling is not None:
+        return [metric(name.strip(), convention=convention) for name in spelling.split(",")]
+    metric(_DEFAULT[0], convention=convention)  # refuses a convention that does not exist
+    found = []
+    for name in _DEFAULT:
+        try:
+            found.append(metric(name, convention=convention))
+        except UsageError:
+            continue  # a metric that this tool lacks
+    return found
+
+
+def _align(ours: Ids, theirs: Ids, scores: Path, baseline: Path) -> np.ndarray[Any, Any]:
+    """Where each of our queries stands among theirs; the order of lists depends on documents."""
+    where = {query: place for place, query in enumerate(theirs.tolist())}
+    lacking = [query for query in ours.tolist() if query not in where]
+    if lacking or len(ours) != len(theirs):
+        extra = sorted(set(where) - set(ours.tolist()))
+        only, file = (lacking[0], scores) if lacking else (extra[0], baseline)
         raise DataError(
-            f"{len(by_row):,} scores for the {dataset.n_docs:,} documents of {data}; there must be "
-            "one per row, in the order of the rows.",
-            path=str(scores),
+            f"{scores} and {baseline} do not rank the same queries: only {file} has {only!r}."
         )
-    return dataset, by_row[dataset.rows]
+    return np.array([where[query] for query in ours.tolist()])
 
 
-def _read_scores(path: Path) -> Scores:
-    if path.suffix == ".npy":
-        values = np.load(path, allow_pickle=False)
-        if values.ndim != 1 or values.dtype.kind not in "fiu":
-            raise DataError(
-                f"an array of {values.dtype} and shape {values.shape}; scores are one "
-                "number per document.",
-                path=str(path),
-            )
-        return values.astype(np.float64)
-    result = []
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                result.append(float(line))
-            except ValueError:
-                raise DataError(
-                    f"{line.strip()[:40]!r} is not a number; scores are one number per line",
-                    path=str(path),
-                    line=number,
-                ) from None
-    return np.array(result)
-
-
-def _write_values(path: Path, dataset: Dataset, values: dict[str, Values]) -> None:
+def _write_values(path: Path, query_ids: Ids, values: dict[str, Values]) -> None:
     with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8") as out:
         out.write("\t".join(["query_id", *values]) + "\n")
-        for q, name in enumerate(dataset.query_ids):
+        for q, name in enumerate(query_ids):
             row = (f"{v[q]:.10g}" if np.isfinite(v[q]) else "" for v in values.values())
             out.write("\t".join([str(name), *row]) + "\n")
 
 
 def _payload(
-    dataset: Dataset,
+    n_lists: int,
+    n_docs: int,
     means: dict[str, float],
     values: dict[str, Values],
     comparisons: dict[str, Comparison],
 ) -> dict[str, Any]:
     payload: dict[str, Any] = {
-        "lists": dataset.n_lists,
-        "documents": dataset.n_docs,
+        "lists": n_lists,
+        "documents": n_docs,
         "metrics": means,
         "counted": {m: int(np.isfinite(v).sum()) for m, v in values.items()},
     }
@@ -141,16 +145,16 @@ def _table(
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     columns = ["metric", "mean", "lists"]
     if comparisons:
-        columns += ["difference", "95 % interval", "p (t-test)", "p (randomisation)"]
+        columns += ["difference", "95 % interval", "p (t)", "p (rand.)"]
     for i, name in enumerate(columns):
-        table.add_column(name, justify="left" if i == 0 else "right")
+        table.add_column(name, justify="left" if i == 0 else "right", no_wrap=True)
     for m, mean in means.items():
         row = [m, f"{mean:.4f}", f"{np.isfinite(values[m]).sum():,}"]
         if comparisons:
             c = comparisons[m]
             row += [
                 f"{c.difference:+.4f}",
-                f"{c.low:+.4f} … {c.high:+.4f}",
+                f"{c.low:+.4f}, {c.high:+.4f}",
                 f"{c.t_test:.2g}",
                 f"{c.randomisation:.2g}",
             ]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.types import Features, Ids, Labels, Rows
+from plackett.data.id_objects import checked_text, from_objects
 
 Missing: TypeAlias = Literal["nan"] | None
 """How missing feature values come: None, there are none (NaN is refused); "nan", as NaN."""
@@ -100,13 +101,21 @@ def _names(columns: Any) -> tuple[str, ...]:
 
 def _dense(values: Any) -> Features:
     try:
+        given = np.asarray(values)
+    except ValueError as error:  # NumPy's words for rows of different lengths
+        raise DataError(
+            "features must be a table of numbers, with as many values in each row as in the others."
+        ) from error
+    try:
         with np.errstate(over="ignore"):
-            matrix = np.asarray(_numbers(values), dtype=np.float32, order="C")
+            matrix = np.asarray(_numbers(given), dtype=np.float32, order="C")
     except (TypeError, ValueError) as error:
         raise DataError(
             f"features must be numbers, one row per document: {error}. Encode text and categories "
             "as numbers first."
         ) from error
+    if matrix.shape == (0,):
+        return matrix.reshape(0, 0)  # an empty list: no rows
     if matrix.ndim != 2:
         raise DataError(
             f"features must have two dimensions (documents x features), got shape {matrix.shape}."
@@ -185,12 +194,14 @@ def as_ids(ids: Any, n_docs: int, *, what: str) -> Ids:
     column = as_column(ids)
     if column.shape != (n_docs,):
         raise DataError(f"{what} must be {n_docs} values, one per row, got shape {column.shape}.")
-    if column.dtype.kind in ("O", "T"):
-        column = _from_objects(column.astype(object), what)
+    if isinstance(ids, (list, tuple)) and column.dtype.kind in "US":
+        column = np.array(ids, dtype=object)  # NumPy has made [1, "1"] two equal strings
+    if column.dtype.kind in "OT":
+        column = from_objects(column.astype(object), what)
     if column.dtype.kind == "S":
-        column = np.char.decode(column, "utf-8")
+        column = from_objects(np.array(column.tolist(), dtype=object), what)
     if column.dtype.kind == "U":
-        return np.ascontiguousarray(column)
+        return checked_text(column, what)
     if column.dtype.kind not in "iu" or (
         column.dtype == np.uint64 and len(column) and column.max() > np.iinfo(np.int64).max
     ):
@@ -198,20 +209,6 @@ def as_ids(ids: Any, n_docs: int, *, what: str) -> Ids:
             f"{what} must be integers (64 bits, signed) or strings, got {column.dtype}."
         )
     return np.ascontiguousarray(column, dtype=np.int64)
-
-
-def _from_objects(column: NDArray[Any], what: str) -> NDArray[Any]:
-    if all(isinstance(value, str) for value in column):
-        return column.astype(np.str_)
-    if all(
-        isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in column
-    ):
-        try:
-            return column.astype(np.int64)
-        except OverflowError as error:
-            raise DataError(f"{what} must fit in 64 bits: {error}.") from error
-    kinds = sorted({type(value).__name__ for value in column})
-    raise DataError(f"{what} must be all integers or all strings, got {', '.join(kinds)}.")
 
 
 def first_appearance(ids: Ids) -> tuple[Ids, Rows, bool]:

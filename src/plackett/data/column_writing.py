@@ -16,6 +16,7 @@ from plackett.base.errors import DataError
 from plackett.base.files import atomic_file
 from plackett.base.types import Features, Ids, Labels
 from plackett.data.columns import default_names
+from plackett.data.role_notes import RoleNote
 from plackett.data.roles import DOCUMENT, LABEL, QUERY, WEIGHT
 from plackett.data.shards import PARQUET
 
@@ -49,7 +50,10 @@ class RowBlocks:
 
 
 def write_columns(path: Path, rows: RowBlocks) -> None:
-    """Write ``label``, ``query_id``, ids and weights if any, and one column per feature."""
+    """Write ``label``, ``query_id``, ids and weights if any, and one column per feature.
+
+    The schema notes which columns are features, so that they are read as such.
+    """
     schema = _schema(rows)
     with atomic_file(path) as temporary, _writer(path, temporary, schema) as writer:
         for start, stop in rows.spans():
@@ -75,7 +79,8 @@ def _schema(rows: RowBlocks) -> pa.Schema:
             f"the feature name {min(clash)!r} is also the name of the column of {min(clash)}s; "
             "rename the feature."
         )
-    return pa.schema(fields + [(name, pa.float32()) for name in names])
+    note = RoleNote(names, named=rows.feature_names is not None)
+    return pa.schema(fields + [(name, pa.float32()) for name in names], note.metadata())
 
 
 def _id_type(ids: Ids) -> pa.DataType:

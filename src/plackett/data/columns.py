@@ -6,8 +6,8 @@ into one float32 matrix, so the set is never in memory twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,9 +18,17 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.types import Features
-from plackett.data.arrays import Missing, as_ids, as_labels, check_features
-from plackett.data.roles import LABEL, QUERY, Roles, find_roles, is_numeric
-from plackett.data.shards import Shard, batch_rows, open_shard
+from plackett.data.arrays import (
+    Missing,
+    as_ids,
+    as_labels,
+    as_weights,
+    check_features,
+    first_appearance,
+)
+from plackett.data.role_notes import refuse_other_roles
+from plackett.data.roles import LABEL, QUERY, Roles, check_types, find_roles
+from plackett.data.shards import Shard, batch_rows, naming, open_shard
 from plackett.data.table import Table
 
 Progress: TypeAlias = Callable[[int, int], object]
@@ -37,6 +45,7 @@ def read_columns(
     features: str | Sequence[str] | None = None,
     n_features: int | None = None,
     missing: Missing = None,
+    strict: bool = False,
     source: str | None = None,
     progress: Progress | None = None,
 ) -> Table:
@@ -46,32 +55,64 @@ def read_columns(
     messages.
     """
     shards = [open_shard(path) for path in paths]
-    name = source or str(paths[0])
-    with naming(name):
+    first = shards[0]
+    with naming(first.path):
         roles = find_roles(
-            shards[0].schema,
+            first.schema,
             label=label,
             query=query,
             document=document,
             weight=weight,
             features=features,
         )
-        width = _width(shards, roles, name)
+    for shard in shards:
+        with naming(shard.path):
+            check_types(shard.schema, roles)
+            refuse_other_roles(shard.schema, first.schema, roles.columns)
+    name = source or str(first.path)
+    with naming(Path(name)):
+        width = _width(shards, roles)
         if n_features not in (None, width):
             raise DataError(f"there are {width} features, and n_features={n_features} was given.")
-    reader = _Reader(roles, sum(shard.n_rows for shard in shards), width, progress)
-    total = sum(shard.n_bytes for shard in shards)
+        table = _read_rows(shards, _Reader(roles, shards, width, progress), missing)
+        _check_lists(table, strict=strict)
+    return replace(table, source=name)
+
+
+def _read_rows(shards: Sequence[Shard], reader: _Reader, missing: Missing) -> Table:
     for shard in shards:
-        with naming(str(shard.path)):
-            reader.add(shard, missing, total)
-    return reader.table(name)
+        with naming(shard.path):
+            reader.add(shard, missing)
+    return reader.table()
+
+
+def _check_lists(table: Table, *, strict: bool) -> None:
+    """Refuse what grouping would, here, where the file can be named."""
+    if table.n_docs == 0:
+        raise DataError("there are no documents.")
+    if not strict and table.weights is None:
+        return
+    names, codes, contiguous = first_appearance(table.query_ids)
+    if strict and not contiguous:
+        # Numbers are given by first appearance, so the first one that falls comes back.
+        row = int(np.argmax(np.diff(codes) < 0)) + 1
+        raise DataError(
+            f"row {row} (counted from 0): query id {names[codes[row]].item()!r} comes back after "
+            "rows of other queries; sort the rows by query, or read them without strict."
+        )
+    if table.weights is not None:
+        as_weights(table.weights, names, codes)
 
 
 class _Reader:
     """Arrays for all rows, filled shard by shard."""
 
-    def __init__(self, roles: Roles, n_docs: int, width: int, progress: Progress | None) -> None:
+    def __init__(
+        self, roles: Roles, shards: Sequence[Shard], width: int, progress: Progress | None
+    ) -> None:
         self.roles, self.progress = roles, progress
+        n_docs = sum(shard.n_rows for shard in shards)
+        self.n_bytes = sum(shard.n_bytes for shard in shards)
         self.features: Features = np.empty((n_docs, width), np.float32)
         self.labels = np.zeros(n_docs, np.float32)
         self.weights = None if roles.weight is None else np.empty(n_docs)
@@ -81,16 +122,18 @@ class _Reader:
         self.bytes_done = 0
         self.transposed: Features = np.empty((width, batch_rows(len(roles.columns))), np.float32)
 
-    def add(self, shard: Shard, missing: Missing, total: int) -> None:
-        missing_columns = [name for name in self.roles.columns if name not in shard.schema.names]
-        if missing_columns:
-            raise DataError(f"there is no column {missing_columns[0]!r}, which other files have.")
+    def add(self, shard: Shard, missing: Missing) -> None:
         first = self.at
+        end = first + shard.n_rows
         for batch in shard.batches(self.roles.columns):
+            if self.at + batch.num_rows > end:
+                raise DataError(f"has more rows than the {shard.n_rows} it says; it is damaged.")
             self._add_batch(batch, self.at - first)
             if self.progress is not None:
                 part = shard.n_bytes * (self.at - first) // shard.n_rows
-                self.progress(self.bytes_done + part, total)
+                self.progress(self.bytes_done + part, self.n_bytes)
+        if self.at != end:
+            raise DataError(f"has {self.at - first} rows, and says {shard.n_rows}; it is damaged.")
         self.bytes_done += shard.n_bytes
         rows = slice(first, self.at)
         names = None if self.roles.listed else self.roles.features
@@ -120,19 +163,18 @@ class _Reader:
             block[at] = _to_numpy(batch.column(name))
         self.features[rows] = block.T
 
-    def table(self, source: str) -> Table:
+    def table(self) -> Table:
         roles = self.roles
-        unnamed = roles.listed or roles.features == default_names(len(roles.features))
+        made_up = not roles.named and roles.features == default_names(len(roles.features))
         return Table(
             features=self.features,
             labels=self.labels,
-            query_ids=_join(self.queries, roles.query, source),
+            query_ids=_join(self.queries, roles.query),
             document_ids=(
-                None if roles.document is None else _join(self.documents, roles.document, source)
+                None if roles.document is None else _join(self.documents, roles.document)
             ),
             weights=self.weights,
-            feature_names=None if unnamed else roles.features,
-            source=source,
+            feature_names=None if roles.listed or made_up else roles.features,
         )
 
 
@@ -141,25 +183,19 @@ def default_names(n_features: int) -> tuple[str, ...]:
     return tuple(f"f{at}" for at in range(1, n_features + 1))
 
 
-@contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Add the path to errors that do not say where."""
-    try:
-        yield
-    except DataError as error:
-        if error.path is not None:
-            raise
-        raise DataError(error.message, path=path) from error
-
-
-def _width(shards: Sequence[Shard], roles: Roles, source: str) -> int:
+def _width(shards: Sequence[Shard], roles: Roles) -> int:
     if not roles.listed:
         return len(roles.features)
     for shard in shards:
         for batch in shard.batches(roles.features):
-            lengths = pc.list_value_length(batch.column(0))
-            return int(lengths[0].as_py() or 0)
-    raise DataError("there are no documents.", path=source)
+            with naming(shard.path):
+                width = int(pc.list_value_length(batch.column(0))[0].as_py() or 0)
+                if width == 0:
+                    raise DataError(
+                        f"has no features: the first list of column {roles.features[0]!r} is empty."
+                    )
+                return width
+    raise DataError("there are no documents.")
 
 
 def _to_numpy(column: pa.Array) -> NDArray[Any]:
@@ -174,8 +210,6 @@ def _refuse_nulls(column: pa.Array, name: str, row: int) -> None:
 
 def _numbers(batch: pa.RecordBatch, name: str, row: int) -> NDArray[Any]:
     column = batch.column(name)
-    if not is_numeric(column.type):
-        raise DataError(f"column {name!r} must be numbers, and holds {column.type}.")
     _refuse_nulls(column, name, row)
     return _to_numpy(column)
 
@@ -186,11 +220,9 @@ def _ids(batch: pa.RecordBatch, name: str, row: int) -> NDArray[Any]:
     return as_ids(column, len(column), what=f"column {name!r}")
 
 
-def _join(pieces: list[NDArray[Any]], name: str, source: str) -> NDArray[Any]:
+def _join(pieces: list[NDArray[Any]], name: str) -> NDArray[Any]:
     if len({piece.dtype.kind for piece in pieces}) > 1:
-        raise DataError(
-            f"column {name!r} holds integers in some files and strings in others.", path=source
-        )
+        raise DataError(f"column {name!r} holds integers in some files and strings in others.")
     return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
 
 

@@ -16,6 +16,7 @@ from plackett.base.ragged import from_sizes, list_of_document
 from plackett.base.types import Features, Ids, Keys, Labels, Offsets, Rows
 from plackett.data.arrays import (
     Missing,
+    as_column,
     as_features,
     as_ids,
     as_labels,
@@ -68,8 +69,9 @@ class Dataset:
     def __post_init__(self) -> None:
         for array in (self.labels, self.offsets, self.query_ids, self.keys, self.rows):
             array.flags.writeable = False
-        if not isinstance(self.features, csr_array):
-            self.features.flags.writeable = False
+        x = self.features
+        for array in (x.data, x.indices, x.indptr) if isinstance(x, csr_array) else (x,):
+            array.flags.writeable = False
         for optional in (self.document_ids, self.weights):
             if optional is not None:
                 optional.flags.writeable = False
@@ -108,8 +110,11 @@ class Dataset:
             "nan" if NaN stands for a missing value; otherwise NaN is refused.
         """
         matrix, names = as_features(features)
-        check_features(matrix, missing)
         n_docs = int(matrix.shape[0])
+        if n_docs == 0:
+            raise DataError("the data has no documents.")
+        names = check_names(names if feature_names is None else feature_names, matrix.shape[1])
+        check_features(matrix, missing, names)
         table = Table(
             features=matrix,
             labels=np.zeros(n_docs, np.float32) if labels is None else as_labels(labels, n_docs),
@@ -117,9 +122,7 @@ class Dataset:
             document_ids=(
                 None if document_ids is None else as_ids(document_ids, n_docs, what="document_ids")
             ),
-            feature_names=check_names(
-                names if feature_names is None else feature_names, matrix.shape[1]
-            ),
+            feature_names=names,
         )
         return cls._group(table, weights, owned=False)[0]
 
@@ -228,9 +231,9 @@ class Dataset:
         Contents change, so keys and the order of lists are found anew. ``rows`` still refer to
         the caller's rows.
         """
-        mask = np.asarray(keep, dtype=np.bool_)
-        if mask.shape != (self.n_docs,) or not mask.any():
-            raise DataError(f"keep must be {self.n_docs} truth values, at least one of them true.")
+        mask = as_column(keep)
+        if mask.dtype != np.bool_ or mask.shape != (self.n_docs,) or not mask.any():
+            raise DataError(f"keep must be {self.n_docs} booleans, at least one of them true.")
         lists, codes = np.unique(list_of_document(self.offsets)[mask], return_inverse=True)
         hashes = hash_documents(self.features, self.document_ids)[mask]
         plan = arrange_hashes(hashes, codes, len(lists))
@@ -259,13 +262,18 @@ class Dataset:
             weights=None if weights is None else weights[lists],
         )
 
-    def with_features(self, features: Features | csr_array) -> Dataset:
-        """The same documents with other features, in the same order and with the same keys."""
-        if features.shape[0] != self.n_docs:
-            raise DataError(f"expected {self.n_docs} rows of features, got {features.shape[0]}.")
-        names = self.feature_names if features.shape[1] == self.n_features else None
+    def with_features(self, features: Any) -> Dataset:
+        """The same documents with other features, in the same order and with the same keys.
+
+        They may be anything :meth:`from_arrays` takes; NaN stands for a missing value.
+        """
+        matrix, _ = as_features(features)
+        if matrix.shape[0] != self.n_docs:
+            raise DataError(f"expected {self.n_docs} rows of features, got {matrix.shape[0]}.")
+        names = self.feature_names if matrix.shape[1] == self.n_features else None
+        check_features(matrix, "nan", names)
         # A view: making it read-only must not touch an array that is still the caller's.
-        matrix = features if isinstance(features, csr_array) else features.view()
+        matrix = matrix if isinstance(matrix, csr_array) else matrix.view()
         return replace(self, features=matrix, feature_names=names)
 
     def with_labels(self, labels: ArrayLike) -> Dataset:

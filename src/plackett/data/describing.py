@@ -94,10 +94,11 @@ def _feature_counts(dataset: Dataset) -> tuple[float, float, int]:
     if not isinstance(dataset.features, np.ndarray):
         values = dataset.features.data
         stored = int(np.count_nonzero(values))
-        low = dataset.features.min(axis=0).toarray()
-        high = dataset.features.max(axis=0).toarray()
+        low = dataset.features.nanmin(axis=0).toarray()
+        high = dataset.features.nanmax(axis=0).toarray()
         missing = int(np.isnan(values).sum())
-        return 1.0 - stored / cells, missing / cells, int(np.sum(low == high))
+        constant = int(np.sum((low == high) | np.isnan(low)))  # NaN: all of the column is missing
+        return 1.0 - stored / cells, missing / cells, constant
     zeros = missing = constant = 0
     for column in dataset.features.T:
         zeros += column.size - int(np.count_nonzero(column))

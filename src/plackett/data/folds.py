@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,11 @@ class Fold:
 def read_folds(
     path: str | os.PathLike[str],
     *,
+    label: str | None = "label",
+    query: str = "query_id",
+    document: str | None = None,
+    weight: str | None = None,
+    features: str | Sequence[str] | None = None,
     n_features: int | None = None,
     missing: Missing = None,
     strict: bool = False,
@@ -52,11 +58,14 @@ def read_folds(
     ``validationset``, ``dev``), in any format that :func:`plackett.data.reading.read` knows, in
     upper or lower case. A directory that holds such files itself is one fold. Files with the same
     content are read once and shared: in LETOR, a fold's validation set is another one's test set.
+    All files must have the same features: as many, and of the same names where they have names.
 
     Parameters
     ----------
     path
         The directory.
+    label, query, document, weight, features
+        The columns of Parquet and Arrow files, as for :func:`plackett.data.reading.read`.
     n_features
         The number of features. By default, text files whose rows leave features out are as wide
         as the widest file.
@@ -68,7 +77,7 @@ def read_folds(
     folder = Path(path)
     layout = {name: _parts(place) for name, place in _fold_folders(folder).items()}
     files = _distinct([file for parts in layout.values() for file in parts.values()])
-    options = ReadOptions(n_features=n_features, missing=missing, strict=strict)
+    options = ReadOptions(label, query, document, weight, features, n_features, missing, strict)
     data = _read_all(sorted(set(files.values())), options, progress)
     return [
         Fold(
@@ -168,6 +177,7 @@ def _read_all(
 
 def _same_width(parts: dict[Path, Table | Dataset], options: ReadOptions) -> dict[Path, Dataset]:
     width = _common_width(parts)
+    _refuse_other_names(parts)
     absent = 0.0 if options.missing is None else float("nan")
     result: dict[Path, Dataset] = {}
     for file in list(parts):
@@ -200,6 +210,19 @@ def _differ(one: Path, width: int, other: Path, other_width: int) -> DataError:
         f"{one} has {width} features and {other} has {other_width}; give the number with "
         "n_features= if the narrower file leaves out the last ones."
     )
+
+
+def _refuse_other_names(parts: dict[Path, Table | Dataset]) -> None:
+    """Refuse files that name their features differently; those without names fit all."""
+    named = [(file, part.feature_names) for file, part in parts.items() if part.feature_names]
+    for (one, names), (other, others) in pairwise(named):
+        for at, (name, different) in enumerate(zip(names, others, strict=True), 1):
+            if name != different:
+                raise DataError(
+                    f"{one} and {other} have different features: number {at} (counted from 1) is "
+                    f"{name!r} in the first and {different!r} in the second; give the columns in "
+                    "one order with features=."
+                )
 
 
 def _padded(features: Features, width: int, absent: float) -> Features:

@@ -63,7 +63,8 @@ def split(
     >>> train.n_lists, validation.n_lists, test.n_lists
     (30, 10, 10)
     """
-    if not shares or min(shares) <= 0 or sum(shares) > 1 + 1e-9:
+    # Written so that NaN, which compares as false, is refused.
+    if not (len(shares) and all(share > 0 for share in shares) and sum(shares) <= 1 + 1e-9):
         raise DataError(f"shares must be positive and add up to at most 1, got {tuple(shares)}.")
     order = np.random.default_rng(seed).permutation(dataset.n_lists)
     edges = np.round(np.cumsum([0.0, *shares]) * dataset.n_lists).astype(np.int64)

@@ -15,6 +15,7 @@ FORMAT, VERSION = "plackett data", 1
 _MANIFEST = "manifest.json"
 _COUNTS = {"n_docs": 1, "n_lists": 1, "n_features": 0, "n_rows": 1}  # and the least of each
 _IDS = r"<i8|<U[1-9][0-9]{0,6}"
+_IDS_IN_WORDS = "'<i8' (integers) or '<U' and a length, such as '<U12' (strings)"
 _DTYPES = {
     "features": "<f4",
     "labels": "<f4",
@@ -73,7 +74,11 @@ def read_manifest(directory: Path) -> Manifest:
     _check_version(content, path)
     for name, least in _COUNTS.items():
         count = content.get(name)
-        _require(type(count) is int and count >= least, f"{name} must be at least {least}", path)
+        _require(
+            type(count) is int and count >= least,
+            f"{name} must be a whole number, {least} or greater, got {count!r}",
+            path,
+        )
     _require(content.get("missing") in (None, "nan"), 'missing must be null or "nan"', path)
     return Manifest(
         **{name: content[name] for name in _COUNTS},
@@ -124,6 +129,11 @@ def _files(files: Any, path: Path) -> dict[str, dict[str, Any]]:
         _require(whole, f"the file of {name} must have a dtype and bytes", path)
         dtype, size = file["dtype"], file["bytes"]
         known = isinstance(dtype, str) and re.fullmatch(_DTYPES[name], dtype, re.ASCII)
-        _require(bool(known), f"{name} must be {_DTYPES[name]}, got {dtype!r}", path)
-        _require(type(size) is int and size > 0, f"the bytes of {name} must be positive", path)
+        allowed = _IDS_IN_WORDS if _DTYPES[name] == _IDS else repr(_DTYPES[name])
+        _require(bool(known), f"the dtype of {name} must be {allowed}, got {dtype!r}", path)
+        _require(
+            type(size) is int and size > 0,
+            f"the bytes of {name} must be a whole number, 1 or greater, got {size!r}",
+            path,
+        )
     return files

@@ -13,13 +13,15 @@ As in trec_eval, the iteration, the word Q0 and the rank are read over: the scor
 from __future__ import annotations
 
 import gzip
+import lzma
 import math
 import os
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,9 @@ from plackett.base.types import Ids, Offsets
 
 _QRELS = ("query", "iteration", "document", "label")
 _RUN = ("query", "Q0", "document", "rank", "score", "tag")
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
+_CORRUPT = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
+_BEYOND = 2.0**128 - 2.0**103  # from here up the nearest float32 is infinite
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,18 +80,21 @@ def read_run(path: str | os.PathLike[str]) -> Pairs:
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
-    """Whether the first line of a file is that of a run."""
+    """Whether the first line of a file that is not blank has the six columns of a run."""
     try:
         with _open(Path(path)) as lines:
-            fields = next((line.split() for line in lines if line.strip()), [])
-        return len(fields) == len(_RUN) and math.isfinite(float(fields[_RUN.index("score")]))
-    except (OSError, ValueError, EOFError):
+            first = next((line for line in lines if line.strip()), "")
+    except _CORRUPT as error:
+        raise DataError(f"corrupt or cut-off file: {error}", path=str(path)) from error
+    except OSError:
         return False
+    return len(first.split()) == len(_RUN) and "\0" not in first  # NUL: an array, not text
 
 
 def _open(path: Path) -> TextIO:
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
-    return cast(TextIO, opener(path, "rt", encoding="utf-8"))
+    # Bytes that are not UTF-8 come through, marked, so that the line they are in can be named.
+    opener = _OPENERS.get(path.suffix.lower(), open)
+    return cast(TextIO, opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape"))
 
 
 def _read(path: Path, columns: tuple[str, ...], what: str) -> Pairs:
@@ -95,14 +103,15 @@ def _read(path: Path, columns: tuple[str, ...], what: str) -> Pairs:
     try:
         with _open(path) as lines:
             for line in lines:
+                _check_text(line)
                 if fields := line.split():
                     _add(groups, fields, columns, what)
                 number += 1
     except DataError as error:
         raise DataError(error.message, path=str(path), line=number) from error
-    except UnicodeDecodeError as error:
-        raise DataError("the text is not UTF-8", path=str(path)) from error
-    except (OSError, EOFError) as error:
+    except _CORRUPT as error:
+        raise DataError(f"corrupt or cut-off file: {error}", path=str(path)) from error
+    except OSError as error:
         raise DataError(f"cannot be read: {error}", path=str(path)) from error
     if not groups:
         raise DataError(f"has no lines; a line reads '{' '.join(columns)}'", path=str(path))
@@ -115,6 +124,32 @@ def _read(path: Path, columns: tuple[str, ...], what: str) -> Pairs:
     )
 
 
+def _check_text(line: str) -> None:
+    if "\0" in line:
+        raise DataError("NUL byte; the file is not text")
+    if not line.isascii():
+        try:
+            line.encode("utf-8")
+        except UnicodeEncodeError:
+            raise DataError("the text is not UTF-8") from None
+
+
+def _number(text: str, what: str) -> float:
+    value: float | None
+    try:
+        value = float(text)
+    except ValueError:
+        value = None
+    # Python also reads 1_0 and the digits of other scripts.
+    if value is None or "_" in text or not text.isascii():
+        raise DataError(f"{what} {text!r} is not a number")
+    if not math.isfinite(value):
+        raise DataError(f"{what} {text}; a {what} is a finite number")
+    if what == "label" and abs(value) >= _BEYOND:
+        raise DataError(f"label {text} is beyond float32 (3.4028235e38)")
+    return value
+
+
 def _add(
     groups: dict[str, dict[str, float]], fields: list[str], columns: tuple[str, ...], what: str
 ) -> None:
@@ -122,13 +157,8 @@ def _add(
         raise DataError(
             f"{len(fields)} columns; a line has the {len(columns)} columns '{' '.join(columns)}'"
         )
-    query, document, text = fields[0], fields[2], fields[columns.index(what)]
-    try:
-        value = float(text)
-    except ValueError:
-        raise DataError(f"{what} {text!r} is not a number") from None
-    if not math.isfinite(value):
-        raise DataError(f"{what} {text}; a {what} is a finite number")
+    query, document = fields[0], fields[2]
+    value = _number(fields[columns.index(what)], what)
     group = groups.setdefault(query, {})
     if document in group:
         raise DataError(f"document {document!r} of query {query!r} occurs a second time")

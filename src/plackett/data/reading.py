@@ -69,7 +69,9 @@ def read(
         Parquet and Arrow: the names of these columns. Where the default is absent, ``qid`` and
         ``query``, ``relevance``, ``rel``, ``grade``, ``target`` and ``y`` are tried. Columns
         ``document_id`` (``docid``, ``doc_id``) and ``weight`` are used where they occur. A weight
-        is the same in all rows of a list. ``label=None`` for data without labels: they are zero.
+        is the same in all rows of a list. ``label=None`` for data without labels: they are zero,
+        and a column with one of the names of labels is not read. Files of
+        :func:`plackett.data.writing.write` note which columns are features, whatever their names.
     features
         Parquet and Arrow: the columns of features, or one column of lists. Default: the column
         ``features`` if it holds lists, else all columns that are left, in the order of the file.
@@ -162,6 +164,7 @@ def _read_columns(path: Path, options: ReadOptions, progress: Progress | None) -
         features=options.features,
         n_features=options.n_features,
         missing=options.missing,
+        strict=options.strict,
         source=str(path),
         progress=progress,
     )

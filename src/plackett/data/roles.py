@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, UsageError
+from plackett.data.role_notes import read_note
 
 LABEL, QUERY, DOCUMENT, WEIGHT, FEATURES = "label", "query_id", "document_id", "weight", "features"
 _ALIASES = {
@@ -31,6 +32,8 @@ class Roles:
     features: tuple[str, ...]
     listed: bool
     """True if ``features`` is one column whose values are lists."""
+    named: bool = False
+    """True if the file notes that its columns have the names of features."""
 
     @property
     def columns(self) -> list[str]:
@@ -52,30 +55,45 @@ def find_roles(
 
     A column asked for by its default name may also have one of the usual other names (``qid``,
     ``relevance`` ...) if only one of them is there. ``document_id`` and ``weight`` are taken as
-    such where they occur, unless they are named among the ``features``.
+    such where they occur, unless they are named among the ``features`` or the file notes that they
+    are features.
     """
-    names = _distinct(schema.names)
-    asked = [features] if isinstance(features, str) else list(features or ())
-    for name in asked:
-        if name not in names:
-            raise DataError(f"there is no feature column {name!r}; {_existing(names)}.")
-    free = [name for name in names if name not in asked]
-    roles = (
-        None if label is None else _find(label, LABEL, free, "label"),
-        _find(query, QUERY, free, "query"),
-        _find_optional(document, DOCUMENT, free, "document"),
-        _find_optional(weight, WEIGHT, free, "weight"),
+    names, note = _distinct(schema.names), read_note(schema)
+    asked = _asked(features, names)
+    kept = {*asked, *(() if note is None else note.features)}
+    plain = [name for name in names if name not in kept]
+    single = (
+        None if label is None else _find(label, LABEL, names, plain, "label"),
+        _find(query, QUERY, names, plain, "query"),
+        _find_optional(document, DOCUMENT, names, plain, "document"),
+        _find_optional(weight, WEIGHT, names, plain, "weight"),
     )
+    _refuse_two_roles(single, asked)
     # A set read without labels must not take them for a feature.
-    taken = {*roles, LABEL}
-    columns = asked or _feature_columns(schema, [name for name in free if name not in taken])
+    labels = {LABEL, *(_ALIASES[LABEL] if label is None else ())}
+    columns = asked or _left(schema, kept.difference(single), labels.union(n for n in single if n))
+    if not columns and (note is None or note.features):
+        raise DataError(f"has no features; {_existing(names)}.")
     listed = len(columns) == 1 and _is_list(schema.field(columns[0]).type)
-    for name in columns:
-        if not (listed or is_numeric(schema.field(name).type)):
-            raise DataError(_not_numeric(name, schema.field(name).type))
-    found_label, found_query, found_document, found_weight = roles
-    assert found_query is not None
-    return Roles(found_label, found_query, found_document, found_weight, tuple(columns), listed)
+    return Roles(*single, tuple(columns), listed, named=note is not None and note.named)
+
+
+def check_types(schema: pa.Schema, roles: Roles) -> None:
+    """Refuse a file that lacks a column, or whose columns are of types that cannot be read."""
+    names = set(_distinct(schema.names))
+    for name in roles.columns:
+        if name not in names:
+            raise DataError(f"there is no column {name!r}, which other files have.")
+    for number in (roles.label, roles.weight):
+        if number is not None and not is_numeric(schema.field(number).type):
+            kind = schema.field(number).type
+            raise DataError(f"column {number!r} must be numbers, and holds {kind}.")
+    for name in roles.features:
+        kind = schema.field(name).type
+        if roles.listed and not _is_list(kind):
+            raise DataError(f"column {name!r} must be lists of numbers, and holds {kind}.")
+        if not (roles.listed or is_numeric(kind)):
+            raise DataError(_not_numeric(name, kind))
 
 
 def is_numeric(kind: pa.DataType) -> bool:
@@ -91,18 +109,47 @@ def _is_list(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests) and is_numeric(kind.value_type)
 
 
-def _feature_columns(schema: pa.Schema, names: list[str]) -> list[str]:
-    if FEATURES in names and _is_list(schema.field(FEATURES).type):
+def _asked(features: str | Sequence[str] | None, names: Sequence[str]) -> list[str]:
+    if features is None:
+        return []
+    asked = [features] if isinstance(features, str) else list(features)
+    if not asked:
+        raise UsageError("features= names no column; leave it out to take all that are left.")
+    for name in asked:
+        if name not in names:
+            raise DataError(f"there is no feature column {name!r}; {_existing(names)}.")
+    twice = [name for name, times in Counter(asked).items() if times > 1]
+    if twice:
+        raise UsageError(f"features= names column {twice[0]!r} more than once.")
+    return asked
+
+
+def _refuse_two_roles(single: Sequence[str | None], asked: Sequence[str]) -> None:
+    """Refuse a column that was asked for in two roles."""
+    roles = dict.fromkeys(asked, "a feature")
+    for role, name in zip(("label", "query", "document", "weight"), single, strict=True):
+        if name is None:
+            continue
+        if name in roles:
+            raise UsageError(f"column {name!r} cannot be both {roles[name]} and {role}.")
+        roles[name] = role
+
+
+def _left(schema: pa.Schema, noted: Set[str], taken: Set[str]) -> list[str]:
+    """Features where none were asked for: those that the file notes, and columns left over."""
+    names = [name for name in schema.names if name in noted or name not in taken]
+    if FEATURES in names and FEATURES not in noted and _is_list(schema.field(FEATURES).type):
         return [FEATURES]
     # The index of a pandas table is no feature.
-    return [name for name in names if not name.startswith("__index_level_")]
+    return [name for name in names if name in noted or not name.startswith("__index_level_")]
 
 
-def _find(name: str, default: str, names: list[str], option: str) -> str:
+def _find(name: str, default: str, names: Sequence[str], plain: Sequence[str], option: str) -> str:
+    """Find a column of this name, or if it is the default, a plain one of another usual name."""
     if name in names:
         return name
     aliases = _ALIASES[default] if name == default else ()
-    there = [alias for alias in aliases if alias in names]
+    there = [alias for alias in aliases if alias in plain]
     if len(there) == 1:
         return there[0]
     if there:
@@ -116,11 +163,13 @@ def _find(name: str, default: str, names: list[str], option: str) -> str:
     )
 
 
-def _find_optional(name: str | None, default: str, names: list[str], option: str) -> str | None:
+def _find_optional(
+    name: str | None, default: str, names: Sequence[str], plain: Sequence[str], option: str
+) -> str | None:
     if name is not None:
-        return _find(name, default, names, option)
-    there = any(alias in names for alias in (default, *_ALIASES[default]))
-    return _find(default, default, names, option) if there else None
+        return _find(name, default, names, plain, option)
+    there = any(alias in plain for alias in (default, *_ALIASES[default]))
+    return _find(default, default, plain, plain, option) if there else None
 
 
 def _distinct(names: list[str]) -> list[str]:
@@ -130,7 +179,7 @@ def _distinct(names: list[str]) -> list[str]:
     return names
 
 
-def _existing(names: list[str]) -> str:
+def _existing(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"the columns are {', '.join(map(repr, names[:_SHOWN]))}{more}"
 

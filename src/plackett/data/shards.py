@@ -29,7 +29,7 @@ class Shard:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Give these columns, in this order, a few thousand rows at a time."""
-        with _naming(self.path):
+        with naming(self.path):
             rows = batch_rows(len(columns))
             for batch in _batches(self.path, list(columns), rows):
                 for start in range(0, batch.num_rows, rows):
@@ -43,7 +43,7 @@ def batch_rows(n_columns: int) -> int:
 
 def open_shard(path: Path) -> Shard:
     """Find the columns and the number of rows of a file without reading its values."""
-    with _naming(path):
+    with naming(path):
         if path.suffix.lower() == PARQUET:
             with pq.ParquetFile(path) as file:
                 schema, n_rows = file.schema_arrow, file.metadata.num_rows
@@ -52,6 +52,8 @@ def open_shard(path: Path) -> Shard:
                 reader = _ipc_reader(source)
                 schema = reader.schema
                 n_rows = sum(batch.num_rows for batch in _ipc_batches(reader))
+        if n_rows < 0:
+            raise DataError(f"says that it has {n_rows} rows; it is damaged.")
     return Shard(path, schema, n_rows, path.stat().st_size)
 
 
@@ -64,7 +66,10 @@ def _batches(path: Path, columns: list[str], rows: int) -> Iterator[pa.RecordBat
     else:
         with pa.memory_map(str(path)) as source:
             for batch in _ipc_batches(_ipc_reader(source)):
-                yield batch.select(columns)
+                chosen = batch.select(columns)
+                # Arrow trusts the offsets of strings and lists in a file: wrong ones crash.
+                chosen.validate(full=True)
+                yield chosen
 
 
 def _ipc_reader(source: pa.NativeFile) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
@@ -84,13 +89,17 @@ def _ipc_batches(
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Turn what Arrow says of a damaged file into an error that names the file."""
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in errors, and turn what Arrow says of a damaged one into such an error."""
     try:
         yield
+    except DataError as error:
+        if error.path is not None:
+            raise
+        raise DataError(error.message, path=str(path)) from error
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else "unreadable"
         raise DataError(
             f"not a readable Parquet or Arrow file: {reason}", path=str(path)

@@ -108,6 +108,9 @@ def synthetic(name: str = "web", n_lists: int = 1000, seed: int = 0) -> Dataset:
     """
     if name not in FAMILIES:
         raise UsageError(f"there is no synthetic data {name!r}; there is {', '.join(FAMILIES)}.")
+    for what, number in (("n_lists", n_lists), ("seed", seed)):
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+            raise UsageError(f"{what} must be an integer, got {number!r}.")
     if not 1 <= n_lists <= _MOST_LISTS:
         raise UsageError(f"n_lists must be from 1 to {_MOST_LISTS}, got {n_lists}.")
     if not 0 <= seed < 2**63:

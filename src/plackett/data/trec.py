@@ -75,7 +75,9 @@ def write_qrels(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     """
     order = np.argsort(dataset.rows, kind="stable")
     queries = _words(dataset.query_ids, "query id")[list_of_document(dataset.offsets)[order]]
-    rows = zip(queries, _documents(dataset)[order], dataset.labels[order].tolist(), strict=True)
+    documents = _documents(dataset)[order]
+    _refuse_repeated(queries, documents)
+    rows = zip(queries, documents, dataset.labels[order].tolist(), strict=True)
     with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.writelines(f"{query} 0 {document} {_label(y)}\n" for query, document, y in rows)
 
@@ -104,6 +106,8 @@ def write_run(
     values = _checked(scores, dataset.n_docs)
     names = _words(dataset.query_ids, "query id")
     documents = _documents(dataset)
+    kept = values > -np.inf
+    _refuse_repeated(names[list_of_document(dataset.offsets)][kept], documents[kept])
     first_rows = np.minimum.reduceat(dataset.rows, dataset.offsets[:-1])
     with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         for at in np.argsort(first_rows):
@@ -129,6 +133,19 @@ def _checked(scores: ArrayLike, n_docs: int) -> NDArray[np.float64]:
             "a document that was not retrieved."
         )
     return values
+
+
+def _refuse_repeated(queries: NDArray[np.str_], documents: NDArray[np.str_]) -> None:
+    """Refuse a document that a query has twice: readers could not tell which one counts."""
+    order = np.lexsort((documents, queries))
+    q, d = queries[order], documents[order]
+    again = (q[1:] == q[:-1]) & (d[1:] == d[:-1])
+    if again.any():
+        at = int(np.argmax(again))
+        raise DataError(
+            f"document {str(d[at])!r} of query {str(q[at])!r} occurs more than once; a file of "
+            "TREC names each document of a query once."
+        )
 
 
 def _documents(dataset: Dataset) -> NDArray[np.str_]:

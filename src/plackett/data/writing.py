@@ -32,13 +32,24 @@ def write(dataset: Dataset, path: str | os.PathLike[str], *, sparse: bool = Fals
     suffix                                format
     ====================================  ==========================================================
     .txt .dat .letor .svmlight .libsvm    LETOR text, in the caller's order of rows; also with .gz
-                                          or .xz behind. It has no place for weights and names.
+                                          or .xz behind
     .parquet, .arrow .feather             ``label``, ``query_id``, ``document_id`` and ``weight`` if
                                           any, and one column per feature, in the caller's order
     .pkdata                               the memory-mapped form, in canonical order
     ====================================  ==========================================================
 
-    The file is either whole or absent. Reading it gives the same data set.
+    The file is either whole or absent. What reading it gives back:
+
+    - the memory-mapped form: the same data set in every field. ``missing="nan"`` must be passed
+      again where features are missing, as for the other formats.
+    - Parquet and Arrow: labels, features and their names, ids of queries and documents with their
+      type, and weights, exactly. Rows of a part of a data set are counted anew from 0. A feature
+      named like one of the other columns written (``label``, ``query_id`` ...) is refused.
+    - LETOR text: labels, features and ids, exactly, and the order of the rows. Feature names are
+      dropped without a word, weights with a :class:`~plackett.base.errors.DataWarning`. Document
+      ids are read as strings, and query ids as integers if all of them look like integers.
+
+    In all of them, sparse features come back dense.
 
     Parameters
     ----------

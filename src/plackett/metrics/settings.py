@@ -103,7 +103,8 @@ def unknown(kind: str, given: str, known: tuple[str, ...], note: str = "") -> Us
     """Error for a name that does not exist: what was meant, perhaps, and what there is."""
     close = get_close_matches(given.lower(), known, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
-    return UsageError(f"no {kind} {given!r}.{guess} There is: {', '.join(known)}.{note}")
+    verb = "is" if len(known) == 1 else "are"
+    return UsageError(f"no {kind} {given!r}.{guess} There {verb}: {', '.join(known)}.{note}")
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:

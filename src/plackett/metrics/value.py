@@ -98,6 +98,8 @@ def metric(spelling: str | Metric, convention: str | None = None, **options: Opt
                 f"{str(spelling)!r} is a metric already; give its spelling to add options."
             )
         return spelling
+    if not isinstance(spelling, str):
+        raise UsageError(f"a metric is written as text, such as 'ndcg@10', got {spelling!r}.")
     parsed = parse(spelling)
     definition = definition_of(parsed.name)
     _agree("the convention", parsed.convention, convention)
@@ -122,7 +124,7 @@ def metrics(given: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
     if isinstance(given, str):
         several = split(given)
     else:
-        several = (given,) if isinstance(given, Metric) else given
+        several = given if isinstance(given, Iterable) else (given,)
     return tuple(dict.fromkeys(metric(one) for one in several))
 
 

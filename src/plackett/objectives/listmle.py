@@ -38,15 +38,18 @@ _EVEN, _TOP_HEAVY = 0.0, 1.0
 @compiled
 def _shuffle_ties(order, labels, key):  # type: ignore[no-untyped-def]
     n, start = len(order), 0
+    draws = np.empty(n)
+    for k in range(n):
+        draws[k] = unit(combine(key, uint64(k)))
     while start < n:
-        # A level's end is found first: comparing labels between swaps would wait for each of them.
-        end = start + 1
-        while end < n and labels[order[end]] == labels[order[start]]:
+        # The end of a level is found first: between swaps, each comparison would wait for them.
+        label, end = labels[order[start]], start + 1
+        while end < n and labels[order[end]] == label:
             end += 1
-        level = order[start:end]
+        level, own_draws = order[start:end], draws[start:end]
         for k in range(end - start):
             # Fisher-Yates, growing: the k-th document changes places with one of those so far.
-            other = int(unit(combine(key, uint64(start + k))) * (k + 1))
+            other = int(own_draws[k] * (k + 1))
             level[k], level[other] = level[other], level[k]
         start = end
 

@@ -75,7 +75,7 @@ def read(data: bytes, *, n_features: int | None = None, allow_nan: bool = False)
 
 
 def _take(line: bytes, rows: Rows, n_features: int | None, allow_nan: bool) -> None:
-    _need(b"\0" not in line)
+    _need(b"\0" not in line and b"\r" not in line)
     data, _, comment = line.partition(b"#")
     tokens = [token for token in re.split(b"[ \t]", data) if token]
     if not tokens:

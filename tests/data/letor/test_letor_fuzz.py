@@ -122,6 +122,8 @@ def compare(data: bytes, missing: Missing, n_features: int | None) -> None:
 @example(b"0 qid:1 1:1 \x0b\n", None, None)
 @example(b"\xef\xbb\xbf\xef\xbb\xbf0 qid:1 1:1", None, None)
 @example(b"0 qid:1 1:1#\r", None, None)
+@example(b"1 qid:1 1:1 # a\r0 qid:1 1:2 # b\r", None, None)
+@example(b"0 qid:1 1:1\r\n# only a comment \r x\r\n0 qid:1 1:1\r\n", None, None)
 def test_a_mutated_file_is_read_or_refused_as_the_slow_reader_does(
     data: bytes, missing: Missing, n_features: int | None
 ) -> None:

@@ -74,6 +74,9 @@ def quote(token: bytes) -> str:
 def read_line(line: bytes, rules: Rules) -> Row | None:
     """Read a line with its newline; None if it holds only blanks or a comment."""
     content = line.removesuffix(b"\n").removesuffix(b"\r")
+    if (lone := content.find(b"\r")) >= 0:
+        # First of all: what follows it was meant as another line, so no other message is right.
+        raise LineError("CR without LF; lines must end in LF or CRLF", lone + 1)
     data, _, comment = content.partition(b"#")
     tokens = [(match.group(), match.start() + 1) for match in _TOKEN.finditer(data)]
     row = None

@@ -8,9 +8,9 @@ from __future__ import annotations
 from numba import uint64
 
 from plackett.base.kernels import compiled
-from plackett.data.letor.words import find_either, word_at
+from plackett.data.letor.words import find_any, word_at
 
-_NUL, _NEWLINE, _SPACE, _HASH, _EQUALS, _DELETE = 0, 10, 32, 35, 61, 127
+_NUL, _NEWLINE, _RETURN, _SPACE, _HASH, _EQUALS, _DELETE = 0, 10, 13, 32, 35, 61, 127
 _DOCID, _FIVE_BYTES = int.from_bytes(b"docid", "little"), 0xFFFFFFFFFF
 
 
@@ -52,6 +52,7 @@ def document_id(text, at):  # type: ignore[no-untyped-def]
 
 @compiled
 def line_end(text, at):  # type: ignore[no-untyped-def]
-    """Position of the newline from ``at``, or -1 if a NUL byte comes first."""
-    end = find_either(text, at, _NEWLINE, _NUL)
+    """Position of the newline from ``at``, or -1 if a NUL or a lone CR comes first."""
+    end = find_any(text, at, _NEWLINE, _RETURN, _NUL)
+    end += text[end] == _RETURN and text[end + 1] == _NEWLINE
     return end if text[end] == _NEWLINE else -1

@@ -114,6 +114,21 @@ def find_byte(text, at, byte):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def find_any(text, at, first, second, third):  # type: ignore[no-untyped-def]
+    """First position from ``at`` that holds one of three bytes, one of which must occur."""
+    one, two = uint64(first) * uint64(_ONES), uint64(second) * uint64(_ONES)
+    three = uint64(third) * uint64(_ONES)
+    while True:
+        word = word_at(text, at)
+        a, b, c = word ^ one, word ^ two, word ^ three
+        found = ((a - uint64(_ONES)) & ~a) | ((b - uint64(_ONES)) & ~b)
+        found = (found | ((c - uint64(_ONES)) & ~c)) & uint64(_HIGH)
+        if found:
+            return at + (_trailing_zeros(found) >> 3)
+        at += 8
+
+
+@compiled
 def find_either(text, at, first, second):  # type: ignore[no-untyped-def]
     """First position from ``at`` that holds either byte, one of which must occur."""
     one, two = uint64(first) * uint64(_ONES), uint64(second) * uint64(_ONES)

@@ -94,7 +94,8 @@ def dense(features: Features | csr_array, name: str) -> Features:
     if isinstance(features, csr_array):
         raise DataError(
             f"{name} does not take sparse features (CSR): it would fill in their zeros. Use log1p, "
-            "which keeps zeros, or give dense features (features.toarray()) if they fit in memory."
+            "which keeps zeros, no transform at all (a model takes transforms=()), or give dense "
+            "features (features.toarray()) if they fit in memory."
         )
     return features
 

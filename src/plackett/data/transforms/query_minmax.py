@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit, prange
 from scipy.sparse import csr_array
 
+from plackett.base.ragged import as_offsets
 from plackett.base.types import Features, Offsets
 from plackett.data.transforms.base import FittedTransform, Transform, dense
 
@@ -49,7 +50,7 @@ class QueryMinMax(Transform, FittedTransform):
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:
         matrix = dense(features, self.name)
         out = np.empty(matrix.shape, np.float32)
-        _scale_lists(matrix, offsets, out)
+        _scale_lists(matrix, as_offsets(offsets, len(matrix)), out)
         return out
 
 
