@@ -196,7 +196,7 @@ def as_ids(ids: Any, n_docs: int, *, what: str) -> Ids:
         raise DataError(f"{what} must be {n_docs} values, one per row, got shape {column.shape}.")
     if isinstance(ids, (list, tuple)) and column.dtype.kind in "US":
         column = np.array(ids, dtype=object)  # NumPy has made [1, "1"] two equal strings
-    if column.dtype.kind in "OT":
+    if column.dtype.kind in ("O", "T"):
         column = from_objects(column.astype(object), what)
     if column.dtype.kind == "S":
         column = from_objects(np.array(column.tolist(), dtype=object), what)
