@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import uint64
+from numba import njit, uint64
 
 from plackett.base.arithmetic import exp
 from plackett.base.errors import UsageError
@@ -44,6 +44,7 @@ from plackett.objectives.objective import Objective
 
 _LABEL_SHARE, _SOFTMAX, _PERTURBED_GAIN = 0.0, 1.0, 2.0
 _LOG_2 = np.log(2.0)
+_REORDER = {"reassoc", "contract"}  # sums in any order, so that they become vector code
 _SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
 
 
@@ -69,7 +70,23 @@ def _fill_targets(kind, labels, gammas, key, targets):  # type: ignore[no-untype
         else:
             for i in range(n):
                 targets[i] -= unit(combine(key, uint64(i))) * one
-    targets /= np.sum(targets)
+    targets /= _sum(targets)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)
+def _sum(values):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(len(values)):
+        total += values[i]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)
+def _dot(a, b):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
 
 
 @compiled
@@ -101,8 +118,8 @@ def softmax_list(scores, labels, extra, key, params, gradient, curvature):  # ty
     rho = np.empty(len(scores))
     _fill_targets(params[0], labels, extra, key, targets)
     value = _fill_softmax(scores, params[2], rho, curvature)
+    value -= _dot(targets, scores)
     for i in range(len(scores)):
-        value -= targets[i] * scores[i]
         gradient[i] = rho[i] - targets[i]
         curvature[i] *= rho[i]
     return value
@@ -118,16 +135,16 @@ def softmax_newton_list(scores, labels, extra, key, params, gradient, curvature)
     term = np.empty(n)
     _fill_targets(params[0], labels, extra, key, targets)
     value = _fill_softmax(scores, params[2], rho, complement)
+    value -= _dot(targets, scores)
     for i in range(n):
-        value -= targets[i] * scores[i]
         term[i] = rho[i] - targets[i]
         gradient[i] = term[i]
         curvature[i] = rho[i] * complement[i]
+        complement[i] = 1.0 / complement[i]
     for _ in range(1, int(params[1])):
-        total = 0.0
         for i in range(n):
-            term[i] /= complement[i]
-            total += term[i]
+            term[i] *= complement[i]
+        total = _sum(term)
         for i in range(n):
             term[i] = rho[i] * (total - term[i])
             gradient[i] += term[i]
