@@ -22,7 +22,7 @@ from plackett.data.reading import read
 from plackett.data.synthetic import synthetic
 from plackett.data.writing import write
 from plackett.metrics import Metric, evaluate, metric, per_list
-from plackett.models import LinearRanker, TreeRanker, recipe
+from plackett.models import LinearRanker, TreeRanker, load, recipe
 from plackett.objectives import Stochastic, objective
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "convert",
     "describe",
     "evaluate",
+    "load",
     "metric",
     "objective",
     "objectives",

@@ -13,7 +13,7 @@ from plackett.metrics import evaluate
 from plackett.models import RECIPES, recipe
 from plackett.models.trees import TreeRanker
 
-SMALL = {"trees": 20, "leaves": 8, "learning_rate": 0.2, "lightgbm": {"num_threads": 1}}
+SMALL = {"trees": 20, "leaves": 8, "learning_rate": 0.2, "threads": 1}
 
 
 def _small(name: str):
@@ -76,7 +76,7 @@ def test_missing_features_go_into_trees_but_not_into_linear_models() -> None:
     X = rng.normal(size=(60, 3))
     X[::7, 1] = np.nan
     data = Dataset.from_arrays(X, rng.integers(0, 3, 60), np.repeat(range(12), 5), missing="nan")
-    scores = recipe("xendcg-mart", trees=3, lightgbm={"num_threads": 1}).fit(data).predict(data)
+    scores = recipe("xendcg-mart", trees=3, threads=1).fit(data).predict(data)
     assert np.all(np.isfinite(scores))
     with pytest.raises(DataError, match='transforms=\\("impute", "standard"\\)'):
         recipe("listnet-linear").fit(data)

@@ -77,7 +77,7 @@ def quickstart(
         seconds[name] = time.perf_counter() - start
         values[name] = _values(ranker.predict(test), test)
         if isinstance(ranker, TreeRanker):
-            curves[name] = ranker.curve_
+            curves[name] = ranker.curves_["validation"][_STOP_ON]
     progress("testing significance and writing the report", steps - 1, steps)
     board = leaderboard(values, baseline=BASELINE, primary=PRIMARY, seconds=seconds, seed=seed)
     result = Quickstart(board, describe(dataset), folder / "report.html", folder / "results.json")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,8 +14,13 @@ from numpy.typing import ArrayLike
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
+from plackett.data.fingerprint import fingerprint
 from plackett.data.transforms import FittedTransform, chain, transform
 from plackett.metrics import Metric
+from plackett.models.artifact.settings import encode_all
+from plackett.models.artifact.writing import write
+from plackett.models.checkpoint import checkpoint_in
+from plackett.models.run import Progress, Run, Selector, as_metrics, silent
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -28,14 +35,20 @@ class Ranker(ABC):
 
     takes_missing: ClassVar[bool] = False
     """NaN features go into the model as they are."""
+    libraries: ClassVar[tuple[str, ...]] = ("numpy",)
+    """Whose versions a saved model records."""
 
     transforms: tuple[str, ...]
+    recipe_name: str | None = None
+    """The recipe it was made by, if any."""
 
     n_features_: int | None = None
     """Number of features it was fitted on; None until then."""
     feature_names_: tuple[str, ...] | None = None
     transform_: FittedTransform | None = None
     """The fitted transforms; None if there are none."""
+    training_: dict[str, Any] | None = None
+    """What it was fitted on and chosen by, as plain data; None until then."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
         """Parameters by name."""
@@ -56,7 +69,10 @@ class Ranker(ABC):
         self,
         train: Dataset,
         validation: Dataset | None = None,
-        metric: str | Metric = "ndcg@5",
+        metric: Selector = "ndcg@5",
+        checkpoint: str | os.PathLike[str] | None = None,
+        *,
+        progress: Progress = silent,
     ) -> Self:
         """Fit on ``train``; with ``validation``, choose by ``metric`` on it.
 
@@ -67,8 +83,20 @@ class Ranker(ABC):
         validation
             Lists to choose on: when to stop, which candidate to keep.
         metric
-            What to choose by.
+            What to choose by. Several, as a sequence or separated by commas, are compared in their
+            order: a later one counts where the earlier ones are equal.
+        checkpoint
+            A folder for the state of the fit. A process that was killed is taken up where it was
+            when the same fit is started again with the same folder, and ends in the same model.
+        progress
+            Called after each step with a text, the steps done and the steps in all.
         """
+        metrics = as_metrics(metric)
+        training = self._training(train, validation, metrics)
+        identity = {}
+        if checkpoint is not None:
+            kind = type(self).__name__
+            identity = {"kind": kind, "settings": encode_all(self), "training": training}
         self.n_features_ = train.n_features
         self.feature_names_ = train.feature_names
         recipe = chain(*(transform(name) for name in self.transforms))
@@ -76,8 +104,14 @@ class Ranker(ABC):
         prepared = self._prepared(train)
         if validation is not None:
             validation = self._prepared(validation)
-        self._fit(prepared, validation, metric)
+        with checkpoint_in(checkpoint, identity) as store:
+            self._fit(prepared, validation, Run(metrics, store, progress))
+        self.training_ = training
         return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model as the folder ``path``; :func:`plackett.load` reads it back."""
+        write(self, path)
 
     def predict(self, data: Dataset | ArrayLike, *, query_ids: ArrayLike | None = None) -> Scores:
         """Score documents; higher is better.
@@ -126,11 +160,35 @@ class Ranker(ABC):
                 "give the columns in the model's order."
             )
 
-    @abstractmethod
-    def _fit(self, train: Dataset, validation: Dataset | None, metric: str | Metric) -> None: ...
+    @staticmethod
+    def _training(
+        train: Dataset, validation: Dataset | None, metrics: tuple[Metric, ...]
+    ) -> dict[str, Any]:
+        return {
+            "train": _summary(train),
+            "validation": None if validation is None else _summary(validation),
+            "metric": [str(metric) for metric in metrics],
+        }
 
     @abstractmethod
-    def _predict(self, data: Dataset) -> Scores: ...
+    def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:
+        """Learn from prepared lists; whatever is learned ends in ``_``."""
+
+    @abstractmethod
+    def _predict(self, data: Dataset) -> Scores:
+        """Scores of prepared lists."""
+
+    @abstractmethod
+    def _write(self, folder: Path) -> None:
+        """Put what was learned into files of ``folder``."""
+
+    @abstractmethod
+    def _read(self, folder: Path) -> None:
+        """Take what was learned from the files of ``folder``; they may be hostile."""
+
+
+def _summary(data: Dataset) -> dict[str, Any]:
+    return {"lists": data.n_lists, "documents": data.n_docs, "fingerprint": fingerprint(data)}
 
 
 def _has_nan(features: Any) -> bool:

@@ -11,18 +11,22 @@ objectives is that of step 0 throughout: with fresh noise in each call L-BFGS wo
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import DataError, UsageError
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
-from plackett.metrics import Metric
-from plackett.models.products import times, transposed_times
+from plackett.models.linear.products import times, transposed_times
 from plackett.models.ranker import Ranker
+from plackett.models.run import Run
 from plackett.objectives import Objective, objective
+
+_FILE = "linear.json"
 
 
 @dataclass
@@ -51,7 +55,7 @@ class LinearRanker(Ranker):
     tolerance: float = 1e-6
     seed: int = 0
 
-    def _fit(self, train: Dataset, validation: Dataset | None, metric: str | Metric) -> None:  # noqa: ARG002
+    def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:  # noqa: ARG002
         from scipy.optimize import minimize  # costs a third of the package's import time
 
         loss = objective(self.objective)
@@ -78,3 +82,16 @@ class LinearRanker(Ranker):
 
     def _predict(self, data: Dataset) -> Scores:
         return times(data.features, self.coefficients_)
+
+    def _write(self, folder: Path) -> None:
+        (folder / _FILE).write_text(json.dumps({"coefficients": self.coefficients_.tolist()}))
+
+    def _read(self, folder: Path) -> None:
+        path = folder / _FILE
+        try:
+            found = np.array(json.loads(path.read_text())["coefficients"], dtype=np.float64)
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError("holds no list of coefficients", path=str(path)) from error
+        if found.shape != (self.n_features_,) or not np.all(np.isfinite(found)):
+            raise DataError(f"must hold {self.n_features_} finite numbers", path=str(path))
+        self.coefficients_ = found

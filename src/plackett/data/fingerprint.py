@@ -1,0 +1,24 @@
+"""A short name for the contents of a data set, so that results can say what they were made from."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from plackett.data.dataset import Dataset
+
+
+def fingerprint(data: Dataset) -> str:
+    """32 hexadecimal digits that depend on features, labels, lists, weights and feature names.
+
+    The keys of the lists are hashes of their documents, so features are not read again. The order
+    of rows and the names of queries do not matter.
+    """
+    digest = hashlib.sha256()
+    for array in (data.keys, data.offsets, data.labels):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    if data.weights is not None:
+        digest.update(b"weights" + np.ascontiguousarray(data.weights).tobytes())
+    digest.update(repr((data.n_features, data.feature_names)).encode())
+    return digest.hexdigest()[:32]

@@ -1,0 +1,75 @@
+"""Loading a ranker: every field is checked, and nothing in the folder is run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from plackett.base.errors import DataError, UsageError
+from plackett.data.transforms import FittedTransform, transform_from_dict
+from plackett.models.artifact.manifest import NAME, read_manifest
+from plackett.models.artifact.settings import decode
+from plackett.models.kinds import KINDS
+from plackett.models.ranker import Ranker
+
+
+def load(path: str | os.PathLike[str]) -> Ranker:
+    """The ranker that was saved as the folder ``path``."""
+    folder = Path(path)
+    manifest = read_manifest(folder)
+    try:
+        ranker = _make({"kind": manifest.get("kind"), "settings": manifest.get("settings")})
+        _features(ranker, manifest)
+        ranker.recipe_name = _text(manifest.get("recipe"))
+        ranker.training_ = _mapping(manifest.get("training"))
+    except DataError as error:
+        raise DataError(str(error), path=str(folder / NAME)) from error
+    ranker._read(folder)
+    return ranker
+
+
+def _make(data: Any) -> Ranker:
+    """A ranker that is not fitted, out of its kind and settings."""
+    if not isinstance(data, dict) or not isinstance(data.get("settings"), dict):
+        raise DataError("a ranker is described by its kind and settings.")
+    kinds = {kind.__name__: kind for kind in KINDS}
+    kind = data.get("kind")
+    if not isinstance(kind, str) or kind not in kinds:
+        raise DataError(f"there is no kind of ranker {kind!r}; there are {', '.join(kinds)}.")
+    settings = {key: decode(value, _make) for key, value in data["settings"].items()}
+    try:
+        return kinds[kind]().set_params(**settings)
+    except UsageError as error:
+        raise DataError(str(error)) from error
+
+
+def _features(ranker: Ranker, manifest: dict[str, Any]) -> None:
+    features = manifest.get("features")
+    count = features.get("count") if isinstance(features, dict) else None
+    if type(count) is not int or count < 1:
+        raise DataError(f'"features" must give a positive "count", got {count!r}.')
+    names = features.get("names") if isinstance(features, dict) else None
+    if names is not None and not (
+        isinstance(names, list) and len(names) == count and all(isinstance(n, str) for n in names)
+    ):
+        raise DataError(f'"names" must be {count} texts, one per feature, or null.')
+    ranker.n_features_ = count
+    ranker.feature_names_ = None if names is None else tuple(names)
+    if manifest.get("transform") is not None:
+        fitted = transform_from_dict(manifest["transform"])
+        if not isinstance(fitted, FittedTransform):
+            raise DataError("the transform of a model must be a fitted one.")
+        ranker.transform_ = fitted
+
+
+def _text(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise DataError(f'"recipe" must be a text or null, got {value!r}.')
+    return value
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DataError('"training" must say what the model was fitted on.')
+    return value

@@ -1,0 +1,68 @@
+"""Parameters of rankers as JSON and back, exactly.
+
+JSON has no tuples and no objectives: a tuple becomes ``{"$tuple": [...]}``, an objective
+``{"$objective": {...}}``, a ranker inside a ranker ``{"$ranker": {...}}``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from plackett.base.errors import DataError, UsageError
+from plackett.objectives.as_data import objective_from_dict, objective_to_dict
+from plackett.objectives.objective import Objective
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plackett.models.ranker import Ranker
+
+_MAX_DEPTH = 8
+
+
+def encode(value: Any, *, where: str = "a parameter") -> Any:
+    """A parameter as JSON can hold it."""
+    from plackett.models.ranker import Ranker
+
+    if isinstance(value, Objective):
+        return {"$objective": objective_to_dict(value)}
+    if isinstance(value, Ranker):
+        return {"$ranker": {"kind": type(value).__name__, "settings": encode_all(value)}}
+    if isinstance(value, tuple):
+        return {"$tuple": [encode(each, where=where) for each in value]}
+    if isinstance(value, list):
+        return [encode(each, where=where) for each in value]
+    if isinstance(value, dict):
+        return {str(key): encode(each, where=where) for key, each in value.items()}
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    raise UsageError(f"{where} is {value!r}, which cannot be written to a file.")
+
+
+def encode_all(ranker: Ranker) -> dict[str, Any]:
+    """All parameters of a ranker."""
+    name = type(ranker).__name__
+    return {
+        key: encode(value, where=f"{name}'s parameter {key!r}")
+        for key, value in ranker.get_params().items()
+    }
+
+
+def decode(value: Any, make: Callable[[Any], Ranker], depth: int = 0) -> Any:
+    """What :func:`encode` was given; ``make`` builds a ranker out of kind and settings."""
+    if depth > _MAX_DEPTH:
+        raise DataError(f"settings are nested more than {_MAX_DEPTH} levels deep.")
+    if isinstance(value, list):
+        return [decode(each, make, depth + 1) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"$tuple"} and isinstance(value["$tuple"], list):
+        return tuple(decode(each, make, depth + 1) for each in value["$tuple"])
+    if set(value) == {"$objective"}:
+        return objective_from_dict(value["$objective"])
+    if set(value) == {"$ranker"}:
+        return make(value["$ranker"])
+    return {key: decode(each, make, depth + 1) for key, each in value.items()}

@@ -1,0 +1,141 @@
+"""The state of a long fit on disk: a process killed at any moment loses only its last steps.
+
+A checkpoint is a folder. ``fit.json`` says which fit it belongs to; each state is a folder of its
+own, ``step-N``, that appears whole or not at all, and the older ones are removed after it. A lock
+keeps two processes from working on one fit; the system frees it when its holder dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+from plackett.base.errors import DataError, UsageError
+from plackett.base.files import atomic_directory, atomic_file
+
+_STATE = re.compile(r"step-(\d+)")
+
+
+class Checkpoint:
+    """Where one fit keeps its latest state; open it with :func:`checkpoint_in`."""
+
+    seconds: ClassVar[float] = 10.0
+    """Between two states at least; a killed process loses about as much work."""
+    share: ClassVar[float] = 0.05
+    """Of the time at most is spent on saving."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._next = time.monotonic() + self.seconds
+
+    def due(self) -> bool:
+        """Whether it is time to save again."""
+        return time.monotonic() >= self._next
+
+    def latest(self) -> Path | None:
+        """The folder of the latest state; None before the first."""
+        found = [
+            (int(match.group(1)), path)
+            for path in self.folder.iterdir()
+            if (match := _STATE.fullmatch(path.name)) and path.is_dir()
+        ]
+        return max(found)[1] if found else None
+
+    @contextmanager
+    def saving(self, step: int) -> Iterator[Path]:
+        """Yield a folder to write the state after ``step`` steps into."""
+        begin = time.monotonic()
+        with atomic_directory(self.folder / f"step-{step}") as temporary:
+            yield temporary
+        _sync_folder(self.folder)
+        for path in self.folder.iterdir():
+            match = _STATE.fullmatch(path.name)
+            if match and int(match.group(1)) < step:
+                shutil.rmtree(path)
+        now = time.monotonic()
+        self._next = now + max(self.seconds, (now - begin) / self.share)
+
+
+@contextmanager
+def checkpoint_in(
+    folder: str | os.PathLike[str] | None, identity: dict[str, Any]
+) -> Iterator[Checkpoint | None]:
+    """Open the checkpoint of the fit that ``identity`` describes, for this process alone.
+
+    Parameters
+    ----------
+    folder
+        Made if it does not exist; None: no checkpoint.
+    identity
+        All that determines the fit, as plain data. A folder with the state of another fit is
+        refused, and the error says what differs.
+    """
+    if folder is None:
+        yield None
+        return
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    with _locked(path):
+        _check_identity(path, json.loads(json.dumps(identity)))
+        _sweep(path)
+        yield Checkpoint(path)
+
+
+def _check_identity(folder: Path, identity: dict[str, Any]) -> None:
+    file = folder / "fit.json"
+    if not file.exists():
+        strange = [path.name for path in folder.iterdir() if path.name != "lock"]
+        if strange:
+            raise UsageError(
+                f"{folder} is no checkpoint: it holds {strange[0]!r}. Give an empty or new folder."
+            )
+        with atomic_file(file) as temporary:
+            temporary.write_text(json.dumps(identity, indent=1), encoding="utf-8")
+        return
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError("is damaged; delete the checkpoint's folder", path=str(file)) from error
+    differing = [key for key in identity if kept.get(key) != identity[key]]
+    if differing:
+        key = differing[0]
+        raise UsageError(
+            f"the checkpoint in {folder} belongs to another fit: its {key} is {kept.get(key)!r}, "
+            f"here it is {identity[key]!r}. Give another folder, or delete this one."
+        )
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed process left half written."""
+    for path in folder.iterdir():
+        if path.name.startswith(".") and path.suffix in (".tmp", ".old"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UsageError(
+                f"another process is working on the checkpoint in {folder}; wait for it, or give "
+                "another folder."
+            ) from error
+        yield
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,9 @@
+"""Every kind of ranker, in one explicit tuple: files of models and tests go by it."""
+
+from __future__ import annotations
+
+from plackett.models.linear import LinearRanker
+from plackett.models.ranker import Ranker
+from plackett.models.trees import TreeRanker
+
+KINDS: tuple[type[Ranker], ...] = (LinearRanker, TreeRanker)

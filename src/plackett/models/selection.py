@@ -1,0 +1,68 @@
+r"""Which of a sequence of candidates is best on the validation lists.
+
+With one metric the higher mean wins. With several the comparison is lexicographic, as in Zhu &
+Klabjan (2020): candidate a beats b if, at the first metric where they differ by more than
+:math:`10^{-6}`, a is higher.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from plackett.base.errors import DataError
+from plackett.base.types import Scores
+from plackett.data.dataset import Dataset
+from plackett.metrics import Metric, evaluate
+
+TOLERANCE = 1e-6
+
+LEXICOGRAPHIC = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10")
+"""The metrics of Zhu & Klabjan's rule."""
+
+Means = tuple[float, ...]
+"""The mean of each metric over lists."""
+
+
+def measure(scores: Scores, data: Dataset, metrics: Sequence[Metric]) -> Means:
+    """The metrics to choose by; at least one list must count."""
+    means = tuple(evaluate(scores, data, list(metrics)).values())
+    for metric, mean in zip(metrics, means, strict=True):
+        if math.isnan(mean):
+            raise DataError(
+                f"no list of the validation data counts for {metric}: none has a relevant document."
+            )
+    return means
+
+
+def better(new: Sequence[float], old: Sequence[float]) -> bool:
+    """Whether the new candidate beats the old one."""
+    if len(new) == 1:
+        return new[0] > old[0]
+    for a, b in zip(new, old, strict=True):
+        if abs(a - b) > TOLERANCE:
+            return a > b
+    return False
+
+
+@dataclass
+class Selection:
+    """The best candidate so far, and how long ago it came."""
+
+    best: Means | None = None
+    best_step: int = -1
+    steps: int = field(default=0)
+
+    def offer(self, means: Means) -> bool:
+        """Take the next candidate; True if it is the best so far."""
+        wins = self.best is None or better(means, self.best)
+        if wins:
+            self.best, self.best_step = means, self.steps
+        self.steps += 1
+        return wins
+
+    @property
+    def waited(self) -> int:
+        """Candidates since the best one."""
+        return self.steps - 1 - self.best_step

@@ -1,0 +1,170 @@
+"""The loop that grows trees, stops, and can be taken up again.
+
+LightGBM's own ``train`` turns the wheel: its callbacks set the step before each tree, and after it
+measure, keep the state and decide whether to stop. The state of a fit is the text of the model so
+far, the learning curves and the best step; everything random is drawn from seed and step, so a fit
+taken up from a state goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plackett.base.types import Scores
+from plackett.data.dataset import Dataset
+from plackett.models.run import Run
+from plackett.models.selection import Selection, measure
+from plackett.models.trees.feeding import lightgbm_data
+from plackett.models.trees.leaves import NewtonLeaves
+from plackett.models.trees.sampling import feature_seed
+from plackett.objectives.boosting import Boosting
+
+if TYPE_CHECKING:
+    from plackett.models.trees.ranker import TreeRanker
+
+Curves = dict[str, dict[str, list[float]]]
+"""Part ("train", "validation") to metric to its mean after each step."""
+
+MODEL, STATE = "model.txt", "state.json"
+
+
+@dataclass
+class Loop:
+    """One fit: what it needs and how far it is."""
+
+    ranker: TreeRanker
+    parts: dict[str, Dataset]
+    derivatives: Boosting | None
+    run: Run
+    leaves: NewtonLeaves | None = None
+    """Leaf values of our own; None: LightGBM's."""
+    step: int = 0
+    curves: Curves = field(default_factory=dict)
+    selection: Selection = field(default_factory=Selection)
+
+    def grow(self, settings: dict[str, Any]) -> Any:
+        """Grow trees until there are enough or validation stops improving; LightGBM's booster."""
+        from lightgbm import train
+
+        self.curves = {part: {m: [] for m in self.run.spellings} for part in self.parts}
+        before = self._latest()
+        if before is not None and self._is_over():
+            return before
+        data = lightgbm_data(self.ranker, self.parts["train"])
+        validation = self.parts.get("validation")
+        if self.derivatives is not None:
+            settings = settings | {"objective": self._objective}
+        return train(
+            settings,
+            data,
+            num_boost_round=self.ranker.trees - self.step,
+            valid_sets=[lightgbm_data(self.ranker, validation, data)] if validation else None,
+            init_model=before,
+            keep_training_booster=True,
+            callbacks=[_Before(self), _After(self)],
+        )
+
+    def begin_step(self, booster: Any) -> None:
+        """Draw the features of the next tree."""
+        if self.ranker.feature_fraction < 1:
+            seed = feature_seed(self.ranker.seed, self.step)
+            fraction = self.ranker.feature_fraction
+            booster.reset_parameter({"feature_fraction": fraction, "feature_fraction_seed": seed})
+
+    def end_step(self, booster: Any) -> bool:
+        """Measure, keep the state; whether to go on."""
+        if booster.current_iteration() == self.step:
+            return False  # no leaf can be split any more
+        if self.leaves is not None:
+            self.leaves.refit(booster, self.step)
+        self.step += 1
+        for part, data in self.parts.items():
+            means = measure(self._scores(booster, part), data, self.run.metrics)
+            for spelling, mean in zip(self.run.spellings, means, strict=True):
+                self.curves[part][spelling].append(mean)
+            if part == "validation":
+                self.selection.offer(means)
+        self.run.progress(self._status(), self.step, self.ranker.trees)
+        if self.run.checkpoint is not None and self.run.checkpoint.due():
+            with self.run.checkpoint.saving(self.step) as folder:
+                self._save(booster, folder)
+        return not self._is_over()
+
+    def _objective(self, scores: Scores, _: Any) -> tuple[Any, Any]:
+        assert self.derivatives is not None
+        if self.leaves is None:
+            return self.derivatives(scores, self.step)
+        return self.leaves.squares(self.derivatives, self.step)
+
+    def _is_over(self) -> bool:
+        waiting = self.selection.best is not None and self.selection.waited >= self.ranker.patience
+        return waiting or self.step >= self.ranker.trees
+
+    def _scores(self, booster: Any, part: str) -> Scores:
+        if self.leaves is not None:
+            return self.leaves.scores[part]
+        found: list[Scores] = []
+
+        def look(scores: Scores, _: Any) -> tuple[str, float, bool]:
+            found.append(scores)
+            return "", 0.0, True
+
+        booster.eval_train(look) if part == "train" else booster.eval_valid(look)
+        return found[0]
+
+    def _status(self) -> str:
+        part = "validation" if "validation" in self.parts else "train"
+        name = self.run.spellings[0]
+        return f"trees, {part} {name} {self.curves[part][name][-1]:.4f}"
+
+    def _save(self, booster: Any, folder: Path) -> None:
+        (folder / MODEL).write_text(booster.model_to_string(num_iteration=-1))
+        chosen = self.selection
+        state = {"curves": self.curves, "best": chosen.best, "best_step": chosen.best_step}
+        (folder / STATE).write_text(json.dumps(state | {"step": self.step}))
+
+    def _latest(self) -> Any:
+        """The booster of the latest state, with everything else set to it; None at the start."""
+        from lightgbm import Booster
+
+        latest = None if self.run.checkpoint is None else self.run.checkpoint.latest()
+        if latest is None:
+            return None
+        state = json.loads((latest / STATE).read_text())
+        self.step, self.curves = state["step"], state["curves"]
+        best = None if state["best"] is None else tuple(state["best"])
+        self.selection = Selection(best, state["best_step"], self.step)
+        booster = Booster(model_str=(latest / MODEL).read_text())
+        if self.leaves is not None:
+            self.leaves.begin(booster)
+        return booster
+
+
+@dataclass(eq=False)
+class _Before:
+    """LightGBM calls it before each tree."""
+
+    loop: Loop
+    before_iteration = True
+    order = 0
+
+    def __call__(self, env: Any) -> None:
+        self.loop.begin_step(env.model)
+
+
+@dataclass(eq=False)
+class _After:
+    """LightGBM calls it after each tree."""
+
+    loop: Loop
+    before_iteration = False
+    order = 0
+
+    def __call__(self, env: Any) -> None:
+        from lightgbm.callback import EarlyStopException
+
+        if not self.loop.end_step(env.model):
+            raise EarlyStopException(self.loop.selection.best_step, [])

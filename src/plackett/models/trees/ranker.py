@@ -1,0 +1,170 @@
+"""Boosted regression trees on LightGBM, for any objective.
+
+In each iteration the trainer hands the current scores to the objective, takes gradient and
+curvature back, and lets LightGBM grow a tree on them. Names that begin with ``lightgbm-`` stand for
+LightGBM's own C++ objectives instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plackett.base.errors import UsageError
+from plackett.base.threads import kernel_threads
+from plackett.base.types import Scores
+from plackett.data.dataset import Dataset
+from plackett.models.ranker import Ranker
+from plackett.models.run import Run
+from plackett.models.trees.explaining import contributions, importance
+from plackett.models.trees.leaves import NewtonLeaves
+from plackett.models.trees.loop import Curves, Loop
+from plackett.models.trees.sampling import of_some_lists
+from plackett.models.trees.settings import BUILT_IN, check_resumable, lightgbm_settings
+from plackett.models.trees.sizes import sized
+from plackett.objectives import Objective
+from plackett.objectives import objective as as_objective
+from plackett.objectives.boosting import Boosting
+
+_FILE = "model.txt"
+
+
+@dataclass
+class TreeRanker(Ranker):
+    """A sum of regression trees.
+
+    Parameters
+    ----------
+    objective
+        Name or object; ``lightgbm-lambdarank`` and ``lightgbm-xendcg`` are LightGBM's own.
+    trees
+        Number of trees at most.
+    learning_rate, leaves
+        Shrinkage of each tree, and its number of leaves. ``leaves="auto"`` goes by the number of
+        training documents.
+    min_documents
+        Documents a leaf has at least; ``"auto"`` goes by the number of training documents.
+    list_fraction, feature_fraction
+        Share of the lists and of the features that each tree sees, drawn anew for each.
+    patience
+        With validation data: stop after so many trees without a better metric.
+    growth
+        How trees are grown: ``"newton"`` chooses splits and leaf values by gradient and curvature;
+        ``"squares"`` chooses splits by least squares on the gradient and then takes Newton's step
+        in each leaf, as RankLib does.
+    monotone
+        Features, by name or number, whose trees may only rise (1) or fall (-1).
+    categorical
+        Features, by name or number, whose values are categories.
+    seed
+        For whatever is random.
+    threads
+        Number of threads; None: all.
+    lightgbm
+        Parameters handed to LightGBM as they are.
+    transforms
+        Applied to features first; trees seldom need any.
+    """
+
+    takes_missing: ClassVar[bool] = True
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")
+
+    objective: str | Objective = "xendcg"
+    trees: int = 500
+    learning_rate: float = 0.05
+    leaves: int | Literal["auto"] = 64
+    min_documents: int | Literal["auto"] = 20
+    list_fraction: float = 1.0
+    feature_fraction: float = 1.0
+    patience: int = 50
+    growth: Literal["newton", "squares"] = "newton"
+    monotone: dict[str | int, int] = field(default_factory=dict)
+    categorical: tuple[str | int, ...] = ()
+    seed: int = 0
+    threads: int | None = None
+    lightgbm: dict[str, Any] = field(default_factory=dict)
+    transforms: tuple[str, ...] = ()
+
+    def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:
+        if run.checkpoint is not None:
+            check_resumable(self)
+        settings = lightgbm_settings(self, **sized(self, train.n_docs))
+        parts = (
+            {"train": train} if validation is None else {"train": train, "validation": validation}
+        )
+        with kernel_threads(self.threads):
+            loop = Loop(self, parts, self._derivatives(train), run, self._own_leaves(parts))
+            booster = loop.grow(settings)
+        chosen = loop.selection
+        best = chosen.best_step + 1 if chosen.best is not None else loop.step
+        self.curves_: Curves = loop.curves
+        """Means of the metrics after each tree, for the parts of the data."""
+        self._take(booster.model_to_string(num_iteration=best or None))
+
+    def _predict(self, data: Dataset) -> Scores:
+        scores = self._booster.predict(data.features, raw_score=True, num_threads=self.threads or 0)
+        return np.asarray(scores, dtype=np.float64)
+
+    def importance(self, kind: Literal["gain", "split"] = "gain") -> dict[str, float]:
+        """How much each feature was used, the most used first.
+
+        Parameters
+        ----------
+        kind
+            ``"gain"``: the sum of what its splits gained; ``"split"``: their number.
+        """
+        return importance(self._fitted()._booster, self._names(), kind)
+
+    def contributions(self, data: Dataset) -> NDArray[np.float64]:
+        """What each feature adds to each document's score (SHAP values).
+
+        One row per document; one column per feature in the order of the data, and last the mean
+        score: a row sums to the document's score.
+        """
+        return contributions(self._fitted()._booster, self._prepared(data).features)
+
+    def _derivatives(self, train: Dataset) -> Boosting | None:
+        if self.objective in BUILT_IN:
+            return None
+        loss = as_objective(self.objective)
+        derivatives = loss.boosting(train.labels, train.offsets, train.keys, train.weights)
+        if self.list_fraction == 1:
+            return derivatives
+        share = self.list_fraction
+        return of_some_lists(derivatives, train.offsets, train.keys, fraction=share, seed=self.seed)
+
+    def _own_leaves(self, parts: dict[str, Dataset]) -> NewtonLeaves | None:
+        if self.growth not in ("newton", "squares"):
+            raise UsageError(f'growth must be "newton" or "squares", got {self.growth!r}.')
+        return NewtonLeaves(parts, self.learning_rate) if self.growth == "squares" else None
+
+    def _fitted(self) -> TreeRanker:
+        if self.n_features_ is None:
+            raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit first.")
+        return self
+
+    def _names(self) -> tuple[str, ...]:
+        count = self.n_features_ or 0
+        return self.feature_names_ or tuple(str(j + 1) for j in range(count))
+
+    def _take(self, text: str) -> None:
+        self.model_: str = text
+        """The model in LightGBM's own text."""
+        self.__dict__.pop("_booster", None)
+
+    @cached_property
+    def _booster(self) -> Any:
+        from lightgbm import Booster
+
+        return Booster(model_str=self.model_)
+
+    def _write(self, folder: Path) -> None:
+        (folder / _FILE).write_text(self.model_, encoding="utf-8")
+
+    def _read(self, folder: Path) -> None:
+        self._take((folder / _FILE).read_text(encoding="utf-8"))

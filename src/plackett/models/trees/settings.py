@@ -1,0 +1,128 @@
+"""The parameters LightGBM is given, and those it must not be given here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plackett.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from plackett.models.trees.ranker import TreeRanker
+
+BUILT_IN = {"lightgbm-lambdarank": "lambdarank", "lightgbm-xendcg": "rank_xendcg"}
+"""LightGBM's own objectives by the names they have here."""
+
+# With these, one thread and many give the same model.
+_DETERMINISTIC = {"deterministic": True, "force_col_wise": True}
+# What a parameter of TreeRanker says must not be said again in LightGBM's words.
+_OURS = {
+    "feature_fraction": "feature_fraction",
+    "sub_feature": "feature_fraction",
+    "colsample_bytree": "feature_fraction",
+    "num_leaves": "leaves",
+    "num_leaf": "leaves",
+    "max_leaves": "leaves",
+    "max_leaf": "leaves",
+    "shrinkage_rate": "learning_rate",
+    "eta": "learning_rate",
+    "learning_rate": "learning_rate",
+    "num_threads": "threads",
+    "num_thread": "threads",
+    "n_jobs": "threads",
+    "nthread": "threads",
+    "nthreads": "threads",
+    "num_iterations": "trees",
+    "n_estimators": "trees",
+    "num_boost_round": "trees",
+    "objective": "objective",
+    "early_stopping_round": "patience",
+    "monotone_constraints": "monotone",
+    "categorical_feature": "categorical",
+}
+_FORGETFUL = ("bagging_", "subsample", "extra_tree", "drop_rate", "data_sample_strategy")
+
+
+def lightgbm_settings(ranker: TreeRanker, *, leaves: int, min_documents: int) -> dict[str, Any]:
+    """Everything LightGBM is told, the user's own words last."""
+    _check(ranker)
+    name = ranker.objective if isinstance(ranker.objective, str) else ""
+    settings: dict[str, Any] = {
+        "objective": BUILT_IN.get(name, "none"),
+        "learning_rate": ranker.learning_rate,
+        "num_leaves": leaves,
+        "min_data_in_leaf": min_documents,
+        "seed": ranker.seed,
+        "metric": "None",
+        "verbosity": -1,
+        "num_threads": ranker.threads or 0,
+        **_DETERMINISTIC,
+    }
+    if ranker.monotone:
+        settings["monotone_constraints"] = _monotone(ranker)
+    return {**settings, **ranker.lightgbm}
+
+
+def check_resumable(ranker: TreeRanker) -> None:
+    """Refuse a checkpoint where LightGBM keeps random state of its own, which a restart loses."""
+    found = [key for key in ranker.lightgbm if key.startswith(_FORGETFUL)]
+    if ranker.lightgbm.get("boosting", "gbdt") not in ("gbdt", "gbrt"):
+        found.append("boosting")
+    if ranker.objective == "lightgbm-xendcg":
+        found.append("objective")
+    if found:
+        raise UsageError(
+            f"a fit with LightGBM's {found[0]!r} cannot be resumed to the same model: LightGBM "
+            "does not keep that random state. Fit without checkpoint, or use list_fraction and "
+            "feature_fraction, which can."
+        )
+
+
+def feature_indices(ranker: TreeRanker, wanted: tuple[str | int, ...]) -> list[int]:
+    """Features given by name or number, as numbers."""
+    names = ranker.feature_names_ or ()
+    count = ranker.n_features_ or 0
+    found = []
+    for each in wanted:
+        if isinstance(each, str):
+            if each not in names:
+                raise UsageError(f"there is no feature {each!r} in the training data.")
+            found.append(names.index(each))
+        elif 0 <= each < count:
+            found.append(int(each))
+        else:
+            raise UsageError(f"there is no feature {each}: they go from 0 to {count - 1}.")
+    return found
+
+
+def _monotone(ranker: TreeRanker) -> list[int]:
+    directions = [0] * (ranker.n_features_ or 0)
+    for index, direction in zip(
+        feature_indices(ranker, tuple(ranker.monotone)), ranker.monotone.values(), strict=True
+    ):
+        if direction not in (-1, 0, 1):
+            raise UsageError(f"monotone directions are -1, 0 and 1, got {direction!r}.")
+        directions[index] = direction
+    return directions
+
+
+def _check(ranker: TreeRanker) -> None:
+    for key in ranker.lightgbm:
+        if key in _OURS:
+            raise UsageError(
+                f"give {_OURS[key]!r} to TreeRanker itself instead of {key!r} in lightgbm."
+            )
+    built_in = ranker.objective in BUILT_IN
+    if not built_in and "bagging_by_query" in ranker.lightgbm:
+        raise UsageError(
+            "LightGBM's bagging_by_query ruins models with an objective of ours; use list_fraction."
+        )
+    if built_in and ranker.list_fraction < 1:
+        raise UsageError(
+            f"{ranker.objective} is computed inside LightGBM, which samples lists itself: use "
+            'lightgbm={"bagging_by_query": True, "bagging_fraction": ..., "bagging_freq": 1}.'
+        )
+    if built_in and ranker.growth != "newton":
+        raise UsageError(f'{ranker.objective} grows trees in LightGBM\'s way: growth="newton".')
+    for name in ("list_fraction", "feature_fraction"):
+        if not 0 < getattr(ranker, name) <= 1:
+            raise UsageError(f"{name} must be above 0 and at most 1, got {getattr(ranker, name)}.")
