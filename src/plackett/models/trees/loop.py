@@ -9,6 +9,7 @@ taken up from a state goes on as if nothing had happened.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ from plackett.objectives.boosting import Boosting
 
 if TYPE_CHECKING:
     from plackett.models.trees.ranker import TreeRanker
+
+Gradients = Callable[[Scores, Any], tuple[Any, Any]]
+"""Scores and LightGBM's data set to gradient and curvature."""
 
 Curves = dict[str, dict[str, list[float]]]
 """Part ("train", "validation") to metric to its mean after each step."""
@@ -56,7 +60,7 @@ class Loop:
         data = lightgbm_data(self.ranker, self.parts["train"])
         validation = self.parts.get("validation")
         if self.derivatives is not None:
-            settings = settings | {"objective": self._objective}
+            settings = settings | {"objective": self._objective()}
         return train(
             settings,
             data,
@@ -93,11 +97,17 @@ class Loop:
                 self._save(booster, folder)
         return not self._is_over()
 
-    def _objective(self, scores: Scores, _: Any) -> tuple[Any, Any]:
-        assert self.derivatives is not None
-        if self.leaves is None:
-            return self.derivatives(scores, self.step)
-        return self.leaves.squares(self.derivatives, self.step)
+    def _objective(self) -> Gradients:
+        """What LightGBM calls; a function, because it copies objects it is given."""
+        derivatives, leaves = self.derivatives, self.leaves
+        assert derivatives is not None
+
+        def objective(scores: Scores, _: Any) -> tuple[Any, Any]:
+            if leaves is None:
+                return derivatives(scores, self.step)
+            return leaves.squares(derivatives, self.step)
+
+        return objective
 
     def _is_over(self) -> bool:
         waiting = self.selection.best is not None and self.selection.waited >= self.ranker.patience
