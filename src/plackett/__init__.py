@@ -22,10 +22,20 @@ from plackett.data.reading import read
 from plackett.data.synthetic import synthetic
 from plackett.data.writing import write
 from plackett.metrics import Metric, evaluate, metric, per_list
-from plackett.models import LinearRanker, TreeRanker, load, recipe
+from plackett.models import (
+    BoostedNeuralRanker,
+    CrossFit,
+    LinearRanker,
+    NeuralRanker,
+    TreeRanker,
+    load,
+    recipe,
+)
 from plackett.objectives import Stochastic, objective
 
 __all__ = [
+    "BoostedNeuralRanker",
+    "CrossFit",
     "DataError",
     "DataWarning",
     "Dataset",
@@ -33,6 +43,7 @@ __all__ = [
     "Fold",
     "LinearRanker",
     "Metric",
+    "NeuralRanker",
     "PlackettError",
     "Stochastic",
     "TreeRanker",

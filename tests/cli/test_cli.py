@@ -13,6 +13,7 @@ from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import plackett as pk
@@ -261,3 +262,111 @@ def test_errors_speak_of_options_not_of_python(tmp_path) -> None:
     run = _run("describe", tmp_path / "a.txt")
     assert run.returncode == 1
     assert "--missing nan" in run.stderr
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    """A small model of the data set."""
+    path = folder / "model.plackett"
+    done = _run(
+        *("train", folder / "data.txt", "--out", path, "--model", "xendcg-mart"),
+        *("--set", "trees=5", "--set", "leaves=4", "--set", "min_documents=2", "--threads", 1),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "validation  ndcg@5 0." in done.stdout
+    assert "xendcg-mart on 46 features" in done.stdout
+    return path
+
+
+def test_train_says_in_json_what_it_made(folder, tmp_path) -> None:
+    done = _run(
+        *("train", folder / "data.txt", "--out", tmp_path / "m", "--model", "listnet-linear"),
+        *("--validation", folder / "data.txt", "--metric", "ndcg@1,ndcg@5", "--json"),
+    )
+    facts = json.loads(done.stdout)
+    assert facts["recipe"] == "listnet-linear"
+    assert facts["training"]["metric"] == ["ndcg@1", "ndcg@5"]
+    assert facts["metrics"]["train"] == facts["metrics"]["validation"]
+    assert pk.load(tmp_path / "m").recipe_name == "listnet-linear"
+
+
+def test_train_cross_fits_and_goes_on_from_a_checkpoint(folder, tmp_path) -> None:
+    command = (
+        *("train", folder / "data.txt", "--model", "lambdamart", "--crossfit", 2),
+        *("--set", "trees=3", "--set", "leaves=4", "--checkpoint", tmp_path / "fit"),
+    )
+    for name in ("one", "two"):
+        assert _run(*command, "--out", tmp_path / name).returncode == 0
+    one, two = ((tmp_path / name / "manifest.json").read_text() for name in ("one", "two"))
+    assert one == two
+    changed = _run(*command, "--set", "trees=4", "--out", tmp_path / "three")
+    assert changed.returncode == 2
+    assert "its trees is 3, here it is 4" in changed.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--model", "lambdamrt"), "Did you mean 'lambdamart'?"),
+        (("--set", "trees"), "--set takes key=value"),
+        (("--set", "depth=3"), "has no parameter 'depth'"),
+        (("--preset", "Z"), "There are: A-web30k"),
+    ],
+)
+def test_train_refuses_what_cannot_be_meant(folder, tmp_path, arguments, message) -> None:
+    failed = _run("train", folder / "data.txt", "--out", tmp_path / "m", *arguments)
+    assert failed.returncode == 2
+    assert message in failed.stderr
+
+
+def test_train_does_not_write_over_other_files(folder) -> None:
+    failed = _run("train", folder / "data.txt", "--out", folder)
+    assert failed.returncode == 2
+    assert "folder with other files" in failed.stderr
+
+
+def test_rank_writes_what_the_suffix_says(folder, model, tmp_path) -> None:
+    data = pk.read(folder / "data.txt")
+    scores = data.to_rows(pk.load(model).predict(data))
+    for name in ("s.txt", "s.npy", "r.tsv", "r.run", "r.parquet"):
+        assert _run("rank", model, folder / "data.txt", "--out", tmp_path / name).returncode == 0
+    assert np.array_equal(np.loadtxt(tmp_path / "s.txt"), scores)
+    assert np.array_equal(np.load(tmp_path / "s.npy"), scores)
+    lines = (tmp_path / "r.tsv").read_text().splitlines()
+    assert lines[0] == "query_id\tdocument\trank\tscore"
+    assert len(lines) == data.n_docs + 1
+    run = (tmp_path / "r.run").read_text().splitlines()
+    assert [line.split("\t")[:2] for line in lines[1:]] == [
+        [line.split()[0], line.split()[2]] for line in run
+    ]
+    assert pq.read_table(tmp_path / "r.parquet").column_names == lines[0].split("\t")
+
+
+def test_rank_prints_the_top_of_each_list(folder, model) -> None:
+    table = _run("rank", model, folder / "data.txt", "--top", 2)
+    rows = [line.split("\t") for line in table.stdout.splitlines()[1:]]
+    assert {row[2] for row in rows} == {"1", "2"}
+    listed = json.loads(_run("rank", model, folder / "data.txt", "--top", 2, "--json").stdout)
+    assert [str(entry["document"]) for entry in listed] == [row[1] for row in rows]
+    failed = _run("rank", model, folder / "data.txt", "--top", 2, "--out", folder / "s.txt")
+    assert failed.returncode == 2
+    assert "--top cuts rankings" in failed.stderr
+
+
+def test_rank_needs_no_labels_in_a_table(folder, model, tmp_path) -> None:
+    data = pk.read(folder / "data.txt")
+    pk.write(data, tmp_path / "data.parquet")
+    table = pq.read_table(tmp_path / "data.parquet").drop_columns("label")
+    pq.write_table(table, tmp_path / "bare.parquet")
+    done = _run("rank", model, tmp_path / "bare.parquet", "--out", tmp_path / "s.npy")
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(np.load(tmp_path / "s.npy"), data.to_rows(pk.load(model).predict(data)))
+
+
+def test_evaluate_takes_models(folder, model) -> None:
+    found = json.loads(_run("evaluate", model, folder / "data.txt", "--json").stdout)
+    data = pk.read(folder / "data.txt")
+    expected = pk.evaluate(pk.load(model).predict(data), data, "ndcg@10")["ndcg@10"]
+    assert found["metrics"]["ndcg@10"] == expected
+    against = _run("evaluate", model, folder / "data.txt", "--baseline", folder / "good.txt")
+    assert "difference" in against.stdout

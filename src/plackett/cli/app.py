@@ -22,6 +22,8 @@ from plackett.cli.convert import convert
 from plackett.cli.describe import describe
 from plackett.cli.evaluate import evaluate
 from plackett.cli.quickstart import quickstart
+from plackett.cli.rank import rank
+from plackett.cli.train import train
 
 app = typer.Typer(
     name="plackett",
@@ -48,7 +50,7 @@ def _options(
     """Listwise learning to rank: better rankings, and proof that they are better."""
 
 
-for command in (quickstart, evaluate, convert, describe):
+for command in (quickstart, train, rank, evaluate, convert, describe):
     app.command()(command)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -14,6 +14,15 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
 from plackett.base.types import Ids, Values
 from plackett.cli.console import OUT, print_json
+from plackett.cli.options import (
+    Features,
+    Json,
+    Label,
+    Missing,
+    Query,
+    Strict,
+    read_options,
+)
 from plackett.cli.scores import load
 from plackett.experiments.significance import Comparison, compare_paired
 from plackett.metrics import Metric
@@ -22,8 +31,9 @@ _DEFAULT = ("ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map")
 
 
 def evaluate(
-    scores: Annotated[
-        Path, typer.Argument(help="Scores, one per row of DATA (.txt, .npy), or a TREC run.")
+    ranking: Annotated[
+        Path,
+        typer.Argument(help="A model, scores, one per row of DATA (.txt, .npy), or a TREC run."),
     ],
     data: Annotated[Path, typer.Argument(help="A data set, or TREC qrels for a run.")],
     metrics: Annotated[
@@ -38,44 +48,32 @@ def evaluate(
         str | None, typer.Option(help="Whose rules: papers, lightgbm, trec_eval, letor4 ...")
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option(help="Other scores or another run, to compare with.")
+        Path | None, typer.Option(help="Another model, other scores or a run, to compare with.")
     ] = None,
     per_list: Annotated[
         Path | None, typer.Option(help="Write the value of each list to this .tsv file.")
     ] = None,
-    missing: Annotated[
-        Literal["nan"] | None, typer.Option(help='"nan": take NaN as a missing value.')
-    ] = None,
-    features: Annotated[
-        int | None, typer.Option(min=1, help="Number of features of a text file.")
-    ] = None,
-    label: Annotated[str, typer.Option(help="Label column of a table.")] = "label",
-    query: Annotated[str, typer.Option(help="Query column of a table.")] = "query_id",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse queries whose rows are scattered.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    missing: Missing = None,
+    features: Features = None,
+    label: Label = "label",
+    query: Query = "query_id",
+    strict: Strict = False,
+    json: Json = False,
 ) -> None:
-    """Print metrics of a ranking, with a paired test against a baseline if one is given."""
+    """Print metrics of a model or ranking, with paired tests against a baseline if one is given."""
     from plackett.metrics import evaluate as means_of
     from plackett.metrics import per_list as values_of
 
     chosen = _metrics(metrics, convention)
-    options: dict[str, Any] = {
-        "missing": missing,
-        "n_features": features,
-        "label": label,
-        "query": query,
-        "strict": strict,
-    }
-    dataset, given = load(scores, data, options)
+    options = read_options(missing, features, label, query, strict)
+    dataset, given = load(ranking, data, options)
     means = means_of(given, dataset, chosen)
     values = values_of(given, dataset, chosen)
     comparisons: dict[str, Comparison] = {}
     if baseline is not None:
         other, other_scores = load(baseline, data, options)
         theirs = values_of(other_scores, other, chosen)
-        places = _align(dataset.query_ids, other.query_ids, scores, baseline)
+        places = _align(dataset.query_ids, other.query_ids, ranking, baseline)
         comparisons = {m: compare_paired(values[m], theirs[m][places]) for m in values}
     if per_list is not None:
         _write_values(per_list, dataset.query_ids, values)

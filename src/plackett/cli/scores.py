@@ -1,4 +1,4 @@
-"""Scores from files, aligned with the data they are for."""
+"""Scores from files or models, aligned with the data they are for."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import numpy as np
 
 from plackett.base.errors import DataError
 from plackett.base.types import Scores
-from plackett.cli.console import byte_progress
+from plackett.cli.options import read_data
 from plackett.data.dataset import Dataset
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def load(scores: Path, data: Path, options: dict[str, Any]) -> tuple[Dataset, Scores]:
-    """The data set and its scores, aligned: from a TREC run and qrels, or row by row."""
-    from plackett.data.reading import read
+    """The data set and its scores, aligned: of a model, of a TREC run and qrels, or row by row."""
     from plackett.data.trec import is_run, judged, read_qrels, read_run
 
+    if scores.is_dir():
+        return _of_model(scores, data, options)
     if not scores.is_file():
-        what = "is a folder" if scores.is_dir() else "does not exist"
         raise DataError(
-            f"{what}; scores are a file with one number per row, or a run", path=str(scores)
+            "does not exist; scores are a model, a file with one number per row, or a run",
+            path=str(scores),
         )
     if is_run(scores):
         return judged(read_run(scores), read_qrels(data))
     by_row = read_scores(scores)
-    with byte_progress(f"reading {data.name}") as progress:
-        dataset = read(data, progress=progress, **options)
+    dataset = read_data(data, options)
     if len(by_row) != dataset.n_docs:
         raise DataError(
             f"{len(by_row):,} scores for the {dataset.n_docs:,} documents of {data}; there must be "
@@ -38,6 +38,14 @@ def load(scores: Path, data: Path, options: dict[str, Any]) -> tuple[Dataset, Sc
             path=str(scores),
         )
     return dataset, by_row[dataset.rows]
+
+
+def _of_model(model: Path, data: Path, options: dict[str, Any]) -> tuple[Dataset, Scores]:
+    from plackett.models import load
+
+    ranker = load(model)
+    dataset = read_data(data, options | {"n_features": options["n_features"] or ranker.n_features_})
+    return dataset, ranker.predict(dataset)
 
 
 def read_scores(path: Path) -> Scores:

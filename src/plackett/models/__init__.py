@@ -1,10 +1,23 @@
 """Rankers: linear models and boosted trees for any objective."""
 
 from plackett.models.artifact.loading import load
+from plackett.models.crossfit import CrossFit
 from plackett.models.kinds import KINDS
 from plackett.models.linear import LinearRanker
+from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
 from plackett.models.ranker import Ranker
 from plackett.models.recipes import RECIPES, recipe
 from plackett.models.trees import TreeRanker
 
-__all__ = ["KINDS", "RECIPES", "LinearRanker", "Ranker", "TreeRanker", "load", "recipe"]
+__all__ = [
+    "KINDS",
+    "RECIPES",
+    "BoostedNeuralRanker",
+    "CrossFit",
+    "LinearRanker",
+    "NeuralRanker",
+    "Ranker",
+    "TreeRanker",
+    "load",
+    "recipe",
+]

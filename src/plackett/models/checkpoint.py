@@ -104,13 +104,25 @@ def _check_identity(folder: Path, identity: dict[str, Any]) -> None:
         kept = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DataError("is damaged; delete the checkpoint's folder", path=str(file)) from error
-    differing = [key for key in identity if kept.get(key) != identity[key]]
-    if differing:
-        key = differing[0]
+    found = _difference(kept, identity)
+    if found is not None:
+        name, theirs, ours = found
         raise UsageError(
-            f"the checkpoint in {folder} belongs to another fit: its {key} is {kept.get(key)!r}, "
-            f"here it is {identity[key]!r}. Give another folder, or delete this one."
+            f"the checkpoint in {folder} belongs to another fit: its {name} is {theirs!r}, here it "
+            f"is {ours!r}. Give another folder, or delete this one."
         )
+
+
+def _difference(kept: Any, given: Any, name: str = "description") -> tuple[str, Any, Any] | None:
+    """The first place where two descriptions differ, and what stands there."""
+    if kept == given:
+        return None
+    if isinstance(kept, dict) and isinstance(given, dict):
+        for key in [*given, *kept]:
+            found = _difference(kept.get(key), given.get(key), key)
+            if found is not None:
+                return found
+    return name, kept, given
 
 
 def _sweep(folder: Path) -> None:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from plackett.models.crossfit import CrossFit
 from plackett.models.linear import LinearRanker
+from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
 from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
 
-KINDS: tuple[type[Ranker], ...] = (LinearRanker, TreeRanker)
+KINDS: tuple[type[Ranker], ...] = (
+    LinearRanker,
+    TreeRanker,
+    NeuralRanker,
+    BoostedNeuralRanker,
+    CrossFit,
+)

@@ -65,6 +65,12 @@ class Ranker(ABC):
             setattr(self, name, value)
         return self
 
+    def clone(self) -> Self:
+        """A ranker with the same parameters that is not fitted."""
+        copy = type(self)().set_params(**self.get_params())
+        copy.recipe_name = self.recipe_name
+        return copy
+
     def fit(
         self,
         train: Dataset,
@@ -95,8 +101,9 @@ class Ranker(ABC):
         training = self._training(train, validation, metrics)
         identity = {}
         if checkpoint is not None:
-            kind = type(self).__name__
-            identity = {"kind": kind, "settings": encode_all(self), "training": training}
+            settings = encode_all(self)
+            settings.pop("threads", None)  # the model is the same on any number of them
+            identity = {"kind": type(self).__name__, "settings": settings, "training": training}
         self.n_features_ = train.n_features
         self.feature_names_ = train.feature_names
         recipe = chain(*(transform(name) for name in self.transforms))
@@ -108,6 +115,10 @@ class Ranker(ABC):
             self._fit(prepared, validation, Run(metrics, store, progress))
         self.training_ = training
         return self
+
+    def summary(self) -> str:
+        """What it is in a few words, for people."""
+        return f"{self.recipe_name or type(self).__name__} on {self.n_features_} features"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model as the folder ``path``; :func:`plackett.load` reads it back."""

@@ -45,6 +45,7 @@ class Loop:
     run: Run
     leaves: NewtonLeaves | None = None
     """Leaf values of our own; None: LightGBM's."""
+    booster: Any = None
     step: int = 0
     curves: Curves = field(default_factory=dict)
     selection: Selection = field(default_factory=Selection)
@@ -64,7 +65,7 @@ class Loop:
         return train(
             settings,
             data,
-            num_boost_round=self.ranker.trees - self.step,
+            num_boost_round=self.ranker.trees,  # more than are left: end_step says when to stop
             valid_sets=[lightgbm_data(self.ranker, validation, data)] if validation else None,
             init_model=before,
             keep_training_booster=True,
@@ -73,10 +74,14 @@ class Loop:
 
     def begin_step(self, booster: Any) -> None:
         """Draw the features of the next tree."""
+        self.booster = booster
+        if self.derivatives is None:
+            self._draw_features()
+
+    def _draw_features(self) -> None:
         if self.ranker.feature_fraction < 1:
             seed = feature_seed(self.ranker.seed, self.step)
-            fraction = self.ranker.feature_fraction
-            booster.reset_parameter({"feature_fraction": fraction, "feature_fraction_seed": seed})
+            self.booster.reset_parameter({"feature_fraction_seed": seed})
 
     def end_step(self, booster: Any) -> bool:
         """Measure, keep the state; whether to go on."""
@@ -103,6 +108,9 @@ class Loop:
         assert derivatives is not None
 
         def objective(scores: Scores, _: Any) -> tuple[Any, Any]:
+            # Here and not before the step: at the first call of a booster LightGBM changes its
+            # parameters once more, and with them the state of its generator.
+            self._draw_features()
             if leaves is None:
                 return derivatives(scores, self.step)
             return leaves.squares(derivatives, self.step)

@@ -30,6 +30,7 @@ from plackett.models.trees.sizes import sized
 from plackett.objectives import Objective
 from plackett.objectives import objective as as_objective
 from plackett.objectives.boosting import Boosting
+from plackett.objectives.seeds import reseeded
 
 _FILE = "model.txt"
 
@@ -62,7 +63,7 @@ class TreeRanker(Ranker):
     categorical
         Features, by name or number, whose values are categories.
     seed
-        For whatever is random.
+        For whatever is random; it is added to the objective's own.
     threads
         Number of threads; None: all.
     lightgbm
@@ -131,7 +132,7 @@ class TreeRanker(Ranker):
     def _derivatives(self, train: Dataset) -> Boosting | None:
         if self.objective in BUILT_IN:
             return None
-        loss = as_objective(self.objective)
+        loss = reseeded(as_objective(self.objective), self.seed)
         derivatives = loss.boosting(train.labels, train.offsets, train.keys, train.weights)
         if self.list_fraction == 1:
             return derivatives

@@ -51,6 +51,7 @@ def lightgbm_settings(ranker: TreeRanker, *, leaves: int, min_documents: int) ->
         "learning_rate": ranker.learning_rate,
         "num_leaves": leaves,
         "min_data_in_leaf": min_documents,
+        "feature_fraction": ranker.feature_fraction,
         "seed": ranker.seed,
         "metric": "None",
         "verbosity": -1,

@@ -1,0 +1,161 @@
+"""``plackett train``: from data to a model on disk."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plackett.base.errors import UsageError
+from plackett.cli.console import OUT, byte_progress, print_json, step_progress
+from plackett.cli.options import (
+    Features,
+    Json,
+    Label,
+    Missing,
+    Query,
+    Strict,
+    parse_settings,
+    read_data,
+    read_options,
+)
+from plackett.data.dataset import Dataset
+
+if TYPE_CHECKING:
+    from plackett.models import Ranker
+
+_SHARE = 0.2
+
+
+def train(
+    data: Annotated[
+        Path, typer.Argument(help="Training data, or a folder with train and validation files.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where the model goes, for example model.plackett.")],
+    model: Annotated[str, typer.Option(help="Recipe; a wrong name lists them.")] = "e-lambdamart",
+    preset: Annotated[
+        str | None, typer.Option(help="Settings of a paper's experiment, for example C-web30k.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a setting: --set trees=200. May be repeated."),
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option(help="Data to choose on: when to stop, what to keep.")
+    ] = None,
+    validation_share: Annotated[
+        float,
+        typer.Option(
+            min=0, max=0.9, help="Without validation data: share of the lists to hold out for it."
+        ),
+    ] = _SHARE,
+    metric: Annotated[
+        str, typer.Option(help="What to choose by; several with commas count in their order.")
+    ] = "ndcg@5",
+    crossfit: Annotated[
+        int | None, typer.Option(min=2, help="Average so many models on rotating parts.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder for the state; the same command goes on from it.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the split and the model.")] = 0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
+    missing: Missing = None,
+    features: Features = None,
+    label: Label = "label",
+    query: Query = "query_id",
+    strict: Strict = False,
+    json: Json = False,
+) -> None:
+    """Train a model and write it to disk."""
+    from plackett.metrics import evaluate
+    from plackett.models.artifact.writing import check_target
+
+    check_target(out)
+    ranker = _ranker(model, preset, parse_settings(settings or []), seed, threads, crossfit)
+    options = read_options(missing, features, label, query, strict)
+    share = validation_share if crossfit is None else 0.0
+    learnt_from, chosen_on = _parts(data, validation, share, seed, options)
+    begin = time.perf_counter()
+    with step_progress() as progress:
+        ranker.fit(learnt_from, chosen_on, metric, checkpoint, progress=progress)
+    seconds = time.perf_counter() - begin
+    ranker.save(out)
+    metrics = [name.strip() for name in metric.split(",")]
+    found = {
+        part: evaluate(ranker.predict(each), each, metrics)
+        for part, each in (("train", learnt_from), ("validation", chosen_on))
+        if each is not None
+    }
+    _report(out, ranker, found, seconds, json)
+
+
+def _ranker(
+    model: str,
+    preset: str | None,
+    settings: dict[str, Any],
+    seed: int,
+    threads: int | None,
+    crossfit: int | None,
+) -> Ranker:
+    from plackett.models import CrossFit, recipe
+
+    ranker = recipe(model, preset=preset)
+    own = {"seed": seed} | ({} if threads is None else {"threads": threads})
+    ranker.set_params(**{k: v for k, v in own.items() if k in ranker.get_params()} | settings)
+    return ranker if crossfit is None else CrossFit(ranker, folds=crossfit, seed=seed)
+
+
+def _parts(
+    data: Path, validation: Path | None, share: float, seed: int, options: dict[str, Any]
+) -> tuple[Dataset, Dataset | None]:
+    """Training lists and, if there are any, validation lists."""
+    from plackett.data.folds import is_folds
+    from plackett.data.joining import split
+
+    given, beside = (
+        _from_folder(data, options) if is_folds(data) else (read_data(data, options), None)
+    )
+    if validation is not None:
+        # Text that leaves out its last features is as wide as the training data.
+        beside = read_data(validation, options | {"n_features": given.n_features})
+    if beside is not None or share == 0:
+        return given, beside
+    kept, held_out = split(given, (1 - share, share), seed=seed)
+    return kept, held_out
+
+
+def _from_folder(folder: Path, options: dict[str, Any]) -> tuple[Dataset, Dataset | None]:
+    from plackett.data.folds import read_folds
+
+    with byte_progress(f"reading {folder.name}") as progress:
+        folds = read_folds(folder, progress=progress, **options)
+    if len(folds) > 1:
+        raise UsageError(
+            f"{folder} has {len(folds)} folds; train on one of them, for example {folder}/"
+            f"{folds[0].name}."
+        )
+    return folds[0].train, folds[0].validation
+
+
+def _report(
+    out: Path, ranker: Ranker, found: dict[str, dict[str, float]], seconds: float, json: bool
+) -> None:
+    if json:
+        print_json(
+            {
+                "model": str(out),
+                "kind": type(ranker).__name__,
+                "recipe": ranker.recipe_name,
+                "training": ranker.training_,
+                "metrics": found,
+                "seconds": seconds,
+            }
+        )
+        return
+    for part, means in found.items():
+        text = ", ".join(f"{name} {mean:.4f}" for name, mean in means.items())
+        OUT.print(f"{part:<11} {text}", highlight=False)
+    OUT.print(f"{out}: {ranker.summary()}, {seconds:.1f} s", highlight=False, soft_wrap=True)

@@ -1,0 +1,40 @@
+"""Where a net is trained and run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from plackett.base.errors import UsageError
+from plackett.base.threads import kernel_threads
+
+
+def as_device(name: str) -> torch.device:
+    """The device of a name; "auto" is a GPU if there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise UsageError(
+            f'device {name!r} cannot be used here: {error}. Use "auto", "cpu" or "cuda".'
+        ) from error
+    return device
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Let PyTorch and compiled kernels use at most so many threads inside the block."""
+    with kernel_threads(count):
+        if count is None:
+            yield
+            return
+        before = torch.get_num_threads()
+        torch.set_num_threads(count)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)

@@ -1,0 +1,105 @@
+r"""Any objective as a function that PyTorch can differentiate.
+
+The compiled list functions give values and gradients of whole lists at once; PyTorch is handed the
+values, and multiplies the gradient by what comes from above when it goes back:
+
+.. math:: \frac{\partial L}{\partial s_i} = \frac{\partial L}{\partial \ell_{q(i)}}
+    \cdot \frac{\partial \ell_{q(i)}}{\partial s_i}.
+
+Lists stay ragged: one score per document and the offsets at which lists begin. Scores may live on
+any device in any floating-point type; one number per document crosses to the processor and back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from plackett.base.types import Rows
+from plackett.objectives.lists import NO_NOISE, Extra, Lists
+
+
+class _Listwise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, lists: Lists, step: int) -> Tensor:
+        found = lists.evaluate(scores.detach().to("cpu", torch.float64).numpy(), step)
+        ctx.save_for_backward(_like(found.gradient, scores))
+        ctx.offsets = lists.offsets
+        return _like(found.values, scores)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = ctx.saved_tensors
+        (factors,) = upstream
+        if len(factors) > 1:
+            sizes = torch.from_numpy(np.diff(ctx.offsets)).to(factors.device)
+            factors = factors.repeat_interleave(sizes, output_size=len(gradient))
+        return gradient * factors, None, None
+
+
+def listwise_values(scores: Tensor, lists: Lists, step: int = 0) -> Tensor:
+    """The objective's value for each list, differentiable by the scores.
+
+    Parameters
+    ----------
+    scores
+        One per document.
+    lists
+        An objective bound to the labels of these lists, by ``objective.bind(labels, offsets)``.
+    step
+        Which noise to take; a trainer gives the number of the step.
+
+    Notes
+    -----
+    An objective without a value (such as umart with a window) gives NaN here and its gradient
+    on the way back.
+    """
+    values: Tensor = _Listwise.apply(scores, lists, step)  # type: ignore[no-untyped-call]
+    return values
+
+
+def take_lists(lists: Lists, positions: Rows) -> Lists:
+    """The lists at these positions, in this order; what was prepared for them is kept."""
+    if len(positions) == 1:
+        return _one(lists, int(positions[0]))
+    documents, offsets = gathered(lists.offsets, positions)
+    places, extra_offsets = gathered(lists.extra.offsets, positions)
+    return Lists(
+        lists.objective,
+        lists.labels[documents],
+        offsets,
+        lists.keys[positions],
+        None if lists.weights is None else lists.weights[positions],
+        Extra(lists.extra.values[places], extra_offsets),
+        lists.noise._replace(uniform=NO_NOISE.uniform),
+    )
+
+
+def _one(lists: Lists, q: int) -> Lists:
+    low, high = lists.offsets[q], lists.offsets[q + 1]
+    begin, end = lists.extra.offsets[q], lists.extra.offsets[q + 1]
+    return Lists(
+        lists.objective,
+        lists.labels[low:high],
+        np.array([0, high - low]),
+        lists.keys[q : q + 1],
+        None if lists.weights is None else lists.weights[q : q + 1],
+        Extra(lists.extra.values[begin:end], np.array([0, end - begin])),
+        lists.noise._replace(uniform=NO_NOISE.uniform),
+    )
+
+
+def gathered(offsets: Rows, positions: Rows) -> tuple[Rows, Rows]:
+    """Where the entries of the parts at ``positions`` are, and the offsets they form."""
+    sizes = offsets[positions + 1] - offsets[positions]
+    out = np.zeros(len(positions) + 1, np.int64)
+    np.cumsum(sizes, out=out[1:])
+    places = np.arange(out[-1]) + np.repeat(offsets[positions] - out[:-1], sizes)
+    return places, out
+
+
+def _like(values: Any, scores: Tensor) -> Tensor:
+    return torch.from_numpy(values).to(scores.device, scores.dtype)

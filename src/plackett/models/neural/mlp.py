@@ -1,0 +1,71 @@
+r"""Fully connected nets.
+
+.. math:: x \to \text{BN} \to [W \to \text{BN} \to \phi \to \text{dropout}]^L \to w \to \text{score}
+
+Normalisation over the batch, where asked for, is on the input and between the layers, as in Bruch
+et al. (2020). Its momentum m follows TensorFlow,
+:math:`\text{running} \leftarrow m \cdot \text{running} + (1 - m) \cdot \text{batch}`; PyTorch calls
+:math:`1 - m` momentum.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from plackett.base.types import Offsets
+from plackett.models.neural.settings import NetSettings
+
+_ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "elu": nn.ELU,
+    "gelu": nn.GELU,
+    "tanh": nn.Tanh,
+    "sigmoid": nn.Sigmoid,
+    "silu": nn.SiLU,
+}
+
+
+def body(given: NetSettings, n_inputs: int) -> nn.Sequential:
+    """The layers before the last one."""
+    parts: list[nn.Module] = []
+    if given.batch_norm is not None:
+        parts.append(nn.BatchNorm1d(n_inputs, momentum=1.0 - given.batch_norm))
+    width = n_inputs
+    for layer in given.layers:
+        parts.append(nn.Linear(width, layer))
+        if given.batch_norm is not None:
+            parts.append(nn.BatchNorm1d(layer, momentum=1.0 - given.batch_norm))
+        parts.append(_ACTIVATIONS[given.activation]())
+        if given.dropout:
+            parts.append(nn.Dropout(given.dropout))
+        width = layer
+    return nn.Sequential(*parts)
+
+
+def width_of(given: NetSettings, n_inputs: int) -> int:
+    """What :func:`body` gives for each document."""
+    return given.layers[-1] if given.layers else n_inputs
+
+
+class DocumentScorer(nn.Module):
+    """A net that looks at one document at a time."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, features: Tensor, offsets: Offsets) -> Tensor:  # noqa: ARG002 - for scorers of lists
+        scores: Tensor = self.net(features)
+        if scores.numel() != len(features):
+            raise ValueError(
+                f"a module must give one score per document: {len(features)} documents gave "
+                f"scores of shape {tuple(scores.shape)}."
+            )
+        return scores.reshape(-1)
+
+
+def mlp(given: NetSettings, n_features: int) -> DocumentScorer:
+    """Features of a document to its score."""
+    return DocumentScorer(
+        nn.Sequential(body(given, n_features), nn.Linear(width_of(given, n_features), 1))
+    )

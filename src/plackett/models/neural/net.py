@@ -1,0 +1,90 @@
+"""What neural rankers share: fitting, scoring and files, in terms of a row of nets."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from plackett.base.errors import DataError, UsageError
+from plackett.base.types import Scores
+from plackett.data.dataset import Dataset
+from plackett.models.neural.needs import need_torch
+from plackett.models.neural.settings import NetSettings, check_settings
+from plackett.models.run import Run
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Curves = dict[str, dict[str, list[float]]]
+_FILE = "weights-{}.safetensors"
+_MOST_FILES = 1000
+
+
+@dataclass
+class Net(NetSettings):
+    """A ranker whose score is that of a net, plus those of nets that correct it."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "torch")
+
+    @property
+    @abstractmethod
+    def _learners(self) -> int:
+        """Nets at most."""
+
+    @property
+    @abstractmethod
+    def _shrinkage(self) -> float:
+        """What the scores of the nets after the first are multiplied with."""
+
+    def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:
+        need_torch()
+        check_settings(self)
+        from plackett.models.neural.devices import as_device, threads
+        from plackett.models.neural.stages import Stages
+
+        with threads(self.threads):
+            device, rate = as_device(self.device), self._shrinkage
+            stages = Stages(self, train, validation, run, device, self._learners, rate)
+            stages.grow()
+        self.networks_: list[nn.Module] = stages.nets
+        """The fitted nets: modules that map features and offsets of lists to scores."""
+        self.curves_: Curves = stages.curves
+        """Loss and metrics after each epoch of each net, by part of the data."""
+        self.epochs_: list[int] = stages.epochs
+        """How many epochs each net was trained for, also one that was left out in the end."""
+
+    def _predict(self, data: Dataset) -> Scores:
+        need_torch()
+        from plackett.models.neural.devices import as_device, threads
+        from plackett.models.neural.scoring import summed
+
+        device = as_device(self.device)
+        nets = [net.to(device) for net in self.networks_]
+        with threads(self.threads):
+            return summed(nets, data, device, shrinkage=self._shrinkage)
+
+    def _write(self, folder: Path) -> None:
+        from plackett.models.neural.files import write_weights
+
+        for place, net in enumerate(self.networks_):
+            write_weights(net, folder / _FILE.format(place + 1))
+
+    def _read(self, folder: Path) -> None:
+        need_torch()
+        from plackett.models.neural.files import read_weights
+
+        try:
+            check_settings(self)
+        except UsageError as error:
+            raise DataError(f"settings of the net: {error}", path=str(folder)) from error
+        paths = [folder / _FILE.format(place + 1) for place in range(_MOST_FILES)]
+        found = [path for path in paths if path.is_file()]
+        if not found or found != paths[: len(found)]:
+            raise DataError(f"must hold {_FILE.format(1)} and so on", path=str(folder))
+        assert self.n_features_ is not None
+        self.networks_ = [
+            read_weights(self, self.n_features_, path, learner=place)
+            for place, path in enumerate(found)
+        ]

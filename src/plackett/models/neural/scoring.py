@@ -1,0 +1,39 @@
+"""Scores of whole data sets by fitted nets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from plackett.base.types import Scores
+from plackett.data.dataset import Dataset
+from plackett.models.neural.batches import FeatureRows, blocks
+
+_DOCUMENTS = 1 << 15  # at a time: enough to keep the processor busy, little memory
+
+
+def score(net: nn.Module, data: Dataset, device: torch.device) -> Scores:
+    """Scores of all documents; the net is left in the mode it was in."""
+    features = FeatureRows(data.features, device)
+    out = np.empty(data.n_docs)
+    training = net.training
+    net.eval()
+    with torch.inference_mode():
+        for batch in blocks(data.offsets, _DOCUMENTS):
+            found = net(features[batch.documents], batch.offsets)
+            out[batch.documents] = found.to("cpu", torch.float64).numpy()
+    net.train(training)
+    return out
+
+
+def summed(
+    nets: Sequence[nn.Module], data: Dataset, device: torch.device, *, shrinkage: float
+) -> Scores:
+    """The first net's scores plus the others', each times the shrinkage."""
+    total = np.zeros(data.n_docs)
+    for place, net in enumerate(nets):
+        total += score(net, data, device) * (shrinkage if place else 1.0)
+    return total

@@ -1,0 +1,176 @@
+"""The loop that trains one net, chooses the best weights, and can be taken up again.
+
+Everything random is a function of the seed and the number of the step or epoch, so the state of a
+fit is: the weights, the optimiser's own numbers, the best weights so far, and how far it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from plackett.base.errors import DataError, UsageError
+from plackett.base.types import Scores
+from plackett.data.dataset import Dataset
+from plackett.models.neural.batches import Batch, FeatureRows, batch_of, cut, epoch_order, learnable
+from plackett.models.neural.building import draws, seed_step
+from plackett.models.neural.optimiser import Optimiser
+from plackett.models.neural.scoring import score
+from plackett.models.neural.settings import NetSettings
+from plackett.models.neural.tasks import Task
+from plackett.models.run import Run
+from plackett.models.selection import Selection, measure
+
+Weights = dict[str, Tensor]
+Curves = dict[str, dict[str, list[float]]]
+"""Part ("train", "validation") to loss or metric to its mean after each epoch."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Validation lists, and the scores that earlier nets give them."""
+
+    data: Dataset
+    base: Scores
+    shrinkage: float
+
+    def scores(self, net: nn.Module, device: torch.device) -> Scores:
+        """Scores of the earlier nets and this one together."""
+        return self.base + self.shrinkage * score(net, self.data, device)
+
+
+@dataclass
+class Training:
+    """One net's training and how far it is."""
+
+    given: NetSettings
+    net: nn.Module
+    task: Task
+    train: Dataset
+    watched: Watched | None
+    run: Run
+    device: torch.device
+    selection: Selection
+    keep: Callable[[], None]
+    """Called between steps, to keep the state if it is time."""
+    first_step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+    loss: float = 0.0
+    losses: list[float] = field(default_factory=list)
+    means: dict[str, list[float]] = field(default_factory=dict)
+    best: Weights | None = None
+
+    def __post_init__(self) -> None:
+        self.net.to(self.device).train()
+        self._optimiser = Optimiser(self.net, self.given)
+        self._features = FeatureRows(self.train.features, self.device)
+        self._lists = learnable(self.train.labels, self.train.offsets)
+        self._draws = draws(self.given)
+        if len(self._lists) == 0:
+            raise DataError("no list has two levels of labels; there is nothing to learn from.")
+        if self.watched is not None:
+            self.means = {name: [] for name in self.run.spellings}
+
+    def finish(self) -> None:
+        """Train until there were enough epochs or validation stops improving."""
+        while not self.is_over:
+            self._finish_epoch()
+        if self.watched is None:
+            self.best = copied(self.net)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing left to do."""
+        waited = self.watched is not None and self.selection.waited >= self.given.patience
+        return self.epoch >= self.given.epochs or (self.epoch > 0 and waited)
+
+    def _finish_epoch(self) -> None:
+        seed, sizes = self.given.seed, np.diff(self.train.offsets)
+        order = epoch_order(self._lists, self.train.keys, seed=seed, epoch=self.epoch)
+        limits = {"lists": self.given.batch_lists, "documents": self.given.batch_documents}
+        bounds = cut(order, sizes, **limits)
+        for start, stop in bounds[self.batch :]:
+            done = (self.epoch + self.batch / len(bounds)) / self.given.epochs
+            self._take_step(batch_of(self.train.offsets, order[start:stop]), done)
+            self.batch += 1
+            if self.batch < len(bounds):
+                self.keep()
+        self.losses.append(self.loss / len(order))
+        self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
+        self._measure()
+        self.run.progress(self._status(), self.epoch, self.given.epochs)
+        self.keep()
+
+    def _take_step(self, batch: Batch, done: float) -> None:
+        number = self.first_step + self.step
+        if self._draws:
+            seed_step(self.given.seed, number)
+        features = self._features[batch.documents]
+        total = self.task.total(self.net, features, batch, number)
+        mean = self.given.reduction == "mean"
+        self._optimiser.step(total / len(batch.positions) if mean else total, done)
+        self.loss += total.item()
+        self.step += 1
+
+    def _measure(self) -> None:
+        if not self._optimiser.is_finite():
+            raise UsageError(
+                f"the weights grew beyond all bounds in epoch {self.epoch}; use a smaller "
+                f"learning_rate than {self.given.learning_rate:g}, or clip gradients (clip=5.0)."
+            )
+        if self.watched is None:
+            return
+        scores = self.watched.scores(self.net, self.device)
+        means = measure(scores, self.watched.data, self.run.metrics)
+        for name, mean in zip(self.run.spellings, means, strict=True):
+            self.means[name].append(mean)
+        if self.selection.offer(means):
+            self.best = copied(self.net)
+
+    def _status(self) -> str:
+        text = f"epochs, loss {self.losses[-1]:.4g}"
+        if self.watched is None:
+            return text
+        name = self.run.spellings[0]
+        return f"{text}, validation {name} {self.means[name][-1]:.4f}"
+
+    def state(self) -> tuple[dict[str, Any], Weights]:
+        """Plain data and tensors from which :meth:`restore` goes on."""
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        chosen = self.selection
+        plain |= {"best": chosen.best, "best_step": chosen.best_step, "offered": chosen.steps}
+        tensors = {f"net.{name}": value for name, value in copied(self.net).items()}
+        tensors |= {f"best.{name}": value for name, value in (self.best or {}).items()}
+        tensors |= {f"optimiser.{name}": v for name, v in self._optimiser.state().items()}
+        return plain, tensors
+
+    def restore(self, plain: dict[str, Any], tensors: Weights) -> None:
+        """Go on from a state."""
+        for name in _PLAIN:
+            setattr(self, name, plain[name])
+        best = None if plain["best"] is None else tuple(plain["best"])
+        self.selection = Selection(best, plain["best_step"], plain["offered"])
+        self.net.load_state_dict(part(tensors, "net."))
+        self.best = part(tensors, "best.") or None
+        self._optimiser.restore(part(tensors, "optimiser."))
+
+
+_PLAIN = ("first_step", "epoch", "batch", "step", "loss", "losses", "means")
+
+
+def copied(net: nn.Module) -> Weights:
+    """The weights as they are now, on the processor, each with memory of its own."""
+    # Weights may be views of one vector, which a clone of the view leaves behind.
+    return {name: value.detach().cpu().clone() for name, value in net.state_dict().items()}
+
+
+def part(tensors: Weights, prefix: str) -> Weights:
+    """Those whose names begin with the prefix, by the rest of their names."""
+    return {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}

@@ -1,0 +1,169 @@
+"""Models on disk: they come back as they were, and nothing in a folder can do harm."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import plackett as pk
+from plackett.base.errors import PlackettError
+from plackett.models.artifact.manifest import NAME
+from plackett.objectives import LambdaRank
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return pk.split(pk.synthetic("letor", n_lists=60, seed=2), (0.6, 0.2, 0.2), seed=0)
+
+
+@pytest.fixture(scope="module")
+def saved(parts, tmp_path_factory):
+    """A linear model: the smallest folder that has every part of a manifest."""
+    path = tmp_path_factory.mktemp("model") / "model.plackett"
+    pk.LinearRanker(C=1.0).fit(*parts[:2]).save(path)
+    return path
+
+
+def _rankers():
+    stochastic = pk.Stochastic(LambdaRank(sigma=2.0), samples=2, beta=0.5, seed=3)
+    tree = pk.TreeRanker(objective=stochastic, trees=4, leaves=4, min_documents=2, threads=1)
+    return {
+        "linear": pk.LinearRanker(transforms=("standard",)),
+        "trees": tree,
+        "trees on transformed features": tree.clone().set_params(transforms=("quantile",)),
+        "cross-fitted trees": pk.CrossFit(tree.clone(), folds=2),
+        "cross-fitted by list": pk.CrossFit(tree.clone(), folds=2, repeats=2, combine="list"),
+    }
+
+
+@pytest.mark.parametrize("name", _rankers())
+def test_a_model_comes_back_as_it_was(name, parts, tmp_path) -> None:
+    train, validation, test = parts
+    ranker = _rankers()[name].fit(train, validation)
+    ranker.save(tmp_path / "model.plackett")
+    back = pk.load(tmp_path / "model.plackett")
+    assert np.array_equal(back.predict(test), ranker.predict(test))
+    assert type(back) is type(ranker)
+    assert back.training_ == ranker.training_
+    if not isinstance(ranker, pk.CrossFit):
+        assert back.get_params() == ranker.get_params()
+
+
+def test_the_same_fit_gives_the_same_files(parts, tmp_path) -> None:
+    for name in ("one", "two"):
+        pk.recipe("xendcg-mart", trees=3, leaves=4).fit(parts[0]).save(tmp_path / name)
+    first, second = ((tmp_path / name / NAME).read_text() for name in ("one", "two"))
+    assert first == second
+    assert json.loads(first)["recipe"] == "xendcg-mart"
+
+
+def test_a_model_of_a_users_own_objective_can_be_used_but_not_fitted_again(parts, tmp_path) -> None:
+    def squared(scores, labels, params, gradient, curvature):  # noqa: ARG001
+        value = 0.0
+        for i in range(len(scores)):
+            error = scores[i] - labels[i]
+            value += 0.5 * error * error
+            gradient[i] = error
+            curvature[i] = 1.0
+        return value
+
+    objective = pk.objectives.custom(squared, name="mine")
+    ranker = pk.TreeRanker(objective=objective, trees=2, leaves=4).fit(parts[0])
+    ranker.save(tmp_path / "model")
+    back = pk.load(tmp_path / "model")
+    assert np.array_equal(back.predict(parts[2]), ranker.predict(parts[2]))
+    with pytest.raises(pk.UsageError, match="no objective 'custom:mine'"):
+        back.fit(parts[0])
+
+
+def test_saving_over_a_model_replaces_it_and_over_anything_else_is_refused(
+    saved, parts, tmp_path
+) -> None:
+    ranker = pk.load(saved)
+    ranker.save(tmp_path / "model")
+    ranker.save(tmp_path / "model")
+    assert np.array_equal(pk.load(tmp_path / "model").predict(parts[2]), ranker.predict(parts[2]))
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "a.txt").write_text("dear")
+    with pytest.raises(pk.UsageError, match="folder with other files"):
+        ranker.save(tmp_path / "letters")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(pk.UsageError, match="is a file; a model is a folder"):
+        ranker.save(tmp_path / "file")
+    with pytest.raises(pk.UsageError, match="not fitted yet"):
+        pk.LinearRanker().save(tmp_path / "new")
+
+
+def _changed(saved, tmp_path, change):
+    """A copy of the model whose manifest is changed."""
+    folder = tmp_path / "changed"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(saved, folder)
+    manifest = json.loads((folder / NAME).read_text())
+    change(manifest)
+    (folder / NAME).write_text(json.dumps(manifest))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.update(format="something"), 'does not begin with "format"'),
+        (lambda m: m.update(version=2), "is of version 2; this plackett reads 1 to 1"),
+        (lambda m: m.update(version=True), "is of version True"),
+        (lambda m: m.update(kind="os.system"), "no kind of ranker 'os.system'"),
+        (lambda m: m["settings"].update(shell="rm"), "has no parameter 'shell'"),
+        (lambda m: m["features"].update(count=0), 'a positive "count", got 0'),
+        (lambda m: m["features"].update(names=["a"]), "must be 46 texts"),
+        (lambda m: m["features"].update(count=45, names=None), "must hold 45 finite numbers"),
+        (lambda m: m.update(transform={"transform": "shell", "version": 1}), "parameters"),
+        (lambda m: m.update(recipe=3), '"recipe" must be a text or null'),
+        (lambda m: m.update(files={"../../etc/passwd": {}}), "no name for a file of a model"),
+        (lambda m: m.update(files={"absent.txt": {}}), "is missing from the model"),
+        (lambda m: m["files"]["linear.json"].update(bytes=1), "its sum differs"),
+    ],
+)
+def test_a_manifest_that_cannot_be_right_is_refused(saved, tmp_path, change, message) -> None:
+    with pytest.raises(PlackettError, match=message):
+        pk.load(_changed(saved, tmp_path, change))
+
+
+def test_folders_that_are_no_models_are_named(tmp_path) -> None:
+    with pytest.raises(pk.DataError, match="does not exist"):
+        pk.load(tmp_path / "nothing")
+    with pytest.raises(pk.DataError, match="is no model"):
+        pk.load(tmp_path)
+    (tmp_path / NAME).write_text("[" * 100_000)
+    with pytest.raises(pk.DataError, match="is not JSON"):
+        pk.load(tmp_path)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_value_in_any_field_is_taken_or_refused_but_never_a_crash(
+    saved, tmp_path, data
+) -> None:
+    def change(manifest) -> None:
+        place = manifest
+        while True:
+            key = data.draw(st.sampled_from(sorted(place)))
+            if not isinstance(place[key], dict) or not place[key] or data.draw(st.booleans()):
+                break
+            place = place[key]
+        place[key] = data.draw(JSON)
+
+    folder = _changed(saved, tmp_path, change)
+    with contextlib.suppress(PlackettError):
+        pk.load(folder)

@@ -1,0 +1,111 @@
+"""Cross-fitting: every list is held out once a round, and members are averaged on one scale."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plackett as pk
+from plackett.data.joining import concat
+from plackett.models.crossfit import spread, standardised
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return pk.split(pk.synthetic("letor", n_lists=90, seed=5), (0.6, 0.2, 0.2), seed=0)
+
+
+def _tree(**settings):
+    return pk.TreeRanker(trees=15, leaves=6, learning_rate=0.2, threads=1, **settings)
+
+
+def test_every_list_is_held_out_once_in_each_round(parts) -> None:
+    fit = pk.CrossFit(_tree(), folds=4, repeats=2, seed=3)
+    rounds = [fit._part_of(parts[0], repeat) for repeat in (0, 1)]
+    for part in rounds:
+        counts = np.bincount(part, minlength=4)
+        assert counts.sum() == parts[0].n_lists
+        assert counts.max() - counts.min() <= 1
+    assert not np.array_equal(*rounds)
+
+
+def test_scores_are_the_mean_of_members_on_one_scale(parts) -> None:
+    train, _, test = parts
+    fit = pk.CrossFit(_tree(), folds=3).fit(train)
+    expected = np.mean(
+        [m.predict(test) / s for m, s in zip(fit.members_, fit.scales_, strict=True)], axis=0
+    )
+    assert np.allclose(fit.predict(test), expected)
+    part = fit._part_of(train, 0)
+    held_out = train.select(np.flatnonzero(part == 1))
+    assert fit.scales_[1] == pytest.approx(
+        spread(fit.members_[1].predict(held_out), held_out.offsets)
+    )
+
+
+def test_members_differ_in_their_seed(parts) -> None:
+    fit = pk.CrossFit(_tree(seed=7), folds=2).fit(parts[0])
+    assert [member.seed for member in fit.members_] == [7, 8]
+
+
+def test_validation_lists_are_rotated_too(parts) -> None:
+    train, validation, test = parts
+    both = pk.CrossFit(_tree(), folds=3).fit(train, validation)
+    together = pk.CrossFit(_tree(), folds=3).fit(concat([train, validation]))
+    assert np.array_equal(both.predict(test), together.predict(test))
+
+
+def test_the_order_of_rows_does_not_matter(parts) -> None:
+    train, _, test = parts
+    queries = np.repeat(train.query_ids, np.diff(train.offsets))
+    order = np.random.default_rng(0).permutation(train.n_docs)
+    shuffled = pk.Dataset.from_arrays(
+        train.features[order],
+        train.labels[order],
+        -queries[order],
+        feature_names=train.feature_names,
+    )
+    first, second = (
+        pk.CrossFit(_tree(), folds=2).fit(data).predict(test) for data in (train, shuffled)
+    )
+    assert np.array_equal(first, second)
+
+
+def test_a_killed_cross_fit_keeps_its_finished_members(parts, tmp_path) -> None:
+    def stop(text, done, _total) -> None:
+        if text.startswith("member 2") and done == 20:
+            raise InterruptedError
+
+    train, _, test = parts
+    fit = pk.CrossFit(_tree(), folds=3)
+    whole = fit.clone().fit(train).predict(test)
+    with pytest.raises(InterruptedError):
+        fit.clone().fit(train, checkpoint=tmp_path / "fit", progress=stop)
+    seen = []
+    resumed = fit.clone().fit(
+        train, checkpoint=tmp_path / "fit", progress=lambda text, *_: seen.append(text[:8])
+    )
+    assert np.array_equal(resumed.predict(test), whole)
+    assert set(seen) == {"member 2", "member 3"}
+
+
+def test_equal_scores_have_no_spread() -> None:
+    offsets = np.array([0, 2, 4])
+    scores = np.array([1.0, 1.0, 0.0, 2.0])
+    assert np.array_equal(standardised(scores, offsets), [0.0, 0.0, -1.0, 1.0])
+    assert spread(np.ones(4), offsets) == 1.0
+    assert spread(scores, offsets) == pytest.approx(np.sqrt(0.5))
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        (pk.CrossFit(), "needs a ranker"),
+        (pk.CrossFit(_tree(), folds=1), "folds >= 2"),
+        (pk.CrossFit(_tree(), combine="mean"), '"scale" or "list", got \'mean\''),
+        (pk.CrossFit(_tree(), folds=100), "54 lists cannot be cut into 100 parts"),
+    ],
+)
+def test_what_cannot_be_cross_fitted_is_refused(fit, message, parts) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit.fit(parts[0])
