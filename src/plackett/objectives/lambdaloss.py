@@ -30,12 +30,14 @@ import numpy as np
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.types import Keys, Labels, Offsets
+from plackett.objectives.boosting import Boosting
 from plackett.objectives.checks import need_choice, need_positive
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.lists import Extra
+from plackett.objectives.lists import Extra, Lists
 from plackett.objectives.logistic import add_pairs, fill_exponentials, fill_ratios
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.ranking import discount, normalised_gains, rank_order
+from plackett.objectives.single.pairs import SinglePairs
 
 SCHEMES = ("ndcg1", "ndcg2", "ndcg2++", "lambdarank")
 _NDCG1 = 0
@@ -125,6 +127,22 @@ class LambdaLoss(Objective):
     def params(self) -> tuple[float, ...]:
         factors = {"ndcg2": (0.0, 1.0), "lambdarank": (1.0, 0.0)}.get(self.scheme, (1.0, self.mu))
         return (float(SCHEMES.index(self.scheme)), self.sigma, *factors)
+
+    def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:
+        if self.scheme == "ndcg1":
+            return None
+        return SinglePairs(
+            lists,
+            sigma=self.sigma,
+            truncation=0,
+            score_norm=False,
+            query_norm=False,
+            hess_factor=1.0,
+            samples=samples,
+            beta=beta,
+            near=self.params[2],
+            far=self.params[3],
+        )
 
     def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
         return normalised_gains(labels, offsets)

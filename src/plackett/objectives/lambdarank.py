@@ -38,7 +38,7 @@ from plackett.objectives.lists import Extra, Lists
 from plackett.objectives.logistic import add_pairs, fill_exponentials, fill_ratios
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.ranking import normalised_gains, rank_order
-from plackett.objectives.single.lambdarank import SingleLambdaRank
+from plackett.objectives.single.pairs import SinglePairs
 from plackett.objectives.swaps import METRICS, fill_swaps, prepare_swaps
 
 SCORE_OFFSET = 0.01  # of the division by score differences, as in LightGBM
@@ -146,7 +146,7 @@ class LambdaRank(Objective):
     def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:
         if self.weight != "ndcg":
             return None
-        return SingleLambdaRank(
+        return SinglePairs(
             lists,
             sigma=self.sigma,
             truncation=self.truncation or 0,

@@ -10,7 +10,7 @@ from typing import Any
 
 from plackett.models.recipes.recipe import Recipe
 from plackett.models.trees import TreeRanker
-from plackett.objectives import XENDCG, LambdaRank, Stochastic, UMart
+from plackett.objectives import XENDCG, LambdaLoss, LambdaRank, Stochastic, UMart
 
 _A = {"trees": 1000, "learning_rate": 0.05, "leaves": 400, "patience": 200}
 _C = {"trees": 500, "learning_rate": 0.02, "patience": 50}
@@ -51,6 +51,9 @@ TREES: dict[str, Recipe] = {
         TreeRanker,
         {"objective": Stochastic(LambdaRank(sigma=2.0), samples=8, beta=0.25)},
         _presets(A=Stochastic(LambdaRank(sigma=2.0), samples=8, beta=0.25)),
+    ),
+    "e-lambdaloss-mart": Recipe(
+        TreeRanker, {"objective": Stochastic(LambdaLoss(), samples=8, beta=1.0)}
     ),
     "xendcg-mart": Recipe(TreeRanker, {"objective": "xendcg"}, _presets(C="xendcg")),
     "e-xendcg-mart": Recipe(TreeRanker, {"objective": Stochastic(XENDCG(), samples=8, beta=0.25)}),

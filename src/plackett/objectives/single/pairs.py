@@ -1,18 +1,19 @@
-r"""LambdaRank for NDCG in single precision, alone or averaged over Gumbel-perturbed scores.
+r"""LambdaRank and LambdaLoss in single precision, alone or averaged over Gumbel-perturbed scores.
 
 With the documents in rank order, all pairs of document a with the later ones b are one loop
-without branches. Let :math:`w = (G_a - G_b)(D_a - D_b)`, which is negative for a pair in the wrong
-order, and :math:`q = 1 / (1 + e^{\sigma (s_a - s_b)})`. Then
+without branches. Let :math:`w = (G_a - G_b)(D_a - D_b + \delta_{b-a})`, which is negative for a
+pair in the wrong order, and :math:`q = 1 / (1 + e^{\sigma (s_a - s_b)})`. Then
 
 .. math:: \lambda = w \cdot (q \text{ if } G_a > G_b \text{ else } 1 - q), \qquad
     \eta = |w|\, q (1 - q)
 
 and :math:`g_a \mathrel{-}= \sigma\lambda`, :math:`g_b \mathrel{+}= \sigma\lambda`,
 :math:`h_a, h_b \mathrel{+}= \sigma^2 \eta` (:mod:`plackett.objectives.lambdarank` has the
-formulas). Exponentials are taken per document, not per pair:
-:math:`e^{\sigma (s_a - s_b)} = e^{\sigma s_a} \cdot e^{-\sigma s_b}`, as long as the scores of the
-list are not too far apart for single precision. Sums are made in any order (``reassoc``), without
-which the loop could not be vector code.
+formulas). The discounts D go by rank; :math:`\delta` goes by the distance of ranks and is 0 for
+LambdaRank (:mod:`plackett.objectives.lambdaloss` says what it is there). Exponentials are taken per
+document, not per pair: :math:`e^{\sigma (s_a - s_b)} = e^{\sigma s_a} \cdot e^{-\sigma s_b}`, as
+long as the scores of the list are not too far apart for single precision. Sums are made in any
+order (``reassoc``), without which the loop could not be vector code.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _WIDEST = 80.0  # sigma times a distance of scores whose exponential single prec
 
 
 @dataclass(frozen=True)
-class SingleLambdaRank:
-    """Gradient and curvature of LambdaRank for given lists, as a trainer of trees wants them."""
+class SinglePairs:
+    """Gradient and curvature for given lists, as a trainer of trees wants them."""
 
     lists: Lists
     sigma: float
@@ -49,9 +50,14 @@ class SingleLambdaRank:
     samples: int
     """0: the scores as they are."""
     beta: float
+    near: float = 1.0
+    """Factor of the difference of discounts."""
+    far: float = 0.0
+    """Factor of δ: what discounts lose from one distance of ranks to the next."""
 
     gains: NDArray[np.float32] = field(init=False)
     discounts: NDArray[np.float32] = field(init=False)
+    steps: NDArray[np.float32] = field(init=False)
     factors: NDArray[np.float32] = field(init=False)
     """Weights of the lists."""
     chunks: Offsets = field(init=False)
@@ -59,10 +65,11 @@ class SingleLambdaRank:
     def __post_init__(self) -> None:
         sizes = np.diff(self.lists.offsets)
         weights = np.ones(len(sizes)) if self.lists.weights is None else self.lists.weights
-        ranks = np.arange(max(sizes, default=0), dtype=np.float64)
+        discounts = 1.0 / np.log2(np.arange(max(sizes, default=0) + 1) + 2.0)
         prepared = {
             "gains": self.lists.extra.values.astype(np.float32),
-            "discounts": (1.0 / np.log2(ranks + 2.0)).astype(np.float32),
+            "discounts": (self.near * discounts).astype(np.float32),
+            "steps": (self.far * (discounts[:-1] - discounts[1:])).astype(np.float32),
             "factors": weights.astype(np.float32),
             "chunks": _equal_chunks(sizes, self.truncation),
         }
@@ -79,6 +86,7 @@ class SingleLambdaRank:
             s,
             self.gains,
             self.discounts,
+            self.steps,
             self.lists.offsets,
             self.chunks,
             self.lists.noise_keys(step),
@@ -105,12 +113,13 @@ def _equal_chunks(sizes: NDArray[np.int64], truncation: int) -> Offsets:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
-def _add_pairs(a, up, down, gains, d, g, h):  # type: ignore[no-untyped-def]
+def _add_pairs(a, up, down, gains, d, steps, g, h):  # type: ignore[no-untyped-def]
     """Add the pairs of the document at rank a with all later ones; returns the sum of |lambda|.
 
     ``up`` and ``down`` are the exponentials of sigma times the scores and of their negatives.
     """
     own, gain, discount = up[a], gains[a], d[a]
+    steps = steps[: len(d) - a - 1]
     down, gains, d, g_later, h_later = (
         down[a + 1 :],
         gains[a + 1 :],
@@ -121,7 +130,7 @@ def _add_pairs(a, up, down, gains, d, g, h):  # type: ignore[no-untyped-def]
     sum_g, sum_h, size = float32(0.0), float32(0.0), float32(0.0)
     for b in range(len(down)):
         difference = gain - gains[b]
-        w = difference * (discount - d[b])
+        w = difference * (discount - d[b] + steps[b])
         q = float32(1.0) / (float32(1.0) + own * down[b])
         slope = w * (q if difference > float32(0.0) else float32(1.0) - q)
         bend = abs(w) * (q * (float32(1.0) - q))
@@ -136,9 +145,10 @@ def _add_pairs(a, up, down, gains, d, g, h):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
-def _add_other_pairs(a, s, gains, d, sigma, score_norm, g, h):  # type: ignore[no-untyped-def]
+def _add_other_pairs(a, s, gains, d, steps, sigma, score_norm, g, h):  # type: ignore[no-untyped-def]
     """The same with an exponential per pair and, if asked for, division by 0.01 + the distance."""
     own, gain, discount = s[a], gains[a], d[a]
+    steps = steps[: len(d) - a - 1]
     s, gains, d, g_later, h_later = s[a + 1 :], gains[a + 1 :], d[a + 1 :], g[a + 1 :], h[a + 1 :]
     sum_g, sum_h, size = float32(0.0), float32(0.0), float32(0.0)
     slack, stretch = (
@@ -147,7 +157,7 @@ def _add_other_pairs(a, s, gains, d, sigma, score_norm, g, h):  # type: ignore[n
     for b in range(len(s)):
         difference = gain - gains[b]
         distance = own - s[b]
-        w = difference * (discount - d[b]) / (slack + stretch * distance)
+        w = difference * (discount - d[b] + steps[b]) / (slack + stretch * distance)
         q = float32(1.0) / (float32(1.0) + exp_single(sigma * distance))
         slope = w * (q if difference > float32(0.0) else float32(1.0) - q)
         bend = abs(w) * (q * (float32(1.0) - q))
@@ -162,7 +172,7 @@ def _add_other_pairs(a, s, gains, d, sigma, score_norm, g, h):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
-def _add_ranked(n, work, discounts, rows, sigma, score_norm):  # type: ignore[no-untyped-def]
+def _add_ranked(n, work, discounts, steps, rows, sigma, score_norm):  # type: ignore[no-untyped-def]
     """Sum over the pairs of a list in rank order; returns the sum of |lambda|."""
     s, gains, g, h = work[1, :n], work[2, :n], work[3, :n], work[4, :n]
     up, down, d = work[5, :n], work[6, :n], discounts[:n]
@@ -176,10 +186,10 @@ def _add_ranked(n, work, discounts, rows, sigma, score_norm):  # type: ignore[no
             up[k] = exp_single(sigma * (s[k] - s[0]))
             down[k] = exp_single(sigma * (s[0] - s[k]))
         for a in range(rows):
-            size += _add_pairs(a, up, down, gains, d, g, h)
+            size += _add_pairs(a, up, down, gains, d, steps, g, h)
     else:
         for a in range(rows):
-            size += _add_other_pairs(a, s, gains, d, sigma, normed, g, h)
+            size += _add_other_pairs(a, s, gains, d, steps, sigma, normed, g, h)
     return size
 
 
@@ -188,6 +198,7 @@ def _add_list(  # type: ignore[no-untyped-def]
     scores,
     gains,
     discounts,
+    steps,
     truncation,
     sigma,
     score_norm,
@@ -209,7 +220,7 @@ def _add_list(  # type: ignore[no-untyped-def]
         work[1, rank] = z[order[rank]]
         work[2, rank] = gains[order[rank]]
     rows = min(truncation, n - 1) if truncation > 0 else n - 1
-    total = float32(2.0) * sigma * _add_ranked(n, work, discounts, rows, sigma, score_norm)
+    total = float32(2.0) * sigma * _add_ranked(n, work, discounts, steps, rows, sigma, score_norm)
     scale = float32(1.0)
     if query_norm and total > float32(0.0):
         scale = np.log2(float32(1.0) + total) / total
@@ -223,6 +234,7 @@ def _each_list(  # type: ignore[no-untyped-def]
     scores,
     gains,
     discounts,
+    steps,
     offsets,
     chunks,
     keys,
@@ -260,6 +272,7 @@ def _each_list(  # type: ignore[no-untyped-def]
                     moved,
                     gains[low:high],
                     discounts,
+                    steps,
                     truncation,
                     sigma,
                     score_norm,
