@@ -1,8 +1,10 @@
 """How long a new process takes to its first derivative, with machine code cached on disk.
 
 Run ``python benchmarks/cold_start.py``; ``--help`` lists the options. Every figure is the fastest
-of several new processes, measured inside the process from its first line; a process before them
-fills the cache. Imports of other libraries stand beside it for scale.
+of a few new processes, measured inside the process from its first line; a process before them
+fills the cache, and whatever else is still to be compiled then counts for nothing. Imports of other
+libraries stand beside it for scale. A process takes about a second, so the table takes half a
+minute; more objectives or rounds take longer in proportion.
 """
 
 from __future__ import annotations
@@ -16,9 +18,12 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-OBJECTIVES = ("xendcg", "lambdarank", "approxndcg", "listmle", "softrank", "convexloss-ndcg")
+OBJECTIVES = ("xendcg", "listmle", "convexloss-ndcg")
+BOOSTED = ("xendcg", "lambdarank")
 OTHERS = ("numpy", "numba", "lightgbm", "torch")
+WANTED_IMPORT = 0.7  # seconds at most
 WANTED = 1.0  # seconds at most from the first line to the first derivative
+TOO_LONG = 120.0  # seconds after which a process is given up; the first one may have to compile
 
 IMPORT = """
 import time
@@ -43,10 +48,11 @@ print(time.perf_counter() - start)
 """
 
 
-def programs(objectives: list[str]) -> dict[str, str]:
+def programs(objectives: list[str], boosted: list[str]) -> dict[str, str]:
     chosen = {"import plackett": IMPORT.format(module="plackett")}
     for name in objectives:
         chosen[f"import plackett, evaluate {name}"] = EVALUATE.format(name=name)
+    for name in boosted:
         chosen[f"import plackett, boosting of {name}"] = BOOST.format(name=name)
     for module in OTHERS:
         chosen[f"import {module}"] = IMPORT.format(module=module)
@@ -55,7 +61,9 @@ def programs(objectives: list[str]) -> dict[str, str]:
 
 def seconds(program: str) -> float:
     """What one process prints; infinite if it fails, as where a library is not installed."""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=TOO_LONG
+    )
     return float(done.stdout) if done.returncode == 0 else math.inf
 
 
@@ -64,25 +72,34 @@ def measure(chosen: dict[str, str], processes: int) -> dict[str, float]:
     best = dict.fromkeys(chosen, math.inf)
     for turn in range(processes + 1):
         for what, program in chosen.items():
-            taken = seconds(program)
             if turn:
-                best[what] = min(best[what], taken)
+                best[what] = min(best[what], seconds(program))
+            elif "plackett" in what:
+                seconds(program)  # compiles
     return {what: taken for what, taken in best.items() if taken < math.inf}
+
+
+def wanted(what: str) -> str:
+    if what == "import plackett":
+        return f"{WANTED_IMPORT:.1f}"
+    return f"{WANTED:.1f}" if "plackett" in what else ""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--objectives", nargs="+", default=list(OBJECTIVES))
-    parser.add_argument("--rounds", type=int, default=7, help="processes of each kind")
+    parser.add_argument("--objectives", nargs="*", default=list(OBJECTIVES), help="to evaluate")
+    parser.add_argument("--boosted", nargs="*", default=list(BOOSTED), help="as trees call them")
+    parser.add_argument("--rounds", type=int, default=3, help="processes of each kind")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = measure(programs(options.objectives), options.rounds)
+    found = measure(programs(options.objectives, options.boosted), options.rounds)
     if options.json:
-        Console().print_json(json.dumps({"seconds": found, "wanted": WANTED}))
+        limits = {"import plackett": WANTED_IMPORT, "first derivative": WANTED}
+        Console().print_json(json.dumps({"seconds": found, "wanted": limits}))
         return
-    table = Table("new process", "seconds", title=f"wanted: at most {WANTED:.1f} s")
+    table = Table("new process", "seconds", "wanted at most")
     for what, taken in found.items():
-        table.add_row(what, f"{taken:.2f}")
+        table.add_row(what, f"{taken:.2f}", wanted(what))
     Console().print(table)
 
 

@@ -146,3 +146,19 @@ def test_orders_are_counted_within_each_list() -> None:
     second = evaluate(ListMLE(), scores[2:], labels[2:], draws={"order": [2, 0, 1]})
     assert list(both.values) == [first.values[0], second.values[0]]
     assert list(both.gradient) == [*first.gradient, *second.gradient]
+
+
+def test_grades_and_other_labels_of_the_same_order_are_shuffled_alike() -> None:
+    rng = np.random.default_rng(11)
+    scores, grades = rng.normal(size=200), rng.integers(0, 5, 200)
+    by_counting = evaluate(ListMLE(seed=2), scores, grades, step=4)
+    for labels in (grades + 0.5, 100.0 * grades):
+        by_comparing = evaluate(ListMLE(seed=2), scores, labels, step=4)
+        assert all(map(np.array_equal, by_counting, by_comparing))
+
+
+@pytest.mark.parametrize("top", [31, 32])
+def test_grades_up_to_the_last_that_is_counted_are_ranked_like_any_other(top) -> None:
+    scores, labels = np.array([0.2, -0.4, 1.1, 0.6]), [top, 0, top - 1, 1]
+    given_order = evaluate(ListMLE(), scores, labels, draws={"order": [0, 2, 3, 1]})
+    assert all(map(np.array_equal, evaluate(ListMLE(), scores, labels), given_order))

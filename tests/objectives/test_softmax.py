@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from references import softmax as reference
 from references.autograd import as_tensor, hessian_diagonal, value_and_gradient
 from scipy.special import log_softmax, softmax
 
-from plackett.objectives import XENDCG, CrossEntropy, ListNet, objective
+from plackett.objectives import XENDCG, CrossEntropy, ListNet, Stochastic, objective
 
 pytestmark = pytest.mark.kernels
 
@@ -71,6 +73,17 @@ def test_a_saturated_softmax_never_divides_by_zero() -> None:
         assert np.all(d.curvature >= 0)
 
 
+@pytest.mark.parametrize("level", [-5000.0, -800.0, -1.0, 800.0])
+def test_epsilon_is_a_document_whose_score_is_its_logarithm(level) -> None:
+    scores, labels, targets = level + SCORES, LABELS, LABELS / LABELS.sum()
+    d = CrossEntropy(epsilon=0.1).evaluate(scores, labels, OFFSETS)
+    rho = softmax(np.append(scores, np.log(0.1)))[:4]
+    value = np.logaddexp.reduce(np.append(scores, np.log(0.1))) - targets @ scores
+    assert d.values[0] == pytest.approx(value, rel=1e-12)
+    assert d.gradient == pytest.approx(rho - targets, rel=1e-9)
+    assert d.curvature == pytest.approx(rho * (1 - rho), rel=1e-9)
+
+
 def test_labels_of_any_size_keep_targets_finite() -> None:
     for made in (CrossEntropy(), ListNet(), XENDCG()):
         d = made.evaluate([0.0, 1.0, 2.0], [0, 5000, 1e30], [0, 3])
@@ -89,3 +102,89 @@ def test_noise_depends_on_seed_step_and_key_only() -> None:
         XENDCG(seed=1).evaluate(SCORES, LABELS, OFFSETS, step=3, keys=[8]),
     ):
         assert not np.array_equal(base, other.gradient)
+
+
+def exact_newton(scores, targets, order=3):
+    """The Neumann series with sixty digits."""
+    with localcontext(prec=60):
+        powers = [(Decimal(s) - Decimal(max(scores))).exp() for s in scores]
+        rho = [power / sum(powers) for power in powers]
+        term = [r - Decimal(t) for r, t in zip(rho, targets, strict=True)]
+        gradient = term
+        for _ in range(order - 1):
+            quotients = [t / (1 - r) for t, r in zip(term, rho, strict=True)]
+            term = [r * (sum(quotients) - u) for r, u in zip(rho, quotients, strict=True)]
+            gradient = [g + t for g, t in zip(gradient, term, strict=True)]
+        return np.array([float(g) for g in gradient])
+
+
+@pytest.mark.parametrize("lead", [5.0, 15.0, 25.0, 30.0, 33.0])
+def test_newton_keeps_its_digits_where_one_document_has_nearly_all_of_the_softmax(lead) -> None:
+    scores, labels = [0.0, lead, 0.3, -0.5], [1.0, 0.0, 2.0, 0.0]
+    expected = exact_newton(scores, [float(t) for t in softmax(labels)])
+    # The targets, rounded to double precision, sum to one but for 1e-16, over 1 - rho.
+    np.testing.assert_allclose(
+        ListNet().newton(scores, labels, OFFSETS).gradient, expected, rtol=1e-9, atol=1e-9
+    )
+    gradient, _ = ListNet().boosting(labels, OFFSETS)(np.array(scores), 0)
+    np.testing.assert_allclose(gradient, expected, atol=1e-6)
+
+
+def in_single_precision(made, scores, labels, offsets, **options):
+    """Largest differences to ``newton``, as parts of the largest gradient and curvature."""
+    expected = made.newton(scores, labels, offsets, 7, **options)
+    found = made.boosting(labels, offsets, **options)(scores, 7)
+    assert all(each.dtype == np.float32 for each in found)
+    return [
+        np.abs(single - double).max() / np.abs(double).max()
+        for single, double in zip(found, expected[1:], strict=True)
+    ]
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 10.0, 700.0])
+@pytest.mark.parametrize(
+    "made",
+    [
+        CrossEntropy(),
+        ListNet(order=1),
+        XENDCG(seed=3),
+        XENDCG(order=5, epsilon=0.3),
+        Stochastic(XENDCG(), samples=3, beta=0.25, seed=4),
+        Stochastic(CrossEntropy(), samples=2),
+    ],
+    ids=repr,
+)
+def test_single_precision_makes_the_same_draws_and_derivatives(made, spread) -> None:
+    rng = np.random.default_rng(5)
+    offsets = np.cumsum([0, 1, 2, 7, 0, 130, 33, 5, 1000])
+    labels = rng.integers(0, 5, offsets[-1])
+    labels[offsets[6] : offsets[7]] = 2  # one level
+    scores = spread * rng.normal(size=offsets[-1])
+    lists = {"keys": rng.integers(0, 2**63, 8), "weights": np.linspace(0.0, 2.0, 8)}
+    assert max(in_single_precision(made, scores, labels, offsets, **lists)) < 1e-5
+
+
+@pytest.mark.parametrize("made", [CrossEntropy(), ListNet(), XENDCG(), XENDCG(epsilon=1.0)])
+@pytest.mark.parametrize(
+    "scores", [[700.0, -700.0, 0.0, 700.0], [-700.0, -700.0, -700.0, -700.0], [9.0, 9.0, 9.0, 1e30]]
+)
+def test_single_precision_stays_finite_where_the_softmax_saturates(made, scores) -> None:
+    for labels in ([0, 1, 2, 0], [0, 700, 1e30, 5], [0, 0, 0, 140]):
+        gradient, curvature = made.boosting(labels, OFFSETS)(np.array(scores), 0)
+        assert np.all(np.isfinite(gradient))
+        assert np.all(np.isfinite(curvature))
+        assert np.all(curvature >= 0)
+
+
+def test_each_step_has_arrays_of_its_own() -> None:
+    derivatives = XENDCG().boosting(LABELS, OFFSETS)
+    first, _ = derivatives(SCORES, 0)
+    kept = first.copy()
+    derivatives(SCORES, 1)
+    assert np.array_equal(first, kept)
+
+
+def test_where_perturbed_scores_must_be_normalised_boosting_is_newton() -> None:
+    made = Stochastic(ListNet(epsilon=0.5), samples=2)
+    gradient, _ = made.boosting(LABELS, OFFSETS)(SCORES, 3)
+    assert np.array_equal(gradient, made.newton(SCORES, LABELS, OFFSETS, 3).gradient)

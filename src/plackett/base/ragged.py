@@ -27,9 +27,9 @@ def as_offsets(offsets: ArrayLike, n_docs: int) -> Offsets:
             f"offsets must rise from 0 to n_docs={n_docs}, got offsets[0]={result[0]} and "
             f"offsets[-1]={result[-1]}."
         )
-    falls = np.flatnonzero(np.diff(result) < 0)
-    if len(falls):
-        at = int(falls[0])
+    falls = result[1:] < result[:-1]
+    if falls.any():
+        at = int(falls.argmax())
         raise DataError(
             f"offsets must not fall, got offsets[{at}]={result[at]} and "
             f"offsets[{at + 1}]={result[at + 1]}."

@@ -2,6 +2,7 @@
 
 The list function comes as a typed first-class function, so the driver is compiled once for all
 objectives and found in the on-disk cache by later processes; the call costs nanoseconds per list.
+It comes by its addresses (:mod:`plackett.objectives.pointers`), which keeps small batches fast.
 
 With ``samples`` above zero the driver perturbs the scores of each list that many times and averages
 (:mod:`plackett.objectives.stochastic` has the mathematics): buffers are made once per list, and
@@ -14,10 +15,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, njit, prange, types, uint64, void
+from numba import boolean, float64, int64, njit, prange, uint64, void
 
 from plackett.base.kernels import FLOATS, LABELS, compiled, readonly
 from plackett.objectives.noise import inner_key, noise_state, perturb
+from plackett.objectives.pointers import function_maker
 
 LIST_FUNCTION = float64(FLOATS, LABELS, FLOATS, uint64, FLOATS, float64[::1], float64[::1])
 """scores, labels, extra, key, params, gradient, curvature -> value.
@@ -35,7 +37,8 @@ Lists with one document or one label level never reach a list function.
 """
 
 _SIGNATURE = void(
-    types.FunctionType(LIST_FUNCTION),
+    int64,  # address of the list function's C wrapper
+    int64,  # and of its machine code
     FLOATS,  # scores
     LABELS,
     readonly(int64),  # offsets
@@ -51,6 +54,8 @@ _SIGNATURE = void(
     float64[::1],  # gradient
     float64[::1],  # curvature
 )
+
+_function_at = function_maker(LIST_FUNCTION)
 
 
 @compiled
@@ -98,8 +103,17 @@ def _average(  # type: ignore[no-untyped-def]
     return value / samples
 
 
+@compiled
+def _one_level(labels):  # type: ignore[no-untyped-def]
+    same = 1  # in most lists one of the first few labels differs
+    while same < len(labels) and labels[same] == labels[0]:
+        same += 1
+    return same >= len(labels)
+
+
 def _each_list(  # type: ignore[no-untyped-def]
-    function,
+    wrapper,
+    machine_code,
     scores,
     labels,
     offsets,
@@ -115,12 +129,15 @@ def _each_list(  # type: ignore[no-untyped-def]
     gradient,
     curvature,
 ):
+    function = _function_at(wrapper, machine_code)
     for q in prange(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
         s, y, g, h = scores[low:high], labels[low:high], gradient[low:high], curvature[low:high]
         own = extra[extra_offsets[q] : extra_offsets[q + 1]]
         values[q] = 0.0
-        if high - low < 2 or np.max(y) == np.min(y):
+        g[:] = 0.0
+        h[:] = 0.0
+        if _one_level(y):
             continue
         if samples == 0:
             values[q] = function(s, y, own, keys[q], params, g, h)
@@ -133,5 +150,5 @@ def _each_list(  # type: ignore[no-untyped-def]
 
 @cache
 def each_list() -> Any:
-    """The driver; compiled, or loaded from the cache, at the first call."""
+    """The driver; compiled, or loaded from the cache, at the first call. It fills all outputs."""
     return njit(_SIGNATURE, parallel=True, cache=True, nogil=True)(_each_list)

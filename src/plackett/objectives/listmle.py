@@ -11,8 +11,8 @@ With :math:`\pi` the ranking by descending label (equal labels in random order) 
 
 Gradient and curvature (the exact diagonal of the Hessian) are those of
 :mod:`plackett.objectives.plackett_luce`. Both are convex for a given order. Documents with equal
-labels are put in a new random order for each list and step; sorting by label happens once, so a
-step costs O(n).
+labels are put in a new random order for each list and step. A step costs O(n): labels that are
+grades are sorted by counting, which the shuffle needs no pass beside; others are sorted once.
 """
 
 from __future__ import annotations
@@ -33,14 +33,50 @@ from plackett.objectives.plackett_luce import as_orders, weighted_likelihood
 from plackett.objectives.ranking import label_order
 
 _EVEN, _TOP_HEAVY = 0.0, 1.0
+_GRADES = 32  # whole labels below it are sorted by counting
 
 
 @compiled
-def _shuffle_ties(order, labels, key):  # type: ignore[no-untyped-def]
-    n, start = len(order), 0
-    draws = np.empty(n)
-    for k in range(n):
+def _has_grades(labels):  # type: ignore[no-untyped-def]
+    """Whether all labels are whole numbers below ``_GRADES``."""
+    others = 0
+    for i in range(len(labels)):
+        others += int(not (labels[i] < _GRADES and labels[i] == np.floor(labels[i])))
+    return others == 0
+
+
+@compiled
+def _fill_draws(key, draws):  # type: ignore[no-untyped-def]
+    for k in range(len(draws)):
         draws[k] = unit(combine(key, uint64(k)))
+
+
+@compiled
+def _rank_grades(labels, draws, counts, order):  # type: ignore[no-untyped-def]
+    """Sort by falling grade and shuffle ties, at once; counts: two rows of ``_GRADES``."""
+    placed, starts = counts[0], counts[1]
+    placed[:] = 0
+    for i in range(len(labels)):
+        placed[int(labels[i])] += 1
+    before = 0
+    for grade in range(_GRADES - 1, -1, -1):
+        starts[grade] = before
+        before += placed[grade]
+        placed[grade] = 0
+    for i in range(len(labels)):
+        grade = int(labels[i])
+        start, k = starts[grade], placed[grade]
+        placed[grade] = k + 1
+        # Fisher-Yates, growing: the k-th of a grade changes places with one of those so far.
+        other = start + int(draws[start + k] * (k + 1))
+        order[start + k] = order[other]
+        order[other] = i
+
+
+@compiled
+def _shuffle_ties(labels, draws, order):  # type: ignore[no-untyped-def]
+    """The same shuffle, for documents that are sorted by label."""
+    n, start = len(order), 0
     while start < n:
         # The end of a level is found first: between swaps, each comparison would wait for them.
         label, end = labels[order[start]], start + 1
@@ -48,7 +84,6 @@ def _shuffle_ties(order, labels, key):  # type: ignore[no-untyped-def]
             end += 1
         level, own_draws = order[start:end], draws[start:end]
         for k in range(end - start):
-            # Fisher-Yates, growing: the k-th document changes places with one of those so far.
             other = int(own_draws[k] * (k + 1))
             level[k], level[other] = level[other], level[k]
         start = end
@@ -67,18 +102,23 @@ def _fill_weights(kind, weights):  # type: ignore[no-untyped-def]
 
 @list_function(LIST_FUNCTION)
 def listmle_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: kind of weights; extra: the order by label.
+    """Value, gradient and curvature; params: kind of weights.
 
-    Where an order was given explicitly, extra holds -1 minus its positions, and nothing is
-    shuffled.
+    extra is empty where labels are grades; else it holds the documents by falling label or, for an
+    order given explicitly, -1 minus its positions, and then nothing is shuffled.
     """
     n = len(scores)
     order, weights = np.empty(n, np.int64), np.empty(n)
-    given = extra[0] < 0.0
-    for k in range(n):
-        order[k] = int(-1.0 - extra[k] if given else extra[k])
-    if not given:
-        _shuffle_ties(order, labels, key)
+    if len(extra) == 0:
+        _fill_draws(key, weights)
+        _rank_grades(labels, weights, np.empty((2, _GRADES), np.int64), order)
+    else:
+        given = extra[0] < 0.0
+        for k in range(n):
+            order[k] = int(-1.0 - extra[k] if given else extra[k])
+        if not given:
+            _fill_draws(key, weights)
+            _shuffle_ties(labels, weights, order)
     _fill_weights(params[0], weights)
     return weighted_likelihood(scores, order, weights, gradient, curvature)
 
@@ -100,10 +140,10 @@ class _Likelihood(Objective):
     def params(self) -> tuple[float, ...]:
         return (self.weights,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra | None:  # noqa: ARG002
         if "order" in draws:
             return Extra(-1.0 - as_orders(draws["order"], offsets), offsets)
-        return label_order(labels, offsets)
+        return None if _has_grades(labels) else label_order(labels, offsets)
 
 
 @dataclass(frozen=True)

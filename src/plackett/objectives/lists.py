@@ -15,6 +15,7 @@ from plackett.base.ragged import as_offsets
 from plackett.base.types import Keys, Labels, Offsets, Scores
 from plackett.objectives.derivatives import Derivatives
 from plackett.objectives.driver import each_list
+from plackett.objectives.pointers import addresses
 
 if TYPE_CHECKING:
     from plackett.objectives.objective import Draws, Objective
@@ -66,7 +67,7 @@ class Lists:
         s = self.checked(scores)
         result = self.empty()
         each_list()(
-            function.compiled,
+            *addresses(function),
             s,
             self.labels,
             self.offsets,
@@ -90,7 +91,7 @@ class Lists:
     def empty(self) -> Derivatives:
         """Arrays to fill."""
         n = len(self.labels)
-        return Derivatives(np.zeros(len(self.offsets) - 1), np.zeros(n), np.zeros(n))
+        return Derivatives(np.empty(len(self.offsets) - 1), np.empty(n), np.empty(n))
 
     def noise_keys(self, step: int) -> Keys:
         """Seed and step mixed into the keys of the lists."""
@@ -117,7 +118,8 @@ def as_lists(
 ) -> Lists:
     """Check the arrays once and prepare what depends on them alone."""
     y = np.ascontiguousarray(labels, dtype=np.float32)
-    if y.ndim != 1 or not np.all(y >= 0) or not np.all(np.isfinite(y)):
+    # Where a label is NaN, so are the smallest and the largest, and both comparisons fail.
+    if y.ndim != 1 or not (y.min(initial=0.0) >= 0.0 and y.max(initial=0.0) < np.inf):
         raise DataError("labels must be one finite, non-negative number per document.")
     o = as_offsets(offsets, len(y))
     n_lists = len(o) - 1

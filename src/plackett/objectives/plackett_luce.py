@@ -38,16 +38,20 @@ from plackett.base.errors import DataError
 from plackett.base.kernels import compiled
 from plackett.base.mixing import combine, unit
 from plackett.base.types import Offsets
+from plackett.objectives.extremes import extremes
 from plackett.objectives.logistic import REORDER, WIDEST
 
 
 @compiled
 def weighted_likelihood(scores, order, weights, gradient, curvature):  # type: ignore[no-untyped-def]
     """Minus the weighted log-likelihood of a ranking; fills gradient and curvature."""
-    ranked = scores[order]
-    picked, rest = np.empty(len(ranked)), np.empty(len(ranked))  # q and its complement
-    if np.max(ranked) - np.min(ranked) < WIDEST:
-        _fill_picks(ranked, picked, rest)
+    room = np.empty((3, len(order)))
+    ranked, picked, rest = room[0], room[1], room[2]  # the last two: q and its complement
+    for k in range(len(order)):
+        ranked[k] = scores[order[k]]
+    low, high = extremes(scores)
+    if high - low < WIDEST:
+        _fill_picks(ranked, high, picked, rest)
         value = _cost_of_picks(weights, picked)
     else:
         value = _fill_wide_picks(ranked, weights, picked, rest)
@@ -56,9 +60,8 @@ def weighted_likelihood(scores, order, weights, gradient, curvature):  # type: i
 
 
 @compiled
-def _fill_picks(ranked, picked, rest):  # type: ignore[no-untyped-def]
+def _fill_picks(ranked, top, picked, rest):  # type: ignore[no-untyped-def]
     """Fill q and its complement; all but the sums is vector code."""
-    top = np.max(ranked)
     for k in range(len(ranked)):
         picked[k] = exp(ranked[k] - top)
     after = 0.0

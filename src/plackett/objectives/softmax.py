@@ -32,53 +32,29 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit, uint64
+from numba import njit
 
 from plackett.base.arithmetic import exp
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.mixing import combine, unit
+from plackett.objectives.boosting import Boosting
 from plackett.objectives.checks import need_count
 from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.extremes import largest
+from plackett.objectives.lists import Lists
 from plackett.objectives.objective import Objective
+from plackett.objectives.single.softmax import SingleSoftmax
+from plackett.objectives.targets import (
+    LABEL_SHARE,
+    PERTURBED_GAIN,
+    SOFTMAX,
+    fill_targets,
+    sum_of,
+)
 
-_LABEL_SHARE, _SOFTMAX, _PERTURBED_GAIN = 0.0, 1.0, 2.0
-_LOG_2 = np.log(2.0)
 _REORDER = {"reassoc", "contract"}  # sums in any order, so that they become vector code
 _SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
-
-
-@compiled
-def _fill_targets(kind, labels, gammas, key, targets):  # type: ignore[no-untyped-def]
-    # Powers are taken relative to the top label, so that no label overflows. A loop for each kind:
-    # straight loops become vector code.
-    n = len(labels)
-    top = np.float64(np.max(labels))
-    if kind == _LABEL_SHARE:
-        for i in range(n):
-            targets[i] = np.float64(labels[i]) / top
-    elif kind == _SOFTMAX:
-        for i in range(n):
-            targets[i] = exp(np.float64(labels[i]) - top)
-    else:
-        one = 2.0**-top
-        for i in range(n):
-            targets[i] = exp(_LOG_2 * (np.float64(labels[i]) - top))
-        if len(gammas):
-            for i in range(n):
-                targets[i] -= gammas[i] * one
-        else:
-            for i in range(n):
-                targets[i] -= unit(combine(key, uint64(i))) * one
-    targets /= _sum(targets)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)
-def _sum(values):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(len(values)):
-        total += values[i]
-    return total
+_LEADS = 1e-6  # a complement from which on differences of sums would lose more than 1e-9
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)
@@ -93,10 +69,12 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
 def _fill_softmax(scores, epsilon, rho, complement):  # type: ignore[no-untyped-def]
     """Fill softmax and its complements; returns log of the normaliser."""
     n = len(scores)
-    top = np.max(scores)
+    top, slack = largest(scores), 0.0
+    if epsilon > 0.0:
+        top = max(top, np.log(epsilon))
+        slack = epsilon * np.exp(-top)
     for i in range(n):
         rho[i] = exp(scores[i] - top)
-    slack = epsilon * np.exp(-top) if epsilon > 0.0 else 0.0
     before = 0.0
     for i in range(n):  # sums of all documents before i, then of all after i
         complement[i] = before + slack
@@ -116,13 +94,37 @@ def softmax_list(scores, labels, extra, key, params, gradient, curvature):  # ty
     """Value, gradient and curvature; params: kind of target, order, epsilon."""
     targets = np.empty(len(scores))
     rho = np.empty(len(scores))
-    _fill_targets(params[0], labels, extra, key, targets)
+    fill_targets(params[0], labels, extra, key, targets)
     value = _fill_softmax(scores, params[2], rho, curvature)
     value -= _dot(targets, scores)
     for i in range(len(scores)):
         gradient[i] = rho[i] - targets[i]
         curvature[i] *= rho[i]
     return value
+
+
+@compiled
+def _leader(complement):  # type: ignore[no-untyped-def]
+    """The document that has nearly all of the softmax; -1: none has."""
+    for i in range(len(complement)):
+        if complement[i] < _LEADS:
+            return i
+    return -1
+
+
+@compiled
+def _fill_next_term(rho, leader, term):  # type: ignore[no-untyped-def]
+    """Turn t / (1 - rho) into the next Neumann term."""
+    own = 0.0
+    if leader >= 0:
+        # Its quotient is so large that the others' would be lost in a difference of sums.
+        own, term[leader] = term[leader], 0.0
+    rest = sum_of(term)
+    whole = rest + own
+    for i in range(len(term)):
+        term[i] = rho[i] * (whole - term[i])
+    if leader >= 0:
+        term[leader] = rho[leader] * rest
 
 
 @list_function(LIST_FUNCTION)
@@ -133,9 +135,10 @@ def softmax_newton_list(scores, labels, extra, key, params, gradient, curvature)
     rho = np.empty(n)
     complement = np.empty(n)
     term = np.empty(n)
-    _fill_targets(params[0], labels, extra, key, targets)
+    fill_targets(params[0], labels, extra, key, targets)
     value = _fill_softmax(scores, params[2], rho, complement)
     value -= _dot(targets, scores)
+    leader = _leader(complement)
     for i in range(n):
         term[i] = rho[i] - targets[i]
         gradient[i] = term[i]
@@ -144,9 +147,8 @@ def softmax_newton_list(scores, labels, extra, key, params, gradient, curvature)
     for _ in range(1, int(params[1])):
         for i in range(n):
             term[i] *= complement[i]
-        total = _sum(term)
+        _fill_next_term(rho, leader, term)
         for i in range(n):
-            term[i] = rho[i] * (total - term[i])
             gradient[i] += term[i]
     return value
 
@@ -183,13 +185,25 @@ class _Softmax(Objective):
     def params(self) -> tuple[float, ...]:
         return (self.target, float(self.order), self.epsilon)
 
+    def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:
+        if samples > 0 and not self.shift_invariant:
+            return None  # perturbed scores would have to be normalised first
+        return SingleSoftmax(
+            lists,
+            kind=self.target,
+            order=self.order,
+            epsilon=self.epsilon,
+            samples=samples,
+            beta=beta,
+        )
+
 
 @dataclass(frozen=True)
 class CrossEntropy(_Softmax):
     """Cross entropy with labels divided by their sum (Bruch et al. 2020)."""
 
     name: ClassVar[str] = "crossentropy"
-    target: ClassVar[float] = _LABEL_SHARE
+    target: ClassVar[float] = LABEL_SHARE
 
 
 @dataclass(frozen=True)
@@ -197,7 +211,7 @@ class ListNet(_Softmax):
     """Cross entropy with the softmax of the labels (Cao et al. 2007)."""
 
     name: ClassVar[str] = "listnet"
-    target: ClassVar[float] = _SOFTMAX
+    target: ClassVar[float] = SOFTMAX
 
 
 @dataclass(frozen=True)
@@ -205,7 +219,7 @@ class XENDCG(_Softmax):
     """Cross entropy with perturbed gains: a convex bound on NDCG (Bruch 2021)."""
 
     name: ClassVar[str] = "xendcg"
-    target: ClassVar[float] = _PERTURBED_GAIN
+    target: ClassVar[float] = PERTURBED_GAIN
     draw: ClassVar[str | None] = "gamma"
 
     seed: int = 0

@@ -1,0 +1,260 @@
+r"""The softmax family in single precision, alone or averaged over Gumbel-perturbed scores.
+
+The formulas are those of :mod:`plackett.objectives.softmax`. What is particular here:
+
+- Exponentials are relative to the best score (or log epsilon, if larger), so a document at the top
+  has e = 1 and any other one e < 1. The complement of the softmax of a document below the top is
+  then (total - e) / total with total - e >= 1, which loses no digits; that of one alone at the top
+  is summed from the others. The sums over all other documents in the Neumann terms are made the
+  same way.
+- Shares made of labels are prepared once. XE-NDCG takes its draws off them at each step; they are
+  those of ``newton``, rounded to 24 bits.
+- Sums are made in any order (``reassoc``), without which the loops could not be vector code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import float32, int32, njit, prange, uint64
+from numpy.typing import NDArray
+
+from plackett.base.arithmetic import exp_single
+from plackett.base.kernels import compiled
+from plackett.base.mixing import combine
+from plackett.base.types import Offsets, Scores
+from plackett.objectives.extremes import largest
+from plackett.objectives.lists import Lists
+from plackett.objectives.noise import inner_key, noise_state, perturb
+from plackett.objectives.targets import fill_shares, sum_of
+
+_MATHS = {"contract", "reassoc", "nsz"}  # no NaN or infinity is assumed away
+_CHUNKS = 64  # pieces of about equal cost that threads take
+_DRAWN_BITS = 24  # all that single precision holds
+_SMALLEST_COMPLEMENT = 1e-15  # as in double precision
+
+
+@dataclass(frozen=True)
+class SingleSoftmax:
+    """Gradient and curvature of the softmax family for given lists, as a trainer of trees wants."""
+
+    lists: Lists
+    kind: float
+    """Of target; one of :mod:`plackett.objectives.targets`."""
+    order: int
+    epsilon: float
+    samples: int
+    """0: the scores as they are."""
+    beta: float
+
+    shares: NDArray[np.float32] = field(init=False)
+    ones: NDArray[np.float32] = field(init=False)
+    """Units of the draws of each list; 0: nothing is drawn, and the shares are the targets."""
+    factors: NDArray[np.float32] = field(init=False)
+    """Weights of the lists; 0 where there is nothing to learn from."""
+    chunks: Offsets = field(init=False)
+
+    def __post_init__(self) -> None:
+        lists = self.lists
+        n_lists = len(lists.offsets) - 1
+        prepared = {
+            "shares": np.empty(len(lists.labels), np.float32),
+            "ones": np.empty(n_lists, np.float32),
+            "factors": np.empty(n_lists, np.float32),
+            "chunks": _equal_chunks(lists.offsets),
+        }
+        weights = np.ones(n_lists) if lists.weights is None else lists.weights
+        arrays = prepared["shares"], prepared["ones"], prepared["factors"]
+        _prepare(self.kind, lists.labels, lists.offsets, weights, *arrays)
+        for name, value in prepared.items():
+            object.__setattr__(self, name, value)
+
+    def __call__(
+        self, scores: Scores, step: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Gradient and curvature at these scores."""
+        s = self.lists.checked(scores)
+        gradient, curvature = np.empty((2, len(s)), np.float32)
+        _each_list(
+            s,
+            self.shares,
+            self.ones,
+            self.lists.offsets,
+            self.chunks,
+            self.lists.noise_keys(step),
+            self.factors,
+            self.order,
+            self.epsilon,
+            self.samples,
+            self.beta,
+            gradient,
+            curvature,
+        )
+        return gradient, curvature
+
+
+def _equal_chunks(offsets: Offsets) -> Offsets:
+    """Boundaries of runs of lists with about as many documents each."""
+    edges = np.searchsorted(offsets, np.linspace(0, offsets[-1], _CHUNKS + 1)[1:-1])
+    return np.unique(np.concatenate([[0], edges, [len(offsets) - 1]])).astype(np.int64)
+
+
+@compiled
+def _prepare(kind, labels, offsets, weights, shares, ones, factors):  # type: ignore[no-untyped-def]
+    for q in range(len(offsets) - 1):
+        low, high = offsets[q], offsets[q + 1]
+        ones[q], factors[q] = 0.0, 0.0
+        if high - low < 2 or np.max(labels[low:high]) == np.min(labels[low:high]):
+            continue
+        own = np.empty(high - low)
+        factors[q] = weights[q]
+        ones[q] = fill_shares(kind, labels[low:high], own)
+        if ones[q] == float32(0.0):  # also where labels are so large that draws count for nothing
+            own /= sum_of(own)
+        shares[low:high] = own
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+def _fill_exponentials(scores, top, z, e):  # type: ignore[no-untyped-def]
+    """Fill z = s - top and e**z; returns the sum of those below the top and the number at it."""
+    below, ties = float32(0.0), float32(0.0)
+    for i in range(len(scores)):
+        z[i] = float32(scores[i] - top)
+    for i in range(len(scores)):  # apart from the sums, with which it would not be vector code
+        e[i] = exp_single(z[i])
+    for i in range(len(scores)):
+        below += e[i] if z[i] < float32(0.0) else float32(0.0)
+        ties += float32(0.0) if z[i] < float32(0.0) else float32(1.0)
+    return below, ties
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+def _fill_targets(shares, one, key, targets):  # type: ignore[no-untyped-def]
+    """Take a draw from (0, 1), times the unit of draws, off each share; divide by the sum."""
+    scale, all_shares = one * float32(2.0**-_DRAWN_BITS), float32(0.0)
+    for i in range(len(shares)):
+        word = int32(combine(key, uint64(i)) >> uint64(64 - _DRAWN_BITS))
+        targets[i] = shares[i] - (float32(word) + float32(0.5)) * scale
+        all_shares += targets[i]
+    factor = float32(1.0) / all_shares
+    for i in range(len(shares)):
+        targets[i] *= factor
+
+
+@compiled
+def _first_term(z, edge, rest, whole, targets, e, term, inverse, g, h):  # type: ignore[no-untyped-def]
+    """Fill t = rho - phi and 1 / (1 - rho); turn exponentials into rho; add to the derivatives."""
+    share = float32(1.0) / whole
+    for i in range(len(z)):
+        others = whole - e[i] if z[i] < edge else rest
+        complement = max(others * share, float32(_SMALLEST_COMPLEMENT))
+        rho = e[i] * share
+        e[i] = rho
+        term[i] = rho - targets[i]
+        inverse[i] = float32(1.0) / complement
+        g[i] += rho - targets[i]
+        h[i] += rho * complement
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+def _divide_term(z, edge, inverse, term):  # type: ignore[no-untyped-def]
+    """Divide t by 1 - rho; returns its sum, and that over the documents below the edge."""
+    whole, below = float32(0.0), float32(0.0)
+    for i in range(len(z)):
+        quotient = term[i] * inverse[i]
+        term[i] = quotient
+        whole += quotient
+        below += quotient if z[i] < edge else float32(0.0)
+    return whole, below
+
+
+@compiled
+def _next_term(z, edge, rest, whole, rho, term, g):  # type: ignore[no-untyped-def]
+    """Turn quotients into the next Neumann term and add it to the gradient."""
+    for i in range(len(z)):
+        following = rho[i] * (whole - term[i] if z[i] < edge else rest)
+        term[i] = following
+        g[i] += following
+
+
+@compiled
+def _add_sample(scores, targets, order, epsilon, work, g, h):  # type: ignore[no-untyped-def]
+    """Add the derivatives of one list at these scores."""
+    n = len(scores)
+    z, e, term, inverse = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
+    top, slack = largest(scores), float32(0.0)
+    if epsilon > 0.0:
+        top = max(top, np.log(epsilon))
+        slack = float32(epsilon * np.exp(-top))
+    below, ties = _fill_exponentials(scores, top, z, e)
+    # Documents below the edge are subtracted from sums; one alone at the top is left out of them.
+    edge = float32(0.0) if ties == float32(1.0) else float32(1.0)
+    _first_term(z, edge, below + slack, below + ties + slack, targets, e, term, inverse, g, h)
+    for _ in range(1, order):
+        whole, rest = _divide_term(z, edge, inverse, term)
+        _next_term(z, edge, rest, whole, e, term, g)
+
+
+@compiled
+def _add_list(scores, shares, one, key, order, epsilon, samples, beta, work, noisy, g, h):  # type: ignore[no-untyped-def]
+    """Add the derivatives of one list, summed over the samples; ``one``: 0 if nothing is drawn."""
+    targets = work[4, : len(scores)]
+    targets[:] = shares
+    if samples == 0:
+        if one > float32(0.0):
+            _fill_targets(shares, one, key, targets)
+        _add_sample(scores, targets, order, epsilon, work, g, h)
+    for sample in range(samples):
+        perturb(scores, noise_state(key, sample), beta, noisy)
+        if one > float32(0.0):
+            _fill_targets(shares, one, inner_key(key, sample), targets)
+        _add_sample(noisy, targets, order, epsilon, work, g, h)
+
+
+@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+def _each_list(  # type: ignore[no-untyped-def]
+    scores,
+    shares,
+    ones,
+    offsets,
+    chunks,
+    keys,
+    factors,
+    order,
+    epsilon,
+    samples,
+    beta,
+    gradient,
+    curvature,
+):
+    for c in prange(len(chunks) - 1):
+        longest = 0
+        for q in range(chunks[c], chunks[c + 1]):
+            longest = max(longest, offsets[q + 1] - offsets[q])
+        work, noisy = np.empty((5, longest), np.float32), np.empty(longest)
+        for q in range(chunks[c], chunks[c + 1]):
+            low, high = offsets[q], offsets[q + 1]
+            g, h = gradient[low:high], curvature[low:high]
+            g[:] = float32(0.0)
+            h[:] = float32(0.0)
+            if factors[q] == float32(0.0):
+                continue
+            _add_list(
+                scores[low:high],
+                shares[low:high],
+                ones[q],
+                keys[q],
+                order,
+                epsilon,
+                samples,
+                beta,
+                work,
+                noisy[: high - low],
+                g,
+                h,
+            )
+            factor = factors[q] / float32(max(samples, 1))
+            for i in range(high - low):
+                g[i] *= factor
+                h[i] *= factor

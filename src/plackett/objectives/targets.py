@@ -1,0 +1,66 @@
+r"""Distributions made of labels, which the softmax family compares with the softmax of the scores.
+
+============================  ==================================================================
+kind                          target :math:`\varphi_i` of label :math:`y_i`
+============================  ==================================================================
+``LABEL_SHARE``               :math:`y_i / \sum_j y_j`
+``SOFTMAX``                   :math:`e^{y_i} / \sum_j e^{y_j}`
+``PERTURBED_GAIN``            :math:`(2^{y_i} - \gamma_i) / \sum_j (2^{y_j} - \gamma_j)`, with
+                              :math:`\gamma` uniform on (0, 1)
+============================  ==================================================================
+
+Powers are taken relative to the top label of the list, so that no label overflows; the draws then
+count in units of :math:`2^{-\max y}`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, uint64
+
+from plackett.base.arithmetic import exp
+from plackett.base.kernels import compiled
+from plackett.base.mixing import combine, unit
+
+LABEL_SHARE, SOFTMAX, PERTURBED_GAIN = 0.0, 1.0, 2.0
+_LOG_2 = np.log(2.0)
+_REORDER = {"reassoc", "contract"}  # sums in any order, so that they become vector code
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)
+def sum_of(values):  # type: ignore[no-untyped-def]
+    """The sum, in any order."""
+    result = 0.0
+    for i in range(len(values)):
+        result += values[i]
+    return result
+
+
+@compiled
+def fill_shares(kind, labels, shares):  # type: ignore[no-untyped-def]
+    """Fill targets before draws and normalisation; returns the unit of the draws, or 0."""
+    # A loop for each kind: straight loops become vector code.
+    top = np.float64(np.max(labels))
+    if kind == LABEL_SHARE:
+        for i in range(len(labels)):
+            shares[i] = np.float64(labels[i]) / top
+    elif kind == SOFTMAX:
+        for i in range(len(labels)):
+            shares[i] = exp(np.float64(labels[i]) - top)
+    else:
+        for i in range(len(labels)):
+            shares[i] = exp(_LOG_2 * (np.float64(labels[i]) - top))
+    return 2.0**-top if kind == PERTURBED_GAIN else 0.0
+
+
+@compiled
+def fill_targets(kind, labels, gammas, key, targets):  # type: ignore[no-untyped-def]
+    """Fill the targets of one list; gammas: explicit draws, or none to draw from the key."""
+    one = fill_shares(kind, labels, targets)
+    if len(gammas):
+        for i in range(len(labels)):
+            targets[i] -= gammas[i] * one
+    elif kind == PERTURBED_GAIN:
+        for i in range(len(labels)):
+            targets[i] -= unit(combine(key, uint64(i))) * one
+    targets /= sum_of(targets)
