@@ -11,7 +11,7 @@ help:
 	@echo "make quickstart   set up and run the main job: data, models, leaderboard, report"
 	@echo "make test         set up and run all tests"
 	@echo "make check        linters, types, layers, documentation with doctests"
-	@echo "make benchmarks   print the speed of readers and metrics beside their peers'"
+	@echo "make benchmarks   print speed beside that of peers, in the same run"
 	@echo "make package      build wheel and sdist into dist/"
 
 $(BIN)/python:
@@ -69,6 +69,9 @@ benchmarks: $(VENV)/.dev
 	$(PIP) install --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/reader.py
 	$(BIN)/python benchmarks/metrics.py
+	$(BIN)/python benchmarks/objectives.py
+	$(BIN)/python benchmarks/trees.py
+	$(BIN)/python benchmarks/scoring.py
 
 package: $(VENV)/.dev
 	$(BIN)/python -m build

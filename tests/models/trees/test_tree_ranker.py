@@ -143,6 +143,13 @@ def test_contributions_sum_to_the_score_and_importance_goes_by_name(parts) -> No
         ranker.importance("weight")
 
 
+def test_scores_are_lightgbms_to_the_bit(parts) -> None:
+    train, _, test = parts
+    ranker = pk.TreeRanker(**SMALL | {"trees": 40, "leaves": 31}).fit(train)
+    theirs = ranker._booster.predict(test.features, raw_score=True)
+    assert np.array_equal(ranker.predict(test), theirs)
+
+
 def test_sampled_lists_and_features_change_the_model_but_not_from_run_to_run(parts) -> None:
     train, _, _ = parts
     ranker = pk.TreeRanker(**SMALL)
@@ -165,6 +172,7 @@ def test_sampled_lists_and_features_change_the_model_but_not_from_run_to_run(par
         ({"monotone": {"nothing": 1}}, "there is no feature 'nothing'"),
         ({"monotone": {0: 2}}, "directions are -1, 0 and 1"),
         ({"categorical": (99,)}, "there is no feature 99"),
+        ({"lightgbm": {"linear_tree": True}}, "linear leaves cannot be scored"),
         ({"threads": 0}, "threads must be at least 1"),
         ({"objective": "lightgbm-xendcg", "list_fraction": 0.5}, "computed inside LightGBM"),
     ],

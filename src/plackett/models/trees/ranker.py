@@ -15,10 +15,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import DataError, UsageError
 from plackett.base.threads import kernel_threads
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
+from plackett.models.ensembles import Ensemble, read_lightgbm
 from plackett.models.ranker import Ranker
 from plackett.models.run import Run
 from plackett.models.trees.explaining import contributions, importance
@@ -108,8 +109,7 @@ class TreeRanker(Ranker):
         self._take(booster.model_to_string(num_iteration=best or None))
 
     def _predict(self, data: Dataset) -> Scores:
-        scores = self._booster.predict(data.features, raw_score=True, num_threads=self.threads or 0)
-        return np.asarray(scores, dtype=np.float64)
+        return self._ensemble.predict(data.features, n_threads=self.threads)
 
     def importance(self, kind: Literal["gain", "split"] = "gain") -> dict[str, float]:
         """How much each feature was used, the most used first.
@@ -156,7 +156,13 @@ class TreeRanker(Ranker):
     def _take(self, text: str) -> None:
         self.model_: str = text
         """The model in LightGBM's own text."""
-        self.__dict__.pop("_booster", None)
+        for made in ("_booster", "_ensemble"):
+            self.__dict__.pop(made, None)
+
+    @cached_property
+    def _ensemble(self) -> Ensemble:
+        """The model for scoring: the same scores as LightGBM's to the bit, many times faster."""
+        return read_lightgbm(self.model_)
 
     @cached_property
     def _booster(self) -> Any:
@@ -168,4 +174,13 @@ class TreeRanker(Ranker):
         (folder / _FILE).write_text(self.model_, encoding="utf-8")
 
     def _read(self, folder: Path) -> None:
-        self._take((folder / _FILE).read_text(encoding="utf-8"))
+        path = folder / _FILE
+        self._take(path.read_text(encoding="utf-8", errors="replace"))
+        try:
+            found = self._ensemble.n_features  # reads and checks all of it before LightGBM sees it
+        except DataError as error:
+            raise DataError(str(error), path=str(path)) from error
+        if found != self.n_features_:
+            raise DataError(
+                f"is a model of {found} features, not of {self.n_features_}", path=str(path)
+            )

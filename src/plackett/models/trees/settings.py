@@ -112,6 +112,8 @@ def _check(ranker: TreeRanker) -> None:
             raise UsageError(
                 f"give {_OURS[key]!r} to TreeRanker itself instead of {key!r} in lightgbm."
             )
+    if ranker.lightgbm.get("linear_tree"):
+        raise UsageError("trees with linear leaves cannot be scored or exported here.")
     built_in = ranker.objective in BUILT_IN
     if not built_in and "bagging_by_query" in ranker.lightgbm:
         raise UsageError(

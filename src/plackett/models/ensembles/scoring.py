@@ -1,0 +1,134 @@
+"""Scores of many documents: which compiled loop takes them, and on how many threads.
+
+Threads are Python's own: the loops release the interpreter's lock, share nothing but what they
+read, and each writes its own part of the scores. No pool of another library has to be kept alive,
+and calls from several threads or after a fork are safe.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from plackett.base.errors import DataError, FeatureMismatch, UsageError
+from plackett.base.types import Scores
+from plackett.models.ensembles.sliced import score_blocks
+from plackett.models.ensembles.traversal import traverse
+from plackett.models.ensembles.vectors import DOCUMENTS
+
+if TYPE_CHECKING:
+    from plackett.models.ensembles.ensemble import Ensemble
+
+NARROW, WIDE = (0,) * 2, (0,) * 8
+"""Lanes of a mask: for one list, and for many documents."""
+FEW = 3
+"""Documents up to which going through the trees one by one is faster."""
+SHARE = 1024
+"""Documents at least that make another thread worth its start."""
+_SPARSE_ROWS = 8192  # as many rows of a sparse matrix are made dense at a time
+
+
+def score(ensemble: Ensemble, features: Any, *, n_threads: int | None) -> Scores:
+    """Scores of documents; see :meth:`plackett.models.ensembles.Ensemble.predict`."""
+    if n_threads is not None and n_threads < 1:
+        raise UsageError(f"n_threads must be at least 1, got {n_threads}.")
+    if scipy.sparse.issparse(features):
+        return _score_sparse(ensemble, features, n_threads)
+    array = _as_array(ensemble, features)
+    scores = np.full(len(array), ensemble.base_score, ensemble.layout.nodes.values.dtype)
+    n_parts = min(_threads(n_threads, len(array)), max(len(array) // SHARE, 1))
+    if n_parts == 1:
+        _score_part(ensemble, array, scores)
+    else:
+        _score_parts(ensemble, array, scores, n_parts)
+    return scores.astype(np.float64, copy=False)
+
+
+def _threads(n_threads: int | None, n_docs: int) -> int:
+    if n_threads is None:
+        return numba.get_num_threads() if n_docs >= 2 * SHARE else 1
+    return n_threads
+
+
+def _check_shape(ensemble: Ensemble, shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise DataError(f"features must have 2 dimensions, documents x features, got {shape}.")
+    if shape[1] != ensemble.n_features:
+        raise FeatureMismatch(
+            f"the ensemble scores documents with {ensemble.n_features} features, got {shape[1]}."
+        )
+
+
+def _as_array(ensemble: Ensemble, features: Any) -> NDArray[np.floating]:
+    """Contiguous rows of float32, or of float64 where float32 would change a decision."""
+    array = np.asarray(features)
+    _check_shape(ensemble, array.shape)
+    if array.dtype == np.float64:
+        with np.errstate(over="ignore", under="ignore"):
+            narrow = array.astype(np.float32)
+        if ensemble.library == "xgboost" or np.array_equal(narrow, array, equal_nan=True):
+            array = narrow
+    elif array.dtype != np.float32:
+        try:
+            array = array.astype(np.float32)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"features must be numbers, got an array of {array.dtype}.") from error
+    array = np.require(array, requirements=["C", "A"]).view()
+    array.flags.writeable = False  # one compiled form serves arrays that may be written and others
+    return array
+
+
+def _score_parts(
+    ensemble: Ensemble, array: NDArray[np.floating], scores: NDArray[np.floating], n_parts: int
+) -> None:
+    block = DOCUMENTS * len(WIDE)
+    n_blocks = -(-len(array) // block)
+    bounds = [min(n_blocks * i // n_parts * block, len(array)) for i in range(n_parts + 1)]
+    with ThreadPoolExecutor(n_parts) as pool:
+        parts = [
+            pool.submit(_score_part, ensemble, array[a:b], scores[a:b]) for a, b in pairwise(bounds)
+        ]
+        for part in parts:
+            part.result()
+
+
+def _score_part(
+    ensemble: Ensemble, array: NDArray[np.floating], scores: NDArray[np.floating]
+) -> None:
+    """Score documents on this thread."""
+    layout = ensemble.layout
+    if len(array) <= FEW or layout.trees is None or array.dtype != np.float32:
+        traverse(array, layout.nodes, layout.questions, scores)
+        return
+    narrow, wide = DOCUMENTS * len(NARROW), DOCUMENTS * len(WIDE)
+    rest = len(array) % wide
+    n = len(array) - rest if rest <= 2 * narrow else len(array)
+    if n:
+        score_blocks(WIDE, array[:n], layout.questions, layout.trees, scores[:n])
+    if n < len(array):
+        score_blocks(NARROW, array[n:], layout.questions, layout.trees, scores[n:])
+
+
+def _score_sparse(ensemble: Ensemble, features: Any, n_threads: int | None) -> Scores:
+    matrix = scipy.sparse.csr_array(features)
+    _check_shape(ensemble, matrix.shape)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    scores = np.empty(matrix.shape[0])
+    absent = np.nan if ensemble.library == "xgboost" else 0.0
+    dtype = np.float64 if matrix.dtype == np.float64 else np.float32
+    for start in range(0, matrix.shape[0], _SPARSE_ROWS):
+        stop = min(start + _SPARSE_ROWS, matrix.shape[0])
+        a, b = matrix.indptr[start], matrix.indptr[stop]
+        rows = np.repeat(np.arange(stop - start), np.diff(matrix.indptr[start : stop + 1]))
+        dense = np.full((stop - start, matrix.shape[1]), absent, dtype)
+        dense[rows, matrix.indices[a:b]] = matrix.data[a:b]
+        scores[start:stop] = score(ensemble, dense, n_threads=n_threads)
+    return scores
