@@ -3,13 +3,18 @@ r"""Which of a sequence of candidates is best on the validation lists.
 With one metric the higher mean wins. With several the comparison is lexicographic, as in Zhu &
 Klabjan (2020): candidate a beats b if, at the first metric where they differ by more than
 :math:`10^{-6}`, a is higher.
+
+On few lists a metric jumps from one candidate to the next. :func:`smoothed` averages over
+neighbours in time, so that a lucky jump does not win.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import numpy as np
 
 from plackett.base.errors import DataError
 from plackett.base.types import Scores
@@ -52,7 +57,8 @@ class Selection:
 
     best: Means | None = None
     best_step: int = -1
-    steps: int = field(default=0)
+    steps: int = 0
+    """Candidates seen."""
 
     def offer(self, means: Means) -> bool:
         """Take the next candidate; True if it is the best so far."""
@@ -66,3 +72,10 @@ class Selection:
     def waited(self) -> int:
         """Candidates since the best one."""
         return self.steps - 1 - self.best_step
+
+
+def smoothed(curves: Sequence[Sequence[float]], step: int, width: int) -> Means:
+    """Each curve's mean over the ``width`` steps around ``step``, as far as there are any."""
+    half = width // 2
+    low, high = max(step - half, 0), step + half + 1
+    return tuple(float(np.mean(curve[low:high])) for curve in curves)

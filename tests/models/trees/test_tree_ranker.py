@@ -69,6 +69,14 @@ def test_the_model_kept_is_the_best_on_validation(parts) -> None:
     assert next(iter(found.values())) == pytest.approx(curve[best], abs=1e-12)
 
 
+def test_a_smoothed_choice_is_the_best_mean_over_neighbours(parts) -> None:
+    train, validation, _ = parts
+    ranker = pk.TreeRanker(trees=25, leaves=15, learning_rate=0.3, patience=25, smoothing=5)
+    curve = np.array(ranker.fit(train, validation).curves_["validation"]["ndcg@5"])
+    means = [curve[max(i - 2, 0) : i + 3].mean() for i in range(len(curve))]
+    assert ranker.model_.count("Tree=") == int(np.argmax(means)) + 1
+
+
 def test_several_metrics_choose_lexicographically(parts) -> None:
     train, validation, _ = parts
     ranker = pk.TreeRanker(trees=30, leaves=15, learning_rate=0.3, patience=30)
@@ -173,6 +181,7 @@ def test_sampled_lists_and_features_change_the_model_but_not_from_run_to_run(par
         ({"monotone": {0: 2}}, "directions are -1, 0 and 1"),
         ({"categorical": (99,)}, "there is no feature 99"),
         ({"lightgbm": {"linear_tree": True}}, "linear leaves cannot be scored"),
+        ({"smoothing": 0}, "smoothing must be at least 1"),
         ({"threads": 0}, "threads must be at least 1"),
         ({"objective": "lightgbm-xendcg", "list_fraction": 0.5}, "computed inside LightGBM"),
     ],

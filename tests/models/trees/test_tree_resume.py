@@ -27,7 +27,11 @@ RANKERS = {
     "sampled lists, features and noise": {
         "objective": pk.Stochastic(LambdaRank(sigma=2.0), samples=4, beta=0.25)
     },
-    "least squares": {"objective": "lambdarank", "growth": "squares"},
+    "least squares and a smoothed choice": {
+        "objective": "lambdarank",
+        "growth": "squares",
+        "smoothing": 5,
+    },
     "LightGBM's own": {"objective": "lightgbm-lambdarank", "list_fraction": 1.0},
 }
 

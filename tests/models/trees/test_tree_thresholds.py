@@ -17,8 +17,8 @@ import plackett as pk
 def test_the_thresholds_of_lightgbm_are_met(name, at_1, at_3, real_data) -> None:
     (fold,) = pk.read_folds(real_data / "LightGBM_lambdarank")
     metrics = [pk.metric(f"ndcg@{k}", convention="lightgbm") for k in (1, 3)]
-    ranker = pk.recipe(name, trees=50, leaves=31, learning_rate=0.1, threads=1)
-    ranker.set_params(list_fraction=1.0, feature_fraction=1.0, min_documents=20)
+    ranker = pk.recipe(name, trees=50, leaves=31, learning_rate=0.1, min_documents=20, threads=1)
+    ranker.set_params(list_fraction=1.0, feature_fraction=1.0, smoothing=1)
     curves = ranker.fit(fold.train, fold.test, metric=metrics).curves_["validation"]
     first, third = (curves[str(metric)] for metric in metrics)
     best = max(range(len(first)), key=lambda step: first[step])

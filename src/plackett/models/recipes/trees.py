@@ -33,39 +33,55 @@ _BY_DATA: dict[str, dict[str, Any]] = {
 def _presets(**objectives: Any) -> dict[str, dict[str, Any]]:
     """Presets of the papers in ``objectives``, each with the objective that paper used."""
     return {
-        name: settings | {"objective": objectives[name[0]]}
+        name: _PLAIN | settings | {"objective": objectives[name[0]]}
         for name, settings in _BY_DATA.items()
         if name[0] in objectives
     }
 
 
+# Without a preset: small steps, trees by the size of the data, each on a part of lists and
+# features, and a choice that does not fall for a single lucky tree.
+_DEFAULT: dict[str, Any] = {
+    "trees": 1000,
+    "learning_rate": 0.05,
+    "leaves": "auto",
+    "min_documents": "auto",
+    "list_fraction": 0.7,
+    "feature_fraction": 0.5,
+    "patience": 100,
+    "smoothing": 11,
+}
+# What the papers' experiments did without.
+_PLAIN: dict[str, Any] = {"list_fraction": 1.0, "feature_fraction": 1.0, "smoothing": 1}
+
+
+def _recipe(objective: Any, presets: dict[str, dict[str, Any]] | None = None) -> Recipe:
+    return Recipe(TreeRanker, _DEFAULT | {"objective": objective}, presets or {})
+
+
 _LAMBDA_D = LambdaRank(sigma=2.0, score_norm=True, hess_factor=2.0)
 
+_E_LAMBDA = Stochastic(LambdaRank(sigma=2.0), samples=8, beta=0.25)
+_UMART_MQ = {"D-mq2007": _PLAIN | _BY_DATA["D-mq2007"] | {"objective": UMart(window=10)}}
+
 TREES: dict[str, Recipe] = {
-    "lambdamart": Recipe(
-        TreeRanker,
-        {"objective": LambdaRank(sigma=2.0)},
+    "lambdamart": _recipe(
+        LambdaRank(sigma=2.0),
         _presets(A=LambdaRank(sigma=2.0), C=LambdaRank(sigma=1.0), D=_LAMBDA_D),
     ),
-    "e-lambdamart": Recipe(
-        TreeRanker,
-        {"objective": Stochastic(LambdaRank(sigma=2.0), samples=8, beta=0.25)},
-        _presets(A=Stochastic(LambdaRank(sigma=2.0), samples=8, beta=0.25)),
+    "e-lambdamart": _recipe(_E_LAMBDA, _presets(A=_E_LAMBDA)),
+    "e-lambdaloss-mart": _recipe(Stochastic(LambdaLoss(), samples=8, beta=1.0)),
+    "xendcg-mart": _recipe("xendcg", _presets(C="xendcg")),
+    "e-xendcg-mart": _recipe(Stochastic(XENDCG(), samples=8, beta=0.25)),
+    "listnet-mart": _recipe("listnet", _presets(C="listnet")),
+    "umart": _recipe(UMart(), _presets(D=UMart(window=2)) | _UMART_MQ),
+    # Lists are sampled inside LightGBM there, if at all.
+    "lightgbm-lambdarank": Recipe(
+        TreeRanker, _DEFAULT | {"list_fraction": 1.0, "objective": "lightgbm-lambdarank"}
     ),
-    "e-lambdaloss-mart": Recipe(
-        TreeRanker, {"objective": Stochastic(LambdaLoss(), samples=8, beta=1.0)}
+    "lightgbm-xendcg": Recipe(
+        TreeRanker, _DEFAULT | {"list_fraction": 1.0, "objective": "lightgbm-xendcg"}
     ),
-    "xendcg-mart": Recipe(TreeRanker, {"objective": "xendcg"}, _presets(C="xendcg")),
-    "e-xendcg-mart": Recipe(TreeRanker, {"objective": Stochastic(XENDCG(), samples=8, beta=0.25)}),
-    "listnet-mart": Recipe(TreeRanker, {"objective": "listnet"}, _presets(C="listnet")),
-    "umart": Recipe(
-        TreeRanker,
-        {"objective": UMart()},
-        _presets(D=UMart(window=2))
-        | {"D-mq2007": _BY_DATA["D-mq2007"] | {"objective": UMart(window=10)}},
-    ),
-    "lightgbm-lambdarank": Recipe(TreeRanker, {"objective": "lightgbm-lambdarank"}),
-    "lightgbm-xendcg": Recipe(TreeRanker, {"objective": "lightgbm-xendcg"}),
     # RankLib's defaults: 1000 trees of 10 leaves, shrinkage 0.1, 256 thresholds, at least one
     # document in a leaf, stop after 100 rounds; pairs with a document in the top 10, slope 1.
     "lambdamart-ranklib": Recipe(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.run import Run
-from plackett.models.selection import Selection, measure
+from plackett.models.selection import Selection, measure, smoothed
 from plackett.models.trees.feeding import lightgbm_data
 from plackett.models.trees.leaves import NewtonLeaves
 from plackett.models.trees.sampling import feature_seed
@@ -94,13 +94,23 @@ class Loop:
             means = measure(self._scores(booster, part), data, self.run.metrics)
             for spelling, mean in zip(self.run.spellings, means, strict=True):
                 self.curves[part][spelling].append(mean)
-            if part == "validation":
-                self.selection.offer(means)
+        self._choose(self.step - self.ranker.smoothing // 2)
         self.run.progress(self._status(), self.step, self.ranker.trees)
         if self.run.checkpoint is not None and self.run.checkpoint.due():
             with self.run.checkpoint.saving(self.step) as folder:
                 self._save(booster, folder)
         return not self._is_over()
+
+    def best_step(self) -> int:
+        """Trees to keep: up to the best on validation, or all."""
+        self._choose(self.step)
+        return self.step if self.selection.best is None else self.selection.best_step + 1
+
+    def _choose(self, until: int) -> None:
+        """Offer the steps whose neighbours are known; the last ones have neighbours on one side."""
+        curves = list(self.curves.get("validation", {}).values())
+        while curves and self.selection.steps < until:
+            self.selection.offer(smoothed(curves, self.selection.steps, self.ranker.smoothing))
 
     def _objective(self) -> Gradients:
         """What LightGBM calls; a function, because it copies objects it is given."""
@@ -141,8 +151,14 @@ class Loop:
     def _save(self, booster: Any, folder: Path) -> None:
         (folder / MODEL).write_text(booster.model_to_string(num_iteration=-1))
         chosen = self.selection
-        state = {"curves": self.curves, "best": chosen.best, "best_step": chosen.best_step}
-        (folder / STATE).write_text(json.dumps(state | {"step": self.step}))
+        state = {
+            "step": self.step,
+            "curves": self.curves,
+            "best": chosen.best,
+            "best_step": chosen.best_step,
+            "seen": chosen.steps,
+        }
+        (folder / STATE).write_text(json.dumps(state))
 
     def _latest(self) -> Any:
         """The booster of the latest state, with everything else set to it; None at the start."""
@@ -154,7 +170,7 @@ class Loop:
         state = json.loads((latest / STATE).read_text())
         self.step, self.curves = state["step"], state["curves"]
         best = None if state["best"] is None else tuple(state["best"])
-        self.selection = Selection(best, state["best_step"], self.step)
+        self.selection = Selection(best, state["best_step"], state["seen"])
         booster = Booster(model_str=(latest / MODEL).read_text())
         if self.leaves is not None:
             self.leaves.begin(booster)

@@ -55,6 +55,8 @@ class TreeRanker(Ranker):
         Share of the lists and of the features that each tree sees, drawn anew for each.
     patience
         With validation data: stop after so many trees without a better metric.
+    smoothing
+        Neighbouring trees over which the metric is averaged before the best is chosen; 1: none.
     growth
         How trees are grown: ``"newton"`` chooses splits and leaf values by gradient and curvature;
         ``"squares"`` chooses splits by least squares on the gradient and then takes Newton's step
@@ -84,6 +86,7 @@ class TreeRanker(Ranker):
     list_fraction: float = 1.0
     feature_fraction: float = 1.0
     patience: int = 50
+    smoothing: int = 1
     growth: Literal["newton", "squares"] = "newton"
     monotone: dict[str | int, int] = field(default_factory=dict)
     categorical: tuple[str | int, ...] = ()
@@ -102,11 +105,9 @@ class TreeRanker(Ranker):
         with kernel_threads(self.threads):
             loop = Loop(self, parts, self._derivatives(train), run, self._own_leaves(parts))
             booster = loop.grow(settings)
-        chosen = loop.selection
-        best = chosen.best_step + 1 if chosen.best is not None else loop.step
         self.curves_: Curves = loop.curves
         """Means of the metrics after each tree, for the parts of the data."""
-        self._take(booster.model_to_string(num_iteration=best or None))
+        self._take(booster.model_to_string(num_iteration=loop.best_step() or None))
 
     def _predict(self, data: Dataset) -> Scores:
         return self._ensemble.predict(data.features, n_threads=self.threads)

@@ -126,6 +126,11 @@ def _check(ranker: TreeRanker) -> None:
         )
     if built_in and ranker.growth != "newton":
         raise UsageError(f'{ranker.objective} grows trees in LightGBM\'s way: growth="newton".')
+    if ranker.trees < 1 or ranker.patience < 1 or ranker.smoothing < 1:
+        raise UsageError(
+            f"trees, patience and smoothing must be at least 1, got {ranker.trees}, "
+            f"{ranker.patience} and {ranker.smoothing}."
+        )
     for name in ("list_fraction", "feature_fraction"):
         if not 0 < getattr(ranker, name) <= 1:
             raise UsageError(f"{name} must be above 0 and at most 1, got {getattr(ranker, name)}.")
