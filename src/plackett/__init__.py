@@ -7,6 +7,7 @@ minimises one, a metric is a value with an explicit convention.
 from plackett import objectives
 from plackett._version import __version__
 from plackett.base.errors import (
+    ConvergenceWarning,
     DataError,
     DataWarning,
     FeatureMismatch,
@@ -27,6 +28,7 @@ from plackett.models import (
     CrossFit,
     LinearRanker,
     NeuralRanker,
+    StumpRanker,
     TreeRanker,
     load,
     recipe,
@@ -35,6 +37,7 @@ from plackett.objectives import Stochastic, objective
 
 __all__ = [
     "BoostedNeuralRanker",
+    "ConvergenceWarning",
     "CrossFit",
     "DataError",
     "DataWarning",
@@ -46,6 +49,7 @@ __all__ = [
     "NeuralRanker",
     "PlackettError",
     "Stochastic",
+    "StumpRanker",
     "TreeRanker",
     "UsageError",
     "__version__",

@@ -8,6 +8,7 @@
     └── UsageError           a name or an option that does not exist (also a ValueError)
 
     DataWarning              input that was accepted but deserves a look (a UserWarning)
+    ConvergenceWarning       a solver that stopped before it was done (a UserWarning)
 """
 
 from __future__ import annotations
@@ -56,3 +57,7 @@ class UsageError(PlackettError, ValueError):
 
 class DataWarning(UserWarning):
     """Input that was accepted but deserves a look."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A solver that stopped before it was done; the text says what to do."""

@@ -21,6 +21,7 @@ from plackett.cli.console import ERR, OUT
 from plackett.cli.convert import convert
 from plackett.cli.describe import describe
 from plackett.cli.evaluate import evaluate
+from plackett.cli.export import export, import_
 from plackett.cli.quickstart import quickstart
 from plackett.cli.rank import rank
 from plackett.cli.train import train
@@ -50,8 +51,9 @@ def _options(
     """Listwise learning to rank: better rankings, and proof that they are better."""
 
 
-for command in (quickstart, train, rank, evaluate, convert, describe):
+for command in (quickstart, train, rank, evaluate, convert, describe, export):
     app.command()(command)
+app.command("import")(import_)  # the word belongs to Python
 
 
 def main() -> None:
@@ -85,6 +87,9 @@ _SPOKEN = (
     (re.compile(r"missing=(['\"])nan\1"), "--missing nan"),
     (re.compile(r"\bn_features="), "--features "),
     (re.compile(r"\bstrict=True"), "--strict"),
+    (re.compile(r'missing="(never|zero)"'), r"--missing \1"),
+    (re.compile(r"\bfeature_names="), "--names "),
+    (re.compile(r"\bform="), "--form "),
     (re.compile(r"\b(label|query)=(?=[^\w'\"])"), r"--\1 "),
 )
 

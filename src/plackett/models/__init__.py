@@ -2,11 +2,13 @@
 
 from plackett.models.artifact.loading import load
 from plackett.models.crossfit import CrossFit
+from plackett.models.imported import EnsembleRanker
 from plackett.models.kinds import KINDS
 from plackett.models.linear import LinearRanker
 from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
 from plackett.models.ranker import Ranker
 from plackett.models.recipes import RECIPES, recipe
+from plackett.models.stumps import StumpRanker
 from plackett.models.trees import TreeRanker
 
 __all__ = [
@@ -14,9 +16,11 @@ __all__ = [
     "RECIPES",
     "BoostedNeuralRanker",
     "CrossFit",
+    "EnsembleRanker",
     "LinearRanker",
     "NeuralRanker",
     "Ranker",
+    "StumpRanker",
     "TreeRanker",
     "load",
     "recipe",

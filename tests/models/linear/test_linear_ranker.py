@@ -39,7 +39,7 @@ def test_sparse_features_give_the_same_scores_as_dense_ones() -> None:
     X, y = data.features[rows], data.labels[rows]
     ids = np.repeat(data.query_ids, np.diff(data.offsets))[rows]
     sparse = Dataset.from_arrays(csr_matrix(X), y, ids)
-    ranker = LinearRanker(transforms=())
+    ranker = LinearRanker(transforms=(), tolerance=1e-13)
     dense_scores = data.to_rows(ranker.fit(data).predict(data))
     sparse_scores = sparse.to_rows(ranker.fit(sparse).predict(sparse))
     assert sparse_scores == pytest.approx(dense_scores, rel=1e-4, abs=1e-6)

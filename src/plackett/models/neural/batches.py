@@ -80,7 +80,11 @@ def cut(
 
 
 class FeatureRows:
-    """The features of a data set, handed out batch by batch on a device."""
+    """The features of a data set, handed out batch by batch on a device.
+
+    Each batch is copied into memory of PyTorch's own: products of matrices may differ in their last
+    bits with the alignment of memory, and only PyTorch's is the same each time.
+    """
 
     def __init__(self, features: Features | csr_array, device: torch.device) -> None:
         self._sparse = features if isinstance(features, csr_array) else None
@@ -92,7 +96,7 @@ class FeatureRows:
             assert self._sparse is not None
             return torch.from_numpy(self._sparse[documents].toarray()).to(self._device)
         if isinstance(documents, slice):
-            return self._dense[documents].to(self._device)
+            return self._dense[documents].to(self._device, copy=True)
         return self._dense.index_select(0, torch.from_numpy(documents)).to(self._device)
 
 

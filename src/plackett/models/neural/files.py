@@ -48,7 +48,8 @@ def read_weights(given: NetSettings, n_features: int, path: Path, *, learner: in
             )
         if not bool(torch.isfinite(value).all()):
             raise DataError(f"{name} holds numbers that are not finite", path=str(path))
-    net.load_state_dict(found, assign=True)
+    # Copied, because the memory of a file is not aligned as PyTorch's own: see FeatureRows.
+    net.load_state_dict({name: value.clone() for name, value in found.items()}, assign=True)
     return net.eval()
 
 

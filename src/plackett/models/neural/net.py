@@ -79,6 +79,8 @@ class Net(NetSettings):
             check_settings(self)
         except UsageError as error:
             raise DataError(f"settings of the net: {error}", path=str(folder)) from error
+        if self.module is not None:
+            raise DataError("a module of one's own cannot come out of a file", path=str(folder))
         paths = [folder / _FILE.format(place + 1) for place in range(_MOST_FILES)]
         found = [path for path in paths if path.is_file()]
         if not found or found != paths[: len(found)]:

@@ -56,6 +56,7 @@ def check_settings(given: NetSettings) -> None:
     _check_choices(given)
     _check_numbers(given)
     _check_structure(given)
+    _check_surroundings(given)
 
 
 def _check_choices(given: NetSettings) -> None:
@@ -94,6 +95,15 @@ def _check_numbers(given: NetSettings) -> None:
         raise UsageError(f"weight_decay must not be negative, got {given.weight_decay!r}.")
     if not _number(given.dropout, -1.0) or not 0 <= given.dropout < 1:
         raise UsageError(f"dropout must be at least 0 and below 1, got {given.dropout!r}.")
+
+
+def _check_surroundings(given: NetSettings) -> None:
+    if type(given.seed) is not int:
+        raise UsageError(f"seed must be a whole number, got {given.seed!r}.")
+    if given.threads is not None and not _count(given.threads):
+        raise UsageError(f"threads must be a positive number or None for all: {given.threads!r}.")
+    if not isinstance(given.device, str):
+        raise UsageError(f'device must be a name such as "auto" or "cpu", got {given.device!r}.')
 
 
 def _check_structure(given: NetSettings) -> None:

@@ -10,7 +10,7 @@ better is left out and is the last (Zhu & Klabjan 2020). One net alone is the pl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ from plackett.models.neural.scoring import summed
 from plackett.models.neural.settings import NetSettings
 from plackett.models.neural.tasks import LevelTask, ListTask, ResidualTask, Task
 from plackett.models.neural.training import Curves, Training, Watched, Weights, copied, part
-from plackett.models.run import Run
+from plackett.models.run import Progress, Run
 from plackett.models.selection import Means, Selection
 from plackett.objectives import objective as as_objective
 
@@ -88,13 +88,18 @@ class Stages:
             self._task(),
             self.train,
             watched,
-            self.run,
+            replace(self.run, progress=self._told()),
             self.device,
             Selection(self.best),
             keep=lambda: self._keep(training),
             first_step=self.steps,
         )
         return training
+
+    def _told(self) -> Progress:
+        """Progress over all nets, as far as the nets before this one are done."""
+        before, total = sum(self.epochs), self.given.epochs * self.learners
+        return lambda text, done, _: self.run.progress(text, before + done, total)
 
     def _task(self) -> Task:
         objective = as_objective(self.given.objective)

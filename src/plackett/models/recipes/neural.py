@@ -39,13 +39,13 @@ _A_PRESETS: dict[str, dict[str, Any]] = {
 _A_STOCHASTIC = _A_PRESETS | {"A-web30k-tuned": _A_TUNED, "A-yahoo-tuned": _A_TUNED}
 
 # Without a preset: D's way of training, with ReLU, which its authors' code has and which measured
-# better than the ELU of the text, and with a higher learning rate that needs fewer epochs.
+# better than the ELU of the text, and with ten times the learning rate and a tenth of the epochs.
 _LISTWISE: dict[str, Any] = {
     "layers": (100, 50),
     "learning_rate": 1e-3,
     "clip": 5.0,
-    "epochs": 50,
-    "patience": 50,
+    "epochs": 100,
+    "patience": 20,
     "batch_lists": 1,
     "transforms": ("query-minmax",),
 }

@@ -67,7 +67,7 @@ def sampled_list(scores, labels, extra, key, params, gradient, curvature):  # ty
     mean = np.zeros(len(scores))
     # Coefficients of a ranking sum to 0, so the scores may be centred: less is lost in the sums.
     fill_energies(coefficients, scores - np.mean(scores), 1.0, energies)
-    value = _fill_weights(loss, losses, energies, shares, slopes, bends)
+    value = fill_weights(loss, losses, energies, shares, slopes, bends)
     add_mean(coefficients, shares, 1.0, mean)
     if loss in (MLE_LOSS, CONVEX_LOSS):
         gradient[:] = mean
@@ -80,7 +80,7 @@ def sampled_list(scores, labels, extra, key, params, gradient, curvature):  # ty
 
 
 @compiled
-def _fill_weights(loss, losses, energies, shares, slopes, bends):  # type: ignore[no-untyped-def]
+def fill_weights(loss, losses, energies, shares, slopes, bends):  # type: ignore[no-untyped-def]
     """Fill the rankings' weights in mean, gradient and curvature; returns the value."""
     if loss == CONVEX_LOSS:
         energies += losses

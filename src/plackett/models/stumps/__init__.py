@@ -1,0 +1,5 @@
+"""RankBoost: weighted thresholds on single features."""
+
+from plackett.models.stumps.ranker import StumpRanker
+
+__all__ = ["StumpRanker"]

@@ -1,0 +1,1 @@
+"""From a fitted model to a search engine: export, import, serving."""

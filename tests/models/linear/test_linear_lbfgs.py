@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize as scipy_minimize
+
+from plackett.data.synthetic import synthetic
+from plackett.data.transforms import transform
+from plackett.models.linear.lbfgs import minimise
+from plackett.models.linear.line_search import Point, search
+from plackett.models.linear.losses import DenseLoss, ScoreLoss
+from plackett.models.linear.rankings import RankingLoss, products_are_smaller
+from plackett.models.linear.scaling import scale_of
+from plackett.objectives import objective
+
+
+@pytest.fixture(scope="module")
+def data():
+    raw = synthetic("letor", n_lists=60, seed=1)
+    return raw.with_features(transform("standard").fit(raw).apply(raw.features, raw.offsets))
+
+
+@pytest.mark.parametrize("name", ["listnet", "mle", "convexloss-ndcg", "ranknet", "l3-map"])
+def test_lbfgs_reaches_scipys_minimum(name, data) -> None:
+    loss = DenseLoss(objective(name), data)
+    C = 0.01
+
+    def penalised(w):
+        value, gradient = loss.evaluate(w)
+        return value + w @ w / C, gradient + 2 * w / C
+
+    zero = np.zeros(data.n_features)
+    options = {"maxiter": 5000, "gtol": 1e-7, "ftol": 1e-15}
+    expected = scipy_minimize(penalised, zero, jac=True, method="L-BFGS-B", options=options)
+    found = minimise(loss, zero, C=C, max_iterations=500, tolerance=1e-8)
+    assert found.convergence.converged
+    assert found.convergence.value == pytest.approx(expected.fun, rel=1e-8)
+    assert found.weights == pytest.approx(expected.x, rel=1e-2, abs=1e-4)
+
+
+def test_one_pass_over_the_features_gives_what_two_products_give(data) -> None:
+    w = np.random.default_rng(0).normal(size=data.n_features)
+    for name in ("listnet", "expgain-map", "lambdarank"):
+        one, two = DenseLoss(objective(name), data), ScoreLoss(objective(name), data)
+        value, gradient = one.evaluate(w)
+        expected, slopes = two.evaluate(w)
+        assert value == pytest.approx(expected, rel=1e-12)
+        assert gradient == pytest.approx(slopes, rel=1e-9, abs=1e-9 * np.abs(slopes).max())
+
+
+@pytest.mark.parametrize("name", ["mle", "expgain-map", "convexloss-ndcg", "l2-auc", "l3-map"])
+def test_kept_products_give_what_scores_give(name, data) -> None:
+    loss = objective(name, space="sampled", samples=30)
+    w = 0.01 * np.random.default_rng(0).normal(size=data.n_features)
+    value, gradient = RankingLoss(loss, data).evaluate(w)
+    expected, slopes = DenseLoss(loss, data).evaluate(w)
+    assert value == pytest.approx(expected, rel=1e-5)
+    assert gradient == pytest.approx(slopes, rel=1e-4, abs=1e-4 * np.abs(slopes).max())
+
+
+def test_weights_of_lists_count_with_kept_products_too(data) -> None:
+    loss = objective("convexloss-ndcg", samples=20)
+    given = np.linspace(0.5, 2.0, data.n_lists)
+    from dataclasses import replace
+
+    weighted = replace(data, weights=given)
+    w = 0.01 * np.random.default_rng(0).normal(size=data.n_features)
+    assert RankingLoss(loss, weighted).evaluate(w)[0] == pytest.approx(
+        DenseLoss(loss, weighted).evaluate(w)[0], rel=1e-5
+    )
+
+
+def test_products_are_kept_where_lists_are_long(data) -> None:
+    assert products_are_smaller(data, samples=10) == (
+        10 * data.n_lists * data.n_features <= 10 * data.n_docs + data.n_docs * data.n_features
+    )
+
+
+def test_the_scale_is_the_hessian_of_a_quadratic_loss_of_centred_features(data) -> None:
+    h = np.random.default_rng(2).uniform(0.5, 1.0, data.n_docs)
+    C = 3.0
+    expected = 2.0 / C * np.eye(data.n_features)
+    X = data.features.astype(float)
+    for low, high in zip(data.offsets[:-1], data.offsets[1:], strict=True):
+        x, weight = X[low:high], h[low:high]
+        x = x - weight @ x / weight.sum()
+        expected += (weight * x.T) @ x
+    g = np.random.default_rng(3).normal(size=data.n_features)
+    assert scale_of(data, h, C).solve(g) == pytest.approx(np.linalg.solve(expected, g), rel=1e-6)
+
+
+def test_a_run_taken_up_between_rounds_ends_at_the_same_weights(data) -> None:
+    loss = DenseLoss(objective("expgain-map"), data)
+    states: list[dict] = []
+    settings = {"C": 1.0, "max_iterations": 150, "tolerance": 1e-9}
+    start = np.zeros(data.n_features)
+    whole = minimise(loss, start, save=states.append, **settings)
+    assert len(states) > 1
+    resumed = minimise(loss, start, resume=states[0], **settings)
+    assert np.array_equal(resumed.weights, whole.weights)
+    assert resumed.convergence.iterations == whole.convergence.iterations
+
+
+def test_a_stop_at_the_limit_is_reported(data) -> None:
+    loss = DenseLoss(objective("listnet"), data)
+    found = minimise(loss, np.zeros(data.n_features), C=1e5, max_iterations=2, tolerance=1e-9)
+    assert not found.convergence.converged
+    assert "max_iterations=2 reached" in str(found.convergence)
+
+
+def test_the_line_search_satisfies_both_wolfe_conditions() -> None:
+    def valley(w):
+        return Point(w, float(np.sum(w**4)), 4 * w**3)
+
+    start = valley(np.array([3.0, -2.0]))
+    direction = -start.gradient
+    found = search(valley, start, direction)
+    slope = start.gradient @ direction
+    way = float((found.weights - start.weights) @ direction / (direction @ direction))
+    assert found.value <= start.value + 1e-4 * way * slope
+    assert found.gradient @ direction >= 0.9 * slope

@@ -1,0 +1,88 @@
+"""Neural nets through Solr and ONNX."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+from serving_models import NAMES, NET, data, documents, fitted, scores
+from target_interpreters import solr
+
+from plackett import NeuralRanker
+from plackett.base.errors import UsageError
+from plackett.serving.export import export
+
+torch = pytest.importorskip("torch")
+
+SOLR = [
+    "net",
+    "net-tanh-norm",
+    "net-sigmoid-dropout",
+    "net-flat-norm",
+    "net-crossfit",
+    "net-boosted",
+]
+ONNX = [
+    *SOLR,
+    "net-elu",
+    "net-gelu",
+    "net-silu",
+    "net-impute-missing",
+    "net-rnn",
+    "net-lstm",
+    "net-gru",
+]
+
+
+@pytest.mark.parametrize("model", SOLR)
+def test_solr_scores_the_same(tmp_path, model) -> None:
+    export(fitted(model), tmp_path / "model", "solr")
+    X = documents(60, 3)
+    found = solr((tmp_path / "model").read_text(), X, NAMES)
+    np.testing.assert_allclose(found, scores(model, X), rtol=1e-5, atol=1e-5)
+
+
+def test_boosted_nets_are_several() -> None:
+    assert len(fitted("net-boosted").networks_) == 3
+
+
+@pytest.mark.parametrize("model", ONNX)
+def test_onnx_scores_the_same(tmp_path, model) -> None:
+    export(fitted(model), tmp_path / "model.onnx", "onnx")
+    X = documents(150, 3).copy()
+    if model.endswith("missing"):
+        X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
+    session = onnxruntime.InferenceSession(
+        str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
+    )
+    (found,) = session.run(None, {"features": X})
+    np.testing.assert_allclose(found[:, 0], scores(model, X), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("net-elu", "no activation 'elu'"),
+        ("net-gelu", "no activation 'gelu'"),
+        ("net-rnn", "recurrent cell"),
+        ("net-impute-missing", "cannot put another value"),
+    ],
+)
+def test_what_solr_has_no_word_for_is_refused(tmp_path, model, reason) -> None:
+    with pytest.raises(UsageError, match=reason):
+        export(fitted(model), tmp_path / "model", "solr")
+
+
+@pytest.mark.parametrize("form", ["solr", "onnx"])
+@pytest.mark.parametrize(
+    ("model", "reason"), [("net-attention", "attention"), ("net-groups", "group_size")]
+)
+def test_nets_that_see_several_documents_are_refused(tmp_path, model, reason, form) -> None:
+    with pytest.raises(UsageError, match=reason):
+        export(fitted(model), tmp_path / "model", form)
+
+
+def test_a_module_of_ones_own_is_refused(tmp_path) -> None:
+    own = NeuralRanker(**NET, module=torch.nn.Linear(len(NAMES), 1)).fit(data())
+    with pytest.raises(UsageError, match=r"torch\.onnx\.export"):
+        export(own, tmp_path / "model", "onnx")

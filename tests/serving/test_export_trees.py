@@ -1,0 +1,163 @@
+"""Trees through every form: the scores of the target are the scores of the model."""
+
+from __future__ import annotations
+
+import lightgbm
+import numpy as np
+import onnxruntime
+import pytest
+import xgboost
+from serving_models import NAMES, TREES, fitted, probes, scores
+from target_interpreters import (
+    lightgbm_json,
+    opensearch_raw,
+    plugin_xgboost_dump,
+    ranklib,
+    solr,
+    vespa_lightgbm,
+)
+
+from plackett.base.errors import UsageError
+from plackett.serving.export import export
+
+SINGLE = 2e-6  # sums of a few dozen leaves of size one, in float32
+
+
+def written(tmp_path, model, form, **options):
+    path = tmp_path / "model"
+    export(fitted(model), path, form, **options)
+    return path
+
+
+def from_lightgbm(path, features):
+    booster = lightgbm.Booster(model_file=str(path))
+    return booster.predict(features, raw_score=True, num_threads=1)
+
+
+def from_xgboost(path, features):
+    booster = xgboost.Booster({"nthread": 1}, model_file=str(path))
+    matrix = xgboost.DMatrix(features, feature_names=list(NAMES), nthread=1)
+    return booster.predict(matrix, output_margin=True)
+
+
+def from_onnx(path, features):
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    (found,) = session.run(["scores"], {"features": features})
+    assert found.shape == (len(features), 1)
+    return found[:, 0]
+
+
+READ = {
+    "lightgbm-text": from_lightgbm,
+    "lightgbm-json": lambda path, X: vespa_lightgbm(path.read_text(), X),
+    "xgboost-json": from_xgboost,
+    "xgboost-ubj": from_xgboost,
+    "xgboost-dump": lambda path, X: plugin_xgboost_dump(path.read_text(), X, NAMES),
+    "opensearch-xgboost": lambda path, X: opensearch_raw(path.read_text(), X, NAMES),
+    "ranklib": lambda path, X: ranklib(path.read_text(), X),
+    "solr": lambda path, X: solr(path.read_text(), X, NAMES),
+    "onnx": from_onnx,
+}
+TAKE_MISSING = [form for form in READ if form != "ranklib"]
+
+
+def documents_for(model, form, **options):
+    """Probes; to Solr, values closer to zero than 1.2e-13 are zero, as the guide says."""
+    X = probes(model, **options)
+    if form == "solr":
+        X[np.abs(X) < 1.2e-13] = 0.0
+    return X
+
+
+def suffixed(path, form):
+    """XGBoost goes by the suffix of a file."""
+    suffix = {"xgboost-json": ".json", "xgboost-ubj": ".ubj"}.get(form, "")
+    return path.rename(path.with_suffix(suffix))
+
+
+@pytest.mark.parametrize("form", READ)
+@pytest.mark.parametrize("model", TREES)
+def test_complete_documents_score_the_same_at_and_beside_thresholds(tmp_path, model, form) -> None:
+    path = suffixed(written(tmp_path, model, form, missing="never"), form)
+    X = documents_for(model, form)
+    found = READ[form](path, X)
+    tolerance = 1e-12 if form in ("lightgbm-text", "lightgbm-json") else SINGLE
+    np.testing.assert_allclose(found, scores(model, X), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("form", TAKE_MISSING)
+@pytest.mark.parametrize("model", TREES)
+def test_documents_with_missing_features_score_the_same(tmp_path, model, form) -> None:
+    path = suffixed(written(tmp_path, model, form), form)
+    X = documents_for(model, form, missing=True)
+    found = READ[form](path, X)
+    tolerance = 1e-12 if form in ("lightgbm-text", "lightgbm-json") else SINGLE
+    np.testing.assert_allclose(found, scores(model, X), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("form", READ)
+def test_a_wrong_document_is_noticed(tmp_path, form) -> None:
+    """What guards the tests above: other features give other scores in every reader."""
+    path = suffixed(written(tmp_path, "trees", form, missing="never"), form)
+    X = probes("trees")
+    assert np.abs(READ[form](path, X[::-1]) - scores("trees", X)).max() > 0.01
+
+
+def test_ranklib_is_refused_where_missing_is_not_zero(tmp_path) -> None:
+    with pytest.raises(UsageError, match=r'reads a missing feature as 0.*missing="never"'):
+        written(tmp_path, "trees-missing", "ranklib")
+    assert not (tmp_path / "model").exists()
+
+
+def test_ranklib_reads_missing_as_zero_where_the_model_does(tmp_path) -> None:
+    path = written(tmp_path, "trees", "ranklib")
+    X = probes("trees", missing=True)
+    np.testing.assert_allclose(
+        ranklib(path.read_text(), X), scores("trees", X), rtol=0, atol=SINGLE
+    )
+
+
+def test_solr_is_told_about_missing_values_only_where_they_differ_from_zero(tmp_path) -> None:
+    assert "isNullSameAsZero" not in written(tmp_path, "trees", "solr").read_text()
+    assert '"isNullSameAsZero": false' in written(tmp_path, "trees-missing", "solr").read_text()
+
+
+def test_lightgbm_and_vespa_agree_on_the_json_dump(tmp_path) -> None:
+    text = written(tmp_path, "trees-missing", "lightgbm-json").read_text()
+    X = probes("trees-missing", missing=True)
+    np.testing.assert_array_equal(vespa_lightgbm(text, X), lightgbm_json(text, X))
+
+
+def test_categories_go_to_lightgbm_text_and_nowhere_else(tmp_path) -> None:
+    path = written(tmp_path, "trees-categories", "lightgbm-text")
+    assert "cat_threshold=" in path.read_text()
+    X = probes("trees-categories", missing=True)
+    X[:, 1] = np.where(np.isnan(X[:, 1]), X[:, 1], np.arange(len(X)) % 60 - 3)
+    found = from_lightgbm(path, X)
+    np.testing.assert_allclose(found, scores("trees-categories", X), rtol=0, atol=1e-12)
+    for form in READ:
+        if form != "lightgbm-text":
+            with pytest.raises(UsageError, match="splits on categories"):
+                written(tmp_path, "trees-categories", form)
+
+
+def test_the_text_of_one_model_is_lightgbms_own(tmp_path) -> None:
+    text = written(tmp_path, "trees", "lightgbm-text").read_text()
+    assert "feature_names=" + " ".join(NAMES) in text
+    assert "leaf_count=" in text
+    assert "[num_leaves: 8]" in text
+
+
+def test_merged_trees_still_explain_their_scores(tmp_path) -> None:
+    path = written(tmp_path, "trees-crossfit", "lightgbm-text")
+    booster = lightgbm.Booster(model_file=str(path))
+    X = probes("trees-crossfit")
+    shares = booster.predict(X, pred_contrib=True, num_threads=1)
+    np.testing.assert_allclose(shares.sum(axis=1), scores("trees-crossfit", X), atol=1e-9)
+
+
+def test_xgboost_gets_names_and_gives_them_back(tmp_path) -> None:
+    path = suffixed(written(tmp_path, "trees", "xgboost-json"), "xgboost-json")
+    booster = xgboost.Booster(model_file=str(path))
+    assert booster.feature_names == list(NAMES)
+    assert booster.num_boosted_rounds() == 12
