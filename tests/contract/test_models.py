@@ -13,13 +13,17 @@ from plackett.metrics import evaluate
 from plackett.models import (
     RECIPES,
     BoostedNeuralRanker,
+    LinearRanker,
     NeuralRanker,
+    StumpRanker,
     TreeRanker,
     load,
     recipe,
 )
 
 SMALL = {
+    LinearRanker: {"C": 1.0, "max_iterations": 50},
+    StumpRanker: {"rounds": 40},
     TreeRanker: {"trees": 20, "leaves": 8, "learning_rate": 0.2, "threads": 1},
     NeuralRanker: {"layers": (32,), "learning_rate": 0.01, "epochs": 12, "threads": 1},
     BoostedNeuralRanker: {"layers": (32,), "learning_rate": 0.01, "epochs": 6, "threads": 1},

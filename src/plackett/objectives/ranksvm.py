@@ -32,11 +32,11 @@ from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
 
-_MARGIN = 1.0
+MARGIN = 1.0
 
 
 @compiled
-def _enter(tree, place, score):  # type: ignore[no-untyped-def]
+def enter_score(tree, place, score):  # type: ignore[no-untyped-def]
     """Add a score at a place, counted from 0."""
     at = place + 1
     while at < len(tree):
@@ -47,7 +47,7 @@ def _enter(tree, place, score):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _margins(tree, length, distance):  # type: ignore[no-untyped-def]
+def sum_margins(tree, length, distance):  # type: ignore[no-untyped-def]
     """Over the first places: their number, and sums of distance + score and its square."""
     count, total, squares = 0.0, 0.0, 0.0
     while length > 0:
@@ -60,13 +60,13 @@ def _margins(tree, length, distance):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _fill_reach(ascending, reach):  # type: ignore[no-untyped-def]
+def fill_reach(ascending, margin, reach):  # type: ignore[no-untyped-def]
     """For each rank j, how many of the lowest scores lie less than the margin above it."""
     # The difference itself is compared: rounded subtraction is monotone, so that the pairs seen
     # from below and from above are the same, to the last bit.
     high = 0
     for j in range(len(ascending)):
-        while high < len(ascending) and ascending[high] - ascending[j] < _MARGIN:
+        while high < len(ascending) and ascending[high] - ascending[j] < margin:
             high += 1
         reach[j] = high
 
@@ -83,13 +83,13 @@ def _add_pairs(scores, places, labels, by_label, reach, squared, side, gradient,
         while stop < n and labels[by_label[stop]] == labels[by_label[start]]:
             stop += 1
         for i in by_label[start:stop]:
-            distance = _MARGIN + side * scores[i]
-            count, margins, squares = _margins(tree, reach[places[i]], distance)
+            distance = MARGIN + side * scores[i]
+            count, margins, squares = sum_margins(tree, reach[places[i]], distance)
             value += squares if squared else margins
             gradient[i] += side * (2.0 * margins if squared else count)
             curvature[i] += 2.0 * count if squared else count
         for i in by_label[start:stop]:
-            _enter(tree, places[i], -side * scores[i])
+            enter_score(tree, places[i], -side * scores[i])
         start = stop
     return value
 
@@ -106,10 +106,10 @@ def ranksvm_list(scores, labels, extra, key, params, gradient, curvature):  # ty
         places[order[rank]] = rank
     squared = params[0] > 0.0
     by_label = np.argsort(-labels, kind="mergesort")
-    _fill_reach(centred[order], reach)
+    fill_reach(centred[order], MARGIN, reach)
     value = _add_pairs(centred, places, labels, by_label, reach, squared, 1, gradient, curvature)
     # Seen from the other side, the order of scores and the order of labels are both turned round.
-    _fill_reach(-centred[order[::-1]], reach)
+    fill_reach(-centred[order[::-1]], MARGIN, reach)
     turned = by_label[::-1].copy()
     _add_pairs(centred, n - 1 - places, labels, turned, reach, squared, -1, gradient, curvature)
     return value

@@ -107,7 +107,7 @@ def test_a_solver_that_does_not_fit_is_refused(parts) -> None:
 @pytest.mark.parametrize("name", ["expgain-auc", "svmmap", "ranksvm", "umart"])
 def test_a_fit_taken_up_again_ends_in_the_same_model(name, parts, tmp_path, monkeypatch) -> None:
     train, validation = parts[0].lists(0, 20), parts[1]
-    ranker = LinearRanker(objective=name, C=(0.01, 0.1, 1.0), max_iterations=40)
+    ranker = LinearRanker(objective=name, C=(0.01, 0.1, 1.0), max_iterations=200)
     whole = ranker.clone().fit(train, validation)
     monkeypatch.setattr(Checkpoint, "seconds", 0.0)
     monkeypatch.setattr(Checkpoint, "share", 1e9)
@@ -160,9 +160,9 @@ def test_sparse_features_give_the_coefficients_of_dense_ones(name, parts) -> Non
     X = np.where(data.features[rows] > 0.3, data.features[rows], 0.0)
     dense = pk.Dataset.from_arrays(X, data.labels[rows], ids)
     sparse = pk.Dataset.from_arrays(csr_matrix(X), data.labels[rows], ids)
-    ranker = LinearRanker(objective=name, C=0.1, gap=1e-5, tolerance=1e-9, transforms=())
+    ranker = LinearRanker(objective=name, C=0.1, gap=1e-4, tolerance=1e-9, transforms=())
     a, b = (ranker.clone().fit(d).convergence_.value for d in (dense, sparse))
-    assert a == pytest.approx(b, rel=1e-4)
+    assert a == pytest.approx(b, rel=2e-4)
 
 
 def test_one_thread_gives_the_model_of_many(parts) -> None:

@@ -5,8 +5,8 @@ The hinge of a pair with margin :math:`m = 1 - (s_i - s_j)` is replaced by
 .. math:: h_\mu(m) = \frac{\max(0, m)^2 - \max(0, m - \mu)^2}{2\mu}
 
 (a parabola on :math:`[0, \mu]`, then a straight line of slope 1), which lies at most :math:`\mu/2`
-below it. Both squares are squared hinges of scores, the second one with margin :math:`1 - \mu`,
-which is the first one at :math:`s / (1 - \mu)`: so a step costs O(n log n) per list.
+below it. Both squares are squared hinges, the second one with margin :math:`1 - \mu`, so a step
+costs O(n log n) per list (:mod:`plackett.models.linear.smooth_pairs`).
 
 **Certificate.** The smoothed loss lies below the hinge, and its tangents below both: every step
 gives a plane, and the planes a lower bound on the minimum (:mod:`plackett.models.linear.bundle`).
@@ -27,7 +27,9 @@ from plackett.models.linear.bundle import Bundle
 from plackett.models.linear.convergence import Convergence, Planes, Solution
 from plackett.models.linear.lbfgs import minimise
 from plackett.models.linear.line_search import Point
-from plackett.models.linear.products import Weights, times, transposed_times
+from plackett.models.linear.losses import DenseLoss, ScoreLoss, is_sparse
+from plackett.models.linear.products import Weights, times
+from plackett.models.linear.smooth_pairs import SmoothPairs
 from plackett.objectives import RankSVM
 
 _WIDEST, _NARROWER, _NARROWEST = 0.3, 4.0, 1e-5  # the parabola: first, each next, last
@@ -40,25 +42,15 @@ class SmoothHinge:
 
     def __init__(self, data: Dataset, width: float) -> None:
         self.data = data
-        self.width = width
-        given = (data.labels, data.offsets, data.keys, data.weights)
-        self._squares = RankSVM(squared=True).bind(*given)
-        self._hinge = RankSVM().bind(*given)
+        kind = ScoreLoss if is_sparse(data) else DenseLoss
+        self._smooth = kind(SmoothPairs(width), data)
+        self._hinge = RankSVM().bind(data.labels, data.offsets, data.keys, data.weights)
 
     def evaluate(self, weights: Weights) -> tuple[float, Weights]:
-        scores = times(self.data.features, weights)
-        near, far = 1.0 - self.width, 2.0 * self.width
-        outer, inner = self._squares.evaluate(scores), self._squares.evaluate(scores / near)
-        value = float(np.sum(outer.values) - near**2 * np.sum(inner.values)) / far
-        slopes = (outer.gradient - near * inner.gradient) / far
-        return value, transposed_times(self.data.features, slopes)
+        return self._smooth.evaluate(weights)
 
     def curvature(self, weights: Weights) -> Scores:
-        scores = times(self.data.features, weights)
-        outer = self._squares.evaluate(scores).curvature
-        inner = self._squares.evaluate(scores / (1.0 - self.width)).curvature
-        # Pairs on the parabola alone would leave out documents that the next step brings onto it.
-        return np.maximum(outer - inner, 1e-3 * outer) / (2.0 * self.width)
+        return self._smooth.curvature(weights)
 
     def hinge(self, weights: Weights) -> float:
         """The hinge itself."""
@@ -114,7 +106,7 @@ class _Search:
         )
         report = found.convergence
         self.iterations += report.iterations
-        self.evaluations += 2 * report.evaluations
+        self.evaluations += report.evaluations
         self.norm = report.gradient_norm
         self.trace.extend(report.trace)
         value = self._total(loss, found.weights)

@@ -1,0 +1,240 @@
+"""Results of the linear and classical models on OHSUMED and MQ2007, as a page of the documentation.
+
+Run ``python benchmarks/linear_results.py DATA --keep SCRATCH`` where DATA holds folders of folds.
+Each system's values are kept in SCRATCH as soon as they are there, so a run that was stopped goes
+on where it was; ``--only`` makes some of them in another process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from plackett import metric, read_folds
+from plackett.data.folds import Fold
+from plackett.experiments.conditional import (
+    SYSTEMS,
+    Outcome,
+    Results,
+    accuracy_of_samplers,
+    as_markdown,
+    draw_lines,
+    draw_scatter,
+    dynamics,
+    run_protocol,
+    smear,
+)
+from plackett.experiments.conditional.protocol import cleaned_fold
+
+DATA = ("OHSUMED", "MQ2007_partial")
+PUBLISHED = (
+    ("ranksvm", None, (0.4140, 0.4334)),
+    ("ranksvm", 0.1, (0.4140, 0.4334)),
+    ("rankboost", None, (0.4302, 0.4411)),
+    ("listnet-linear", None, (0.4410, 0.4457)),
+)
+"""System, C if fixed, and the NDCG@10 and MAP that the makers of LETOR 3 published for OHSUMED."""
+LETOR = (metric("ndcg@10", convention="letor3"), metric("map", convention="letor3"))
+SAMPLES = (10, 20, 50, 100, 200, 500)
+BEST = (0.1, 0.5, 0.9)
+SKEWS = (-5.0, 0.0, 5.0)
+WALKS = (1, 10, 100, 1000)
+CONSOLE = Console(stderr=True)
+
+
+def outcome_of(
+    name: str, system: str, folds: list[Fold], keep: Path, kind: str = "paper", **options: Any
+) -> Outcome:
+    """The outcome of one system on one data set, from the folder or computed now."""
+    file = keep / f"{kind}-{name}-{system}.json"
+    if file.exists():
+        kept = json.loads(file.read_text())
+        kept["values"] = {m: np.array(v, dtype=np.float64) for m, v in kept["values"].items()}
+        return Outcome(**kept | {"penalties": tuple(kept["penalties"])})
+    CONSOLE.print(f"{kind}: {system} on {name}")
+    outcome = run_protocol({name: folds}, [system], **options).outcomes[0]
+    kept = {**vars(outcome), "values": {m: v.tolist() for m, v in outcome.values.items()}}
+    file.write_text(json.dumps(kept))
+    return outcome
+
+
+def letor_table(folds: list[Fold], keep: Path) -> str:
+    rows = []
+    for system, C, published in PUBLISHED:
+        options = {"cleaned": False, "metrics": LETOR, "select": LETOR[1]}
+        kind = "letor3"
+        if C is not None:
+            kind, options["settings"] = f"letor3-{C}", {"C": C}
+        found = outcome_of("OHSUMED", system, folds, keep, kind, **options)
+        # The makers average over folds, which hold 21 or 22 lists each.
+        sizes = np.cumsum([fold.test.n_lists for fold in folds])[:-1]
+        ours = [
+            float(np.mean([p.mean() for p in np.split(v, sizes)])) for v in found.values.values()
+        ]
+        cells = [f"{a:.4f} | {b:.4f} | {a - b:+.4f}" for a, b in zip(ours, published, strict=True)]
+        note = "" if C is None else f", C = {C}"
+        rows.append(f"| `{system}`{note} | {' | '.join(cells)} |")
+    heading = "| system | NDCG@10 | published | difference | MAP | published | difference |"
+    return "\n".join([heading, "|" + " --- |" * 7, *rows])
+
+
+def samplers(folds: list[Fold], keep: Path) -> dict[str, dict[str, dict[str, float]]]:
+    file = keep / "samplers.json"
+    if file.exists():
+        return json.loads(file.read_text())
+    CONSOLE.print("samplers")
+    cleaned = [cleaned_fold(fold) for fold in folds]
+    ways = {
+        "samples": {str(m): {"samples": m} for m in SAMPLES},
+        "best": {str(p): {"best": p} for p in BEST},
+        "skew": {str(k): {"restarts": "many", "skew": k} for k in SKEWS},
+        "walk": {str(w): {"walk": w} for w in WALKS},
+    }
+    found = {name: accuracy_of_samplers(cleaned, way) for name, way in ways.items()}
+    file.write_text(json.dumps(found))
+    return found
+
+
+def sampler_table(found: dict[str, dict[str, dict[str, float]]]) -> str:
+    rows = [
+        f"| {name} | {setting} | {' | '.join(f'{v:.4f}' for v in means.values())} |"
+        for name, way in found.items()
+        for setting, means in way.items()
+    ]
+    return "\n".join(["| option | value | NDCG@10 | MAP |", "| --- | --- | --- | --- |", *rows])
+
+
+def figures(found: dict[str, dict[str, dict[str, float]]], folds: list[Fold], folder: Path) -> None:
+    for number, option in ((4, "samples"), (5, "best"), (6, "skew")):
+        way = found[option]
+        xs = [float(each) for each in way]
+        series = {m: (xs, [means[m] for means in way.values()]) for m in next(iter(way.values()))}
+        title = f"OHSUMED, ConvexLoss-NDCG: accuracy by {option}"
+        text = draw_lines(series, title=title, x=option, y="mean over test lists")
+        (folder / f"linear-figure-{number}.svg").write_text(text, encoding="utf-8")
+    smears = {}
+    for name, above in (("loss 0", 0), ("in between", 2), ("worst", 60)):
+        shares, edges = np.histogram(smear(3, 60, above=above), bins=25, range=(0.0, 1.0))
+        smears[name] = (0.5 * (edges[1:] + edges[:-1]), shares / shares.sum())
+    text = draw_lines(smears, title="Smear of the loss, 3 of 63 relevant", x="loss", y="share")
+    (folder / "linear-figure-7.svg").write_text(text, encoding="utf-8")
+    way = dynamics(cleaned_fold(folds[0]).train)
+    mean = np.abs(way.compatibilities[1:]).mean(axis=0)
+    text = draw_scatter(
+        {"rankings": (way.losses, mean)}, title="w.φ against the loss", x="loss", y="|w.δφ|"
+    )
+    (folder / "linear-figure-8.svg").write_text(text, encoding="utf-8")
+
+
+def dynamics_table(folds: list[Fold]) -> str:
+    way = dynamics(cleaned_fold(folds[0]).train, name="convexloss-auc")
+    assert way.exact is not None
+    rows = [
+        f"| {k} | {a:.2f} | {b:.1f} | {np.abs(c).mean():.2f} |"
+        for k, (a, b, c) in enumerate(zip(way.sampled, way.exact, way.compatibilities, strict=True))
+    ]
+    heading = "| iteration | sampled | closed form | mean of abs(w.δφ) |"
+    return "\n".join([heading, "| --- | --- | --- | --- |", *rows])
+
+
+PAGE = """# Linear and classical models
+
+Made by `python benchmarks/linear_results.py DATA --keep SCRATCH`. Systems are the recipes as they
+are.
+
+{intro}
+
+† and ‡: different from `ranksvm` and from `svmmap` (+ better, − worse) with p < .05 in a paired
+randomisation test over lists, corrected by Holm's method for the number of systems. NDCG has binary
+gain and the discount of Järvelin & Kekäläinen. Seconds are those of five fits with the choice of C,
+on one thread of a busy machine, and serve for orientation only.
+
+Reading the counts of wins: "its best" takes the best of a family's three systems on the test lists,
+which favours the family; the cells of `all` are nine tenths MQ2007, so cells are not independent;
+and a win by any margin counts. By the paired tests no system is better than `ranksvm` or `svmmap`
+anywhere; those marked − are worse. Two sets say nothing of the six .gov sets of LETOR 3, where
+lists have few relevant documents: the paper's claims are not tested there.
+
+{tables}
+
+## Reference points of LETOR 3
+
+OHSUMED as it is, three label levels, the metrics of the LETOR 3 script (`convention="letor3"`),
+means of the five folds' means, MAP on validation for the choice of C or rounds.
+
+{letor}
+
+RankBoost is within .003 of the published figures. ListNet and RankSVM are above them. For RankSVM
+we looked for the reason by fixing C at six values from 10^-7 to 1000 and reading the test lists:
+all of 0.1 and above give a MAP of .432 to .434, which is the published one (the row with C = 0.1
+was picked that way, after the fact), so a weaker penalty would explain the MAP. It does not explain
+NDCG@10, which stays about .02 above; that difference is open.
+
+## The sampler
+
+OHSUMED, `convexloss-ndcg`, cleaned; mean of the folds' test means (metrics of the papers'
+convention, binary labels), one option changed at a time. The defaults are 200 samples, two restarts
+with probability .9 for the best, walks of 10 mutations. These are single runs (one seed) read on
+105 test lists, without tests of significance: differences of .01 mean little, and nothing was
+chosen by them. Accuracy does not rise steadily with the number of samples here as the paper's
+Figure 4 has it; restarts skewed to good rankings are better, as in its Figures 5 (for .9) and 6.
+
+{samplers}
+
+![Figure 4](linear-figure-4.svg) ![Figure 5](linear-figure-5.svg)
+![Figure 6](linear-figure-6.svg) ![Figure 7](linear-figure-7.svg)
+![Figure 8](linear-figure-8.svg)
+
+The sampled objective and the closed form over all sign vectors (`convexloss-auc`, first training
+fold of OHSUMED, C = 0.001) as the weights evolve. The two sum over different sets, so their values
+differ; both fall over the ten iterations, not at each one (the penalty is left out).
+
+{dynamics}
+"""
+
+INTRO = (
+    "Protocol of Dubey et al. (2009): documents with conflicting labels and lists without a "
+    "relevant document removed, labels binary, five folds, C from 10^-7 to 10^5 by MAP on the "
+    "validation lists, test lists of the five folds pooled. MQ2007_partial is MQ2007 with 15 % of "
+    "the documents missing, so its figures are comparable among themselves only."
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder that holds OHSUMED and MQ2007_partial")
+    parser.add_argument("--keep", type=Path, required=True, help="folder for what is done")
+    parser.add_argument("--only", nargs="*", default=[], help="data:system; then no page is made")
+    parser.add_argument("--page", type=Path, default=Path("docs/results/linear.md"))
+    options = parser.parse_args()
+    options.keep.mkdir(parents=True, exist_ok=True)
+    folds = {name: read_folds(options.data / name) for name in DATA}
+    if options.only:
+        for each in options.only:
+            name, system = each.split(":")
+            outcome_of(name, system, folds[name], options.keep)
+        return
+    results = Results(
+        tuple(outcome_of(n, system, folds[n], options.keep) for n in DATA for system in SYSTEMS)
+    )
+    found = samplers(folds["OHSUMED"], options.keep)
+    page = PAGE.format(
+        intro="\n".join(wrap(INTRO, 99)),
+        tables=as_markdown(results),
+        letor=letor_table(folds["OHSUMED"], options.keep),
+        samplers=sampler_table(found),
+        dynamics=dynamics_table(folds["OHSUMED"]),
+    )
+    options.page.parent.mkdir(parents=True, exist_ok=True)
+    options.page.write_text(page, encoding="utf-8")
+    figures(found, folds["OHSUMED"], options.page.parent)
+
+
+if __name__ == "__main__":
+    main()
