@@ -82,7 +82,7 @@ def test_the_protocol_runs_systems_on_data_sets_and_makes_tables() -> None:
     assert len(results.values("logrank-mle", "one")["map"]) == lists
     assert results.outcomes[0].penalties[0] in (1e-4, 1e-2)
     page = as_markdown(results)
-    assert f"### one: {lists} lists" in page
+    assert f"## one: {lists} lists" in page
     assert "| `rankboost` |" in page
     with pytest.raises(UsageError, match="no result of 'svmmap'"):
         results.mean("svmmap", "one", "map")

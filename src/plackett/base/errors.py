@@ -5,7 +5,8 @@
     PlackettError
     ├── DataError            input that cannot be right: a file, an array (also a ValueError)
     │   └── FeatureMismatch  features that are not those the model was fitted on
-    └── UsageError           a name or an option that does not exist (also a ValueError)
+    ├── UsageError           a name or an option that does not exist (also a ValueError)
+    └── StoreError           a store of runs that cannot be used (plackett.experiments.store)
 
     DataWarning              input that was accepted but deserves a look (a UserWarning)
     ConvergenceWarning       a solver that stopped before it was done (a UserWarning)

@@ -17,6 +17,7 @@ from rich.markup import escape
 
 from plackett._version import __version__
 from plackett.base.errors import DataWarning, PlackettError, UsageError
+from plackett.cli.compare import compare
 from plackett.cli.console import ERR, OUT
 from plackett.cli.convert import convert
 from plackett.cli.describe import describe
@@ -51,7 +52,7 @@ def _options(
     """Listwise learning to rank: better rankings, and proof that they are better."""
 
 
-for command in (quickstart, train, rank, evaluate, convert, describe, export):
+for command in (quickstart, train, rank, evaluate, compare, convert, describe, export):
     app.command()(command)
 app.command("import")(import_)  # the word belongs to Python
 

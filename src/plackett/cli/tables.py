@@ -9,7 +9,7 @@ from rich.table import Table
 
 from plackett.experiments.leaderboard import Entry, Leaderboard
 
-_ALPHA = 0.05
+_MARKS = {"better": "[green]▲[/]", "worse": "[red]▼[/]", "": " "}
 
 
 def board_table(board: Leaderboard) -> Table:
@@ -24,21 +24,18 @@ def board_table(board: Leaderboard) -> Table:
     best = {m: max(entry.means[m] for entry in board.entries) for m in board.metrics}
     for entry in board.entries:
         is_baseline = entry.name == board.baseline
-        cells = [_cell(entry, m, best[m]) for m in board.metrics]
+        cells = [_cell(board, entry, m, best[m]) for m in board.metrics]
         p = "(base)" if is_baseline else _p_value(entry.adjusted[board.primary])
         seconds = f"{entry.seconds:.0f}" if entry.seconds else ""
         table.add_row(entry.name, *cells, p, seconds)
     return table
 
 
-def _cell(entry: Entry, metric: str, best: float) -> str:
+def _cell(board: Leaderboard, entry: Entry, metric: str, best: float) -> str:
     text = f"{entry.means[metric]:.4f}".lstrip("0")
     if entry.means[metric] == best:
         text = f"[bold]{text}[/]"
-    if entry.adjusted.get(metric, 1.0) >= _ALPHA:
-        return f"{text} "
-    better = entry.comparisons[metric].difference > 0
-    return f"{text}[green]▲[/]" if better else f"{text}[red]▼[/]"
+    return text + _MARKS[board.verdict(entry, metric)]
 
 
 def _p_value(p: float) -> str:

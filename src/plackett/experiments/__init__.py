@@ -1,23 +1,39 @@
-"""Comparisons: significance, leaderboards, reports, the quickstart."""
+"""Comparisons: protocols, trials, significance, leaderboards, reports, the quickstart."""
 
+from plackett.experiments.comparing import Compared, compare
 from plackett.experiments.leaderboard import Leaderboard, leaderboard
+from plackett.experiments.protocols import protocol
 from plackett.experiments.quickstart import quickstart
 from plackett.experiments.report import Report, write_report
+from plackett.experiments.reporting import write_files
 from plackett.experiments.significance import (
     Comparison,
+    benjamini_hochberg,
+    bootstrap_intervals,
     compare_paired,
     holm,
+    micro_average,
     randomisation_test,
 )
+from plackett.experiments.store import RunStore, StoreError
 
 __all__ = [
+    "Compared",
     "Comparison",
     "Leaderboard",
     "Report",
+    "RunStore",
+    "StoreError",
+    "benjamini_hochberg",
+    "bootstrap_intervals",
+    "compare",
     "compare_paired",
     "holm",
     "leaderboard",
+    "micro_average",
+    "protocol",
     "quickstart",
     "randomisation_test",
+    "write_files",
     "write_report",
 ]

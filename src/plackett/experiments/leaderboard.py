@@ -120,12 +120,7 @@ def leaderboard(
         Of the means, by system and metric; by default by the bootstrap over lists, or Student's
         over trials.
     """
-    if baseline not in values:
-        raise UsageError(f"the baseline {baseline!r} is not among {', '.join(values)}.")
-    metrics = tuple(values[baseline])
-    chosen = metrics[0] if primary is None else primary
-    if chosen not in metrics:
-        raise UsageError(f"the primary metric {chosen!r} is not among {', '.join(metrics)}.")
+    metrics, chosen = _checked(values, baseline, primary)
     spread = intervals or _intervals(values, metrics, unit, seed)
     entries = [
         replace(_entry(name, values, baseline, seconds or {}, seed), intervals=dict(spread[name]))
@@ -147,6 +142,19 @@ def leaderboard(
         test=test,
         correction=correction,
     )
+
+
+def _checked(
+    values: Mapping[str, Mapping[str, Values]], baseline: str, primary: str | None
+) -> tuple[tuple[str, ...], str]:
+    """The metrics, and the one that orders systems."""
+    if baseline not in values:
+        raise UsageError(f"the baseline {baseline!r} is not among {', '.join(values)}.")
+    metrics = tuple(values[baseline])
+    chosen = metrics[0] if primary is None else primary
+    if chosen not in metrics:
+        raise UsageError(f"the primary metric {chosen!r} is not among {', '.join(metrics)}.")
+    return metrics, chosen
 
 
 def _entry(

@@ -42,7 +42,7 @@ def _board(results: Results, data: str, baselines: Sequence[str]) -> str:
         rows.append([f"`{system}`", *cells, *_notes(results, system, data)])
     count = len(next(iter(results.values(results.systems[0], data).values())))
     heading = [*results.metrics, "C, fold by fold", "seconds"]
-    return f"### {data}: {count:,} lists\n\n{_table(['system', *heading], rows)}"
+    return f"## {data}: {count:,} lists\n\n{_table(['system', *heading], rows)}"
 
 
 def _notes(results: Results, system: str, data: str) -> list[str]:
@@ -63,7 +63,7 @@ def _claims(results: Results) -> str:
         for c in claims(results)
     ]
     table = _table(["claim", "paper", "here", "in most cells"], rows)
-    return f"### What the paper says, in our cells\n\n{table}"
+    return f"## What the paper says, in our cells\n\n{table}"
 
 
 def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,4 +1,8 @@
-"""Small charts as inline SVG: no scripts, no network, readable when printed."""
+"""Small charts of HTML and CSS: fluid at any width, no scripts, no network, fit to print.
+
+Rows are text beside a track; marks stand at percentages of the track, so that on a telephone the
+track shrinks and the text does not. Curves are an SVG that is stretched, with its text outside.
+"""
 
 from __future__ import annotations
 
@@ -7,104 +11,160 @@ from html import escape
 
 import numpy as np
 
-_WIDTH = 720
-_LEFT, _RIGHT = 170, 24  # room for names at the left, for the last tick's label at the right
-_ROW = 30
+Row = tuple[str, float, float, float, bool]
+"""Name, middle, low end, high end, and whether it is significant."""
+
+COLOURS = 6
+"""Different ones that report.css has."""
 
 
 def bars(counts: Mapping[str, int], *, title: str) -> str:
     """Horizontal bars, one per name, with the count and share at the end."""
     total = sum(counts.values()) or 1
     top = max(counts.values(), default=1) or 1
-    room = _WIDTH - _LEFT - 130
-    rows = []
-    for i, (name, count) in enumerate(counts.items()):
-        y = i * 24
-        length = room * count / top
-        rows.append(
-            f'<text class="name" x="{_LEFT - 10}" y="{y + 16}">{escape(name)}</text>'
-            f'<rect class="bar" x="{_LEFT}" y="{y + 3}" width="{max(length, 1):.1f}" height="17"/>'
-            f'<text class="note" x="{_LEFT + length + 8:.1f}" y="{y + 16}">'
-            f"{count:,} ({count / total:.1%})</text>"
+    rows = [
+        _row(
+            name,
+            f"<i class='bar' style='width:{max(72 * count / top, 0.3):.2f}%'></i>"
+            f"<span class='note'>{count:,} ({count / total:.1%})</span>",
+            kind="flow",
         )
-    return _svg("".join(rows), height=24 * len(counts) + 4, title=title)
+        for name, count in counts.items()
+    ]
+    return chart("".join(rows), title)
 
 
-def intervals(
-    rows: Sequence[tuple[str, float, float, float, bool]], *, title: str, unit: str
-) -> str:
-    """A dot with a whisker per row (name, middle, low, high, significant) around a line at zero."""
+def intervals(rows: Sequence[Row], *, title: str, unit: str) -> str:
+    """A dot with a whisker per row around a line at zero."""
     reach = max([abs(v) for _, _, low, high, _ in rows for v in (low, high)] + [1e-6]) * 1.05
-    scale = (_WIDTH - _LEFT - _RIGHT) / (2 * reach)
-    zero = _LEFT + reach * scale
-    bottom = _ROW * len(rows)
-    parts = [f'<line class="zero" x1="{zero:.1f}" x2="{zero:.1f}" y1="0" y2="{bottom}"/>']
-    for i, (name, middle, low, high, significant) in enumerate(rows):
-        y = i * _ROW + _ROW / 2
+    scale = Scale(-reach, reach)
+    drawn = []
+    for name, middle, low, high, significant in rows:
         kind = "sure" if significant else "unsure"
-        parts.append(
-            f'<text class="name" x="{_LEFT - 10}" y="{y + 5}">{escape(name)}</text>'
-            f'<line class="whisker {kind}" x1="{zero + low * scale:.1f}" '
-            f'x2="{zero + high * scale:.1f}" y1="{y}" y2="{y}"/>'
-            f'<circle class="dot {kind}" cx="{zero + middle * scale:.1f}" cy="{y}" r="5"/>'
+        marks = (
+            f"<i class='line zero' style='left:{scale(0)}'></i>"
+            f"<i class='whisker {kind}' style='left:{scale(low)};right:{scale.rest(high)}'></i>"
+            f"<i class='dot {kind}' style='left:{scale(middle)}'></i>"
         )
-    for tick in _ticks(-reach, reach):
-        x = zero + tick * scale
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 18}">{_signed(tick)}</text>')
-    parts.append(f'<text class="tick" x="{zero:.1f}" y="{bottom + 38}">{escape(unit)}</text>')
-    return _svg("".join(parts), height=bottom + 46, title=title)
+        drawn.append(_row(name, marks))
+    return chart("".join(drawn) + _axis(scale, unit, signed=True), title)
+
+
+def strips(
+    series: Mapping[str, tuple[Sequence[float], tuple[float, float]]], *, title: str, unit: str
+) -> str:
+    """A row of dots per name, one for each trial, over the interval of their mean."""
+    everything = [v for dots, ends in series.values() for v in (*dots, *ends)]
+    margin = 0.05 * max(max(everything) - min(everything), 1e-6)
+    scale = Scale(min(everything) - margin, max(everything) + margin)
+    drawn = []
+    for name, (dots, (low, high)) in series.items():
+        marks = (
+            f"<i class='span' style='left:{scale(low)};right:{scale.rest(high)}'></i>"
+            + "".join(f"<i class='small dot' style='left:{scale(value)}'></i>" for value in dots)
+        )
+        drawn.append(_row(name, marks))
+    return chart("".join(drawn) + _axis(scale, unit), title)
+
+
+def shares(rows: Mapping[str, tuple[int, int, int]], *, title: str) -> str:
+    """For each name a bar of wins, ties and losses."""
+    drawn = []
+    for name, counts in rows.items():
+        total = sum(counts) or 1
+        parts = "".join(
+            f"<i class='{kind}' style='width:{100 * count / total:.2f}%'></i>"
+            for kind, count in zip(("win", "tie", "loss"), counts, strict=True)
+        )
+        wins, ties, losses = counts
+        note = f"<span class='note'>{wins:,} won · {ties:,} tied · {losses:,} lost</span>"
+        drawn.append(_row(name, f"<span class='stack'>{parts}</span>{note}", kind="flow tall"))
+    return chart("".join(drawn), title)
 
 
 def curves(series: Mapping[str, Sequence[float]], *, title: str, x_label: str) -> str:
-    """One line per series over 1, 2, 3 ..., named at its best point in the legend."""
-    height = 240
+    """One line per series over 1, 2, 3 ..., its best point in the legend."""
     longest = max(len(values) for values in series.values())
     everything = np.concatenate([np.asarray(values) for values in series.values()])
-    # The first iterations are steep and tell little; start the axis above them.
+    # The first steps are steep and tell little; start the axis above them.
     low, high = float(np.quantile(everything, 0.05)), float(everything.max())
-    span = max(high - low, 1e-9)
-    x_scale = (_WIDTH - 60 - _RIGHT) / max(longest - 1, 1)
-    parts = []
-    for tick in _ticks(low, high):
-        y = height - (tick - low) / span * (height - 20)
-        parts.append(
-            f'<line class="grid" x1="60" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text class="name" x="52" y="{y + 4:.1f}">{tick:.3g}</text>'
-        )
+    scale = Scale(low, high + 0.04 * max(high - low, 1e-9))
+    grid = "".join(
+        f"<i class='grid' style='bottom:{scale(tick)}'><span>{tick:.3g}</span></i>"
+        for tick in ticks(low, high)
+    )
+    lines, legend = [], []
     for i, (name, values) in enumerate(series.items()):
-        clipped = np.maximum(np.asarray(values), low)
-        ys = height - (clipped - low) / span * (height - 20)
-        points = " ".join(f"{60 + j * x_scale:.1f},{y:.1f}" for j, y in enumerate(ys))
-        best = int(np.argmax(values))
-        parts.append(
-            f'<polyline class="curve c{i % 6}" points="{points}"/>'
-            f'<circle class="best c{i % 6}" cx="{60 + best * x_scale:.1f}" cy="{ys[best]:.1f}" '
-            f'r="4"/>'
-            f'<text class="legend c{i % 6}" x="{70 + 320 * (i % 2)}" '
-            f'y="{height + 48 + 20 * (i // 2)}">'
-            f"● {escape(name)}: {values[best]:.4f} at {best + 1}</text>"
+        kind, best = f"c{i % COLOURS}", int(np.argmax(values))
+        points = " ".join(
+            f"{1000 * j / max(longest - 1, 1):.1f},{1000 - 10 * scale.percent(max(v, low)):.1f}"
+            for j, v in enumerate(values)
         )
-    parts.append(f'<text class="tick" x="60" y="{height + 20}">1</text>')
-    parts.append(f'<text class="tick" x="{_WIDTH - _RIGHT}" y="{height + 20}">{longest}</text>')
-    parts.append(f'<text class="tick" x="{_WIDTH // 2}" y="{height + 20}">{escape(x_label)}</text>')
-    return _svg("".join(parts), height=height + 60 + 20 * ((len(series) - 1) // 2), title=title)
+        lines.append(f'<polyline class="{kind}" points="{points}"/>')
+        legend.append(f"<li class='{kind}'>{escape(name)}: {values[best]:.4f} at {best + 1}</li>")
+    body = (
+        f"<div class='plot'>{grid}{stretched(''.join(lines))}</div><div class='ends'><span>1</span>"
+        f"<span>{escape(x_label)}</span><span>{longest}</span></div>"
+        f"<ul class='legend'>{''.join(legend)}</ul>"
+    )
+    return chart(body, title)
 
 
-def _signed(number: float) -> str:
-    return f"{number:+.3g}" if number else "0"
+def stretched(drawing: str) -> str:
+    """Lines on a canvas of 1000 by 1000 that takes the size of what is around it."""
+    return f'<svg viewBox="0 0 1000 1000" preserveAspectRatio="none">{drawing}</svg>'
 
 
-def _ticks(low: float, high: float) -> list[float]:
+class Scale:
+    """Numbers between two ends as percentages."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+
+    def percent(self, value: float) -> float:
+        """Where a number stands."""
+        return 100 * (value - self.low) / max(self.high - self.low, 1e-12)
+
+    def __call__(self, value: float) -> str:
+        return f"{self.percent(value):.2f}%"
+
+    def rest(self, value: float) -> str:
+        """The distance from the other end."""
+        return f"{100 - self.percent(value):.2f}%"
+
+
+def _row(name: str, marks: str, *, kind: str = "") -> str:
+    return (
+        f"<div class='row'><span class='name'>{escape(name)}</span>"
+        f"<span class='track {kind}'>{marks}</span></div>"
+    )
+
+
+def _axis(scale: Scale, unit: str, *, signed: bool = False) -> str:
+    labels = "".join(
+        f"<span style='left:{scale(tick)}'>{_number(tick, signed=signed)}</span>"
+        for tick in ticks(scale.low, scale.high)
+    )
+    return (
+        f"<div class='row axis'><span class='name'></span><span class='track'>{labels}</span></div>"
+        f"<div class='row axis'><span class='name'></span><span class='unit'>{escape(unit)}</span>"
+        "</div>"
+    )
+
+
+def _number(number: float, *, signed: bool) -> str:
+    return "0" if number == 0 else f"{number:+.3g}" if signed else f"{number:.3g}"
+
+
+def ticks(low: float, high: float) -> list[float]:
     """Round numbers between two ends, about five."""
-    rough = (high - low) / 5
+    rough = max((high - low) / 5, 1e-12)
     power = 10.0 ** np.floor(np.log10(rough))
     step = power * min((1, 2, 5, 10), key=lambda m: abs(m * power - rough))
     first = np.ceil(low / step)
     return [float(k * step) for k in np.arange(first, np.floor(high / step) + 1)]
 
 
-def _svg(body: str, *, height: float, title: str) -> str:
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {height:.0f}" role="img" aria-label="{escape(title)}">'
-        f"<title>{escape(title)}</title>{body}</svg>"
-    )
+def chart(body: str, title: str) -> str:
+    """A chart with a title for those who cannot see it."""
+    return f"<div class='chart' role='figure' aria-label='{escape(title)}'>{body}</div>"

@@ -1,0 +1,65 @@
+"""What a comparison costs beyond the fits it consists of.
+
+Run ``python benchmarks/comparing.py``; ``--help`` lists the options. Three tree systems are
+compared over folds of the embedded web-search set, in this process, the whole way that ``plackett
+compare`` goes: the forecast, the trials with their durable store, the tests of significance, the
+tables and the report. The time beyond the sum of the fits' own times is what the comparison adds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import plackett as pk
+from plackett.experiments.comparing import run_plan
+from plackett.experiments.planning import Plan, forecast, plan_comparison
+from plackett.experiments.reporting import write_files
+from plackett.experiments.store import RunStore
+
+MODELS = ("lambdamart", "xendcg-mart", "listnet-mart")
+
+
+def measure(plan: Plan, folder: Path) -> dict[str, float]:
+    """Seconds of each stage, and of the fits alone."""
+    marks = [time.perf_counter()]
+    with RunStore(folder / "runs.db") as store:
+        expected = forecast(plan, store=store).seconds
+        marks.append(time.perf_counter())
+        found = run_plan(plan, store=store, scratch=folder)
+        marks.append(time.perf_counter())
+        fits = sum(store.finished(job.identity for job in plan.jobs).values())
+    write_files(found, folder)
+    marks.append(time.perf_counter())
+    stages = zip(("forecast", "trials and tests", "report"), pairwise(marks), strict=True)
+    seconds = {name: end - start for name, (start, end) in stages}
+    overhead = marks[-1] - marks[0] - fits
+    return seconds | {"expected": expected, "fits": fits, "overhead": overhead}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lists", type=int, default=1000)
+    parser.add_argument("--trees", type=int, default=200)
+    parser.add_argument("--folds", type=int, default=5)
+    arguments = parser.parse_args()
+    data = pk.synthetic("web", n_lists=arguments.lists, seed=0)
+    systems = {
+        name: pk.recipe(name, trees=arguments.trees, patience=arguments.trees) for name in MODELS
+    }
+    for ranker in systems.values():  # compile what is compiled once
+        ranker.clone().set_params(trees=1).fit(data.lists(0, 20), data.lists(20, 40))
+    plan = plan_comparison(data, systems, protocol=f"folds:{arguments.folds}")
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = measure(plan, Path(folder))
+    share = seconds["overhead"] / seconds["fits"]
+    rounded = {name: round(value, 3) for name, value in seconds.items()}
+    print(json.dumps({"trials": len(plan.jobs), **rounded, "share": round(share, 4)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""``plackett compare``: train several systems and say which is better, with proof."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
+from plackett.cli.options import (
+    Features,
+    Json,
+    Label,
+    Missing,
+    Query,
+    Strict,
+    parse_settings,
+    read_data,
+    read_options,
+)
+from plackett.cli.tables import board_table
+
+if TYPE_CHECKING:
+    from plackett.experiments.comparing import Compared
+    from plackett.experiments.planning import Forecast, Plan
+    from plackett.experiments.protocols import Source
+    from plackett.experiments.reporting import Files
+
+_MINUTE, _HOUR = 60, 3600
+
+
+def compare(
+    data: Annotated[
+        Path,
+        typer.Argument(help="A data set, or a folder with folds or with train and test files."),
+    ],
+    models: Annotated[
+        str, typer.Option(help="Recipes, with commas between; a wrong name lists them.")
+    ],
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            help="folds, folds:5, splits:100, seeds:10 or holdout.  [default: folds if the data "
+            "have several, else holdout]",
+            show_default=False,
+        ),
+    ] = None,
+    metrics: Annotated[
+        str, typer.Option(help="What to measure; the first orders the systems.")
+    ] = "ndcg@5,ndcg@10,err@10",
+    baseline: Annotated[
+        str | None, typer.Option(help="The system to compare with.  [default: the first]")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the report, tables, results and finished trials.")
+    ] = Path("comparison"),
+    store: Annotated[
+        str | None,
+        typer.Option(
+            help="Where finished trials are kept: a file, or postgresql://USER@HOST/DATABASE for a "
+            "team.  [default: runs.db in the folder]"
+        ),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Trials at the same time, one core each.")] = 1,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="Threads of each trial.  [default: all; 1 with --jobs]"),
+    ] = None,
+    metric: Annotated[
+        str, typer.Option(help="What models are chosen by on the validation lists.")
+    ] = "ndcg@5",
+    preset: Annotated[
+        str | None, typer.Option(help="Settings of a paper's experiment, where a model has them.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a setting in the models that have it: --set trees=200."),
+    ] = None,
+    test: Annotated[
+        Literal["randomisation", "t_test", "wilcoxon"] | None,
+        typer.Option(help="Whose p-values decide.  [default: randomisation; t_test over splits]"),
+    ] = None,
+    correction: Annotated[
+        Literal["holm", "benjamini-hochberg"], typer.Option(help="For the number of systems.")
+    ] = "holm",
+    seed: Annotated[int, typer.Option(min=0, help="Of divisions, models and tests.")] = 0,
+    missing: Missing = None,
+    features: Features = None,
+    label: Label = "label",
+    query: Query = "query_id",
+    strict: Strict = False,
+    json: Json = False,
+) -> None:
+    """Train models on the same lists, compare them, and write tables and a report."""
+    from plackett.experiments.planning import plan_comparison
+    from plackett.experiments.reporting import write_files
+    from plackett.experiments.running import as_systems
+
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    changed = parse_settings(settings or [])
+    systems = {s.name: s.ranker for s in as_systems(names, preset=preset, settings=changed)}
+    source = _source(data, read_options(missing, features, label, query, strict))
+    plan = plan_comparison(
+        source,
+        systems,
+        protocol=protocol or ("folds" if len(source.folds) > 1 else "holdout"),
+        metrics=metrics,
+        baseline=baseline,
+        select=metric,
+        seed=seed,
+    )
+    cores = {"jobs": jobs, "threads": threads}
+    tests = {"test": test, "correction": correction, "seed": seed}
+    found = _run(plan, store or str(out / "runs.db"), out, cores, tests)
+    files = write_files(found, out, command=shlex.join(["plackett", *sys.argv[1:]]))
+    _show(found, files, json)
+
+
+def _run(
+    plan: Plan, store: str, scratch: Path, cores: dict[str, Any], tests: dict[str, Any]
+) -> Compared:
+    from plackett.experiments.comparing import run_plan
+    from plackett.experiments.planning import forecast
+    from plackett.experiments.store import RunStore
+
+    with RunStore(store) as kept:
+        _announce(plan, forecast(plan, store=kept, **cores))
+        with step_progress() as progress:
+            return run_plan(plan, store=kept, scratch=scratch, progress=progress, **cores, **tests)
+
+
+def _source(data: Path, options: dict[str, Any]) -> Source:
+    from plackett.data.folds import is_folds, read_folds
+    from plackett.experiments.protocols import as_source
+
+    name = data.resolve().name
+    if not is_folds(data):
+        return as_source(read_data(data, options), name=name)
+    with byte_progress(f"reading {name}") as progress:
+        return as_source(read_folds(data, progress=progress, **options), name=name)
+
+
+def _announce(plan: Plan, ahead: Forecast) -> None:
+    """Say what is to be done and how long it will take, before it is done."""
+    parts = ahead.trials // len(plan.systems)
+    text = f"{ahead.trials} trials: {len(plan.systems)} systems × {parts} ({plan.protocol})"
+    if ahead.finished:
+        text += f"; {ahead.finished} are finished already"
+    if ahead.finished < ahead.trials:
+        text += f"; expected time: about {_duration(ahead.seconds)}, less where models stop early"
+    ERR.print(text, highlight=False, soft_wrap=True)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 2 * _MINUTE:
+        return f"{max(seconds, 1):.0f} s"
+    if seconds < 2 * _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    return f"{seconds / _HOUR:.1f} h"
+
+
+def _show(found: Compared, files: Files, json: bool) -> None:
+    from plackett.experiments.reporting import payload
+    from plackett.experiments.tables.words import tested_in_words
+
+    if json:
+        print_json(payload(found) | {"ran": found.ran, "report": str(files.report)})
+        return
+    board = found.board
+    OUT.print(board_table(board))
+    OUT.print(
+        f"▲ better, ▼ worse than {board.baseline} (base): {tested_in_words(board)};\np of "
+        f"{board.primary}; s: seconds of training, one trial",
+        highlight=False,
+    )
+    OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)

@@ -1,0 +1,21 @@
+"""What noise in the training data does to systems: curves over its level."""
+
+from plackett.experiments.robustness.augmentation import Augmentation
+from plackett.experiments.robustness.corruption import Corruption
+from plackett.experiments.robustness.curves import RobustnessCurves, curves_of, robustness
+from plackett.experiments.robustness.labels import LabelNoise
+from plackett.experiments.robustness.page import curve_figures, render_curves, write_curves
+from plackett.experiments.robustness.protocol import UnderNoise
+
+__all__ = [
+    "Augmentation",
+    "Corruption",
+    "LabelNoise",
+    "RobustnessCurves",
+    "UnderNoise",
+    "curve_figures",
+    "curves_of",
+    "render_curves",
+    "robustness",
+    "write_curves",
+]

@@ -1,0 +1,99 @@
+"""A system to compare: a name and a ranker with its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from plackett.base.errors import UsageError
+from plackett.models import RECIPES, recipe
+from plackett.models.artifact.settings import encode_all
+from plackett.models.ranker import Ranker
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """A ranker under the name by which tables show it."""
+
+    name: str
+    ranker: Ranker
+
+    def configured(self, *, seed: int, threads: int | None = None) -> Ranker:
+        """A fresh ranker with this seed."""
+        return _configured(self.ranker, {"seed": seed, "threads": threads})
+
+    def settings(self, seed: int) -> dict[str, Any]:
+        """Kind and parameters as plain data; threads change nothing and are left out."""
+        ranker = self.configured(seed=seed)
+        return {"kind": type(ranker).__name__, **encode_all(ranker)}
+
+    def libraries(self) -> dict[str, str]:
+        """Versions of the libraries that the ranker stands on."""
+        return {name: version(name) for name in sorted(_libraries(self.ranker))}
+
+
+def _configured(ranker: Ranker, given: Mapping[str, Any]) -> Ranker:
+    copy = ranker.clone()
+    known = copy.get_params()
+    copy.set_params(**{name: value for name, value in given.items() if name in known})
+    inner = {k: _configured(v, given) for k, v in known.items() if isinstance(v, Ranker)}
+    return copy.set_params(**inner)
+
+
+def _libraries(ranker: Ranker) -> set[str]:
+    inner = [_libraries(v) for v in ranker.get_params().values() if isinstance(v, Ranker)]
+    return set(ranker.libraries).union(*inner)
+
+
+def as_systems(
+    models: Sequence[str] | Mapping[str, Ranker],
+    *,
+    preset: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> tuple[System, ...]:
+    """Systems from names of recipes, or from rankers by name.
+
+    Parameters
+    ----------
+    models
+        Recipes, or rankers that need not be fitted by the name to show.
+    preset
+        Settings of a paper's experiment, for the recipes that have them; at least one must.
+    settings
+        Parameters to change, each in the models that have it; at least one must.
+    """
+    rankers = (
+        dict(models)
+        if isinstance(models, Mapping)
+        else {name: recipe(name, preset=_preset(name, preset, models)) for name in _once(models)}
+    )
+    if not rankers:
+        raise UsageError("there is nothing to compare: no models were given.")
+    for name, value in (settings or {}).items():
+        _set_where_known(rankers, name, value)
+    return tuple(System(name, ranker) for name, ranker in rankers.items())
+
+
+def _once(models: Sequence[str]) -> Sequence[str]:
+    doubled = {name for name in models if list(models).count(name) > 1}
+    if doubled:
+        raise UsageError(f"{sorted(doubled)[0]!r} is named twice; each system appears once.")
+    return models
+
+
+def _preset(name: str, preset: str | None, models: Sequence[str]) -> str | None:
+    if preset is None or name not in RECIPES:  # recipe() refuses a name that does not exist
+        return None
+    if not any(preset in RECIPES[each].presets for each in models if each in RECIPES):
+        raise UsageError(f"none of {', '.join(models)} has the preset {preset!r}.")
+    return preset if preset in RECIPES[name].presets else None
+
+
+def _set_where_known(rankers: Mapping[str, Ranker], name: str, value: Any) -> None:
+    having = [ranker for ranker in rankers.values() if name in ranker.get_params()]
+    if not having:
+        raise UsageError(f"none of {', '.join(rankers)} has a parameter {name!r}.")
+    for ranker in having:
+        ranker.set_params(**{name: value})

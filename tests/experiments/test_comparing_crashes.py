@@ -1,0 +1,104 @@
+"""Comparisons that are killed, and several at once on one store."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_systems import linear_systems, small_data
+from store_worker import wait_for
+
+from plackett.base.errors import PlackettError
+from plackett.experiments.comparing import compare
+from plackett.experiments.planning import plan_comparison
+from plackett.experiments.running import Setup
+from plackett.experiments.running.sharing import share
+from plackett.experiments.running.workers import Worker
+from plackett.experiments.store import RunStore
+
+_SCRIPT = Path(__file__).with_name("small_systems.py")
+_TRIALS = 18
+
+
+def _start(store: Path | str, *, jobs: int, lease: float = 60.0) -> subprocess.Popen[str]:
+    command = [sys.executable, str(_SCRIPT), str(store), str(jobs), str(lease)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def _children(process: int) -> list[int]:
+    text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(each) for each in text.split()]
+
+
+def _is_gone(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+        return Path(f"/proc/{process}/stat").read_text().split()[2] == "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return True
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_comparison_killed_at_any_moment_goes_on_where_it_was(tmp_path, jobs: int) -> None:
+    store = tmp_path / "runs.db"
+    process = _start(store, jobs=jobs, lease=1.0)
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("5/"):
+        assert process.poll() is None
+    children = _children(process.pid) if jobs > 1 and sys.platform == "linux" else []
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    for child in children:
+        wait_for(lambda child=child: _is_gone(child))
+    with RunStore(store) as kept:
+        finished = len(kept)
+    assert 5 <= finished < _TRIALS
+    rest = compare(small_data(), linear_systems(), protocol="splits:6", store=store)
+    assert rest.ran == _TRIALS - finished
+    untouched = compare(small_data(), linear_systems(), protocol="splits:6")
+    for name, own in untouched.gathered.trial_means.items():
+        assert own["ndcg@5"].tolist() == rest.gathered.trial_means[name]["ndcg@5"].tolist()
+
+
+def test_two_comparisons_on_one_store_share_the_trials(place) -> None:
+    both = [_start(place, jobs=1) for _ in range(2)]
+    said = [process.communicate(timeout=240)[0].splitlines()[-1] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sum(int(line.removeprefix("ran ")) for line in said) == _TRIALS
+    with RunStore(place) as store:
+        assert len(store) == _TRIALS
+
+
+def test_a_worker_that_is_killed_is_named_with_the_trial_it_had(tmp_path) -> None:
+    plan = plan_comparison(small_data(), linear_systems())
+    setup = Setup(plan.protocol, plan.metrics, plan.select, 1)
+    worker = Worker(share(plan.source, tmp_path), setup)
+    try:
+        worker.kill()
+        with pytest.raises(
+            PlackettError, match=r"ran C=1, holdout ended with code -9; perhaps mem"
+        ):
+            worker.run(plan.jobs[1], setup)
+    finally:
+        worker.close()
+
+
+def test_data_left_behind_by_a_killed_process_are_removed(tmp_path) -> None:
+    process = _start(tmp_path / "runs.db", jobs=2, lease=1.0)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert len(list(tmp_path.glob(".shared-*"))) == 1
+    compare(small_data(), {"x": linear_systems()["C=1"]}, jobs=2)  # elsewhere: left alone
+    assert len(list(tmp_path.glob(".shared-*"))) == 1
+    again = _start(tmp_path / "runs.db", jobs=2)
+    again.communicate(timeout=240)
+    assert again.returncode == 0
+    assert not list(tmp_path.glob(".shared-*"))

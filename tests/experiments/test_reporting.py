@@ -1,0 +1,131 @@
+"""The files of a comparison: numbers, tables, and a report that holds up to hostile names."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from small_systems import FeatureRanker, small_data
+
+import plackett as pk
+from plackett.experiments.comparing import compare
+from plackett.experiments.looks import look_at
+from plackett.experiments.report import looking
+from plackett.experiments.reporting import payload, resampled, write_files
+from plackett.experiments.significance import resampled_t_test
+from plackett.experiments.tables import latex_table, markdown_table
+
+_HOSTILE = "</script><script>alert(1)</script> & 50%_x|y"
+
+
+@pytest.fixture(scope="module")
+def compared():
+    systems = {"base": FeatureRanker(feature=3), _HOSTILE: FeatureRanker(feature=0)}
+    return compare(small_data(), systems, protocol="folds:3", metrics="ndcg@5,map")
+
+
+@pytest.fixture(scope="module")
+def folder(compared, tmp_path_factory):
+    path = tmp_path_factory.mktemp("out")
+    write_files(compared, path, command="plackett compare 'a b'")
+    return path
+
+
+def _data(page: str) -> dict:
+    (text,) = re.findall(r"<script type='application/json' id='data'>(.*?)</script>", page, re.S)
+    return json.loads(text)
+
+
+def test_results_hold_the_board_every_trial_and_what_repeats_it(folder, compared) -> None:
+    found = json.loads((folder / "results.json").read_text())
+    assert found["protocol"] == "folds:3"
+    assert len(found["trials"]) == len({trial["digest"] for trial in found["trials"]}) == 6
+    means = found["trial_means"]["base"]["ndcg@5"]
+    assert means == compared.gathered.trial_means["base"]["ndcg@5"].tolist()
+    assert found["settings"]["base"]["feature"] == 3
+    assert found["environment"]["plackett"].startswith(pk.__version__)
+    assert found["leaderboard"]["entries"][0]["means"] == compared.board.entries[0].means
+
+
+def test_the_report_cannot_be_broken_out_of(folder) -> None:
+    page = (folder / "report.html").read_text()
+    assert "<script>alert" not in page
+    assert page.count("</script>") == 2  # the data and the program
+    assert _HOSTILE in _data(page)["systems"]
+    assert not re.search(r"(?:src|href)=|https?://|url\(", page)
+
+
+def test_the_report_shows_every_query_that_counts_with_the_values_of_all_systems(
+    folder, compared
+) -> None:
+    data = _data((folder / "report.html").read_text())
+    counted = np.isfinite(compared.gathered.values["base"]["ndcg@5"]).sum()
+    assert len(data["rows"]) == counted
+    shown = sorted(row[3][0] for row in data["rows"])
+    values = compared.gathered.values["base"]["ndcg@5"]
+    assert shown == pytest.approx(sorted(values[np.isfinite(values)]), abs=1e-5)
+
+
+def test_documents_stand_in_the_order_of_each_system_with_their_labels(compared) -> None:
+    look = look_at(compared.gathered.shown, metric="ndcg@5", baseline="base", note="")
+    assert look is not None
+    query = look.queries[0]
+    shown = next(s for s in compared.gathered.shown if s.part.name == query.trial)
+    test = shown.trial.test
+    q = test.query_ids.astype(str).tolist().index(query.name)
+    low, high = test.offsets[q], test.offsets[q + 1]
+    order = np.argsort(-shown.scores["base"][low:high], kind="stable")[: looking.DEPTH]
+    documents = query.documents
+    assert documents is not None
+    assert [documents.labels[i] for i in documents.orders[0]] == test.labels[low:high][
+        order
+    ].tolist()
+    assert [documents.names[i] for i in documents.orders[0]] == [
+        f"row {row + 1}" for row in test.rows[low:high][order]
+    ]
+    assert documents.total == high - low
+
+
+def test_queries_come_by_the_size_of_their_differences_and_the_rest_is_counted(
+    compared, monkeypatch
+) -> None:
+    monkeypatch.setattr("plackett.experiments.looks.MOST_QUERIES", 7)
+    monkeypatch.setattr("plackett.experiments.looks.MOST_LOOKS", 2)
+    look = look_at(compared.gathered.shown, metric="ndcg@5", baseline="base", note="")
+    assert look is not None
+    swings = [abs(query.values[1] - query.values[0]) for query in look.queries]
+    assert swings == sorted(swings, reverse=True)
+    assert [query.documents is not None for query in look.queries] == [True] * 2 + [False] * 5
+    total = np.isfinite(compared.gathered.values["base"]["ndcg@5"]).sum()
+    assert look.left_out == total - 7
+
+
+def test_tables_escape_names_and_mark_the_best(compared) -> None:
+    markdown, latex = markdown_table(compared.board), latex_table(compared.board)
+    assert r"\</script\>\<script\>alert(1)\</script\> & 50%\_x\|y" in markdown
+    assert r"</script><script>alert(1)</script> \& 50\%\_x|y" in latex
+    best = f"{compared.board.entries[0].means['ndcg@5']:.4f}"
+    assert f"**{best}**" in markdown
+    assert rf"\textbf{{{best}}}" in latex
+    assert len({line.count(" | ") for line in markdown.splitlines()[:3]}) == 1
+    assert latex.count(r"\\") == 3
+
+
+def test_overlapping_splits_are_corrected_for() -> None:
+    systems = {"base": FeatureRanker(feature=3), "other": FeatureRanker(feature=0)}
+    found = compare(small_data(), systems, protocol="splits:4", metrics="ndcg@5")
+    values = found.gathered.values
+    d = values["other"]["ndcg@5"] - values["base"]["ndcg@5"]
+    expected = resampled_t_test(d, test_share=0.2, train_share=0.6)
+    assert resampled(found) == {"other": pytest.approx(expected)}
+    assert payload(found)["resampled_t_test"] == resampled(found)
+    assert len(found.gathered.shown) == 1
+
+
+def test_one_system_alone_is_measured_without_a_comparison(tmp_path) -> None:
+    alone = compare(small_data(), {"alone": FeatureRanker()}, metrics="ndcg@5")
+    files = write_files(alone, tmp_path)
+    assert "Leaderboard" in files.report.read_text()
+    assert "alone" in files.markdown.read_text()
