@@ -35,6 +35,8 @@ class Ranker(ABC):
 
     takes_missing: ClassVar[bool] = False
     """NaN features go into the model as they are."""
+    threads_matter: ClassVar[bool] = False
+    """The last bits of the model depend on the number of threads."""
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
     """Whose versions a saved model records."""
 
@@ -102,7 +104,8 @@ class Ranker(ABC):
         identity = {}
         if checkpoint is not None:
             settings = encode_all(self)
-            settings.pop("threads", None)  # the model is the same on any number of them
+            if not self.threads_matter:
+                settings.pop("threads", None)
             identity = {"kind": type(self).__name__, "settings": settings, "training": training}
         self.n_features_ = train.n_features
         self.feature_names_ = train.feature_names

@@ -172,7 +172,8 @@ def test_sampled_lists_and_features_change_the_model_but_not_from_run_to_run(par
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"lightgbm": {"num_leaves": 3}}, "give 'leaves' to TreeRanker itself"),
+        ({"lightgbm": {"max_leaves": 3}}, "give 'leaves' to TreeRanker itself"),
+        ({"lightgbm": {"num_iterations": 3}}, "give 'trees' to TreeRanker itself"),
         ({"lightgbm": {"bagging_by_query": True}}, "use list_fraction"),
         ({"list_fraction": 0.0}, "list_fraction must be above 0 and at most 1, got 0.0"),
         ({"growth": "oblique"}, 'growth must be "newton" or "squares"'),

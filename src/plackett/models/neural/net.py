@@ -26,6 +26,7 @@ _MOST_FILES = 1000
 class Net(NetSettings):
     """A ranker whose score is that of a net, plus those of nets that correct it."""
 
+    threads_matter: ClassVar[bool] = True  # attention sums in an order that depends on them
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "torch")
 
     @property

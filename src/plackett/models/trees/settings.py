@@ -14,32 +14,37 @@ BUILT_IN = {"lightgbm-lambdarank": "lambdarank", "lightgbm-xendcg": "rank_xendcg
 
 # With these, one thread and many give the same model.
 _DETERMINISTIC = {"deterministic": True, "force_col_wise": True}
-# What a parameter of TreeRanker says must not be said again in LightGBM's words.
+# LightGBM's main names are taken as the user gives them. Of a main name and its alias LightGBM takes
+# the main one without a word, and ours are always there: so an alias would do nothing.
 _OURS = {
-    "feature_fraction": "feature_fraction",
     "sub_feature": "feature_fraction",
     "colsample_bytree": "feature_fraction",
-    "num_leaves": "leaves",
     "num_leaf": "leaves",
     "max_leaves": "leaves",
     "max_leaf": "leaves",
+    "max_leaf_nodes": "leaves",
     "shrinkage_rate": "learning_rate",
     "eta": "learning_rate",
-    "learning_rate": "learning_rate",
-    "num_threads": "threads",
+    "min_data_per_leaf": "min_documents",
+    "min_data": "min_documents",
+    "min_child_samples": "min_documents",
+    "min_samples_leaf": "min_documents",
     "num_thread": "threads",
     "n_jobs": "threads",
     "nthread": "threads",
     "nthreads": "threads",
+    "random_state": "seed",
+    "random_seed": "seed",
+    # The loop is ours: these would do nothing, or something else.
     "num_iterations": "trees",
     "n_estimators": "trees",
     "num_boost_round": "trees",
+    "num_trees": "trees",
     "objective": "objective",
     "early_stopping_round": "patience",
-    "monotone_constraints": "monotone",
     "categorical_feature": "categorical",
 }
-_FORGETFUL = ("bagging_", "subsample", "extra_tree", "drop_rate", "data_sample_strategy")
+_FORGETFUL = ("feature_fraction", "bagging_", "subsample", "extra_tree", "drop_rate", "data_sample_strategy")
 
 
 def lightgbm_settings(ranker: TreeRanker, *, leaves: int, min_documents: int) -> dict[str, Any]:
