@@ -14,8 +14,8 @@ BUILT_IN = {"lightgbm-lambdarank": "lambdarank", "lightgbm-xendcg": "rank_xendcg
 
 # With these, one thread and many give the same model.
 _DETERMINISTIC = {"deterministic": True, "force_col_wise": True}
-# LightGBM's main names are taken as the user gives them. Of a main name and its alias LightGBM takes
-# the main one without a word, and ours are always there: so an alias would do nothing.
+# LightGBM's main names are taken as the user gives them. Of a main name and its alias LightGBM
+# takes the main one without a word, and ours are always there: so an alias would do nothing.
 _OURS = {
     "sub_feature": "feature_fraction",
     "colsample_bytree": "feature_fraction",
@@ -44,7 +44,14 @@ _OURS = {
     "early_stopping_round": "patience",
     "categorical_feature": "categorical",
 }
-_FORGETFUL = ("feature_fraction", "bagging_", "subsample", "extra_tree", "drop_rate", "data_sample_strategy")
+_FORGETFUL = (
+    "feature_fraction",
+    "bagging_",
+    "subsample",
+    "extra_tree",
+    "drop_rate",
+    "data_sample_strategy",
+)
 
 
 def lightgbm_settings(ranker: TreeRanker, *, leaves: int, min_documents: int) -> dict[str, Any]:
