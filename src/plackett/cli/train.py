@@ -34,7 +34,7 @@ def train(
         Path, typer.Argument(help="Training data, or a folder with train and validation files.")
     ],
     out: Annotated[Path, typer.Option(help="Where the model goes, for example model.plackett.")],
-    model: Annotated[str, typer.Option(help="Recipe; a wrong name lists them.")] = "e-lambdamart",
+    model: Annotated[str, typer.Option(help="Recipe; a wrong name lists them.")] = "e-lambdaloss-mart",
     preset: Annotated[
         str | None, typer.Option(help="Settings of a paper's experiment, for example C-web30k.")
     ] = None,

@@ -26,7 +26,14 @@ from plackett.models.trees import TreeRanker
 METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map")
 PRIMARY = "ndcg@10"
 BASELINE = "lightgbm-lambdarank"
-SYSTEMS = ("listnet-linear", BASELINE, "lambdamart", "e-lambdamart", "xendcg-mart")
+SYSTEMS = (
+    "listnet-linear",
+    BASELINE,
+    "lambdamart",
+    "e-lambdamart",
+    "e-lambdaloss-mart",
+    "xendcg-mart",
+)
 _SINGLE = "best single feature"
 _SETTINGS = {"trees": 300, "leaves": 31, "learning_rate": 0.1, "patience": 30}
 _STOP_ON = "ndcg@5"
