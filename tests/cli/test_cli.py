@@ -310,7 +310,7 @@ def test_train_cross_fits_and_goes_on_from_a_checkpoint(folder, tmp_path) -> Non
         (("--model", "lambdamrt"), "Did you mean 'lambdamart'?"),
         (("--set", "trees"), "--set takes key=value"),
         (("--set", "depth=3"), "has no parameter 'depth'"),
-        (("--preset", "Z"), "There are: A-web30k"),
+        (("--model", "umart", "--preset", "Z"), "no preset 'Z' of 'umart'. There are: D-ohsumed"),
     ],
 )
 def test_train_refuses_what_cannot_be_meant(folder, tmp_path, arguments, message) -> None:

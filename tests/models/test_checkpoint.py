@@ -66,3 +66,10 @@ def test_a_damaged_description_is_named(tmp_path) -> None:
     (tmp_path / "fit.json").write_text("{")
     with pytest.raises(DataError, match=r"fit.json: is damaged"), checkpoint_in(tmp_path, IDENTITY):
         pass
+
+
+def test_a_description_left_half_written_is_swept_away(tmp_path) -> None:
+    (tmp_path / "fit").mkdir()
+    (tmp_path / "fit" / ".fit.json.abcd.tmp").write_text("{")
+    with checkpoint_in(tmp_path / "fit", IDENTITY) as store:
+        assert store.latest() is None

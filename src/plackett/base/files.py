@@ -44,6 +44,8 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     be replaced in one step, so for a moment the old one has another name, but it is never lost.
     """
     target = Path(path)
+    if target.is_symlink():
+        target = target.resolve()  # what it points to is replaced, not the link
     if target.is_file():
         raise NotADirectoryError(
             errno.ENOTDIR, "cannot write a folder: a file is there", str(target)

@@ -34,7 +34,9 @@ def train(
         Path, typer.Argument(help="Training data, or a folder with train and validation files.")
     ],
     out: Annotated[Path, typer.Option(help="Where the model goes, for example model.plackett.")],
-    model: Annotated[str, typer.Option(help="Recipe; a wrong name lists them.")] = "e-lambdaloss-mart",
+    model: Annotated[
+        str, typer.Option(help="Recipe; a wrong name lists them.")
+    ] = "e-lambdaloss-mart",
     preset: Annotated[
         str | None, typer.Option(help="Settings of a paper's experiment, for example C-web30k.")
     ] = None,
@@ -74,6 +76,8 @@ def train(
     from plackett.models.artifact.writing import check_target
 
     check_target(out)
+    if checkpoint is not None and checkpoint.resolve() == out.resolve():
+        raise UsageError("--out and --checkpoint are the same folder; each needs one of its own.")
     ranker = _ranker(model, preset, parse_settings(settings or []), seed, threads, crossfit)
     options = read_options(missing, features, label, query, strict)
     share = validation_share if crossfit is None else 0.0

@@ -22,6 +22,8 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_directory, atomic_file
 
 _STATE = re.compile(r"step-(\d+)")
+_HALF = re.compile(r"\.(fit\.json|step-\d+|member-\d+)\..*\.(tmp|old)")
+"""What a killed process may leave: files and folders on their way to their names."""
 
 
 class Checkpoint:
@@ -84,8 +86,8 @@ def checkpoint_in(
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     with _locked(path):
-        _check_identity(path, json.loads(json.dumps(identity)))
         _sweep(path)
+        _check_identity(path, json.loads(json.dumps(identity)))
         yield Checkpoint(path)
 
 
@@ -128,7 +130,7 @@ def _difference(kept: Any, given: Any, name: str = "description") -> tuple[str, 
 def _sweep(folder: Path) -> None:
     """Remove what a killed process left half written."""
     for path in folder.iterdir():
-        if path.name.startswith(".") and path.suffix in (".tmp", ".old"):
+        if _HALF.fullmatch(path.name):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 

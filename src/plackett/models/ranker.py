@@ -69,7 +69,10 @@ class Ranker(ABC):
 
     def clone(self) -> Self:
         """A ranker with the same parameters that is not fitted."""
-        copy = type(self)().set_params(**self.get_params())
+        parameters = self.get_params()
+        for name, value in parameters.items():
+            parameters[name] = dict(value) if isinstance(value, dict) else value
+        copy = type(self)().set_params(**parameters)
         copy.recipe_name = self.recipe_name
         return copy
 
@@ -99,6 +102,7 @@ class Ranker(ABC):
         progress
             Called after each step with a text, the steps done and the steps in all.
         """
+        self._plain_numbers()
         metrics = as_metrics(metric)
         training = self._training(train, validation, metrics)
         identity = {}
@@ -107,17 +111,31 @@ class Ranker(ABC):
             if not self.threads_matter:
                 settings.pop("threads", None)
             identity = {"kind": type(self).__name__, "settings": settings, "training": training}
+        before = (self.n_features_, self.feature_names_, self.transform_)
+        try:
+            prepared, beside = self._begin(train, validation)
+            with checkpoint_in(checkpoint, identity) as store:
+                self._fit(prepared, beside, Run(metrics, store, progress))
+        except BaseException:
+            # What was fitted before is still there and must go with its own features.
+            self.n_features_, self.feature_names_, self.transform_ = before
+            raise
+        self.training_ = training
+        return self
+
+    def _begin(self, train: Dataset, validation: Dataset | None) -> tuple[Dataset, Dataset | None]:
+        """Take over the features, and prepare the lists."""
         self.n_features_ = train.n_features
         self.feature_names_ = train.feature_names
         recipe = chain(*(transform(name) for name in self.transforms))
         self.transform_ = recipe.fit(train) if self.transforms else None
-        prepared = self._prepared(train)
-        if validation is not None:
-            validation = self._prepared(validation)
-        with checkpoint_in(checkpoint, identity) as store:
-            self._fit(prepared, validation, Run(metrics, store, progress))
-        self.training_ = training
-        return self
+        return self._prepared(train), None if validation is None else self._prepared(validation)
+
+    def _plain_numbers(self) -> None:
+        """NumPy's numbers as Python's, which files and seeds can take."""
+        for name, value in self.get_params().items():
+            if isinstance(value, np.generic):
+                setattr(self, name, value.item())
 
     def summary(self) -> str:
         """What it is in a few words, for people."""
@@ -141,7 +159,7 @@ class Ranker(ABC):
         """
         if isinstance(data, Dataset):
             return self._predict(self._prepared(data))
-        n_rows = len(data)  # type: ignore[arg-type]
+        n_rows = int(np.shape(data)[0])
         ids = np.zeros(n_rows, np.int64) if query_ids is None else query_ids
         dataset = Dataset.from_arrays(data, None, ids, missing="nan")
         return dataset.to_rows(self.predict(dataset))

@@ -36,7 +36,7 @@ def measure(scores: Scores, data: Dataset, metrics: Sequence[Metric]) -> Means:
     for metric, mean in zip(metrics, means, strict=True):
         if math.isnan(mean):
             raise DataError(
-                f"no list of the validation data counts for {metric}: none has a relevant document."
+                f"no list counts for {metric}: none has a relevant document to be found."
             )
     return means
 

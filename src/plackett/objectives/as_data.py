@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives.custom import Custom
+from plackett.objectives.custom import Custom, digest
 from plackett.objectives.names import objective
 from plackett.objectives.objective import Objective
 from plackett.objectives.stochastic import Stochastic
@@ -19,9 +19,9 @@ _STOCHASTIC = "stochastic"
 
 
 def objective_to_dict(given: Objective) -> dict[str, Any]:
-    """Name and parameters; of a user's own function only the name can be kept."""
+    """Name and parameters; of a user's own function the name, and a sum that tells it apart."""
     if isinstance(given, Custom):
-        return {"custom": given.name}
+        return {"custom": given.name, "params": list(given.params), "code": digest(given.kernel)}
     parameters = {f.name: getattr(given, f.name) for f in fields(given)}  # type: ignore[arg-type]
     if isinstance(given, Stochastic):
         parameters["objective"] = objective_to_dict(given.objective)
@@ -37,7 +37,7 @@ def objective_from_dict(data: Any) -> Objective | str:
     """
     if not isinstance(data, dict) or not isinstance(data.get("name", ""), str):
         raise DataError(f"an objective is described by its name and parameters, got {data!r}.")
-    if set(data) == {"custom"}:
+    if "custom" in data:
         return f"custom:{data['custom']}"
     parameters = {key: value for key, value in data.items() if key != "name"}
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -90,6 +91,17 @@ def custom(
             f"loops, and takes (scores, labels, params, gradient, curvature).\n{error}"
         ) from error
     return made
+
+
+def digest(kernel: Kernel) -> str:
+    """A sum of the function's code, so that a changed function is not taken for the old one."""
+    code = (kernel.py_func if isinstance(kernel, Dispatcher) else kernel).__code__
+    parts = (code.co_code.hex(), code.co_names, [c for c in code.co_consts if _is_plain(c)])
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def _is_plain(constant: object) -> bool:
+    return constant is None or isinstance(constant, (bool, int, float, str, tuple))
 
 
 @lru_cache(maxsize=256)

@@ -167,3 +167,52 @@ def test_any_value_in_any_field_is_taken_or_refused_but_never_a_crash(
     folder = _changed(saved, tmp_path, change)
     with contextlib.suppress(PlackettError):
         pk.load(folder)
+
+
+def test_a_folder_of_another_kind_with_a_manifest_is_not_replaced(saved, parts, tmp_path) -> None:
+    ranker = pk.load(saved)
+    pk.write(parts[2], tmp_path / "data.pkdata")
+    ranker.save(tmp_path / "model")
+    (tmp_path / "model" / "notes.txt").write_text("mine")
+    for name in ("data.pkdata", "model"):
+        with pytest.raises(pk.UsageError, match="folder with other files"):
+            ranker.save(tmp_path / name)
+    assert pk.read(tmp_path / "data.pkdata").n_docs == parts[2].n_docs
+
+
+def test_saving_through_a_link_replaces_what_it_points_to(saved, parts, tmp_path) -> None:
+    ranker = pk.load(saved)
+    ranker.save(tmp_path / "first")
+    (tmp_path / "current").symlink_to(tmp_path / "first")
+    ranker.save(tmp_path / "current")
+    assert (tmp_path / "current").is_symlink()
+    assert np.array_equal(pk.load(tmp_path / "first").predict(parts[2]), ranker.predict(parts[2]))
+
+
+def test_settings_and_curves_of_trees_come_back(parts, tmp_path) -> None:
+    ranker = pk.TreeRanker(monotone={0: 1, 3: -1}, trees=np.int64(3), leaves=np.int64(4))
+    ranker.fit(*parts[:2]).save(tmp_path / "model")
+    back = pk.load(tmp_path / "model")
+    assert back.monotone == {0: 1, 3: -1}
+    assert back.curves_ == ranker.curves_
+    assert back.clone().fit(*parts[:2]).model_ == ranker.model_
+
+
+def test_sizes_that_lie_do_not_lead_lightgbm_out_of_the_text(parts) -> None:
+    ranker = pk.TreeRanker(trees=3, leaves=4).fit(parts[0])
+    honest = ranker.importance()
+    lines = ranker.model_.splitlines()
+    ranker._take(
+        "\n".join("tree_sizes=999999 5 5" if li.startswith("tree_sizes") else li for li in lines)
+    )
+    assert ranker.importance() == honest
+
+
+def test_a_failed_fit_leaves_the_fitted_model_as_it_was(parts) -> None:
+    train, _, test = parts
+    ranker = pk.TreeRanker(trees=3, leaves=4).fit(train)
+    scores = ranker.predict(test)
+    narrow = train.with_features(np.ascontiguousarray(train.features[:, :3]))
+    with pytest.raises(pk.UsageError):
+        ranker.set_params(growth="sideways").fit(narrow)
+    assert np.array_equal(ranker.predict(test), scores)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import plackett as pk
 from plackett.models.selection import LEXICOGRAPHIC
@@ -183,6 +184,8 @@ def test_sampled_lists_and_features_change_the_model_but_not_from_run_to_run(par
         ({"categorical": (99,)}, "there is no feature 99"),
         ({"lightgbm": {"linear_tree": True}}, "linear leaves cannot be scored"),
         ({"smoothing": 0}, "smoothing must be at least 1"),
+        ({"lightgbm": {"boosting_type": "dart"}}, "only gbdt is grown here"),
+        ({"lightgbm": {"max_iter": 3}}, "give 'trees' to TreeRanker itself"),
         ({"threads": 0}, "threads must be at least 1"),
         ({"objective": "lightgbm-xendcg", "list_fraction": 0.5}, "computed inside LightGBM"),
     ],
@@ -190,3 +193,25 @@ def test_sampled_lists_and_features_change_the_model_but_not_from_run_to_run(par
 def test_settings_that_cannot_be_meant_are_refused(settings, message, parts) -> None:
     with pytest.raises(pk.UsageError, match=message):
         pk.TreeRanker(**settings).fit(parts[0])
+
+
+def test_an_unlucky_draw_of_lists_does_not_end_the_fit() -> None:
+    data = pk.synthetic("letor", n_lists=4, seed=2)
+    settings = {"trees": 150, "leaves": 4, "min_documents": 2, "list_fraction": 0.3}
+    ranker = pk.TreeRanker(objective="lambdarank", **settings).fit(data)
+    assert ranker.model_.count("Tree=") == 150
+
+
+def test_rankers_of_one_recipe_share_nothing() -> None:
+    first = pk.recipe("lambdamart-ranklib")
+    copy = first.clone()
+    first.lightgbm["max_bin"] = 3
+    assert pk.recipe("lambdamart-ranklib").lightgbm["max_bin"] == 256
+    assert copy.lightgbm["max_bin"] == 256
+
+
+def test_sparse_features_are_scored_as_dense_ones(parts) -> None:
+    train, _, test = parts
+    ranker = pk.TreeRanker(**SMALL).fit(train)
+    dense = ranker.predict(test.features)
+    assert np.array_equal(ranker.predict(csr_array(test.features)), dense)

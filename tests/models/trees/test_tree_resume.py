@@ -131,6 +131,33 @@ def test_a_finished_fit_is_taken_from_its_checkpoint(parts, tmp_path) -> None:
 def test_what_lightgbm_forgets_cannot_be_resumed(parts, tmp_path) -> None:
     train, _, _ = parts
     bagging = {"bagging_fraction": 0.5, "bagging_freq": 1}
-    for i, settings in enumerate(({"lightgbm": bagging}, {"objective": "lightgbm-xendcg"})):
+    cases = (
+        {"lightgbm": bagging},
+        {"lightgbm": {"colsample_bynode": 0.5}},
+        {"lightgbm": {"use_quantized_grad": True}},
+        {"objective": "lightgbm-xendcg"},
+    )
+    for i, settings in enumerate(cases):
         with pytest.raises(pk.UsageError, match="cannot be resumed to the same model"):
             pk.TreeRanker(trees=2, **settings).fit(train, checkpoint=tmp_path / str(i))
+
+
+def test_a_changed_function_of_ones_own_is_another_fit(parts, tmp_path) -> None:
+    def kernel(scores, labels, params, gradient, curvature):
+        value = 0.0
+        for i in range(len(scores)):
+            error = scores[i] - params[0] * labels[i]
+            value += 0.5 * error * error
+            gradient[i] = error
+            curvature[i] = 1.0
+        return value
+
+    train, _, _ = parts
+    for sign in (1.0, -1.0):
+        objective = pk.objectives.custom(kernel, params=(sign,), name="mine")
+        ranker = pk.TreeRanker(objective=objective, trees=2, leaves=4)
+        if sign > 0:
+            ranker.fit(train, checkpoint=tmp_path / "fit")
+            continue
+        with pytest.raises(pk.UsageError, match="belongs to another fit"):
+            ranker.fit(train, checkpoint=tmp_path / "fit")

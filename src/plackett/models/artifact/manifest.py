@@ -49,6 +49,19 @@ def describe(ranker: Ranker, folder: Path) -> dict[str, Any]:
     }
 
 
+def is_model(folder: Path) -> bool:
+    """Whether a folder holds a model and nothing else, so that another may take its place."""
+    try:
+        data = json.loads((folder / NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        return False
+    listed = {NAME, *(data["files"] if isinstance(data.get("files"), dict) else ())}
+    there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
+    return there <= listed
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a folder, with its format, its version and the sums of its files checked."""
     path = folder / NAME

@@ -1,7 +1,8 @@
 """Parameters of rankers as JSON and back, exactly.
 
 JSON has no tuples and no objectives: a tuple becomes ``{"$tuple": [...]}``, an objective
-``{"$objective": {...}}``, a ranker inside a ranker ``{"$ranker": {...}}``.
+``{"$objective": {...}}``, a ranker inside a ranker ``{"$ranker": {...}}``, a dictionary whose keys
+are not all texts ``{"$pairs": [[key, value], ...]}``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def encode(value: Any, *, where: str = "a parameter") -> Any:
     if isinstance(value, list):
         return [encode(each, where=where) for each in value]
     if isinstance(value, dict):
-        return {str(key): encode(each, where=where) for key, each in value.items()}
+        pairs = [[encode(k, where=where), encode(v, where=where)] for k, v in value.items()]
+        return dict(pairs) if all(isinstance(k, str) for k in value) else {"$pairs": pairs}
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float) and math.isfinite(value):
@@ -61,8 +63,16 @@ def decode(value: Any, make: Callable[[Any], Ranker], depth: int = 0) -> Any:
         return value
     if set(value) == {"$tuple"} and isinstance(value["$tuple"], list):
         return tuple(decode(each, make, depth + 1) for each in value["$tuple"])
+    if set(value) == {"$pairs"} and isinstance(value["$pairs"], list):
+        return _pairs(value["$pairs"], make, depth)
     if set(value) == {"$objective"}:
         return objective_from_dict(value["$objective"])
     if set(value) == {"$ranker"}:
         return make(value["$ranker"])
     return {key: decode(each, make, depth + 1) for key, each in value.items()}
+
+
+def _pairs(pairs: list[Any], make: Callable[[Any], Ranker], depth: int) -> dict[Any, Any]:
+    if not all(isinstance(p, list) and len(p) == 2 and isinstance(p[0], (str, int)) for p in pairs):
+        raise DataError("a dictionary in the settings must be pairs of a key and a value.")
+    return {key: decode(each, make, depth + 1) for key, each in pairs}

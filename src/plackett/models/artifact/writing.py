@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from plackett.base.errors import UsageError
 from plackett.base.files import atomic_directory
-from plackett.models.artifact.manifest import NAME, describe
+from plackett.models.artifact.manifest import NAME, describe, is_model
 
 if TYPE_CHECKING:
     from plackett.models.ranker import Ranker
@@ -32,6 +32,6 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.is_file():
         raise UsageError(f"{target} is a file; a model is a folder, for example model.plackett.")
-    if target.is_dir() and any(target.iterdir()) and not (target / NAME).is_file():
+    if target.is_dir() and any(target.iterdir()) and not is_model(target):
         raise UsageError(f"{target} is a folder with other files; a model needs one of its own.")
     return target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from difflib import get_close_matches
 from typing import Any
 
@@ -35,11 +36,12 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
     >>> recipe("xendcg-mart", trees=100).trees
     100
     """
-    found = _find(name, RECIPES, "recipe")
+    found = _find(name, RECIPES, f"recipe {name!r}")
     settings = {**found.settings}
     if preset is not None:
-        settings |= _find(preset, found.presets, f"preset of {name!r},")
-    ranker = found.kind().set_params(**{**settings, **overrides})
+        settings |= _find(preset, found.presets, f"preset {preset!r} of {name!r}")
+    # A copy, so that changing one ranker's settings changes no other's.
+    ranker = found.kind().set_params(**{**deepcopy(settings), **overrides})
     ranker.recipe_name = name
     return ranker
 
@@ -47,7 +49,7 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
 def _find(name: str, table: Any, what: str) -> Any:
     if name in table:
         return table[name]
-    raise UsageError(f"there is no {what} {name!r}.{_hint(name, table)}")
+    raise UsageError(f"there is no {what}.{_hint(name, table)}")
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

@@ -32,6 +32,7 @@ Gradients = Callable[[Scores, Any], tuple[Any, Any]]
 Curves = dict[str, dict[str, list[float]]]
 """Part ("train", "validation") to metric to its mean after each step."""
 
+_EMPTY = 50  # steps in a row without a tree, and the fit is over
 MODEL, STATE = "model.txt", "state.json"
 
 
@@ -47,6 +48,9 @@ class Loop:
     """Leaf values of our own; None: LightGBM's."""
     booster: Any = None
     step: int = 0
+    empty: int = 0
+    """Steps that grew no tree."""
+    empty_in_a_row: int = 0
     curves: Curves = field(default_factory=dict)
     selection: Selection = field(default_factory=Selection)
 
@@ -65,7 +69,8 @@ class Loop:
         return train(
             settings,
             data,
-            num_boost_round=self.ranker.trees,  # more than are left: end_step says when to stop
+            num_boost_round=2 * self.ranker.trees
+            + _EMPTY,  # more than are left: end_step says when to stop
             valid_sets=[lightgbm_data(self.ranker, validation, data)] if validation else None,
             init_model=before,
             keep_training_booster=True,
@@ -80,13 +85,17 @@ class Loop:
 
     def _draw_features(self) -> None:
         if self.ranker.feature_fraction < 1:
-            seed = feature_seed(self.ranker.seed, self.step)
+            seed = feature_seed(self.ranker.seed, self._draw)
             self.booster.reset_parameter({"feature_fraction_seed": seed})
 
     def end_step(self, booster: Any) -> bool:
         """Measure, keep the state; whether to go on."""
         if booster.current_iteration() == self.step:
-            return False  # no leaf can be split any more
+            # No leaf could be split. With other lists or features the next one may be.
+            self.empty += 1
+            self.empty_in_a_row += 1
+            return self._samples and self.empty_in_a_row < _EMPTY
+        self.empty_in_a_row = 0
         if self.leaves is not None:
             self.leaves.refit(booster, self.step)
         self.step += 1
@@ -122,10 +131,19 @@ class Loop:
             # parameters once more, and with them the state of its generator.
             self._draw_features()
             if leaves is None:
-                return derivatives(scores, self.step)
-            return leaves.squares(derivatives, self.step)
+                return derivatives(scores, self._draw)
+            return leaves.squares(derivatives, self._draw)
 
         return objective
+
+    @property
+    def _draw(self) -> int:
+        """What is random goes by the number of attempts, so that an empty one is not repeated."""
+        return self.step + self.empty
+
+    @property
+    def _samples(self) -> bool:
+        return self.ranker.list_fraction < 1 or self.ranker.feature_fraction < 1
 
     def _is_over(self) -> bool:
         waiting = self.selection.best is not None and self.selection.waited >= self.ranker.patience
@@ -153,6 +171,7 @@ class Loop:
         chosen = self.selection
         state = {
             "step": self.step,
+            "empty": self.empty,
             "curves": self.curves,
             "best": chosen.best,
             "best_step": chosen.best_step,
@@ -168,7 +187,7 @@ class Loop:
         if latest is None:
             return None
         state = json.loads((latest / STATE).read_text())
-        self.step, self.curves = state["step"], state["curves"]
+        self.step, self.empty, self.curves = state["step"], state["empty"], state["curves"]
         best = None if state["best"] is None else tuple(state["best"])
         self.selection = Selection(best, state["best_step"], state["seen"])
         booster = Booster(model_str=(latest / MODEL).read_text())

@@ -7,6 +7,7 @@ LightGBM's own C++ objectives instead.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ from plackett.data.dataset import Dataset
 from plackett.models.ensembles import Ensemble, read_lightgbm
 from plackett.models.ranker import Ranker
 from plackett.models.run import Run
+from plackett.models.trees.curves import read_curves
 from plackett.models.trees.explaining import contributions, importance
 from plackett.models.trees.leaves import NewtonLeaves
 from plackett.models.trees.loop import Curves, Loop
@@ -33,7 +35,7 @@ from plackett.objectives import objective as as_objective
 from plackett.objectives.boosting import Boosting
 from plackett.objectives.seeds import reseeded
 
-_FILE = "model.txt"
+_FILE, _CURVES = "model.txt", "curves.json"
 
 
 @dataclass
@@ -169,13 +171,17 @@ class TreeRanker(Ranker):
     def _booster(self) -> Any:
         from lightgbm import Booster
 
-        return Booster(model_str=self.model_)
+        # LightGBM trusts these numbers and would read beyond the text; without them it counts.
+        lines = (line for line in self.model_.splitlines() if not line.startswith("tree_sizes="))
+        return Booster(model_str="\n".join(lines) + "\n")
 
     def _write(self, folder: Path) -> None:
         (folder / _FILE).write_text(self.model_, encoding="utf-8")
+        (folder / _CURVES).write_text(json.dumps(self.curves_), encoding="utf-8")
 
     def _read(self, folder: Path) -> None:
         path = folder / _FILE
+        self.curves_ = read_curves(folder / _CURVES)
         self._take(path.read_text(encoding="utf-8", errors="replace"))
         try:
             found = self._ensemble.n_features  # reads and checks all of it before LightGBM sees it

@@ -40,18 +40,36 @@ _OURS = {
     "n_estimators": "trees",
     "num_boost_round": "trees",
     "num_trees": "trees",
+    "num_tree": "trees",
+    "num_round": "trees",
+    "num_rounds": "trees",
+    "nrounds": "trees",
+    "num_iteration": "trees",
+    "n_iter": "trees",
+    "max_iter": "trees",
+    "early_stopping_rounds": "patience",
+    "early_stopping": "patience",
+    "n_iter_no_change": "patience",
+    "application": "objective",
+    "app": "objective",
+    "loss": "objective",
     "objective": "objective",
     "early_stopping_round": "patience",
     "categorical_feature": "categorical",
 }
 _FORGETFUL = (
     "feature_fraction",
+    "colsample_bynode",
+    "sub_feature_bynode",
     "bagging_",
     "subsample",
     "extra_tree",
-    "drop_rate",
     "data_sample_strategy",
+    "use_quantized_grad",
+    "stochastic_rounding",
 )
+_BOOSTING = ("boosting", "boosting_type", "boost")
+_PLAIN = ("gbdt", "gbrt")
 
 
 def lightgbm_settings(ranker: TreeRanker, *, leaves: int, min_documents: int) -> dict[str, Any]:
@@ -78,8 +96,6 @@ def lightgbm_settings(ranker: TreeRanker, *, leaves: int, min_documents: int) ->
 def check_resumable(ranker: TreeRanker) -> None:
     """Refuse a checkpoint where LightGBM keeps random state of its own, which a restart loses."""
     found = [key for key in ranker.lightgbm if key.startswith(_FORGETFUL)]
-    if ranker.lightgbm.get("boosting", "gbdt") not in ("gbdt", "gbrt"):
-        found.append("boosting")
     if ranker.objective == "lightgbm-xendcg":
         found.append("objective")
     if found:
@@ -124,8 +140,14 @@ def _check(ranker: TreeRanker) -> None:
             raise UsageError(
                 f"give {_OURS[key]!r} to TreeRanker itself instead of {key!r} in lightgbm."
             )
-    if ranker.lightgbm.get("linear_tree"):
+    if ranker.lightgbm.get("linear_tree") or ranker.lightgbm.get("linear_trees"):
         raise UsageError("trees with linear leaves cannot be scored or exported here.")
+    for key in _BOOSTING:
+        if ranker.lightgbm.get(key, "gbdt") not in _PLAIN:
+            raise UsageError(
+                f"{key}={ranker.lightgbm[key]!r} changes earlier trees as it goes, so the best "
+                "number of trees cannot be cut out; only gbdt is grown here."
+            )
     built_in = ranker.objective in BUILT_IN
     if not built_in and "bagging_by_query" in ranker.lightgbm:
         raise UsageError(
