@@ -72,7 +72,7 @@ def test_permuting_documents_permutes_the_derivatives(kind, stochastic: bool, se
     there = made.evaluate(
         scores[order], labels[order], [0, N], draws=_permuted(draws, labels, order) or None
     )
-    size = np.abs(here.gradient).max() + 1e-9
+    size = np.abs(here.gradient).max() + 1e-5  # what is left of terms of 1 that cancel is noise
     np.testing.assert_allclose(there.values, here.values, rtol=1e-9)
     np.testing.assert_allclose(there.gradient, here.gradient[order], rtol=1e-7, atol=1e-10 * size)
     bend = here.curvature.max() + 1e-9

@@ -89,6 +89,12 @@ def test_a_killed_cross_fit_keeps_its_finished_members(parts, tmp_path) -> None:
     assert set(seen) == {"member 2", "member 3"}
 
 
+def test_a_checkpoint_is_taken_up_on_another_number_of_threads(parts, tmp_path) -> None:
+    fits = [pk.CrossFit(_tree().set_params(threads=n), folds=2) for n in (1, 2)]
+    first, second = (fit.fit(parts[0], checkpoint=tmp_path / "fit") for fit in fits)
+    assert np.array_equal(first.predict(parts[2]), second.predict(parts[2]))
+
+
 def test_equal_scores_have_no_spread() -> None:
     offsets = np.array([0, 2, 4])
     scores = np.array([1.0, 1.0, 0.0, 2.0])
@@ -102,7 +108,7 @@ def test_equal_scores_have_no_spread() -> None:
     [
         (pk.CrossFit(), "needs a ranker"),
         (pk.CrossFit(_tree(), folds=1), "folds >= 2"),
-        (pk.CrossFit(_tree(), combine="mean"), '"scale" or "list", got \'mean\''),
+        (pk.CrossFit(_tree(), combine="mean"), "'scale' or 'list', got 'mean'"),
         (pk.CrossFit(_tree(), folds=100), "54 lists cannot be cut into 100 parts"),
     ],
 )

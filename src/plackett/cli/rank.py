@@ -17,7 +17,7 @@ from plackett.cli.options import (
     read_data,
     read_options,
 )
-from plackett.cli.rankings import FORMS, print_ranking, write_ranking
+from plackett.cli.rankings import FORMS, check_form, print_ranking, write_ranking
 from plackett.data.formats import known_format
 from plackett.data.manifest import is_mapped
 
@@ -32,8 +32,8 @@ def rank(
     top: Annotated[
         int | None, typer.Option(min=1, help="Only so many documents of each list.")
     ] = None,
-    labels: Annotated[
-        str | None, typer.Option(help="Label column of a table; by default none is read.")
+    label: Annotated[
+        str | None, typer.Option(help="Label column of a table, so that it is no feature.")
     ] = None,
     missing: Missing = None,
     features: Features = None,
@@ -44,10 +44,13 @@ def rank(
     """Score documents with a model: best first in each list, or scores row by row."""
     from plackett.models import load
 
+    if out is not None:
+        check_form(out, top)
     ranker = load(model)
-    n_features = features or ranker.n_features_
-    columns = labels if _is_table(data) else "label"
-    dataset = read_data(data, read_options(missing, n_features, columns, query, strict))
+    table = _is_table(data)
+    n_features = features or (None if table else ranker.n_features_)
+    given = read_options(missing, n_features, label if table else "label", query, strict)
+    dataset = read_data(data, given)
     scores = ranker.predict(dataset)
     if out is None:
         print_ranking(dataset, scores, top, as_json=json)

@@ -17,19 +17,18 @@ from plackett.data.dataset import Dataset
 from plackett.data.trec import write_run
 
 FORMS = ".txt .npy (scores by row), .tsv .parquet (rankings), .run (TREC)"
+_FORMS = (".txt", ".npy", ".tsv", ".parquet", ".run")
 _COLUMNS = ("query_id", "document", "rank", "score")
 
 
 def write_ranking(path: Path, dataset: Dataset, scores: Scores, top: int | None, tag: str) -> None:
     """Write scores or rankings in the form that the suffix names."""
-    form = path.suffix.lower()
-    if top is not None and form in (".txt", ".npy", ".run"):
-        raise UsageError(f"--top cuts rankings (.tsv, .parquet); {form} files hold all documents.")
+    form = check_form(path, top)
     if form == ".run":
         write_run(dataset, scores, path, tag="-".join(tag.split()))
     elif form == ".parquet":
         _write_parquet(path, ranking(dataset, scores, top))
-    elif form in (".txt", ".npy", ".tsv"):
+    else:
         with atomic_file(path) as temporary, temporary.open("wb") as file:
             if form == ".npy":
                 np.save(file, dataset.to_rows(scores))
@@ -37,8 +36,16 @@ def write_ranking(path: Path, dataset: Dataset, scores: Scores, top: int | None,
                 file.writelines(b"%a\n" % s for s in dataset.to_rows(scores).tolist())
             else:
                 file.writelines(line.encode() for line in _lines(ranking(dataset, scores, top)))
-    else:
+
+
+def check_form(path: Path, top: int | None) -> str:
+    """The suffix, which must be one of ours and fit the other options."""
+    form = path.suffix.lower()
+    if form not in _FORMS:
         raise UsageError(f"{path}: a ranking is written as {FORMS}.")
+    if top is not None and form in (".txt", ".npy", ".run"):
+        raise UsageError(f"--top cuts rankings (.tsv, .parquet); {form} files hold all documents.")
+    return form
 
 
 def print_ranking(dataset: Dataset, scores: Scores, top: int | None, *, as_json: bool) -> None:

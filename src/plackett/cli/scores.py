@@ -12,6 +12,7 @@ from plackett.base.errors import DataError
 from plackett.base.types import Scores
 from plackett.cli.options import read_data
 from plackett.data.dataset import Dataset
+from plackett.data.formats import known_format
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -44,7 +45,9 @@ def _of_model(model: Path, data: Path, options: dict[str, Any]) -> tuple[Dataset
     from plackett.models import load
 
     ranker = load(model)
-    dataset = read_data(data, options | {"n_features": options["n_features"] or ranker.n_features_})
+    if known_format(data) == "letor":  # text may leave out its last features
+        options = options | {"n_features": options["n_features"] or ranker.n_features_}
+    dataset = read_data(data, options)
     return dataset, ranker.predict(dataset)
 
 

@@ -57,7 +57,8 @@ def train(
         str, typer.Option(help="What to choose by; several with commas count in their order.")
     ] = "ndcg@5",
     crossfit: Annotated[
-        int | None, typer.Option(min=2, help="Average so many models on rotating parts.")
+        int | None,
+        typer.Option(min=2, help="Average so many models on rotating parts of all lists."),
     ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder for the state; the same command goes on from it.")
@@ -87,10 +88,12 @@ def train(
         ranker.fit(learnt_from, chosen_on, metric, checkpoint, progress=progress)
     seconds = time.perf_counter() - begin
     ranker.save(out)
+    # Members of a cross-fit learn from validation lists too, which makes these no fair estimate.
+    beside = "validation" if crossfit is None else "validation (learnt from)"
     metrics = [name.strip() for name in metric.split(",")]
     found = {
         part: evaluate(ranker.predict(each), each, metrics)
-        for part, each in (("train", learnt_from), ("validation", chosen_on))
+        for part, each in (("train", learnt_from), (beside, chosen_on))
         if each is not None
     }
     _report(out, ranker, found, seconds, json)
@@ -109,7 +112,11 @@ def _ranker(
     ranker = recipe(model, preset=preset)
     own = {"seed": seed} | ({} if threads is None else {"threads": threads})
     ranker.set_params(**{k: v for k, v in own.items() if k in ranker.get_params()} | settings)
-    return ranker if crossfit is None else CrossFit(ranker, folds=crossfit, seed=seed)
+    if crossfit is None:
+        return ranker
+    made = CrossFit(ranker, folds=crossfit, seed=seed)
+    made.recipe_name = model
+    return made
 
 
 def _parts(

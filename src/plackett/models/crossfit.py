@@ -29,6 +29,7 @@ from plackett.models.ranker import Ranker
 from plackett.models.run import Progress, Run
 
 _FILE = "crossfit.json"
+_LEAST = 1e-100  # of a scale: dividing by less would make scores infinite
 
 
 @dataclass
@@ -96,8 +97,6 @@ class CrossFit(Ranker):
             raise UsageError(
                 f"CrossFit needs folds >= 2 and repeats >= 1, got {self.folds} and {self.repeats}."
             )
-        if self.combine not in ("scale", "list"):
-            raise UsageError(f'combine must be "scale" or "list", got {self.combine!r}.')
 
     def _part_of(self, data: Dataset, repeat: int) -> NDArray[np.int64]:
         """The part of each list: parts differ in size by one list at most."""
@@ -144,7 +143,7 @@ class CrossFit(Ranker):
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError("holds no scales of members", path=str(path)) from error
         count = self.folds * self.repeats
-        if scales.shape != (count,) or not np.all(np.isfinite(scales) & (scales > 0)):
+        if scales.shape != (count,) or not np.all(np.isfinite(scales) & (scales >= _LEAST)):
             raise DataError(f"must hold {count} positive numbers", path=str(path))
         self.scales_ = scales
         self.members_ = tuple(load(folder / f"member-{i}") for i in range(count))
@@ -157,7 +156,7 @@ def spread(scores: Scores, offsets: Offsets) -> float:
     """Pooled standard deviation within lists; 1 where all scores of every list are equal."""
     centred = scores - np.repeat(_means(scores, offsets), np.diff(offsets))
     deviation = float(np.sqrt(np.mean(centred**2)))
-    return deviation if deviation > 0 else 1.0
+    return deviation if deviation >= _LEAST else 1.0
 
 
 def standardised(scores: Scores, offsets: Offsets) -> Scores:

@@ -17,9 +17,11 @@ from plackett.data.dataset import Dataset
 from plackett.data.fingerprint import fingerprint
 from plackett.data.transforms import FittedTransform, chain, transform
 from plackett.metrics import Metric
-from plackett.models.artifact.settings import encode_all
+from plackett.models.artifact.manifest import versions
+from plackett.models.artifact.settings import identity_of
 from plackett.models.artifact.writing import write
 from plackett.models.checkpoint import checkpoint_in
+from plackett.models.parameters import check_parameters, plain
 from plackett.models.run import Progress, Run, Selector, as_metrics, silent
 
 if TYPE_CHECKING:
@@ -59,11 +61,14 @@ class Ranker(ABC):
     def set_params(self, **parameters: Any) -> Self:
         """Change parameters by name."""
         known = self.get_params()
-        for name, value in parameters.items():
+        for name in parameters:
             if name not in known:
                 raise UsageError(
                     f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}."
                 )
+        parameters = {name: plain(value) for name, value in parameters.items()}
+        check_parameters(type(self), parameters)
+        for name, value in parameters.items():
             setattr(self, name, value)
         return self
 
@@ -102,15 +107,17 @@ class Ranker(ABC):
         progress
             Called after each step with a text, the steps done and the steps in all.
         """
-        self._plain_numbers()
+        self.set_params(**self.get_params())  # what the constructor took unseen is checked here
         metrics = as_metrics(metric)
         training = self._training(train, validation, metrics)
         identity = {}
         if checkpoint is not None:
-            settings = encode_all(self)
-            if not self.threads_matter:
-                settings.pop("threads", None)
-            identity = {"kind": type(self).__name__, "settings": settings, "training": training}
+            identity = {
+                "kind": type(self).__name__,
+                "settings": identity_of(self),
+                "training": training,
+                "libraries": versions(self.libraries),
+            }
         before = (self.n_features_, self.feature_names_, self.transform_)
         try:
             prepared, beside = self._begin(train, validation)
@@ -130,12 +137,6 @@ class Ranker(ABC):
         recipe = chain(*(transform(name) for name in self.transforms))
         self.transform_ = recipe.fit(train) if self.transforms else None
         return self._prepared(train), None if validation is None else self._prepared(validation)
-
-    def _plain_numbers(self) -> None:
-        """NumPy's numbers as Python's, which files and seeds can take."""
-        for name, value in self.get_params().items():
-            if isinstance(value, np.generic):
-                setattr(self, name, value.item())
 
     def summary(self) -> str:
         """What it is in a few words, for people."""

@@ -152,6 +152,16 @@ def test_contributions_sum_to_the_score_and_importance_goes_by_name(parts) -> No
         ranker.importance("weight")
 
 
+def test_what_lightgbm_refuses_is_said_in_our_words(parts) -> None:
+    train, _, _ = parts
+    real = train.with_labels(train.labels + 0.5)
+    with pytest.raises(pk.DataError, match="LightGBM refuses the data or a setting"):
+        pk.TreeRanker(objective="lightgbm-lambdarank", **SMALL).fit(real)
+    constant = train.with_features(np.ones((train.n_docs, 2)))
+    with pytest.raises(pk.DataError, match="there is nothing to learn from"):
+        pk.TreeRanker(**SMALL).fit(constant)
+
+
 def test_scores_are_lightgbms_to_the_bit(parts) -> None:
     train, _, test = parts
     ranker = pk.TreeRanker(**SMALL | {"trees": 40, "leaves": 31}).fit(train)
@@ -177,7 +187,12 @@ def test_sampled_lists_and_features_change_the_model_but_not_from_run_to_run(par
         ({"lightgbm": {"num_iterations": 3}}, "give 'trees' to TreeRanker itself"),
         ({"lightgbm": {"bagging_by_query": True}}, "use list_fraction"),
         ({"list_fraction": 0.0}, "list_fraction must be above 0 and at most 1, got 0.0"),
-        ({"growth": "oblique"}, 'growth must be "newton" or "squares"'),
+        ({"growth": "oblique"}, "growth must be 'newton' or 'squares', got 'oblique'"),
+        ({"trees": "abc"}, "trees must be a whole number, got 'abc'"),
+        ({"lightgbm": 5}, "lightgbm must be a dictionary, got 5"),
+        ({"transforms": "standard"}, "transforms must be a tuple, got 'standard'"),
+        ({"learning_rate": 0.0}, "learning_rate must be above 0"),
+        ({"smoothing": 4}, "smoothing must be odd"),
         ({"leaves": 1}, 'leaves must be "auto" or a number from 2 up'),
         ({"monotone": {"nothing": 1}}, "there is no feature 'nothing'"),
         ({"monotone": {0: 2}}, "directions are -1, 0 and 1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from plackett.models.artifact.manifest import NAME, read_manifest
 from plackett.models.artifact.settings import decode
 from plackett.models.kinds import KINDS
 from plackett.models.ranker import Ranker
+
+_MAX_DEPTH = 4
 
 
 def load(path: str | os.PathLike[str]) -> Ranker:
@@ -25,19 +28,25 @@ def load(path: str | os.PathLike[str]) -> Ranker:
         ranker.training_ = _mapping(manifest.get("training"))
     except DataError as error:
         raise DataError(str(error), path=str(folder / NAME)) from error
-    ranker._read(folder)
+    try:
+        ranker._read(folder)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=str(error.filename)) from error
     return ranker
 
 
-def _make(data: Any) -> Ranker:
+def _make(data: Any, depth: int = 0) -> Ranker:
     """A ranker that is not fitted, out of its kind and settings."""
+    if depth > _MAX_DEPTH:
+        raise DataError(f"rankers are nested more than {_MAX_DEPTH} levels deep.")
     if not isinstance(data, dict) or not isinstance(data.get("settings"), dict):
         raise DataError("a ranker is described by its kind and settings.")
     kinds = {kind.__name__: kind for kind in KINDS}
     kind = data.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         raise DataError(f"there is no kind of ranker {kind!r}; there are {', '.join(kinds)}.")
-    settings = {key: decode(value, _make) for key, value in data["settings"].items()}
+    inner = partial(_make, depth=depth + 1)
+    settings = {key: decode(value, inner) for key, value in data["settings"].items()}
     try:
         return kinds[kind]().set_params(**settings)
     except UsageError as error:
@@ -56,6 +65,10 @@ def _features(ranker: Ranker, manifest: dict[str, Any]) -> None:
         raise DataError(f'"names" must be {count} texts, one per feature, or null.')
     ranker.n_features_ = count
     ranker.feature_names_ = None if names is None else tuple(names)
+    if names is not None and len(set(names)) != count:
+        raise DataError('"names" must be different texts.')
+    if bool(ranker.transforms) != (manifest.get("transform") is not None):
+        raise DataError('"transform" must be there if and only if the settings name transforms.')
     if manifest.get("transform") is not None:
         fitted = transform_from_dict(manifest["transform"])
         if not isinstance(fitted, FittedTransform):

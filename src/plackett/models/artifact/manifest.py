@@ -40,7 +40,7 @@ def describe(ranker: Ranker, folder: Path) -> dict[str, Any]:
         },
         "transform": None if transform is None else transform.to_dict(),
         "training": ranker.training_,
-        "libraries": {"plackett": __version__, **_versions(ranker.libraries)},
+        "libraries": {"plackett": __version__, **versions(ranker.libraries)},
         "files": {
             path.relative_to(folder).as_posix(): _sum(path)
             for path in sorted(folder.rglob("*"))
@@ -66,7 +66,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a folder, with its format, its version and the sums of its files checked."""
     path = folder / NAME
     if not path.is_file():
-        what = "is no model" if folder.is_dir() else "does not exist"
+        what = "is no model" if folder.exists() else "does not exist"
         raise DataError(f"{what}; a model is a folder with a {NAME}", path=str(folder))
     if path.stat().st_size > _MAX_BYTES:
         raise DataError(f"is larger than {_MAX_BYTES >> 20} MB", path=str(path))
@@ -107,5 +107,6 @@ def _sum(path: Path) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
 
 
-def _versions(names: tuple[str, ...]) -> dict[str, str]:
+def versions(names: tuple[str, ...]) -> dict[str, str]:
+    """The installed versions of libraries."""
     return {name: version(name) for name in names}

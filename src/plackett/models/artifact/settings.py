@@ -53,6 +53,19 @@ def encode_all(ranker: Ranker) -> dict[str, Any]:
     }
 
 
+def identity_of(ranker: Ranker) -> dict[str, Any]:
+    """The parameters that determine the fitted model: not threads, where they change nothing."""
+    from plackett.models.ranker import Ranker
+
+    found = encode_all(ranker)
+    if not ranker.threads_matter:
+        found.pop("threads", None)
+    for name, value in ranker.get_params().items():
+        if isinstance(value, Ranker):
+            found[name] = {"kind": type(value).__name__, "settings": identity_of(value)}
+    return found
+
+
 def decode(value: Any, make: Callable[[Any], Ranker], depth: int = 0) -> Any:
     """What :func:`encode` was given; ``make`` builds a ranker out of kind and settings."""
     if depth > _MAX_DEPTH:

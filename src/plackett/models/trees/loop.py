@@ -18,6 +18,7 @@ from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.run import Run
 from plackett.models.selection import Selection, measure, smoothed
+from plackett.models.trees.callbacks import After, Before, refusals
 from plackett.models.trees.feeding import lightgbm_data
 from plackett.models.trees.leaves import NewtonLeaves
 from plackett.models.trees.sampling import feature_seed
@@ -66,16 +67,17 @@ class Loop:
         validation = self.parts.get("validation")
         if self.derivatives is not None:
             settings = settings | {"objective": self._objective()}
-        return train(
-            settings,
-            data,
-            num_boost_round=2 * self.ranker.trees
-            + _EMPTY,  # more than are left: end_step says when to stop
-            valid_sets=[lightgbm_data(self.ranker, validation, data)] if validation else None,
-            init_model=before,
-            keep_training_booster=True,
-            callbacks=[_Before(self), _After(self)],
-        )
+        with refusals():
+            return train(
+                settings,
+                data,
+                num_boost_round=2 * self.ranker.trees
+                + _EMPTY,  # more than are left: end_step says when to stop
+                valid_sets=[lightgbm_data(self.ranker, validation, data)] if validation else None,
+                init_model=before,
+                keep_training_booster=True,
+                callbacks=[Before(self), After(self)],
+            )
 
     def begin_step(self, booster: Any) -> None:
         """Draw the features of the next tree."""
@@ -194,30 +196,3 @@ class Loop:
         if self.leaves is not None:
             self.leaves.begin(booster)
         return booster
-
-
-@dataclass(eq=False)
-class _Before:
-    """LightGBM calls it before each tree."""
-
-    loop: Loop
-    before_iteration = True
-    order = 0
-
-    def __call__(self, env: Any) -> None:
-        self.loop.begin_step(env.model)
-
-
-@dataclass(eq=False)
-class _After:
-    """LightGBM calls it after each tree."""
-
-    loop: Loop
-    before_iteration = False
-    order = 0
-
-    def __call__(self, env: Any) -> None:
-        from lightgbm.callback import EarlyStopException
-
-        if not self.loop.end_step(env.model):
-            raise EarlyStopException(self.loop.selection.best_step, [])

@@ -105,7 +105,9 @@ class TreeRanker(Ranker):
             {"train": train} if validation is None else {"train": train, "validation": validation}
         )
         with kernel_threads(self.threads):
-            loop = Loop(self, parts, self._derivatives(train), run, self._own_leaves(parts))
+            loop = Loop(
+                self, parts, self._derivatives(train), run, self._own_leaves(parts, settings)
+            )
             booster = loop.grow(settings)
         self.curves_: Curves = loop.curves
         """Means of the metrics after each tree, for the parts of the data."""
@@ -142,10 +144,11 @@ class TreeRanker(Ranker):
         share = self.list_fraction
         return of_some_lists(derivatives, train.offsets, train.keys, fraction=share, seed=self.seed)
 
-    def _own_leaves(self, parts: dict[str, Dataset]) -> NewtonLeaves | None:
-        if self.growth not in ("newton", "squares"):
-            raise UsageError(f'growth must be "newton" or "squares", got {self.growth!r}.')
-        return NewtonLeaves(parts, self.learning_rate) if self.growth == "squares" else None
+    def _own_leaves(
+        self, parts: dict[str, Dataset], settings: dict[str, Any]
+    ) -> NewtonLeaves | None:
+        rate = settings["learning_rate"]
+        return NewtonLeaves(parts, rate) if self.growth == "squares" else None
 
     def _fitted(self) -> TreeRanker:
         if self.n_features_ is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from plackett.base.errors import UsageError
@@ -97,7 +98,10 @@ def check_resumable(ranker: TreeRanker) -> None:
     """Refuse a checkpoint where LightGBM keeps random state of its own, which a restart loses."""
     found = [key for key in ranker.lightgbm if key.startswith(_FORGETFUL)]
     if ranker.objective == "lightgbm-xendcg":
-        found.append("objective")
+        raise UsageError(
+            "a fit of lightgbm-xendcg cannot be resumed to the same model: LightGBM does not keep "
+            "its random numbers. Fit without checkpoint, or take xendcg."
+        )
     if found:
         raise UsageError(
             f"a fit with LightGBM's {found[0]!r} cannot be resumed to the same model: LightGBM "
@@ -135,6 +139,24 @@ def _monotone(ranker: TreeRanker) -> list[int]:
 
 
 def _check(ranker: TreeRanker) -> None:
+    _check_words(ranker)
+    _check_built_in(ranker)
+    for name in ("trees", "patience", "smoothing"):
+        if getattr(ranker, name) < 1:
+            raise UsageError(f"{name} must be at least 1, got {getattr(ranker, name)}.")
+    if ranker.smoothing % 2 == 0:
+        raise UsageError(
+            f"smoothing must be odd: a tree and its neighbours, got {ranker.smoothing}."
+        )
+    if not 0 < ranker.learning_rate < math.inf:
+        raise UsageError(f"learning_rate must be above 0, got {ranker.learning_rate}.")
+    for name in ("list_fraction", "feature_fraction"):
+        if not 0 < getattr(ranker, name) <= 1:
+            raise UsageError(f"{name} must be above 0 and at most 1, got {getattr(ranker, name)}.")
+
+
+def _check_words(ranker: TreeRanker) -> None:
+    """Refuse words of LightGBM that would do nothing here, or harm."""
     for key in ranker.lightgbm:
         if key in _OURS:
             raise UsageError(
@@ -148,6 +170,10 @@ def _check(ranker: TreeRanker) -> None:
                 f"{key}={ranker.lightgbm[key]!r} changes earlier trees as it goes, so the best "
                 "number of trees cannot be cut out; only gbdt is grown here."
             )
+
+
+def _check_built_in(ranker: TreeRanker) -> None:
+    """LightGBM's own objectives sample lists and grow trees in LightGBM's way."""
     built_in = ranker.objective in BUILT_IN
     if not built_in and "bagging_by_query" in ranker.lightgbm:
         raise UsageError(
@@ -160,11 +186,3 @@ def _check(ranker: TreeRanker) -> None:
         )
     if built_in and ranker.growth != "newton":
         raise UsageError(f'{ranker.objective} grows trees in LightGBM\'s way: growth="newton".')
-    if ranker.trees < 1 or ranker.patience < 1 or ranker.smoothing < 1:
-        raise UsageError(
-            f"trees, patience and smoothing must be at least 1, got {ranker.trees}, "
-            f"{ranker.patience} and {ranker.smoothing}."
-        )
-    for name in ("list_fraction", "feature_fraction"):
-        if not 0 < getattr(ranker, name) <= 1:
-            raise UsageError(f"{name} must be above 0 and at most 1, got {getattr(ranker, name)}.")

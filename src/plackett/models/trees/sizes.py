@@ -18,7 +18,7 @@ def sized(ranker: TreeRanker, n_docs: int) -> dict[str, int]:
     """Leaves of a tree and documents of a leaf, with ``"auto"`` filled in."""
     leaves, documents = ranker.leaves, ranker.min_documents
     for name, value, least in (("leaves", leaves, 2), ("min_documents", documents, 1)):
-        if value != "auto" and (not isinstance(value, int) or value < least):
+        if value != "auto" and value < least:
             raise UsageError(f'{name} must be "auto" or a number from {least} up, got {value!r}.')
     return {
         "leaves": _leaves(n_docs) if leaves == "auto" else leaves,
