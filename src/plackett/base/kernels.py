@@ -37,6 +37,21 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": F
 compiled: Any = njit(cache=True, **_OPTIONS)
 """Decorator of functions that kernels call: compiled when first used, kept on disk."""
 
+# Always inlined: otherwise there would be two copies, one as compiled for itself and one that was
+# optimised again with its caller, and the process that compiles calls another one than those that
+# load the caller from the cache: the same sums in another order, which differ in their last bits.
+# A parallel loop is optimised twice as well, so it must reach such functions through the pointer
+# of a list function.
+reordered: Any = njit(
+    cache=True,
+    forceinline=True,
+    **_OPTIONS | {"fastmath": {"reassoc", "contract", "nsz"}},
+)
+"""The same for functions whose sums may be made in any order, so that they become vector code.
+
+No NaN or infinity is assumed away.
+"""
+
 
 class ListFunction:
     """A Python function of one list and its compiled form.

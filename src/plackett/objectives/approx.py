@@ -44,20 +44,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
-from plackett.base.kernels import ListFunction, compiled, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.checks import need_positive
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.floor import raise_to_floor
 from plackett.objectives.lists import Extra
-from plackett.objectives.logistic import REORDER, fill_exponentials, fill_ratios
+from plackett.objectives.logistic import fill_exponentials, fill_ratios
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.ranking import normalised_gains
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@reordered
 def _smooth_rank(x, ratios, i):  # type: ignore[no-untyped-def]
     # The comparison with itself adds one half.
     rank = 0.5
@@ -66,7 +65,7 @@ def _smooth_rank(x, ratios, i):  # type: ignore[no-untyped-def]
     return rank
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@reordered
 def _add_slopes(ratios, slopes, i, low, g, h):  # type: ignore[no-untyped-def]
     """Add the pairs of document i with all from ``low`` on, given the slopes a of the ranks."""
     t, a, gs, hs = ratios[low:], slopes[low:], g[low:], h[low:]

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from plackett.base.errors import DataError
 from plackett.base.kernels import ListFunction, compiled
 from plackett.base.mixing import combine
+from plackett.base.pointers import addresses
 from plackett.base.ragged import as_offsets
 from plackett.base.types import Keys, Labels, Offsets, Scores
 from plackett.objectives.derivatives import Derivatives
 from plackett.objectives.driver import each_list
-from plackett.objectives.pointers import addresses
 
 if TYPE_CHECKING:
     from plackett.objectives.objective import Draws, Objective

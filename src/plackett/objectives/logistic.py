@@ -15,14 +15,10 @@ vector registers.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from plackett.base.kernels import compiled
+from plackett.base.kernels import compiled, reordered
 
 WIDEST = 600.0  # e**300 and e**-300 are far from overflow: products keep all their bits
-
-# Sums may be reordered to use vector registers; infinities and NaN keep their meaning.
-REORDER = {"reassoc", "contract"}
 
 
 @compiled
@@ -52,7 +48,7 @@ def fill_ratios(x, exponentials, narrow, i, low, high, ratios):  # type: ignore[
             out[k] = np.exp(-abs(x[i] - x[low + k]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@reordered
 def twice_artanh(z):  # type: ignore[no-untyped-def]
     r"""The series of :math:`2\,\mathrm{artanh}(z)` for z in [0, 1/3].
 
@@ -65,7 +61,7 @@ def twice_artanh(z):  # type: ignore[no-untyped-def]
     return 2.0 * z * series
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@reordered
 def add_pairs(x, ratios, weights, i, low, gradient, curvature):  # type: ignore[no-untyped-def]
     r"""Add the pairs of document i with all documents from ``low`` on.
 

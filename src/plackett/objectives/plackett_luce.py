@@ -30,16 +30,16 @@ Sorting :math:`s_i + G_i` with independent Gumbel noise G draws a ranking from t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.arithmetic import exp, log
 from plackett.base.errors import DataError
-from plackett.base.kernels import compiled
+from plackett.base.kernels import compiled, reordered
 from plackett.base.mixing import combine, unit
 from plackett.base.types import Offsets
 from plackett.objectives.extremes import extremes
-from plackett.objectives.logistic import REORDER, WIDEST
+from plackett.objectives.logistic import WIDEST
 
 
 @compiled
@@ -74,7 +74,7 @@ def _fill_picks(ranked, top, picked, rest):  # type: ignore[no-untyped-def]
         rest[k] /= total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@reordered
 def _cost_of_picks(weights, picked):  # type: ignore[no-untyped-def]
     value = 0.0
     for k in range(len(picked)):

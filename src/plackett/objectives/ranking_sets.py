@@ -15,10 +15,8 @@ Coefficients are packed as float32, two to a number; integers up to 2**24 are ex
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from plackett.base.kernels import compiled
-from plackett.objectives.logistic import REORDER
+from plackett.base.kernels import compiled, reordered
 
 
 @compiled
@@ -41,7 +39,7 @@ def coefficients_of(stored, n_docs, columns):  # type: ignore[no-untyped-def]
     return stored[1 + columns * m :].view(np.float32)[: m * n_docs].reshape(m, n_docs)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@reordered
 def fill_energies(coefficients, scores, factor, energies):  # type: ignore[no-untyped-def]
     """Fill factor times the energy of each ranking."""
     for r in range(len(coefficients)):

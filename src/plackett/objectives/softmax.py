@@ -32,11 +32,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from plackett.base.arithmetic import exp
 from plackett.base.errors import UsageError
-from plackett.base.kernels import ListFunction, compiled, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.objectives.boosting import Boosting
 from plackett.objectives.checks import need_count
 from plackett.objectives.driver import LIST_FUNCTION
@@ -52,12 +51,11 @@ from plackett.objectives.targets import (
     sum_of,
 )
 
-_REORDER = {"reassoc", "contract"}  # sums in any order, so that they become vector code
 _SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
 _LEADS = 1e-6  # a complement from which on differences of sums would lose more than 1e-9
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)
+@reordered
 def _dot(a, b):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(len(a)):

@@ -16,18 +16,17 @@ count in units of :math:`2^{-\max y}`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
 from plackett.base.arithmetic import exp
-from plackett.base.kernels import compiled
+from plackett.base.kernels import compiled, reordered
 from plackett.base.mixing import combine, unit
 
 LABEL_SHARE, SOFTMAX, PERTURBED_GAIN = 0.0, 1.0, 2.0
 _LOG_2 = np.log(2.0)
-_REORDER = {"reassoc", "contract"}  # sums in any order, so that they become vector code
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDER)
+@reordered
 def sum_of(values):  # type: ignore[no-untyped-def]
     """The sum, in any order."""
     result = 0.0

@@ -25,15 +25,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
-from plackett.base.kernels import ListFunction, compiled, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.checks import need_count, need_positive
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.lambdarank import SCORE_OFFSET
 from plackett.objectives.lists import Extra
-from plackett.objectives.logistic import REORDER, fill_exponentials
+from plackett.objectives.logistic import fill_exponentials
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.ranking import discount, normalised_gains, rank_order
 
@@ -110,7 +109,7 @@ def _fill_swaps(ranked, d, below, score_norm, swaps):  # type: ignore[no-untyped
             swaps[k] /= SCORE_OFFSET + abs(score - s[k])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@reordered
 def _add_row(own, swaps, masses, others, g, h):  # type: ignore[no-untyped-def]
     """Add one document against all lower ones; returns its own gradient and curvature."""
     own_gradient, own_curvature = 0.0, 0.0

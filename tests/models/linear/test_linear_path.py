@@ -94,7 +94,7 @@ def test_kinked_stochastic_objectives_get_cutting_planes(parts) -> None:
 def test_a_solver_that_does_not_fit_is_refused(parts) -> None:
     with pytest.raises(UsageError, match="cannot minimise expgain-auc; use 'lbfgs' or 'auto'"):
         LinearRanker(objective="expgain-auc", solver="cutting-plane").fit(parts[0])
-    with pytest.raises(UsageError, match="solver must be 'auto' or 'lbfgs'.*got 'newton'"):
+    with pytest.raises(UsageError, match=r"solver must be 'auto' or 'lbfgs'.*got 'newton'"):
         LinearRanker(solver="newton").fit(parts[0])
     with pytest.raises(UsageError, match="there is no start 'best'"):
         LinearRanker(starts=("best",)).fit(parts[0])

@@ -12,8 +12,8 @@ from numba import njit, prange
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from plackett.base.kernels import reordered
 from plackett.base.types import Features, Scores
-from plackett.objectives.logistic import REORDER
 
 BLOCK = 2048
 """Rows whose partial sums are kept apart."""
@@ -41,7 +41,7 @@ def transposed_times(features: Features | csr_array, gradient: Scores) -> Weight
     return np.asarray(parts.sum(axis=0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@reordered
 def fill_scores(rows, weights, scores):  # type: ignore[no-untyped-def]
     """Fill the product of each row with the weights."""
     for i in range(len(rows)):
@@ -52,7 +52,7 @@ def fill_scores(rows, weights, scores):  # type: ignore[no-untyped-def]
         scores[i] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@reordered
 def add_combination(rows, factors, part):  # type: ignore[no-untyped-def]
     """Add the rows times their factors."""
     n = len(rows)

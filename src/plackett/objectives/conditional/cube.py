@@ -28,14 +28,13 @@ from sums over rankings. A step costs O(n+ n-).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
-from plackett.base.kernels import compiled, list_function
+from plackett.base.kernels import compiled, list_function, reordered
 from plackett.objectives.conditional.losses import CONVEX_LOSS, EXP_GAIN, L2_LOSS, L3_LOSS
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.floor import raise_to_floor
-from plackett.objectives.logistic import REORDER, fill_exponentials, fill_ratios, twice_artanh
+from plackett.objectives.logistic import fill_exponentials, fill_ratios, twice_artanh
 
 
 def log_z(scores: ArrayLike, labels: ArrayLike) -> float:
@@ -88,7 +87,7 @@ def _loss_over_pairs(x, n_goods, loss, gradient, curvature):  # type: ignore[no-
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@reordered
 def _add_good(x, ratios, i, n_goods, softplus, sigma, gradient, curvature):  # type: ignore[no-untyped-def]
     """Add all pairs of one good; ratios hold t = exp(-|z|) of its pairs."""
     t, other = ratios[n_goods:], x[n_goods:]
@@ -136,7 +135,7 @@ def _gain_over_pairs(x, n_goods, gradient, curvature):  # type: ignore[no-untype
     return np.log(n_goods * (len(x) - n_goods)) - top - np.log(total)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
+@reordered
 def _add_gain(x, ratios, parts, i, n_goods, gradient, curvature):  # type: ignore[no-untyped-def]
     """Add all pairs of one good, not yet divided by the sum of the sigmas, which is returned."""
     t, part, other = ratios[n_goods:], parts[n_goods:], x[n_goods:]

@@ -21,16 +21,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import float32, njit, prange
+from numba import boolean, float32, float64, int32, int64, njit, prange, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.arithmetic import exp_single
+from plackett.base.kernels import FLOATS, LABELS, list_function, reordered
+from plackett.base.pointers import addresses, function_maker
 from plackett.base.types import Offsets, Scores
 from plackett.objectives.lists import Lists
 from plackett.objectives.noise import noise_state, perturb
 from plackett.objectives.single.ranks import PADDING, fill_order, padded
 
-_MATHS = {"contract", "reassoc", "nsz"}  # no NaN or infinity is assumed away
 _CHUNKS = 64  # pieces of about equal cost that threads take
 _SCORE_OFFSET = 0.01
 _WIDEST = 80.0  # sigma times a distance of scores whose exponential single precision can hold
@@ -83,6 +84,7 @@ class SinglePairs:
         s = self.lists.checked(scores)
         gradient, curvature = np.zeros((2, len(s)), np.float32)
         _each_list(
+            *addresses(_add_list),
             s,
             self.gains,
             self.discounts,
@@ -112,7 +114,7 @@ def _equal_chunks(sizes: NDArray[np.int64], truncation: int) -> Offsets:
     return np.unique(np.concatenate([[0], edges, [len(sizes)]])).astype(np.int64)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+@reordered
 def _add_pairs(a, up, down, gains, d, steps, g, h):  # type: ignore[no-untyped-def]
     """Add the pairs of the document at rank a with all later ones; returns the sum of |lambda|.
 
@@ -144,7 +146,7 @@ def _add_pairs(a, up, down, gains, d, steps, g, h):  # type: ignore[no-untyped-d
     return size
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+@reordered
 def _add_other_pairs(a, s, gains, d, steps, sigma, score_norm, g, h):  # type: ignore[no-untyped-def]
     """The same with an exponential per pair and, if asked for, division by 0.01 + the distance."""
     own, gain, discount = s[a], gains[a], d[a]
@@ -171,7 +173,7 @@ def _add_other_pairs(a, s, gains, d, steps, sigma, score_norm, g, h):  # type: i
     return size
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+@reordered
 def _add_ranked(n, work, discounts, steps, rows, sigma, score_norm):  # type: ignore[no-untyped-def]
     """Sum over the pairs of a list in rank order; returns the sum of |lambda|."""
     s, gains, g, h = work[1, :n], work[2, :n], work[3, :n], work[4, :n]
@@ -193,8 +195,8 @@ def _add_ranked(n, work, discounts, steps, rows, sigma, score_norm):  # type: ig
     return size
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
-def _add_list(  # type: ignore[no-untyped-def]
+@reordered
+def _add_sample(  # type: ignore[no-untyped-def]
     scores,
     gains,
     discounts,
@@ -208,7 +210,7 @@ def _add_list(  # type: ignore[no-untyped-def]
     gradient,
     curvature,
 ):
-    """Add the derivatives of one list, in units of sigma and sigma squared."""
+    """Add the derivatives of one list at these scores, in units of sigma and sigma squared."""
     n = len(scores)
     z = work[0, : padded(n)]
     top = np.max(scores)
@@ -229,8 +231,72 @@ def _add_list(  # type: ignore[no-untyped-def]
         curvature[order[rank]] += scale * work[4, rank]
 
 
+_LIST = void(
+    FLOATS,  # scores
+    uint64,  # key
+    int64,  # samples
+    float64,  # beta
+    LABELS,  # gains
+    LABELS,  # discounts
+    LABELS,  # steps
+    int64,  # truncation
+    float32,  # sigma
+    boolean,  # score_norm
+    boolean,  # query_norm
+    float64[::1],  # room for perturbed scores
+    int32[::1],  # room for ranks
+    float32[:, ::1],  # room for the rest
+    float32[::1],  # gradient
+    float32[::1],  # curvature
+)
+_function_at = function_maker(_LIST)
+
+
+@list_function(_LIST)
+def _add_list(  # type: ignore[no-untyped-def]
+    scores,
+    key,
+    samples,
+    beta,
+    gains,
+    discounts,
+    steps,
+    truncation,
+    sigma,
+    score_norm,
+    query_norm,
+    noisy,
+    order,
+    work,
+    g,
+    h,
+):
+    """Add the derivatives of one list, summed over the samples."""
+    for sample in range(max(samples, 1)):
+        if samples > 0:
+            perturb(scores, noise_state(key, sample), beta, noisy)
+        else:
+            noisy[:] = scores
+        _add_sample(
+            noisy,
+            gains,
+            discounts,
+            steps,
+            truncation,
+            sigma,
+            score_norm,
+            query_norm,
+            order,
+            work,
+            g,
+            h,
+        )
+
+
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")
 def _each_list(  # type: ignore[no-untyped-def]
+    wrapper,
+    machine_code,
     scores,
     gains,
     discounts,
@@ -249,39 +315,37 @@ def _each_list(  # type: ignore[no-untyped-def]
     gradient,
     curvature,
 ):
+    add_list = _function_at(wrapper, machine_code)
     for c in prange(len(chunks) - 1):
         longest = 0
         for q in range(chunks[c], chunks[c + 1]):
             longest = max(longest, offsets[q + 1] - offsets[q])
         work = np.empty((7, longest + PADDING), np.float32)
-        noisy = np.empty(longest)
-        order = np.empty(longest, np.int32)
+        noisy, order = np.empty(longest), np.empty(longest, np.int32)
         for q in range(chunks[c], chunks[c + 1]):
             low, high = offsets[q], offsets[q + 1]
             n = high - low
-            own, g, h = scores[low:high], gradient[low:high], curvature[low:high]
             if n < 2:
                 continue
-            for sample in range(max(samples, 1)):
-                moved = noisy[:n]
-                if samples > 0:
-                    perturb(own, noise_state(keys[q], sample), beta, moved)
-                else:
-                    moved[:] = own
-                _add_list(
-                    moved,
-                    gains[low:high],
-                    discounts,
-                    steps,
-                    truncation,
-                    sigma,
-                    score_norm,
-                    query_norm,
-                    order[:n],
-                    work,
-                    g,
-                    h,
-                )
+            g, h = gradient[low:high], curvature[low:high]
+            add_list(
+                scores[low:high],
+                keys[q],
+                samples,
+                beta,
+                gains[low:high],
+                discounts,
+                steps,
+                truncation,
+                sigma,
+                score_norm,
+                query_norm,
+                noisy[:n],
+                order[:n],
+                work,
+                g,
+                h,
+            )
             slope = factors[q] * sigma / float32(max(samples, 1))
             for i in range(n):
                 g[i] *= slope

@@ -17,19 +17,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import float32, int32, njit, prange, uint64
+from numba import float32, float64, int32, int64, njit, prange, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.arithmetic import exp_single
-from plackett.base.kernels import compiled
+from plackett.base.kernels import FLOATS, LABELS, compiled, list_function, reordered
 from plackett.base.mixing import combine
+from plackett.base.pointers import addresses, function_maker
 from plackett.base.types import Offsets, Scores
 from plackett.objectives.extremes import largest
 from plackett.objectives.lists import Lists
 from plackett.objectives.noise import inner_key, noise_state, perturb
 from plackett.objectives.targets import fill_shares, sum_of
 
-_MATHS = {"contract", "reassoc", "nsz"}  # no NaN or infinity is assumed away
 _CHUNKS = 64  # pieces of about equal cost that threads take
 _DRAWN_BITS = 24  # all that single precision holds
 _SMALLEST_COMPLEMENT = 1e-15  # as in double precision
@@ -77,6 +77,7 @@ class SingleSoftmax:
         s = self.lists.checked(scores)
         gradient, curvature = np.empty((2, len(s)), np.float32)
         _each_list(
+            *addresses(_add_list),
             s,
             self.shares,
             self.ones,
@@ -115,7 +116,7 @@ def _prepare(kind, labels, offsets, weights, shares, ones, factors):  # type: ig
         shares[low:high] = own
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+@reordered
 def _fill_exponentials(scores, top, z, e):  # type: ignore[no-untyped-def]
     """Fill z = s - top and e**z; returns the sum of those below the top and the number at it."""
     below, ties = float32(0.0), float32(0.0)
@@ -129,7 +130,7 @@ def _fill_exponentials(scores, top, z, e):  # type: ignore[no-untyped-def]
     return below, ties
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+@reordered
 def _fill_targets(shares, one, key, targets):  # type: ignore[no-untyped-def]
     """Take a draw from (0, 1), times the unit of draws, off each share; divide by the sum."""
     scale, all_shares = one * float32(2.0**-_DRAWN_BITS), float32(0.0)
@@ -157,7 +158,7 @@ def _first_term(z, edge, rest, whole, targets, e, term, inverse, g, h):  # type:
         h[i] += rho * complement
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATHS)
+@reordered
 def _divide_term(z, edge, inverse, term):  # type: ignore[no-untyped-def]
     """Divide t by 1 - rho; returns its sum, and that over the documents below the edge."""
     whole, below = float32(0.0), float32(0.0)
@@ -196,7 +197,24 @@ def _add_sample(scores, targets, order, epsilon, work, g, h):  # type: ignore[no
         _next_term(z, edge, rest, whole, e, term, g)
 
 
-@compiled
+_LIST = void(
+    FLOATS,  # scores
+    LABELS,  # shares
+    float32,  # the unit of draws; 0 if nothing is drawn
+    uint64,  # key
+    int64,  # order
+    float64,  # epsilon
+    int64,  # samples
+    float64,  # beta
+    float32[:, ::1],  # room for single precision
+    float64[::1],  # room for perturbed scores
+    float32[::1],  # gradient
+    float32[::1],  # curvature
+)
+_function_at = function_maker(_LIST)
+
+
+@list_function(_LIST)
 def _add_list(scores, shares, one, key, order, epsilon, samples, beta, work, noisy, g, h):  # type: ignore[no-untyped-def]
     """Add the derivatives of one list, summed over the samples; ``one``: 0 if nothing is drawn."""
     targets = work[4, : len(scores)]
@@ -214,6 +232,8 @@ def _add_list(scores, shares, one, key, order, epsilon, samples, beta, work, noi
 
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")
 def _each_list(  # type: ignore[no-untyped-def]
+    wrapper,
+    machine_code,
     scores,
     shares,
     ones,
@@ -228,6 +248,7 @@ def _each_list(  # type: ignore[no-untyped-def]
     gradient,
     curvature,
 ):
+    add_list = _function_at(wrapper, machine_code)
     for c in prange(len(chunks) - 1):
         longest = 0
         for q in range(chunks[c], chunks[c + 1]):
@@ -240,7 +261,7 @@ def _each_list(  # type: ignore[no-untyped-def]
             h[:] = float32(0.0)
             if factors[q] == float32(0.0):
                 continue
-            _add_list(
+            add_list(
                 scores[low:high],
                 shares[low:high],
                 ones[q],

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from plackett.base.kernels import ListFunction
+from plackett.base.pointers import addresses
 from plackett.objectives import XENDCG, ListMLE, custom
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.pointers import addresses
 
 pytestmark = pytest.mark.kernels
 
