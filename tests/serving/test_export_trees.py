@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import lightgbm
 import numpy as np
 import onnxruntime
 import pytest
 import xgboost
-from serving_models import NAMES, TREES, fitted, probes, scores
+from serving_models import NAMES, TREES, data, documents, fitted, probes, scores
 from target_interpreters import (
     lightgbm_json,
     opensearch_raw,
@@ -17,8 +19,11 @@ from target_interpreters import (
     vespa_lightgbm,
 )
 
+from plackett import TreeRanker
 from plackett.base.errors import UsageError
 from plackett.serving.export import export
+from plackett.serving.export.names import names_for
+from plackett.serving.importing import import_model
 
 SINGLE = 2e-6  # sums of a few dozen leaves of size one, in float32
 
@@ -161,3 +166,45 @@ def test_xgboost_gets_names_and_gives_them_back(tmp_path) -> None:
     booster = xgboost.Booster(model_file=str(path))
     assert booster.feature_names == list(NAMES)
     assert booster.num_boosted_rounds() == 12
+
+
+@pytest.mark.parametrize("form", ["xgboost-json", "xgboost-ubj"])
+@pytest.mark.parametrize("n_docs", [1, 65, 500])
+def test_xgboost_finds_its_way_through_trees_of_many_leaves(tmp_path, form, n_docs) -> None:
+    # XGBoost takes the right child to be the node after the left one, and walks single documents,
+    # blocks of them and the levels near the root each in its own way.
+    ranker = TreeRanker(trees=10, leaves=48, min_documents=1, threads=1).fit(data())
+    path = tmp_path / f"model.{form.removeprefix('xgboost-')}"
+    assert export(ranker, path, form)
+    X = documents(n_docs=500, seed=3)[:n_docs]
+    np.testing.assert_allclose(from_xgboost(path, X), ranker.predict(X), rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("form", ["lightgbm-json", "xgboost-dump", "ranklib", "solr"])
+def test_trees_too_deep_for_nested_text_are_refused(tmp_path, form) -> None:
+    splits = 401
+    inner = 2 * np.arange(splits)  # the left child of each is a leaf, the right one the next split
+    left, conditions = np.full(2 * splits + 1, -1), np.zeros(2 * splits + 1)
+    left[inner], conditions[inner] = inner + 1, np.arange(splits)
+    zeros = np.zeros(len(left), int).tolist()
+    tree = {
+        "left_children": left.tolist(),
+        "right_children": np.where(left < 0, -1, left + 1).tolist(),
+        "split_conditions": conditions.tolist(),
+        "tree_param": {"size_leaf_vector": "1"},
+    } | dict.fromkeys(("split_type", "split_indices", "default_left"), zeros)
+    learner = {
+        "gradient_booster": {"name": "gbtree", "model": {"trees": [tree], "tree_info": [0]}},
+        "learner_model_param": {"num_feature": "1", "base_score": "0"},
+        "objective": {"name": "rank:ndcg"},
+    }
+    (tmp_path / "chain.json").write_text(json.dumps({"learner": learner}))
+    ranker = import_model(tmp_path / "chain.json")
+    with pytest.raises(UsageError, match="splits deep"):
+        export(ranker, tmp_path / "out", form, missing="never")
+
+
+def test_an_imported_model_keeps_the_names_of_its_file(tmp_path) -> None:
+    export(fitted(TREES[0]), tmp_path / "model.txt", "lightgbm-text")
+    ranker = import_model(tmp_path / "model.txt")
+    assert names_for(ranker, "solr", None) == NAMES

@@ -213,7 +213,7 @@ def test_xgboost_to_xgboost_keeps_every_bit(boosters, tmp_path) -> None:
         export(import_model(folder / file), tmp_path / file, f"xgboost-{file[8:]}")
         booster = xgboost.Booster({"nthread": 1}, model_file=str(tmp_path / file))
         X = probes("trees-missing", missing=True)
-        rows = xgboost.DMatrix(X, feature_names=["f1", "f2", "f3", "f4", "f5", "f6"], nthread=1)
+        rows = xgboost.DMatrix(X, feature_names=list(NAMES), nthread=1)
         np.testing.assert_array_equal(
             booster.predict(rows, output_margin=True), predict["xgboost.json"](X)
         )
@@ -237,7 +237,7 @@ def test_what_is_exported_to_ranklib_comes_back(tmp_path) -> None:
         (lambda t: t.replace("10.5", "1_0"), "is not a number"),
         (lambda t: t.replace('pos="left"', 'pos="right"', 1), 'pos="left"'),
         (lambda t: t.replace("<output> 4.0 </output>", ""), "has an output"),
-        (lambda t: t.replace('weight="0.5"', ""), "no weight"),
+        (lambda t: t.replace('weight="0.5"', ""), "must have a weight"),
         (lambda t: t.replace("<threshold> 10.5 </threshold>", ""), "a feature and a threshold"),
         (lambda t: t.replace("<output>", "<output><b/>", 1), "<b> inside <output>"),
     ],

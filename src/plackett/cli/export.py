@@ -45,7 +45,7 @@ def export(
     from plackett.serving.export import export as run
 
     ranker = load(model)
-    run(
+    verified = run(
         ranker,
         out,
         to,
@@ -54,12 +54,13 @@ def export(
         missing=missing,
         verify=verify,
     )
-    facts = {"out": str(out), "form": to, "bytes": out.stat().st_size}
+    facts = {"out": str(out), "form": to, "bytes": out.stat().st_size, "verified": verified}
     if json:
         print_json(facts)
         return
     OUT.print(
-        f"{out}: {ranker.summary()} as {to}, {out.stat().st_size:,} bytes",
+        f"{out}: {ranker.summary()} as {to}, {out.stat().st_size:,} bytes, "
+        + ("read back and compared" if verified else "not read back: nothing here reads this form"),
         highlight=False,
         soft_wrap=True,
     )

@@ -140,7 +140,7 @@ class CrossFit(Ranker):
         path = folder / _FILE
         try:
             scales = np.array(json.loads(path.read_text())["scales"], dtype=np.float64)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise DataError("holds no scales of members", path=str(path)) from error
         count = self.folds * self.repeats
         if scales.shape != (count,) or not np.all(np.isfinite(scales) & (scales >= _LEAST)):

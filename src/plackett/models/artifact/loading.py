@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from functools import partial
 from pathlib import Path
@@ -85,4 +86,8 @@ def _text(value: Any) -> str | None:
 def _mapping(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError('"training" must say what the model was fitted on.')
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise DataError('"training" holds a number that is not finite.') from error
     return value

@@ -97,6 +97,10 @@ def _check_files(folder: Path, files: Any, manifest: Path) -> None:
             raise DataError("is missing from the model", path=str(path))
         if _sum(path) != expected:
             raise DataError("is not the file that was saved: its sum differs", path=str(path))
+    for found in folder.rglob("*"):
+        name = found.relative_to(folder).as_posix()
+        if found.is_symlink() or not (found.is_dir() or name == NAME or name in files):
+            raise DataError("is no file of this model; remove it", path=str(found))
 
 
 def _sum(path: Path) -> dict[str, Any]:

@@ -32,9 +32,11 @@ _IDENTITY = (
     "rank:map",
     "rank:pairwise",
     "binary:hinge",
+    "binary:logitraw",
 )
-_LOGISTIC = ("reg:logistic", "binary:logistic", "binary:logitraw")
+_LOGISTIC = ("reg:logistic", "binary:logistic")
 _LOGARITHMIC = ("count:poisson", "reg:gamma", "reg:tweedie")
+_NEAREST = np.float32(1e-6)  # to 0 and 1 that XGBoost lets a logistic base score come
 _LENGTHS = b"iUIlL"  # what follows the brace that opens UBJSON; JSON has a quote or a space there
 
 
@@ -117,6 +119,7 @@ def _base_score(parameters: dict[str, Any], objective: str) -> float:
     with np.errstate(all="ignore"):
         score = found[0].astype(np.float32)
         if objective in _LOGISTIC:
+            score = np.clip(score, _NEAREST, np.float32(1.0) - _NEAREST)
             return float(np.float32(-np.log(np.float64(np.float32(1.0) / score - np.float32(1.0)))))
         if objective in _LOGARITHMIC:
             return float(np.float32(np.log(np.float64(score))))

@@ -44,7 +44,10 @@ def read_tree(tree: Any, number: int, budget: Budget) -> Tree:
         raise DataError(f"{where} has vectors at its leaves; only one score per document is read.")
     inner, leaf, left, right = _children(tree, where)
     conditions = _sized(tree, "split_conditions", np.float32, len(inner), where)
-    categorical = _sized(tree, "split_type", np.uint8, len(inner), where)[inner] == 1
+    kinds = _sized(tree, "split_type", np.uint8, len(inner), where)[inner]
+    if (kinds > 1).any():
+        raise DataError(f"{where}: split_type must be 0 (numeric) or 1 (categorical).")
+    categorical = kinds == 1
     default_left = _sized(tree, "default_left", np.uint8, len(inner), where)[inner] != 0
     category_set, set_offsets, sets = _sets(tree, inner, categorical, where, budget)
     return Tree(
@@ -68,6 +71,9 @@ def _children(
     right = numbers(tree, "right_children", np.int32, where=where)
     reached = _reached(left, right, where)
     inner = reached & (left != _NO_CHILD)
+    if (right[inner] != left[inner] + 1).any():
+        # XGBoost itself goes to the left child or the node after it.
+        raise DataError(f"{where}: a right child does not stand next to the left one.")
     leaf = reached & ~inner
     # New number of each node: inner nodes count up from 0, leaves down from -1.
     renumbered = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(leaf)).astype(np.int32)

@@ -114,8 +114,8 @@ class _Reader:
 
     def begin_tree(self, attributes: dict[str, str]) -> None:
         weight = floats(attributes.get("weight", ""), f"{self.where}: weight")
-        if len(weight) != 1:
-            raise DataError(f"{self.where} has no weight.")
+        if len(weight) != 1 or not abs(weight[0]) <= _LARGEST:
+            raise DataError(f"{self.where} must have a weight that float32 can hold.")
         self.weight = _single(weight)[0]
         self.open: list[_Split] = []
         self.feature: list[str] = []

@@ -159,7 +159,7 @@ class LinearRanker(Ranker):
             found = np.array(content["coefficients"], dtype=np.float64)
             C = float(content["C"])
             report = Convergence.from_dict(content["convergence"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise DataError(f"is no linear model: {error}", path=str(path)) from error
         if found.shape != (self.n_features_,) or not np.all(np.isfinite(found)):
             raise DataError(f"must hold {self.n_features_} finite numbers", path=str(path))

@@ -31,9 +31,16 @@ def write_weights(net: nn.Module, path: Path) -> None:
 
 def read_weights(given: NetSettings, n_features: int, path: Path, *, learner: int) -> nn.Module:
     """The net of these settings with the weights of a file."""
-    with torch.device("meta"):  # shapes without memory: settings from a file may ask for any size
-        net = outline(given, n_features, learner=learner)
     found = _tensors(path)
+    # Settings from a file may ask for any size: no more layers than the file holds tensors, and
+    # shapes without memory.
+    if max(len(given.layers), given.attention) > len(found):
+        raise DataError("holds fewer tensors than the net has layers", path=str(path))
+    try:
+        with torch.device("meta"):
+            net = outline(given, n_features, learner=learner)
+    except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        raise DataError(f"no net of these settings can be made: {error}", path=str(path)) from error
     expected = net.state_dict()
     if set(found) != set(expected):
         odd = sorted(set(found) ^ set(expected))[0]

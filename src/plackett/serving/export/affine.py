@@ -70,6 +70,14 @@ def normalisers_of(affines: Sequence[Affine]) -> Normalisers:
         slope = np.where(used, each.slope, 1.0)
         centre = np.where(used, -each.shift / slope + 0.0, centre)  # -0.0 + 0.0 is 0.0
         scale = np.where(used, 1.0 / slope, scale)
+    # Targets read them as float32; what stands behind them is made of the same rounded numbers.
+    centre, scale = (each.astype(np.float32).astype(np.float64) for each in (centre, scale))
+    if not np.all(np.isfinite(centre) & np.isfinite(scale) & (scale > 0.0)):
+        j = int(np.argmin(np.isfinite(centre) & np.isfinite(scale) & (scale > 0.0)))
+        raise UsageError(
+            f"feature {j + 1} has a mean or a deviation that float32 cannot hold; scale it where "
+            "features are made, or export as onnx."
+        )
     return Normalisers(centre, scale)
 
 

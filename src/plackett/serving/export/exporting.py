@@ -27,7 +27,7 @@ def export(
     name: str = "plackett",
     missing: Missing = "keep",
     verify: bool = True,
-) -> None:
+) -> bool:
     """Write a fitted ranker as a file that something else loads and scores equally with.
 
     Parameters
@@ -53,6 +53,11 @@ def export(
         itself (those of LightGBM, XGBoost and RankLib) and for ONNX where onnxruntime is
         installed. A file that scores otherwise is not left behind.
 
+    Returns
+    -------
+    verified
+        Whether the file was read back and compared.
+
     Raises
     ------
     UsageError
@@ -71,10 +76,10 @@ def export(
     asked = Request(parts, kind, names, name, missing)
     written = chosen.write(asked)
     content = written.encode() if isinstance(written, str) else written
-    if verify:
-        verified(ranker, asked, form, content)
+    compared = verify and verified(ranker, asked, form, content)
     with atomic_file(path) as temporary:
         temporary.write_bytes(content)
+    return compared
 
 
 def _refusal(form: Form, kind: str) -> str:

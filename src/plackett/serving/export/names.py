@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plackett.base.errors import UsageError
+from plackett.models.imported import EnsembleRanker
 from plackett.models.ranker import Ranker
 
 _LIGHTGBM = ' \t\r\n",:[]{}'
@@ -19,10 +20,17 @@ _FORBIDDEN = {
 """Characters that a target refuses in names."""
 
 
+def _of_file(ranker: Ranker) -> tuple[str, ...] | None:
+    """Names that an imported model's file gives, but not those that LightGBM makes up."""
+    names = ranker.ensemble_.feature_names if isinstance(ranker, EnsembleRanker) else None
+    made_up = names and all(name == f"Column_{j}" for j, name in enumerate(names))
+    return None if made_up else names
+
+
 def names_for(ranker: Ranker, form: str, given: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of the features: those given, else the model's, else f1, f2 and so on."""
+    """Those given, else the model's or its file's, else f1, f2 and so on."""
     count = ranker.n_features_ or 0
-    names = tuple(given) if given is not None else ranker.feature_names_
+    names = tuple(given) if given is not None else ranker.feature_names_ or _of_file(ranker)
     if names is None:
         return tuple(f"f{j + 1}" for j in range(count))
     if len(names) != count:

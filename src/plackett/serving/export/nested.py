@@ -1,13 +1,15 @@
-"""Trees as nested objects, built from the leaves up so that no depth is too deep."""
+"""Trees as nested objects, built from the leaves up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeVar
 
+from plackett.base.errors import UsageError
 from plackett.serving.export.trees import Trees
 
 T = TypeVar("T")
+_DEEPEST = 400  # of what readers of JSON and XML take, Python's own among them
 
 
 def nested(
@@ -40,6 +42,11 @@ def nested(
         order.append(node)
         for child in (int(trees.left[first + node]), int(trees.right[first + node])):
             depth[child] = depth[node] + 1
+            if depth[child] > _DEEPEST:
+                raise UsageError(
+                    f"tree {tree} is more than {_DEEPEST} splits deep, too deep for nested text; "
+                    "export as lightgbm-text, xgboost-json or onnx."
+                )
             if child >= 0:
                 waiting.append(child)
     made: dict[int, T] = {}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.types import Scores
-from plackett.data.transforms import FittedStandard
+from plackett.data.transforms import FittedImpute, FittedStandard
 from plackett.models.ensembles import Ensemble, read_lightgbm, read_xgboost
 from plackett.models.ensembles.decisions import CATEGORICAL
 from plackett.models.imported import EnsembleRanker, read_ranklib
@@ -37,15 +37,16 @@ class Thresholds(NamedTuple):
     """Sum over trees of the largest leaf."""
 
 
-def verified(ranker: Ranker, asked: Request, form: str, content: bytes) -> None:
-    """Refuse a file whose scores are not the ranker's, for forms that can be read here."""
+def verified(ranker: Ranker, asked: Request, form: str, content: bytes) -> bool:
+    """Refuse a file whose scores are not the ranker's; False: the form cannot be read here."""
     asks = _thresholds(asked, form, content) if asked.kind == "trees" else None
-    features = probes(asked, asks, missing=asked.missing == "keep" and form_of(form).takes_missing)
+    missing = asked.missing == "keep" and form_of(form).takes_missing and _takes_missing(asked)
+    features = probes(asked, asks, missing=missing)
     if form == "lightgbm-text":
         features[np.abs(features) <= TINY] = 0.0  # what LightGBM takes for zero, others may not
     found = _read_back(form, content, features)
     if found is None:
-        return
+        return False
     expected = ranker.predict(features)
     double = form == "lightgbm-text" and not any(map(_sums_single, asked.parts))
     bound = _tolerance(expected, asks, _DOUBLE if double else _SINGLE)
@@ -55,6 +56,14 @@ def verified(ranker: Ranker, asked: Request, form: str, content: bytes) -> None:
             f"what was written as {form} scores a document {worst:.3g} away from the model, where "
             f"rounding explains {bound:.3g}; nothing was kept. Please report this model."
         )
+    return True
+
+
+def _takes_missing(asked: Request) -> bool:
+    """Trees do; other models where a value takes the place of what is missing."""
+    return asked.kind == "trees" or all(
+        any(isinstance(each, FittedImpute) for each in part.transforms) for part in asked.parts
+    )
 
 
 def _sums_single(part: Part) -> bool:
@@ -93,8 +102,8 @@ def probes(asked: Request, asks: Thresholds | None, *, missing: bool) -> NDArray
             near = np.where(rng.random(_DOCUMENTS) < 0.5, at, np.nextafter(at, np.float32(np.inf)))
             features[:, j] = np.where(rng.random(_DOCUMENTS) < 0.5, near, features[:, j])
         features[rng.random(shape) < _SPECIAL] = 0.0
-        if missing:
-            features[rng.random(shape) < _SPECIAL] = np.nan
+    if missing:
+        features[rng.random(shape) < _SPECIAL] = np.nan
     return np.clip(features, -_WIDEST, _WIDEST)
 
 

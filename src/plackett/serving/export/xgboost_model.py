@@ -64,28 +64,46 @@ _RANKING = {
 
 
 def _tree(trees: Trees, tree: int) -> dict[str, Any]:
-    """Inner nodes first, in their order, then the leaves."""
+    """The root, then the children of each inner node side by side.
+
+    XGBoost goes to the left child or the node after it, whatever stands in ``right_children``.
+    """
     inner = slice(int(trees.nodes[tree]), int(trees.nodes[tree + 1]))
     values = trees.values[trees.leaves[tree] : trees.leaves[tree + 1]].astype(np.float32)
-    n_inner, n_nodes = len(values) - 1, 2 * len(values) - 1
-    left, right = (
-        np.where(child >= 0, child, n_inner + ~child)
-        for child in (trees.left[inner], trees.right[inner])
-    )
+    n_nodes = 2 * len(values) - 1
+    first = 1 + 2 * np.arange(len(values) - 1, dtype=np.int32)
+    inner_at, leaf_at = _places(trees.left[inner], trees.right[inner], first)
     parents = np.full(n_nodes, _NO_PARENT, np.int32)
-    parents[left] = parents[right] = np.arange(n_inner)
-    none = np.full(len(values), -1, np.int32)
+    parents[first] = parents[first + 1] = inner_at
+
+    def spread(of_inner: Any, of_leaves: Any, dtype: Any) -> NDArray[Any]:
+        out = np.zeros(n_nodes, dtype)
+        out[inner_at], out[leaf_at] = of_inner, of_leaves
+        return out
+
     return {
         **_without_meaning(n_nodes, trees.n_features),
-        "base_weights": np.concatenate([np.zeros(n_inner, np.float32), values]),
-        "default_left": _padded(trees.nan_left[inner], n_nodes, np.uint8),
+        "base_weights": spread(0, values, np.float32),
+        "default_left": spread(trees.nan_left[inner], 0, np.uint8),
         "id": tree,
-        "left_children": np.concatenate([left, none]).astype(np.int32),
+        "left_children": spread(first, -1, np.int32),
         "parents": parents,
-        "right_children": np.concatenate([right, none]).astype(np.int32),
-        "split_conditions": np.concatenate([next_above(trees.threshold[inner]), values]),
-        "split_indices": _padded(trees.feature[inner], n_nodes, np.int32),
+        "right_children": spread(first + 1, -1, np.int32),
+        "split_conditions": spread(next_above(trees.threshold[inner]), values, np.float32),
+        "split_indices": spread(trees.feature[inner], 0, np.int32),
     }
+
+
+def _places(
+    left: NDArray[np.int32], right: NDArray[np.int32], first: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Where the inner nodes and the leaves stand if node i's children are at first[i] and next."""
+    inner_at, leaf_at = np.zeros(len(left), np.int32), np.zeros(len(left) + 1, np.int32)
+    for child, place in ((left, first), (right, first + 1)):
+        is_inner = child >= 0
+        inner_at[child[is_inner]] = place[is_inner]
+        leaf_at[~child[~is_inner]] = place[~is_inner]
+    return inner_at, leaf_at
 
 
 def _without_meaning(n_nodes: int, n_features: int) -> dict[str, Any]:
@@ -113,9 +131,3 @@ def next_above(threshold: Single) -> Single:
     with np.errstate(over="ignore", under="ignore"):
         above = np.nextafter(threshold, np.float32(np.inf))
     return np.minimum(above, LARGEST)
-
-
-def _padded(values: NDArray[Any], size: int, dtype: Any) -> NDArray[Any]:
-    out = np.zeros(size, dtype)
-    out[: len(values)] = values
-    return out
