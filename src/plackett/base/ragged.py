@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -44,6 +46,22 @@ def from_sizes(sizes: ArrayLike) -> Offsets:
     array([0, 2, 5])
     """
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+
+
+def list_blocks(offsets: Offsets, documents: int) -> Iterator[tuple[int, int]]:
+    """First and last list, exclusive, of blocks with at most so many documents.
+
+    A list that is longer is a block of its own.
+
+    >>> list(list_blocks(np.array([0, 2, 4, 9, 10]), 4))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    start = 0
+    while start < len(offsets) - 1:
+        fits = int(np.searchsorted(offsets, offsets[start] + documents, side="right")) - 1
+        stop = max(fits, start + 1)
+        yield start, stop
+        start = stop
 
 
 def list_of_document(offsets: Offsets) -> Offsets:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.types import Features, Ids, Labels, Rows
 from plackett.data.id_objects import checked_text, from_objects
+from plackett.data.on_disk import walk
 
 Missing: TypeAlias = Literal["nan"] | None
 """How missing feature values come: None, there are none (NaN is refused); "nan", as NaN."""
@@ -161,7 +162,8 @@ def _bad_rows(values, allow_nan, bad):  # type: ignore[no-untyped-def]
 
 def _first_bad(values: NDArray[np.float32], allow_nan: bool) -> tuple[int, int]:
     bad = np.zeros(len(values), np.bool_)
-    _bad_rows(values, allow_nan, bad)
+    for rows in walk(values):
+        _bad_rows(values[rows], allow_nan, bad[rows])
     if not bad.any():
         return -1, -1
     row = int(np.argmax(bad))
@@ -257,6 +259,27 @@ def as_weights(weights: Any, names: Ids, codes: Rows) -> NDArray[np.float64]:
         raise DataError(
             f"the weight of query {names[at].item()!r} is {result[at]}; weights are finite and not "
             "negative."
+        )
+    return result
+
+
+def as_document_weights(weights: Any, n_docs: int) -> NDArray[np.float64]:
+    """One weight per row, finite and not negative."""
+    column = as_column(weights)
+    if column.shape != (n_docs,):
+        raise DataError(
+            f"document_weights must be {n_docs} numbers, one per row, got shape {column.shape}."
+        )
+    try:
+        result = np.array(_numbers(column), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"document_weights must be numbers: {error}.") from error
+    bad = ~(np.isfinite(result) & (result >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"row {row} (counted from 0): document weight {result[row]}; weights are finite and "
+            "not negative."
         )
     return result
 

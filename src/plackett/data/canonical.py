@@ -19,6 +19,7 @@ from plackett.base.mixing import combine
 from plackett.base.ragged import from_sizes
 from plackett.base.types import Features, Ids, Keys, Offsets, Rows
 from plackett.data.hashing import hash_documents
+from plackett.data.on_disk import empty, release, walk
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,10 @@ def arrange_hashes(hashes: NDArray[np.uint64], codes: Rows, n_lists: int) -> Arr
 
 def take_rows(features: Features, rows: Rows) -> Features:
     """Copy rows of a dense matrix into a new order, on all threads."""
-    out = np.empty((len(rows), features.shape[1]), np.float32)
-    _copy_rows(features, rows, out)
+    out = empty(features, (len(rows), features.shape[1]))
+    for part in walk(out):
+        _copy_rows(features, rows[part], out[part])
+        release(features)
     return out
 
 

@@ -17,7 +17,7 @@ from plackett.base.files import atomic_file
 from plackett.base.types import Features, Ids, Labels
 from plackett.data.columns import default_names
 from plackett.data.role_notes import RoleNote
-from plackett.data.roles import DOCUMENT, LABEL, QUERY, WEIGHT
+from plackett.data.roles import DOCUMENT, DOCUMENT_WEIGHT, LABEL, QUERY, WEIGHT
 from plackett.data.shards import PARQUET
 
 _GROUP_BYTES = 32 << 20  # of features in one row group
@@ -32,6 +32,7 @@ class RowBlocks:
     document_ids: Ids | None
     weights: NDArray[np.float64] | None
     """One per row."""
+    document_weights: NDArray[np.float64] | None
     feature_names: tuple[str, ...] | None
     n_features: int
     features: Callable[[int, int], Features]
@@ -72,6 +73,8 @@ def _schema(rows: RowBlocks) -> pa.Schema:
         fields.append((DOCUMENT, _id_type(rows.document_ids)))
     if rows.weights is not None:
         fields.append((WEIGHT, pa.float64()))
+    if rows.document_weights is not None:
+        fields.append((DOCUMENT_WEIGHT, pa.float64()))
     names = rows.feature_names or default_names(rows.n_features)
     clash = {name for name, _ in fields}.intersection(names)
     if clash:
@@ -88,7 +91,13 @@ def _id_type(ids: Ids) -> pa.DataType:
 
 
 def _table(rows: RowBlocks, schema: pa.Schema, start: int, stop: int) -> pa.Table:
-    single = (rows.labels, rows.query_ids, rows.document_ids, rows.weights)
+    single = (
+        rows.labels,
+        rows.query_ids,
+        rows.document_ids,
+        rows.weights,
+        rows.document_weights,
+    )
     columns: list[NDArray[Any]] = [c[start:stop] for c in single if c is not None]
     columns.extend(np.ascontiguousarray(rows.features(start, stop).T))
     arrays = [pa.array(c, field.type) for c, field in zip(columns, schema, strict=True)]

@@ -7,7 +7,7 @@ into one float32 matrix, so the set is never in memory twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from plackett.base.errors import DataError
 from plackett.base.types import Features
 from plackett.data.arrays import (
     Missing,
+    as_document_weights,
     as_ids,
     as_labels,
     as_weights,
@@ -54,17 +55,40 @@ def read_columns(
     The arguments are those of :func:`plackett.data.reading.read`; ``source`` names the table in
     messages.
     """
-    shards = [open_shard(path) for path in paths]
+    wanted = {"label": label, "query": query, "document": document, "weight": weight}
+    found = open_columns(paths, source, n_features=n_features, features=features, **wanted)
+    with naming(Path(found.name)):
+        table = _read_rows(
+            found.shards, RowReader(found.roles, found.shards, found.width, progress), missing
+        )
+        _check_lists(table, strict=strict)
+    return replace(table, source=found.name)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Files whose columns are known and fit together, before their rows are read."""
+
+    name: str
+    shards: tuple[Shard, ...]
+    roles: Roles
+    width: int
+    """Number of features."""
+
+    @property
+    def n_docs(self) -> int:
+        """Rows of all files."""
+        return sum(shard.n_rows for shard in self.shards)
+
+
+def open_columns(
+    paths: Sequence[Path], source: str | None, *, n_features: int | None, **wanted: Any
+) -> Columns:
+    """Find and check the columns of files; ``wanted`` are the arguments of ``find_roles``."""
+    shards = tuple(open_shard(path) for path in paths)
     first = shards[0]
     with naming(first.path):
-        roles = find_roles(
-            first.schema,
-            label=label,
-            query=query,
-            document=document,
-            weight=weight,
-            features=features,
-        )
+        roles = find_roles(first.schema, **wanted)
     for shard in shards:
         with naming(shard.path):
             check_types(shard.schema, roles)
@@ -74,12 +98,10 @@ def read_columns(
         width = _width(shards, roles)
         if n_features not in (None, width):
             raise DataError(f"there are {width} features, and n_features={n_features} was given.")
-        table = _read_rows(shards, _Reader(roles, shards, width, progress), missing)
-        _check_lists(table, strict=strict)
-    return replace(table, source=name)
+    return Columns(name, shards, roles, width)
 
 
-def _read_rows(shards: Sequence[Shard], reader: _Reader, missing: Missing) -> Table:
+def _read_rows(shards: Sequence[Shard], reader: RowReader, missing: Missing) -> Table:
     for shard in shards:
         with naming(shard.path):
             reader.add(shard, missing)
@@ -104,7 +126,7 @@ def _check_lists(table: Table, *, strict: bool) -> None:
         as_weights(table.weights, names, codes)
 
 
-class _Reader:
+class RowReader:
     """Arrays for all rows, filled shard by shard."""
 
     def __init__(
@@ -116,6 +138,7 @@ class _Reader:
         self.features: Features = np.empty((n_docs, width), np.float32)
         self.labels = np.zeros(n_docs, np.float32)
         self.weights = None if roles.weight is None else np.empty(n_docs)
+        self.document_weights = None if roles.document_weight is None else np.empty(n_docs)
         self.queries: list[NDArray[Any]] = []
         self.documents: list[NDArray[Any]] = []
         self.at = 0
@@ -128,25 +151,33 @@ class _Reader:
         for batch in shard.batches(self.roles.columns):
             if self.at + batch.num_rows > end:
                 raise DataError(f"has more rows than the {shard.n_rows} it says; it is damaged.")
-            self._add_batch(batch, self.at - first)
+            self.add_batch(batch, self.at - first)
             if self.progress is not None:
                 part = shard.n_bytes * (self.at - first) // shard.n_rows
                 self.progress(self.bytes_done + part, self.n_bytes)
         if self.at != end:
             raise DataError(f"has {self.at - first} rows, and says {shard.n_rows}; it is damaged.")
         self.bytes_done += shard.n_bytes
-        rows = slice(first, self.at)
+        self.check(slice(first, self.at), missing)
+
+    def check(self, rows: slice, missing: Missing) -> None:
+        """Refuse wrong values; rows are counted from the first of these."""
         names = None if self.roles.listed else self.roles.features
         check_features(self.features[rows], missing, names)
-        self.labels[rows] = as_labels(self.labels[rows], self.at - first)
+        self.labels[rows] = as_labels(self.labels[rows], rows.stop - rows.start)
+        if self.document_weights is not None:
+            as_document_weights(self.document_weights[rows], rows.stop - rows.start)
 
-    def _add_batch(self, batch: pa.RecordBatch, row: int) -> None:
+    def add_batch(self, batch: pa.RecordBatch, row: int) -> None:
+        """Take over the values of a batch, which begins at this row of its file."""
         rows, roles = slice(self.at, self.at + batch.num_rows), self.roles
         with np.errstate(over="ignore"):  # overflow gives inf, which the checks refuse
             if roles.label is not None:
                 self.labels[rows] = _numbers(batch, roles.label, row)
             if self.weights is not None and roles.weight is not None:
                 self.weights[rows] = _numbers(batch, roles.weight, row)
+            if self.document_weights is not None and roles.document_weight is not None:
+                self.document_weights[rows] = _numbers(batch, roles.document_weight, row)
             self._add_features(batch, rows, row)
         self.queries.append(_ids(batch, roles.query, row))
         if roles.document is not None:
@@ -164,6 +195,7 @@ class _Reader:
         self.features[rows] = block.T
 
     def table(self) -> Table:
+        """All rows so far."""
         roles = self.roles
         made_up = not roles.named and roles.features == default_names(len(roles.features))
         return Table(
@@ -174,6 +206,7 @@ class _Reader:
                 None if roles.document is None else _join(self.documents, roles.document)
             ),
             weights=self.weights,
+            document_weights=self.document_weights,
             feature_names=None if roles.listed or made_up else roles.features,
         )
 

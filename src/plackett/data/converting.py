@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from plackett.data.dataset import Dataset
 from plackett.data.formats import format_of
-from plackett.data.reading import ReadOptions, read_part
-from plackett.data.writing import write
+from plackett.data.halves import Halves
+from plackett.data.reading import ReadOptions, existing_format, read_part
+from plackett.data.writing import refuse_foreign, write
 
 if TYPE_CHECKING:
     from plackett.data.letor import Progress
@@ -39,9 +40,9 @@ def convert(
 ) -> ConvertReport:
     """Write a data set in another format; the result is that of reading it and writing it.
 
-    LETOR text is streamed into the memory-mapped form and into Parquet and Arrow: the features are
-    never whole in memory, and need room in a scratch file beside the target instead. Other pairs
-    are read and written.
+    LETOR text is streamed into the memory-mapped form and into Parquet and Arrow, these two into
+    the memory-mapped form: the features are never whole in memory, and need room in a scratch file
+    beside the target instead. Other pairs are read and written.
 
     Parameters
     ----------
@@ -58,9 +59,9 @@ def convert(
     origin, goal = Path(source), Path(target)
     chosen = ReadOptions(**options)
     form = format_of(goal)
-    halves = _Halves(progress)
+    halves = Halves(progress)
     if form != "letor" and origin.is_file() and format_of(origin) == "letor":
-        from plackett.data.streaming import stream_to_columns, stream_to_mapped
+        from plackett.data.streaming.text import stream_to_columns, stream_to_mapped
 
         chosen.refuse_columns(origin, "LETOR text")
         stream = stream_to_mapped if form == "mapped" else stream_to_columns
@@ -73,6 +74,8 @@ def convert(
             writing=halves.second,
         )
         return ConvertReport(sizes.n_lists, sizes.n_docs, sizes.n_features, streamed=True)
+    if form == "mapped" and origin.exists() and existing_format(origin) == "columns":
+        return _columns_to_mapped(origin, goal, options, halves)
     part = read_part(origin, chosen, halves.first)
     dataset = part if isinstance(part, Dataset) else Dataset.from_table(part, strict=chosen.strict)
     write(dataset, goal)
@@ -80,17 +83,14 @@ def convert(
     return ConvertReport(dataset.n_lists, dataset.n_docs, dataset.n_features, streamed=False)
 
 
-class _Halves:
-    """Progress of reading as the first half of the work, of writing as the second."""
+def _columns_to_mapped(
+    origin: Path, goal: Path, options: dict[str, Any], halves: Halves
+) -> ConvertReport:
+    from plackett.data.streaming import stream
 
-    def __init__(self, progress: Progress | None) -> None:
-        self.progress, self.total = progress, 1
-
-    def first(self, done: int, total: int) -> None:
-        self.total = total
-        if self.progress is not None:
-            self.progress(done, 2 * total)
-
-    def second(self, done: int, total: int) -> None:
-        if self.progress is not None:
-            self.progress(self.total + self.total * done // total, 2 * self.total)
+    refuse_foreign(goal)
+    goal.parent.mkdir(parents=True, exist_ok=True)
+    spooled = stream(origin, scratch=goal.parent, progress=halves.first, **options)
+    write(spooled, goal)
+    halves.second(1, 1)
+    return ConvertReport(spooled.n_lists, spooled.n_docs, spooled.n_features, streamed=True)

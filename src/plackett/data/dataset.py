@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from plackett.base.types import Features, Ids, Keys, Labels, Offsets, Rows
 from plackett.data.arrays import (
     Missing,
     as_column,
+    as_document_weights,
     as_features,
     as_ids,
     as_labels,
@@ -28,6 +29,9 @@ from plackett.data.arrays import (
 from plackett.data.canonical import arrange, arrange_hashes, permute_rows, take_rows
 from plackett.data.hashing import hash_documents
 from plackett.data.table import Table
+
+if TYPE_CHECKING:
+    from plackett.data.clicks.propensities import Propensities
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +68,8 @@ class Dataset:
     document_ids: Ids | None = None
     weights: NDArray[np.float64] | None = None
     """One per list, or None for equal weights."""
+    document_weights: NDArray[np.float64] | None = None
+    """One per document: the factor of its gain; or None, all 1."""
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -72,7 +78,7 @@ class Dataset:
         x = self.features
         for array in (x.data, x.indices, x.indptr) if isinstance(x, csr_array) else (x,):
             array.flags.writeable = False
-        for optional in (self.document_ids, self.weights):
+        for optional in (self.document_ids, self.weights, self.document_weights):
             if optional is not None:
                 optional.flags.writeable = False
 
@@ -85,6 +91,7 @@ class Dataset:
         *,
         document_ids: Any = None,
         weights: Mapping[Any, float] | ArrayLike | None = None,
+        document_weights: Any = None,
         feature_names: Sequence[str] | None = None,
         missing: Missing = None,
     ) -> Dataset:
@@ -104,6 +111,9 @@ class Dataset:
         weights
             Optional weight of each list: a mapping from query id, one value per list in order of
             first appearance, or one per row (the same in all rows of a list).
+        document_weights
+            Optional number per row, not negative: the factor of the document's gain, such as the
+            inverse of its chance of being examined (see ``docs/guide/clicks``).
         feature_names
             Optional; by default the column names of the table, if it has any.
         missing
@@ -121,6 +131,9 @@ class Dataset:
             query_ids=as_ids(query_ids, n_docs, what="query_ids"),
             document_ids=(
                 None if document_ids is None else as_ids(document_ids, n_docs, what="document_ids")
+            ),
+            document_weights=(
+                None if document_weights is None else as_document_weights(document_weights, n_docs)
             ),
             feature_names=names,
         )
@@ -160,11 +173,46 @@ class Dataset:
             query_ids=names[plan.lists],
             keys=plan.keys,
             rows=plan.rows,
-            document_ids=None if table.document_ids is None else table.document_ids[plan.rows],
+            document_ids=_taken(table.document_ids, plan.rows),
             weights=None if per_list is None else per_list[plan.lists],
+            document_weights=_taken(table.document_weights, plan.rows),
             feature_names=table.feature_names,
         )
         return dataset, contiguous
+
+    @classmethod
+    def from_clicks(
+        cls,
+        clicks: Any,
+        documents: Dataset,
+        *,
+        by: Literal["impression", "query"] = "impression",
+        propensities: Propensities | Mapping[int, float] | ArrayLike | None = None,
+        clip: float | None = None,
+    ) -> Dataset:
+        """Make lists to learn from out of a click log and the features of its documents.
+
+        Parameters
+        ----------
+        clicks
+            A :class:`~plackett.data.clicks.ClickLog`, or a table (pandas, polars, Arrow, a
+            dictionary of columns) with ``impression``, ``query``, ``document``, ``position`` and
+            ``click``; :func:`plackett.data.clicks.read_clicks` reads one from a file.
+        documents
+            The features: a data set with document ids, whose labels are not looked at.
+        by
+            ``"impression"``: a list is what was shown once, its labels are the clicks. ``"query"``:
+            a list is all that was ever shown for a query; a document's label is 1 if it was ever
+            clicked, and its weight goes by the sum of its clicks.
+        propensities
+            How likely each position is to be examined, to undo the bias of position: a click at
+            position k counts 1/propensity, as weights of list and document. None: it counts 1.
+        clip
+            Propensities below it count as it: less variance for some bias.
+        """
+        from plackett.data.clicks.building import lists_from_clicks  # imports this module
+
+        return lists_from_clicks(clicks, documents, by=by, propensities=propensities, clip=clip)
 
     @property
     def n_lists(self) -> int:
@@ -249,7 +297,6 @@ class Dataset:
             features = self.features[documents]
         else:
             features = take_rows(self.features, documents)
-        ids, weights = self.document_ids, self.weights
         return replace(
             self,
             features=features,
@@ -258,8 +305,9 @@ class Dataset:
             query_ids=self.query_ids[lists],
             keys=keys,
             rows=self.rows[documents],
-            document_ids=None if ids is None else ids[documents],
-            weights=None if weights is None else weights[lists],
+            document_ids=_taken(self.document_ids, documents),
+            weights=_taken(self.weights, lists),
+            document_weights=_taken(self.document_weights, documents),
         )
 
     def with_features(self, features: Any) -> Dataset:
@@ -287,6 +335,10 @@ class Dataset:
             f"Dataset({self.n_lists:,} lists, {self.n_docs:,} documents, "
             f"{self.n_features:,} feature{plural}, labels {low}..{high})"
         )
+
+
+def _taken(values: NDArray[Any] | None, which: Rows | slice) -> NDArray[Any] | None:
+    return None if values is None else values[which]
 
 
 def report_scattered(source: str | None, *, strict: bool) -> None:

@@ -18,7 +18,8 @@ def fingerprint(data: Dataset) -> str:
     digest = hashlib.sha256()
     for array in (data.keys, data.offsets, data.labels):
         digest.update(np.ascontiguousarray(array).tobytes())
-    if data.weights is not None:
-        digest.update(b"weights" + np.ascontiguousarray(data.weights).tobytes())
+    for name, weights in ((b"weights", data.weights), (b"documents", data.document_weights)):
+        if weights is not None:
+            digest.update(name + np.ascontiguousarray(weights).tobytes())
     digest.update(repr((data.n_features, data.feature_names)).encode())
     return digest.hexdigest()[:32]

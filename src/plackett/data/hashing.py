@@ -22,6 +22,7 @@ from scipy.sparse import csr_array
 from plackett.base.kernels import compiled
 from plackett.base.mixing import GOLDEN, combine, mix
 from plackett.base.types import Features, Ids
+from plackett.data.on_disk import walk
 
 _NAN_BITS = 0x7FC00000
 _SIGN_BIT = 0x80000000
@@ -39,7 +40,9 @@ def hash_documents(
         bits = np.ascontiguousarray(features.data).view(np.uint32)
         _hash_sparse(bits, columns, features.indptr.astype(np.int64), seeds, out)
     else:
-        _hash_dense(np.ascontiguousarray(features).view(np.uint32), seeds, out)
+        bits = np.ascontiguousarray(features).view(np.uint32)
+        for rows in walk(bits):
+            _hash_dense(bits[rows], seeds[rows], out[rows])
     return out
 
 

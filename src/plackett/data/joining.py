@@ -17,6 +17,7 @@ from plackett.base.ragged import list_of_document
 from plackett.base.types import Features, Rows
 from plackett.data.canonical import arrange, take_rows
 from plackett.data.dataset import Dataset
+from plackett.data.on_disk import empty, is_large, release, walk
 
 
 def concat(parts: Sequence[Dataset]) -> Dataset:
@@ -40,6 +41,7 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
     ids = _join([part.document_ids for part in parts])
     plan = arrange(features, codes, int(shifts[-1]), ids)
     weights = _join([part.weights for part in parts])
+    each = _join_document_weights(parts)
     return replace(
         first,
         features=_take(features, plan.rows),
@@ -50,6 +52,7 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
         rows=_shifted_rows(parts)[plan.rows],
         document_ids=None if ids is None else ids[plan.rows],
         weights=None if weights is None else weights[plan.lists],
+        document_weights=None if each is None else each[plan.rows],
     )
 
 
@@ -76,7 +79,18 @@ def split(
 def _stack(parts: Sequence[Dataset]) -> Features | csr_array:
     if any(isinstance(part.features, csr_array) for part in parts):
         return csr_array(scipy.sparse.vstack([csr_array(part.features) for part in parts]))
-    return np.concatenate([part.features for part in parts])
+    large = next((part.features for part in parts if is_large(part.features)), None)
+    if large is None:
+        return np.concatenate([part.features for part in parts])
+    out = empty(large, (sum(part.n_docs for part in parts), parts[0].n_features))
+    at = 0
+    for part in parts:
+        features = np.asarray(part.features)
+        for rows in walk(features):
+            out[at + rows.start : at + rows.stop] = features[rows]
+            release(out)
+        at += part.n_docs
+    return out
 
 
 def _take(features: Features | csr_array, rows: Rows) -> Features | csr_array:
@@ -87,6 +101,14 @@ def _join(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
     # Only what every part has can be kept.
     present = [c for c in columns if c is not None]
     return np.concatenate(present) if len(present) == len(columns) else None
+
+
+def _join_document_weights(parts: Sequence[Dataset]) -> NDArray[np.float64] | None:
+    # Documents of a part without weights have the weight 1.
+    if all(part.document_weights is None for part in parts):
+        return None
+    given = [(part.document_weights, part.n_docs) for part in parts]
+    return np.concatenate([np.ones(n) if each is None else each for each, n in given])
 
 
 def _shifted_rows(parts: Sequence[Dataset]) -> Rows:

@@ -25,8 +25,10 @@ _DTYPES = {
     "rows": "<i8",
     "document_ids": _IDS,
     "weights": "<f8",
+    "document_weights": "<f8",
 }
-_OPTIONAL = {"document_ids", "weights"}
+_OPTIONAL = {"document_ids", "weights", "document_weights"}
+_PER_DOCUMENT = {"labels", "rows", "document_ids", "document_weights"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Manifest:
             return self.n_docs, self.n_features
         if name == "offsets":
             return (self.n_lists + 1,)
-        return (self.n_docs if name in ("labels", "rows", "document_ids") else self.n_lists,)
+        return (self.n_docs if name in _PER_DOCUMENT else self.n_lists,)
 
     def write(self, directory: Path) -> None:
         """Write the manifest into the directory."""
@@ -121,7 +123,7 @@ def _files(files: Any, path: Path) -> dict[str, dict[str, Any]]:
     names = set(files)
     _require(
         names <= set(_DTYPES) and set(_DTYPES) - _OPTIONAL <= names,
-        f"files must be {', '.join(_DTYPES)} (the last two optional), got {sorted(names)}",
+        f"files must be {', '.join(_DTYPES)} (the last three optional), got {sorted(names)}",
         path,
     )
     for name, file in files.items():

@@ -141,9 +141,10 @@ def _check(arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> None:
     ids = arrays["query_ids"]
     if ids.dtype.kind == "U" and ids.view(np.uint32).max() > _LAST_CODE_POINT:
         raise DataError("query_ids hold what is not text.")
-    weights = arrays.get("weights")
-    if weights is not None and not np.all(np.isfinite(weights) & (weights >= 0)):
-        raise DataError("weights must be finite and not negative.")
+    for name in ("weights", "document_weights"):
+        weights = arrays.get(name)
+        if weights is not None and not np.all(np.isfinite(weights) & (weights >= 0)):
+            raise DataError(f"{name} must be finite and not negative.")
 
 
 def _check_rows(rows: Rows, manifest: Manifest) -> None:

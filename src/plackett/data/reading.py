@@ -68,9 +68,9 @@ def read(
     label, query, document, weight
         Parquet and Arrow: the names of these columns. Where the default is absent, ``qid`` and
         ``query``, ``relevance``, ``rel``, ``grade``, ``target`` and ``y`` are tried. Columns
-        ``document_id`` (``docid``, ``doc_id``) and ``weight`` are used where they occur. A weight
-        is the same in all rows of a list. ``label=None`` for data without labels: they are zero,
-        and a column with one of the names of labels is not read. Files of
+        ``document_id`` (``docid``, ``doc_id``), ``weight`` and ``document_weight`` are used where
+        they occur. A weight is the same in all rows of a list. ``label=None`` for data without
+        labels: they are zero, and a column with one of the names of labels is not read. Files of
         :func:`plackett.data.writing.write` note which columns are features, whatever their names.
     features
         Parquet and Arrow: the columns of features, or one column of lists. Default: the column
@@ -95,7 +95,7 @@ def read_part(
     path: Path, options: ReadOptions, progress: Progress | None = None
 ) -> Table | Dataset:
     """Rows of a file in their order, or the data set where it is stored as one."""
-    form = _existing_format(path)
+    form = existing_format(path)
     if form == "mapped":
         return _read_mapped(path, options)
     if form == "letor":
@@ -112,13 +112,14 @@ def read_part(
     return _read_columns(path, options, progress)
 
 
-def _existing_format(path: Path) -> Format:
+def existing_format(path: Path) -> Format:
+    """Format of what is there; refuses what is no data set."""
     if not path.exists():
         raise DataError("there is no such file or directory", path=str(path))
     if path.is_dir():
         if is_mapped(path):
             return "mapped"
-        files = _shards(path)
+        files = shards_in(path)
         if any(part_of(file) == "test" for file in files):
             raise DataError("this directory is a fold; read it with read_folds.", path=str(path))
         if files:
@@ -134,7 +135,8 @@ def _existing_format(path: Path) -> Format:
     return form
 
 
-def _shards(path: Path) -> list[Path]:
+def shards_in(path: Path) -> list[Path]:
+    """The Parquet files of a folder, in the order of their names."""
     # Writers of shards leave other files with a dot or an underscore in front.
     files = [file for file in path.iterdir() if not file.name.startswith((".", "_"))]
     return sorted(file for file in files if file.suffix.lower() == ".parquet")
@@ -156,7 +158,7 @@ def _read_columns(path: Path, options: ReadOptions, progress: Progress | None) -
     from plackett.data.columns import read_columns  # imports pyarrow, which others do without
 
     return read_columns(
-        _shards(path) if path.is_dir() else [path],
+        shards_in(path) if path.is_dir() else [path],
         label=options.label,
         query=options.query,
         document=options.document,

@@ -12,11 +12,13 @@ from plackett.base.errors import DataError, UsageError
 from plackett.data.role_notes import read_note
 
 LABEL, QUERY, DOCUMENT, WEIGHT, FEATURES = "label", "query_id", "document_id", "weight", "features"
+DOCUMENT_WEIGHT = "document_weight"
 _ALIASES = {
     LABEL: ("relevance", "rel", "grade", "target", "y"),
     QUERY: ("qid", "query"),
     DOCUMENT: ("docid", "doc_id"),
     WEIGHT: (),
+    DOCUMENT_WEIGHT: (),
 }
 _SHOWN = 20  # columns named in a message
 
@@ -29,6 +31,7 @@ class Roles:
     query: str
     document: str | None
     weight: str | None
+    document_weight: str | None
     features: tuple[str, ...]
     listed: bool
     """True if ``features`` is one column whose values are lists."""
@@ -38,7 +41,7 @@ class Roles:
     @property
     def columns(self) -> list[str]:
         """All columns to read."""
-        single = (self.label, self.query, self.document, self.weight)
+        single = (self.label, self.query, self.document, self.weight, self.document_weight)
         return [name for name in single if name is not None] + list(self.features)
 
 
@@ -54,9 +57,9 @@ def find_roles(
     """Assign columns to roles.
 
     A column asked for by its default name may also have one of the usual other names (``qid``,
-    ``relevance`` ...) if only one of them is there. ``document_id`` and ``weight`` are taken as
-    such where they occur, unless they are named among the ``features`` or the file notes that they
-    are features.
+    ``relevance`` ...) if only one of them is there. ``document_id``, ``weight`` and
+    ``document_weight`` are taken as such where they occur, unless they are named among the
+    ``features`` or the file notes that they are features.
     """
     names, note = _distinct(schema.names), read_note(schema)
     asked = _asked(features, names)
@@ -67,6 +70,7 @@ def find_roles(
         _find(query, QUERY, names, plain, "query"),
         _find_optional(document, DOCUMENT, names, plain, "document"),
         _find_optional(weight, WEIGHT, names, plain, "weight"),
+        _find_optional(None, DOCUMENT_WEIGHT, names, plain, "document_weight"),
     )
     _refuse_two_roles(single, asked)
     # A set read without labels must not take them for a feature.
@@ -84,7 +88,7 @@ def check_types(schema: pa.Schema, roles: Roles) -> None:
     for name in roles.columns:
         if name not in names:
             raise DataError(f"there is no column {name!r}, which other files have.")
-    for number in (roles.label, roles.weight):
+    for number in (roles.label, roles.weight, roles.document_weight):
         if number is not None and not is_numeric(schema.field(number).type):
             kind = schema.field(number).type
             raise DataError(f"column {number!r} must be numbers, and holds {kind}.")
@@ -127,7 +131,8 @@ def _asked(features: str | Sequence[str] | None, names: Sequence[str]) -> list[s
 def _refuse_two_roles(single: Sequence[str | None], asked: Sequence[str]) -> None:
     """Refuse a column that was asked for in two roles."""
     roles = dict.fromkeys(asked, "a feature")
-    for role, name in zip(("label", "query", "document", "weight"), single, strict=True):
+    kinds = ("label", "query", "document", "weight", "document weight")
+    for role, name in zip(kinds, single, strict=True):
         if name is None:
             continue
         if name in roles:

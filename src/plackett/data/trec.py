@@ -6,6 +6,7 @@ The formats are described in :mod:`plackett.data.pairs`.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -18,7 +19,16 @@ from plackett.base.types import Ids, Scores
 from plackett.data.dataset import Dataset
 from plackett.data.pairs import Pairs, is_run, read_qrels, read_run
 
-__all__ = ["Pairs", "is_run", "judged", "read_qrels", "read_run", "write_qrels", "write_run"]
+__all__ = [
+    "Pairs",
+    "is_run",
+    "judged",
+    "read_qrels",
+    "read_run",
+    "run_lines",
+    "write_qrels",
+    "write_run",
+]
 
 
 def judged(
@@ -101,6 +111,12 @@ def write_run(
     tag
         The name of the run, without blanks.
     """
+    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(run_lines(dataset, scores, tag=tag))
+
+
+def run_lines(dataset: Dataset, scores: ArrayLike, *, tag: str) -> Iterator[str]:
+    """The lines that :func:`write_run` writes."""
     if len(tag.split()) != 1 or tag != tag.strip():
         raise UsageError(f"the tag of a run is one word, got {tag!r}.")
     values = _checked(scores, dataset.n_docs)
@@ -109,16 +125,13 @@ def write_run(
     kept = values > -np.inf
     _refuse_repeated(names[list_of_document(dataset.offsets)][kept], documents[kept])
     first_rows = np.minimum.reduceat(dataset.rows, dataset.offsets[:-1])
-    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for at in np.argsort(first_rows):
-            start, stop = dataset.offsets[at], dataset.offsets[at + 1]
-            best_first = start + np.argsort(-values[start:stop], kind="stable")
-            retrieved = best_first[values[best_first] > -np.inf]
-            pairs = zip(documents[retrieved], values[retrieved].tolist(), strict=True)
-            file.writelines(
-                f"{names[at]} Q0 {document} {rank} {score!r} {tag}\n"
-                for rank, (document, score) in enumerate(pairs, start=1)
-            )
+    for at in np.argsort(first_rows):
+        start, stop = dataset.offsets[at], dataset.offsets[at + 1]
+        best_first = start + np.argsort(-values[start:stop], kind="stable")
+        retrieved = best_first[values[best_first] > -np.inf]
+        pairs = zip(documents[retrieved], values[retrieved].tolist(), strict=True)
+        for rank, (document, score) in enumerate(pairs, start=1):
+            yield f"{names[at]} Q0 {document} {rank} {score!r} {tag}\n"
 
 
 def _checked(scores: ArrayLike, n_docs: int) -> NDArray[np.float64]:

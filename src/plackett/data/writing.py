@@ -33,8 +33,9 @@ def write(dataset: Dataset, path: str | os.PathLike[str], *, sparse: bool = Fals
     ====================================  ==========================================================
     .txt .dat .letor .svmlight .libsvm    LETOR text, in the caller's order of rows; also with .gz
                                           or .xz behind
-    .parquet, .arrow .feather             ``label``, ``query_id``, ``document_id`` and ``weight`` if
-                                          any, and one column per feature, in the caller's order
+    .parquet, .arrow .feather             ``label``, ``query_id``, ``document_id``, ``weight`` and
+                                          ``document_weight`` if any, and one column per feature,
+                                          in the caller's order
     .pkdata                               the memory-mapped form, in canonical order
     ====================================  ==========================================================
 
@@ -83,6 +84,7 @@ def write_mapped(dataset: Dataset, target: Path) -> None:
         "rows": dataset.rows,
         "document_ids": dataset.document_ids,
         "weights": dataset.weights,
+        "document_weights": dataset.document_weights,
     }
     with atomic_directory(target) as directory:
         write_arrays(
@@ -132,12 +134,14 @@ def _refuse_merging(dataset: Dataset, target: Path) -> None:
 def _write_letor(dataset: Dataset, target: Path, *, sparse: bool) -> None:
     from plackett.data.letor import write_table
 
-    if dataset.weights is not None:
-        warnings.warn(
-            f"{target}: LETOR text has no place for the weights of lists, which are not written.",
-            DataWarning,
-            stacklevel=3,
-        )
+    for what, weights in (("lists", dataset.weights), ("documents", dataset.document_weights)):
+        if weights is not None:
+            warnings.warn(
+                f"{target}: LETOR text has no place for the weights of {what}, which are not "
+                "written.",
+                DataWarning,
+                stacklevel=3,
+            )
     order = np.argsort(dataset.rows, kind="stable")
     per_row = list_of_document(dataset.offsets)[order]
     ids = dataset.document_ids
@@ -156,7 +160,7 @@ def _write_columns(dataset: Dataset, target: Path) -> None:
 
     order = np.argsort(dataset.rows, kind="stable")
     per_row = list_of_document(dataset.offsets)[order]
-    ids, weights = dataset.document_ids, dataset.weights
+    ids, weights, each = dataset.document_ids, dataset.weights, dataset.document_weights
     write_columns(
         target,
         RowBlocks(
@@ -164,6 +168,7 @@ def _write_columns(dataset: Dataset, target: Path) -> None:
             query_ids=dataset.query_ids[per_row],
             document_ids=None if ids is None else ids[order],
             weights=None if weights is None else weights[per_row],
+            document_weights=None if each is None else each[order],
             feature_names=dataset.feature_names,
             n_features=dataset.n_features,
             features=lambda start, stop: _dense(dataset, order[start:stop]),

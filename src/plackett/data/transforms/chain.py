@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import UsageError
 from plackett.base.types import Features, Offsets
+from plackett.data.transforms.applying import applied
 from plackett.data.transforms.base import FittedTransform, Transform
 
 
@@ -37,7 +38,7 @@ class Chain(Transform):
         for place, part in enumerate(self.transforms):
             fitted.append(part.fit_features(features, offsets))
             if place + 1 < len(self.transforms):  # the last output has no reader
-                features = fitted[-1].apply(features, offsets)
+                features = applied(fitted[-1], features, offsets)
         return FittedChain(tuple(fitted))
 
 

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.types import Features, Offsets
+from plackett.data.on_disk import walk
 from plackett.data.transforms.base import (
     FittedTransform,
     Transform,
@@ -63,7 +64,9 @@ class Impute(Transform):
         matrix = dense(features, self.name)
         fill = np.full(matrix.shape[1], float(self.value))
         if self.strategy == "mean":
-            absent = np.isnan(matrix).all(axis=0)
+            absent = np.ones(matrix.shape[1], np.bool_)
+            for rows in walk(matrix):
+                absent &= np.isnan(matrix[rows]).all(axis=0)
             # Rounding may put the mean of the largest float32 numbers just above them.
             fill = np.where(absent, fill, np.clip(means(matrix), -_LARGEST, _LARGEST))
         if self.strategy == "median":

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from plackett.base.kernels import compiled
 from plackett.base.types import Features
+from plackett.data.on_disk import walk
 
 BLOCK = 1024
 """Rows that are summed together; part of the result's last bits, so it is a constant."""
@@ -36,7 +37,9 @@ def _block_means(
     n_blocks = -(-len(features) // BLOCK)
     sums = np.zeros((n_blocks, features.shape[1]))
     counts = np.zeros((n_blocks, features.shape[1]))
-    _sum_blocks(features, centre, square, sums, counts)
+    for rows in walk(features, multiple=BLOCK):
+        blocks = slice(rows.start // BLOCK, -(-rows.stop // BLOCK))
+        _sum_blocks(features[rows], centre, square, sums[blocks], counts[blocks])
     # add.reduce over the first axis of a C array adds row by row: a fixed order.
     total: NDArray[np.float64] = np.add.reduce(sums, axis=0)
     return total / np.maximum(np.add.reduce(counts, axis=0), 1.0)

@@ -103,6 +103,7 @@ def stream_to_columns(
             query_ids=rows.query_ids,
             document_ids=rows.document_ids,
             weights=None,
+            document_weights=None,
             feature_names=None,
             n_features=scratch.width,
             features=features,

@@ -1,0 +1,153 @@
+r"""Lists to learn from, made of clicks.
+
+A click at position k counts :math:`u = 1/p_k`, the inverse of its propensity: documents far down
+are clicked less often than they deserve, by just that factor (inverse propensity scoring;
+Joachims, Swaminathan & Schnabel 2017). Objectives that divide by the gains of a list, as all of
+NDCG do, would cancel a factor that the whole list shares; so it goes into two places. With U the
+mean of u over the clicked documents of a list,
+
+- the weight of the list is U,
+- the weight of a clicked document is u/U, that of any other 1,
+
+and weight of list times weight of document is u, whatever the objective divides by. For lists by
+query, u is the sum over the impressions of the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from plackett.base.errors import DataError, UsageError
+from plackett.base.types import Ids, Rows
+from plackett.data.canonical import take_rows
+from plackett.data.clicks.log import ClickLog, at_row, codes_of
+from plackett.data.clicks.matching import match_documents
+from plackett.data.clicks.propensities import Propensities
+from plackett.data.dataset import Dataset
+from plackett.data.table import Table
+
+
+def lists_from_clicks(
+    clicks: Any,
+    documents: Dataset,
+    *,
+    by: Literal["impression", "query"] = "impression",
+    propensities: Propensities | Mapping[int, float] | ArrayLike | None = None,
+    clip: float | None = None,
+) -> Dataset:
+    """Make a data set of clicks; the arguments are those of :meth:`plackett.Dataset.from_clicks`.
+
+    Lists without a click, or in which everything was clicked, teach no order and are left out.
+    """
+    log = clicks if isinstance(clicks, ClickLog) else ClickLog.from_table(clicks)
+    if by not in ("impression", "query"):
+        raise UsageError(f'by must be "impression" or "query", got {by!r}.')
+    if clip is not None and propensities is None:
+        raise UsageError("clip limits propensities, and none were given.")
+    worth = _worth(log, propensities, clip)
+    rows = match_documents(log, documents)
+    if by == "impression":
+        return _by_impression(log, documents, rows, worth, weighted=propensities is not None)
+    return _by_query(documents, rows, worth)
+
+
+def _worth(log: ClickLog, propensities: Any, clip: float | None) -> NDArray[np.float64]:
+    """What each click counts; 0 where there was none."""
+    worth = log.clicks.astype(np.float64)
+    if propensities is None:
+        return worth
+    given = Propensities.of(propensities)
+    found = given.at(log.positions, clip=clip)
+    bad = log.clicks & ~(found > 0)
+    if bad.any():
+        row = int(np.argmax(bad))
+        known = "not known" if np.isnan(found[row]) else "0"
+        message = (
+            f"a click at position {log.positions[row]}, whose propensity is {known}; give one "
+            "above 0, set clip= where it is 0, or leave the row out."
+        )
+        raise at_row(log.source, row, message)
+    worth[log.clicks] /= found[log.clicks]
+    return worth
+
+
+def _by_impression(
+    log: ClickLog, documents: Dataset, rows: Rows, worth: NDArray[np.float64], *, weighted: bool
+) -> Dataset:
+    lists = codes_of(log.impressions)
+    keep = _teaching(lists, log.clicks)[lists]
+    lists, rows = np.unique(lists[keep], return_inverse=True)[1], rows[keep]
+    worth, names = worth[keep], log.impressions[keep]
+    if not weighted:
+        return _as_dataset(documents, rows, log.clicks[keep], names, None, None)
+    each, per_list = _shared_out(lists, worth)
+    return _as_dataset(documents, rows, log.clicks[keep], names, each, per_list[lists])
+
+
+def _by_query(documents: Dataset, rows: Rows, worth: NDArray[np.float64]) -> Dataset:
+    found, cell = np.unique(rows, return_inverse=True)
+    total = np.bincount(cell, worth).astype(np.float64)
+    owner = np.searchsorted(documents.offsets, found, side="right") - 1
+    keep = _teaching(owner, total > 0, total)[owner]
+    found, total, owner = found[keep], total[keep], owner[keep]
+    lists = np.unique(owner, return_inverse=True)[1]
+    each, per_list = _shared_out(lists, total)
+    names = documents.query_ids[owner]
+    return _as_dataset(documents, found, total > 0, names, each, per_list[lists])
+
+
+def _teaching(
+    lists: Rows, clicked: NDArray[np.bool_], worth: NDArray[np.float64] | None = None
+) -> NDArray[np.bool_]:
+    """For each list, whether it puts documents in order: by clicks, or by what they count."""
+    clicks, sizes = np.bincount(lists, clicked), np.bincount(lists)
+    teaches = (clicks > 0) & (clicks < sizes)
+    if worth is not None:
+        low, high = np.full(len(sizes), np.inf), np.zeros(len(sizes))
+        np.minimum.at(low, lists, worth)
+        np.maximum.at(high, lists, worth)
+        teaches |= high > low
+    if not teaches.any():
+        raise DataError(
+            f"none of the {len(sizes)} lists of the click log has both a click and a document "
+            "without one: there is nothing to learn."
+        )
+    return teaches
+
+
+def _shared_out(
+    lists: Rows, worth: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What clicks count, as weights of documents (1 on average over a list) and of lists."""
+    clicked = worth > 0
+    mean = np.bincount(lists, worth) / np.bincount(lists, clicked)
+    return np.where(clicked, worth / mean[lists], 1.0), mean
+
+
+def _as_dataset(
+    documents: Dataset,
+    rows: Rows,
+    clicked: NDArray[np.bool_],
+    names: Ids,
+    each: NDArray[np.float64] | None,
+    weights: NDArray[np.float64] | None,
+) -> Dataset:
+    features = documents.features
+    ids = documents.document_ids
+    order = np.argsort(codes_of(names), kind="stable")  # rows of a list side by side: no warning
+    rows = rows[order]
+    table = Table(
+        features=take_rows(features, rows) if isinstance(features, np.ndarray) else features[rows],
+        labels=clicked[order].astype(np.float32),
+        query_ids=names[order],
+        document_ids=None if ids is None else ids[rows],
+        weights=None if weights is None else weights[order],
+        document_weights=None if each is None else each[order],
+        feature_names=documents.feature_names,
+        source="the click log",
+    )
+    return Dataset.from_table(table)

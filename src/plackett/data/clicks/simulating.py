@@ -1,0 +1,218 @@
+"""Clicks of simulated users on the lists of a data set.
+
+What happens in an impression depends on the seed, the key of its list and its number, and on
+nothing else: not on threads, other lists or how many impressions there are.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numba import njit, prange, uint64
+from numpy.typing import ArrayLike, NDArray
+
+from plackett.base.errors import UsageError
+from plackett.base.kernels import compiled
+from plackett.base.mixing import combine
+from plackett.base.ragged import from_sizes, list_of_document
+from plackett.base.types import Offsets, Rows
+from plackett.data.arrays import as_column
+from plackett.data.clicks.log import ClickLog
+from plackett.data.clicks.models import CascadeModel, ClickModel, click_model
+from plackett.data.dataset import Dataset
+from plackett.data.generators.draws import uniform
+
+_CLICKS = 0x636C69636B73  # keeps clicks apart from other noise of the same seed and list
+
+
+def simulate(
+    dataset: Dataset,
+    model: str | ClickModel = "ai2018",
+    *,
+    impressions: int = 10,
+    seed: int = 0,
+    scores: ArrayLike | None = None,
+    temperature: float = 0.0,
+    top: int | None = None,
+    swap: bool = False,
+    log: Literal["shown", "examined"] = "shown",
+) -> ClickLog:
+    """Show each list to users and log what they click.
+
+    Parameters
+    ----------
+    dataset
+        Its labels say what is relevant. Documents are named by their ids; where they have none, by
+        their rows.
+    model
+        A model of clicks, or the name of a preset of :data:`plackett.data.clicks.PRESETS`.
+    impressions
+        How often each list is shown.
+    seed
+        The same seed gives the same log.
+    scores
+        Of the ranker that orders what is shown, one per document; None: a random order each time.
+    temperature
+        Gumbel noise of this scale is added to the scores in each impression, so that a document is
+        seen at several positions; 0: always the same order.
+    top
+        Number of documents shown; None: all.
+    swap
+        In each impression, let the first document change places with that at a position drawn
+        evenly from all shown, the first included: the intervention that
+        :func:`~plackett.data.clicks.estimate_by_swaps` needs.
+    log
+        ``"shown"``: all documents shown. ``"examined"``: for the cascade, only those down to the
+        last one looked at, which in real logs is not known; Bruch 2021 trains on these.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> from plackett.data.clicks import simulate
+    >>> simulate(pk.synthetic("web", n_lists=50), "ai2018", impressions=4, top=10)
+    ClickLog(200 impressions of 50 queries, 1,964 rows, 110 clicks)
+    """
+    chosen = click_model(model)
+    if impressions < 1 or (top is not None and top < 1) or not 0 <= temperature < np.inf:
+        raise UsageError(
+            "a simulation needs impressions >= 1, top >= 1 and a finite temperature >= 0, got "
+            f"impressions={impressions}, top={top}, temperature={temperature}."
+        )
+    if log not in ("shown", "examined"):
+        raise UsageError(f'log must be "shown" or "examined", got {log!r}.')
+    own = _as_scores(scores, dataset.n_docs)
+    sizes = np.minimum(np.diff(dataset.offsets), top or dataset.n_docs)
+    starts = from_sizes(np.repeat(sizes, impressions))
+    order, clicked = np.empty(starts[-1], np.int64), np.zeros(starts[-1], np.bool_)
+    ends = np.empty(len(starts) - 1, np.int64)
+    _simulate(
+        np.uint64(seed % 2**64),
+        dataset.keys,
+        dataset.offsets,
+        own,
+        scores is not None,
+        float(temperature),
+        swap,
+        chosen.examination(int(sizes.max())),
+        isinstance(chosen, CascadeModel),
+        chosen.attraction(dataset.labels),
+        chosen.stopping(dataset.labels),
+        impressions,
+        starts,
+        order,
+        clicked,
+        ends,
+    )
+    return _as_log(dataset, starts, order, clicked, ends if log == "examined" else None)
+
+
+def _as_scores(scores: ArrayLike | None, n_docs: int) -> NDArray[np.float64]:
+    if scores is None:
+        return np.empty(0)
+    given = np.ascontiguousarray(as_column(scores), dtype=np.float64)
+    if given.shape != (n_docs,) or not np.all(np.isfinite(given)):
+        raise UsageError(
+            f"scores must be {n_docs} finite numbers, one per document, got shape {given.shape}."
+        )
+    return given
+
+
+def _as_log(
+    dataset: Dataset,
+    starts: Offsets,
+    order: Rows,
+    clicked: NDArray[np.bool_],
+    ends: Rows | None,
+) -> ClickLog:
+    impression = list_of_document(starts)
+    positions = np.arange(len(order)) - starts[impression] + 1
+    if ends is not None:
+        keep = positions <= ends[impression]
+        impression, positions = impression[keep], positions[keep]
+        order, clicked = order[keep], clicked[keep]
+    ids = dataset.document_ids
+    return ClickLog(
+        impressions=impression,
+        queries=dataset.query_ids[list_of_document(dataset.offsets)[order]],
+        documents=dataset.rows[order] if ids is None else ids[order],
+        positions=positions,
+        clicks=clicked,
+        by_rows=ids is None,
+    )
+
+
+@compiled
+def _fill_random_order(state, low, order, size):  # type: ignore[no-untyped-def]
+    """Shuffle all documents of a list, as far as they are shown."""
+    n = len(order)
+    for k in range(n):
+        order[k] = low + k
+    for k in range(size):
+        other = k + int(uniform(state) * (n - k))
+        order[k], order[other] = order[other], order[k]
+
+
+@compiled
+def _fill_order(state, low, scores, temperature, order):  # type: ignore[no-untyped-def]
+    sinking = np.empty(len(scores))
+    for i in range(len(scores)):
+        noise = 0.0
+        if temperature > 0.0:
+            noise = temperature * np.log(-np.log(uniform(state)))
+        sinking[i] = noise - scores[i]
+    order[:] = low + np.argsort(sinking, kind="mergesort")
+
+
+@compiled
+def _click(state, shown, examination, cascade, attraction, stopping, clicked):  # type: ignore[no-untyped-def]
+    """Click through what is shown; returns how far the user looked."""
+    for k in range(len(shown)):
+        # All are drawn, needed or not: what happens at k then never shifts later draws.
+        looks, clicks, ends = uniform(state), uniform(state), uniform(state)
+        document = shown[k]
+        if looks < examination[k] and clicks < attraction[document]:
+            clicked[k] = True
+            if cascade and ends < stopping[document]:
+                return k + 1
+    return len(shown)
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def _simulate(  # type: ignore[no-untyped-def]
+    seed,
+    keys,
+    offsets,
+    scores,
+    ranked,
+    temperature,
+    swap,
+    examination,
+    cascade,
+    attraction,
+    stopping,
+    impressions,
+    starts,
+    order,
+    clicked,
+    ends,
+):
+    for q in prange(len(keys)):
+        low, high = offsets[q], offsets[q + 1]
+        full = np.empty(high - low, np.int64)
+        state = np.empty(1, np.uint64)
+        for m in range(impressions):
+            at = q * impressions + m
+            first, last = starts[at], starts[at + 1]
+            size = last - first
+            state[0] = combine(combine(combine(seed, uint64(_CLICKS)), keys[q]), uint64(m))
+            if ranked:
+                _fill_order(state, low, scores[low:high], temperature, full)
+            else:
+                _fill_random_order(state, low, full, size)
+            if swap:
+                other = int(uniform(state) * size)
+                full[0], full[other] = full[other], full[0]
+            order[first:last] = full[:size]
+            shown, marks = order[first:last], clicked[first:last]
+            ends[at] = _click(state, shown, examination, cascade, attraction, stopping, marks)

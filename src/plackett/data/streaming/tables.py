@@ -1,0 +1,68 @@
+"""The rows of Parquet and Arrow files, a few thousand at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from plackett.base.errors import DataError
+from plackett.data.arrays import Missing
+from plackett.data.columns import Columns, RowReader
+from plackett.data.shards import Shard, naming
+from plackett.data.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with the bytes done and the bytes in all."""
+
+_ROW = re.compile(r"\brow (\d+) \(counted from 0\)")
+
+
+def tables(columns: Columns, missing: Missing, progress: Progress | None = None) -> Iterator[Table]:
+    """All rows in the order of the files, checked as :func:`plackett.read` checks them."""
+    total = sum(shard.n_bytes for shard in columns.shards)
+    done = 0
+    kinds: tuple[str, ...] | None = None
+    for shard in columns.shards:
+        row = 0
+        with naming(shard.path):
+            for batch in shard.batches(columns.roles.columns):
+                table = _table(columns, shard, batch, row, missing)
+                kinds = _same_kinds(table, kinds)
+                row += batch.num_rows
+                if progress is not None:
+                    progress(done + shard.n_bytes * min(row, shard.n_rows) // shard.n_rows, total)
+                yield table
+            if row != shard.n_rows:
+                raise DataError(f"has {row} rows, and says {shard.n_rows}; it is damaged.")
+        done += shard.n_bytes
+
+
+def _table(
+    columns: Columns, shard: Shard, batch: pa.RecordBatch, row: int, missing: Missing
+) -> Table:
+    part = replace(shard, n_rows=batch.num_rows)
+    reader = RowReader(columns.roles, [part], columns.width, None)
+    reader.add_batch(batch, row)
+    try:
+        reader.check(slice(0, batch.num_rows), missing)
+    except DataError as error:  # it counts rows from the first of the batch
+        told = _ROW.sub(lambda m: f"row {int(m[1]) + row} (counted from 0)", error.message)
+        raise DataError(told) from error
+    return replace(reader.table(), source=columns.name)
+
+
+def _same_kinds(table: Table, before: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Refuse ids that are integers in some places and strings in others."""
+    ids = {"query": table.query_ids, "document": table.document_ids}
+    kinds = tuple("" if each is None else each.dtype.kind for each in ids.values())
+    for name, kind, old in zip(ids, kinds, before or kinds, strict=True):
+        if kind != old:
+            raise DataError(
+                f"the column of {name} ids holds integers in some files and strings in others."
+            )
+    return kinds

@@ -1,0 +1,60 @@
+"""Whole lists come out of blocks of rows, wherever the blocks and files were cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from dataset_helpers import difference, make_rows
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import plackett as pk
+from plackett.data.reading import ReadOptions
+from plackett.data.streaming.labels import without_features
+from plackett.data.streaming.lists import whole_lists
+from plackett.data.streaming.opening import columns_of
+from plackett.data.streaming.sources import find_sources
+
+pytestmark = pytest.mark.usefixtures("_tiny_blocks")
+
+
+def shards(folder, rows, cuts):
+    folder.mkdir(exist_ok=True)
+    columns = {"query_id": rows.query_ids, "label": rows.labels}
+    table = pa.table(columns | {f"x{j}": column for j, column in enumerate(rows.features.T)})
+    edges = [0, *sorted(cuts), len(table)]
+    for i, (start, stop) in enumerate(pairwise(edges)):
+        pq.write_table(table.slice(start, stop - start), folder / f"part-{i:02}.parquet")
+    return columns_of(find_sources(folder), ReadOptions())
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    cuts=st.lists(st.integers(0, 60), max_size=4), n_lists=st.integers(1, 20), seed=st.integers(0)
+)
+def test_lists_are_stitched_over_blocks_and_files(cuts, n_lists, seed, tmp_path_factory) -> None:
+    rows = make_rows(60, 3, n_lists, seed=seed % 1000)
+    folder = tmp_path_factory.mktemp("shards")
+    columns = shards(folder, rows, cuts)
+    parts = list(whole_lists(columns, None))
+    queries = np.concatenate([part.query_ids for part in parts])
+    assert len(queries) == len(set(queries.tolist()))
+    for part in parts:
+        assert np.array_equal(part.features, rows.features[part.rows])
+    whole = pk.read(folder)
+    joined, scores = without_features(parts, lambda part: part.features.sum(axis=1))
+    assert difference(joined, whole) in ("features", "feature_names")
+    for name in ("labels", "offsets", "query_ids", "keys", "rows"):
+        assert np.array_equal(getattr(joined, name), getattr(whole, name))
+    assert np.array_equal(scores, whole.features.sum(axis=1))
+
+
+def test_a_list_that_comes_back_is_refused(tmp_path) -> None:
+    rows = make_rows(60, 3, 12)
+    rows.query_ids[-1] = rows.query_ids[0]
+    with pytest.raises(pk.DataError, match=r"query id 3 comes back .* sort them by query"):
+        list(whole_lists(shards(tmp_path / "s", rows, [30]), None))
