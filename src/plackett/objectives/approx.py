@@ -25,7 +25,7 @@ documents,
 With one relevant document it is the loss of TF-Ranking and Rax; with more, it tends to minus MRR as
 :math:`\eta` grows, as Rax's (a maximum in place of the softmax, so not differentiable everywhere)
 does, and TF-Ranking's (a mean over documents, weighted by label) does not. A list without an
-irrelevant document gives zeros.
+irrelevant document gives zeros. A weighted document multiplies its own term :math:`p_i/\hat\pi_i`.
 
 **Curvature.** Both losses are concave in the ranks, so the ranks' linearisation bounds them from
 above; what is left is a sum over pairs of :math:`(a_i - a_j) q_{ij}`, whose second derivative by a
@@ -54,6 +54,7 @@ from plackett.objectives.lists import Extra
 from plackett.objectives.logistic import fill_exponentials, fill_ratios
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.ranking import normalised_gains
+from plackett.objectives.weighting import Weighting, document_weights
 
 
 @reordered
@@ -135,8 +136,8 @@ def approxndcg_list(scores, labels, extra, _key, params, gradient, curvature):  
 
 
 @list_function(LIST_FUNCTION)
-def approxmrr_list(scores, labels, _extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: eta."""
+def approxmrr_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: eta, extra: weights of documents, if any."""
     n, eta = len(scores), params[0]
     order, relevant = _relevant_first(labels)
     if relevant == n:
@@ -148,11 +149,12 @@ def approxmrr_list(scores, labels, _extra, _key, params, gradient, curvature):  
     _fill_ranks(x, exponentials, narrow, relevant, ratios, ranks)
     first = np.exp(x[:relevant] - np.max(x[:relevant]))
     first /= np.sum(first)
-    value = -np.sum(first / ranks[:relevant])
-    slopes[:relevant] = first / ranks[:relevant] ** 2
+    weights = document_weights(extra, n, 0)[order]
+    value = -np.sum(weights[:relevant] * first / ranks[:relevant])
+    slopes[:relevant] = weights[:relevant] * first / ranks[:relevant] ** 2
     _fill_derivatives(x, exponentials, narrow, relevant, ratios, slopes, g, h)
     for i in range(relevant):
-        force = first[i] * (1.0 / ranks[i] + value)
+        force = first[i] * (weights[i] / ranks[i] + value)
         g[i] -= force
         h[i] += abs(force)
     for k in range(n):
@@ -173,6 +175,7 @@ class ApproxNDCG(Objective):
     """
 
     name: ClassVar[str] = "approxndcg"
+    weighting: ClassVar[Weighting | None] = "gain"
 
     eta: float = 10.0
 
@@ -202,6 +205,7 @@ class ApproxMRR(Objective):
     """
 
     name: ClassVar[str] = "approxmrr"
+    weighting: ClassVar[Weighting | None] = "order"
 
     eta: float = 10.0
 

@@ -21,7 +21,8 @@ _STOCHASTIC = "stochastic"
 def objective_to_dict(given: Objective) -> dict[str, Any]:
     """Name and parameters; of a user's own function the name, and a sum that tells it apart."""
     if isinstance(given, Custom):
-        return {"custom": given.name, "params": list(given.params), "code": digest(given.kernel)}
+        found = {"custom": given.name, "params": list(given.params), "code": digest(given.kernel)}
+        return found if given.weighting is None else found | {"weighting": given.weighting}
     parameters = {f.name: getattr(given, f.name) for f in fields(given)}  # type: ignore[arg-type]
     if isinstance(given, Stochastic):
         parameters["objective"] = objective_to_dict(given.objective)

@@ -56,6 +56,7 @@ from plackett.objectives.ranking_sets import (
     fill_softmax,
     set_size,
 )
+from plackett.objectives.weighting import Weighting
 
 _COLUMNS = 2  # NDCG of the ranking, and its probability under the labels
 _STREAM = 3  # of the lists' keys, for the rankings
@@ -131,6 +132,7 @@ class BoltzRank(Objective):
     """Expected NDCG over a fixed set of rankings (Volkovs & Zemel 2009)."""
 
     name: ClassVar[str] = "boltzrank"
+    weighting: ClassVar[Weighting | None] = "gain"
     draw: ClassVar[str | None] = "permutations"
 
     samples: int = 100

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
@@ -16,6 +17,7 @@ from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
+from plackett.objectives.weighting import Weighting
 
 Kernel = Callable[..., float]
 """scores, labels, params, gradient, curvature -> value; all float64 arrays of one list."""
@@ -31,6 +33,10 @@ class Custom(Objective):
     convex: bool = False  # type: ignore[misc]
     shift_invariant: bool = False  # type: ignore[misc]
     name: str = "custom"  # type: ignore[misc]
+    weighting: Weighting | None = None  # type: ignore[misc]
+    unweighted: ClassVar[str] = (
+        "its function sees labels only; say with weighting= which function of labels it goes by"
+    )
 
     @property
     def function(self) -> ListFunction:
@@ -44,6 +50,7 @@ def custom(
     convex: bool = False,
     shift_invariant: bool = False,
     name: str | None = None,
+    weighting: Weighting | None = None,
 ) -> Custom:
     """Make an objective of a plain Python function of one list.
 
@@ -64,6 +71,10 @@ def custom(
         Whether adding a constant to all scores changes nothing.
     name
         For tables and messages; by default the function's name.
+    weighting
+        What weights of documents scale: ``"gain"`` if the function goes by 2^y - 1 of labels y,
+        ``"share"`` by y itself, ``"exponential"`` by e^y - 1. It then sees labels that stand for
+        the weighted ones (:mod:`plackett.objectives.weighting`). None: weights are refused.
 
     Examples
     --------
@@ -81,8 +92,13 @@ def custom(
     """
     if not callable(kernel):
         raise UsageError(f"custom needs a function of one list, got {type(kernel).__name__}.")
+    if weighting not in (None, "gain", "share", "exponential"):
+        raise UsageError(
+            f"weighting must be 'gain', 'share', 'exponential' or None, got {weighting!r}."
+        )
     label = name or str(getattr(kernel, "__name__", "custom"))
-    made = Custom(kernel, tuple(float(p) for p in params), exact, convex, shift_invariant, label)
+    numbers = tuple(float(p) for p in params)
+    made = Custom(kernel, numbers, exact, convex, shift_invariant, label, weighting)
     try:
         made.function.compiled  # noqa: B018 - compiles now, so that errors show here
     except NumbaError as error:

@@ -38,6 +38,7 @@ from plackett.objectives.logistic import add_pairs, fill_exponentials, fill_rati
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.ranking import discount, normalised_gains, rank_order
 from plackett.objectives.single.pairs import SinglePairs
+from plackett.objectives.weighting import Weighting
 
 SCHEMES = ("ndcg1", "ndcg2", "ndcg2++", "lambdarank")
 _NDCG1 = 0
@@ -108,6 +109,7 @@ class LambdaLoss(Objective):
 
     name: ClassVar[str] = "lambdaloss"
     exact: ClassVar[bool] = False
+    weighting: ClassVar[Weighting | None] = "gain"
 
     scheme: Literal["ndcg1", "ndcg2", "ndcg2++", "lambdarank"] = "ndcg2++"
     sigma: float = 1.0

@@ -40,6 +40,7 @@ from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.ranking import normalised_gains, rank_order
 from plackett.objectives.single.pairs import SinglePairs
 from plackett.objectives.swaps import METRICS, fill_swaps, prepare_swaps
+from plackett.objectives.weighting import Weighting, document_weights
 
 SCORE_OFFSET = 0.01  # of the division by score differences, as in LightGBM
 
@@ -53,6 +54,13 @@ def divide_by_distance(scores, a, weights):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def multiply_by_better(better, a, weights):  # type: ignore[no-untyped-def]
+    """Multiply the weight of each pair of document a with a later one by its better document's."""
+    for b in range(a + 1, len(weights)):
+        weights[b] *= better[a] if weights[b] > 0.0 else better[b]
+
+
+@compiled
 def query_factor(total):  # type: ignore[no-untyped-def]
     """LightGBM's damping of lists with many pairs; total: the summed size of derivatives."""
     return np.log2(1.0 + total) / total if total > 0.0 else 1.0
@@ -60,7 +68,7 @@ def query_factor(total):  # type: ignore[no-untyped-def]
 
 @list_function(LIST_FUNCTION)
 def lambdarank_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params in the order of the fields, extra: normalised gains."""
+    """All derivatives; params in the order of the fields, extra: normalised gains, and weights."""
     sigma, score_norm, query_norm = params[0], params[2] > 0.0, params[3] > 0.0
     n = len(scores)
     rows = min(n - 1, int(params[1])) if params[1] > 0.0 else n - 1
@@ -69,12 +77,15 @@ def lambdarank_list(scores, labels, extra, _key, params, gradient, curvature):  
     state, exponentials = np.empty((3, n)), np.empty((2, n))
     ratios, weights = np.empty(n), np.empty(n)
     g, h = np.zeros(n), np.zeros(n)
-    prepare_swaps(int(params[5]), labels[order].astype(np.float64), extra[order], state)
+    prepare_swaps(int(params[5]), labels[order].astype(np.float64), extra[:n][order], state)
+    better = document_weights(extra, n, n)[order]
     narrow = fill_exponentials(x, exponentials)
     score_norm = score_norm and s[0] != s[n - 1]
     value, total = 0.0, 0.0
     for a in range(rows):
         fill_swaps(int(params[5]), state, a, weights)
+        if len(extra) > n:
+            multiply_by_better(better, a, weights)
         if score_norm:
             divide_by_distance(s, a, weights)
         fill_ratios(x, exponentials, narrow, a, a + 1, n, ratios)
@@ -127,6 +138,11 @@ class LambdaRank(Objective):
         need_positive(self.name, sigma=self.sigma, hess_factor=self.hess_factor)
         need_count(self.name, truncation=self.truncation)
         need_choice(self.name, METRICS, weight=self.weight)
+
+    @property
+    def weighting(self) -> Weighting | None:  # type: ignore[override]
+        # MAP and MRR know relevant documents, and no gains.
+        return "gain" if self.weight in ("ndcg", "err") else "order"
 
     @property
     def function(self) -> ListFunction:

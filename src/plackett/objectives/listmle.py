@@ -13,6 +13,7 @@ Gradient and curvature (the exact diagonal of the Hessian) are those of
 :mod:`plackett.objectives.plackett_luce`. Both are convex for a given order. Documents with equal
 labels are put in a new random order for each list and step. A step costs O(n): labels that are
 grades are sorted by counting, which the shuffle needs no pass beside; others are sorted once.
+The weight of a document multiplies its own pick.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 from numba import uint64
+from numpy.typing import NDArray
 
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.mixing import combine, unit
@@ -31,6 +33,7 @@ from plackett.objectives.lists import Extra
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.plackett_luce import as_orders, weighted_likelihood
 from plackett.objectives.ranking import label_order
+from plackett.objectives.weighting import Weighting, with_weights
 
 _EVEN, _TOP_HEAVY = 0.0, 1.0
 _GRADES = 32  # whole labels below it are sorted by counting
@@ -105,7 +108,8 @@ def listmle_list(scores, labels, extra, key, params, gradient, curvature):  # ty
     """Value, gradient and curvature; params: kind of weights.
 
     extra is empty where labels are grades; else it holds the documents by falling label or, for an
-    order given explicitly, -1 minus its positions, and then nothing is shuffled.
+    order given explicitly, -1 minus its positions, and then nothing is shuffled. Behind the
+    documents it may hold their weights.
     """
     n = len(scores)
     order, weights = np.empty(n, np.int64), np.empty(n)
@@ -120,12 +124,16 @@ def listmle_list(scores, labels, extra, key, params, gradient, curvature):  # ty
             _fill_draws(key, weights)
             _shuffle_ties(labels, weights, order)
     _fill_weights(params[0], weights)
+    if len(extra) > n:
+        for k in range(n):
+            weights[k] *= extra[n + order[k]]
     return weighted_likelihood(scores, order, weights, gradient, curvature)
 
 
 @dataclass(frozen=True)
 class _Likelihood(Objective):
     convex: ClassVar[bool] = True
+    weighting: ClassVar[Weighting | None] = "order"
     draw: ClassVar[str | None] = "order"
     weights: ClassVar[float]
 
@@ -144,6 +152,17 @@ class _Likelihood(Objective):
         if "order" in draws:
             return Extra(-1.0 - as_orders(draws["order"], offsets), offsets)
         return None if _has_grades(labels) else label_order(labels, offsets)
+
+    def weighted_extra(
+        self,
+        labels: Labels,
+        offsets: Offsets,
+        keys: Keys,
+        draws: Draws,
+        weights: NDArray[np.float64],
+    ) -> Extra:
+        own = self.extra(labels, offsets, keys, draws) or label_order(labels, offsets)
+        return with_weights(own, weights, offsets)
 
 
 @dataclass(frozen=True)

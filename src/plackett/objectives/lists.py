@@ -115,6 +115,7 @@ def as_lists(
     keys: ArrayLike | None,
     weights: ArrayLike | None,
     draws: Draws,
+    document_weights: ArrayLike | None = None,
 ) -> Lists:
     """Check the arrays once and prepare what depends on them alone."""
     y = np.ascontiguousarray(labels, dtype=np.float32)
@@ -128,7 +129,7 @@ def as_lists(
     for what, given in (("keys", k), ("weights", w)):
         if given is not None and given.shape != (n_lists,):
             raise DataError(f"{what} must be {n_lists}, one per list, got shape {given.shape}.")
-    extra = objective.extra(y, o, k, draws) or Extra(np.empty(0), np.zeros_like(o))
+    y, extra = objective.prepared(y, o, k, draws, document_weights)
     noise = objective.noise(len(y), draws)
     return Lists(objective, y, o, np.ascontiguousarray(k), w, extra, noise)
 

@@ -36,6 +36,7 @@ from plackett.objectives.floor import raise_to_floor
 from plackett.objectives.lists import Extra
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.plackett_luce import as_orders, draw_order, weighted_likelihood
+from plackett.objectives.weighting import Weighting
 
 _JK, _STANDARD = 0.0, 1.0
 _TOP_LABEL = 900.0  # 2**900 leaves room for sums over documents, samples and lists
@@ -74,6 +75,7 @@ class MDPRank(Objective):
 
     name: ClassVar[str] = "mdprank"
     exact: ClassVar[bool] = False
+    weighting: ClassVar[Weighting | None] = "gain"
     draw: ClassVar[str | None] = "order"
 
     gamma: float = 1.0

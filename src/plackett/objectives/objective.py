@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction
@@ -15,6 +15,12 @@ from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.boosting import Boosting, by_newton
 from plackett.objectives.derivatives import Derivatives
 from plackett.objectives.lists import NO_NOISE, Extra, Lists, Noise, as_lists
+from plackett.objectives.weighting import (
+    Weighting,
+    as_document_weights,
+    weighted_labels,
+    with_weights,
+)
 
 Draws = Mapping[str, Any]
 """Explicit values for what is random, by name."""
@@ -35,6 +41,11 @@ class Objective(ABC):
     """Adding a constant to all scores of a list changes nothing."""
     draw: ClassVar[str | None] = None
     """The name under which ``draws`` overrides what is random; None if nothing is."""
+
+    weighting: ClassVar[Weighting | None] = None
+    """What weights of documents scale; None: they have no meaning here."""
+    unweighted: ClassVar[str] = "it does not say what they would scale"
+    """Why weights of documents have no meaning here."""
 
     seed: int = 0
 
@@ -74,6 +85,37 @@ class Objective(ABC):
             )
         return Extra(values, offsets)
 
+    def weighted_extra(
+        self,
+        labels: Labels,
+        offsets: Offsets,
+        keys: Keys,
+        draws: Draws,
+        weights: NDArray[np.float64],
+    ) -> Extra:
+        """The same for documents with weights, where they are weighed by ``"order"``."""
+        own = self.extra(labels, offsets, keys, draws)
+        return with_weights(own or no_extra(offsets), weights, offsets)
+
+    def prepared(
+        self,
+        labels: Labels,
+        offsets: Offsets,
+        keys: Keys,
+        draws: Draws,
+        document_weights: ArrayLike | None,
+    ) -> tuple[Labels, Extra]:
+        """Labels and what is prepared, with the weights of the documents in one or the other."""
+        weights = as_document_weights(document_weights, len(labels))
+        if weights is None:
+            return labels, self.extra(labels, offsets, keys, draws) or no_extra(offsets)
+        if self.weighting is None:
+            raise UsageError(f"{self.name} cannot weigh documents: {self.unweighted}.")
+        if self.weighting == "order":
+            return labels, self.weighted_extra(labels, offsets, keys, draws, weights)
+        y = weighted_labels(self.weighting, labels, weights)
+        return y, self.extra(y, offsets, keys, draws) or no_extra(offsets)
+
     def noise(self, n_docs: int, draws: Draws) -> Noise:  # noqa: ARG002 - for Stochastic
         """How the scores are perturbed before the list function sees them: not at all."""
         return NO_NOISE
@@ -85,6 +127,7 @@ class Objective(ABC):
         keys: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         draws: Draws | None = None,
+        document_weights: ArrayLike | None = None,
     ) -> Lists:
         """The objective for given lists, with all that depends on labels alone prepared.
 
@@ -92,7 +135,7 @@ class Objective(ABC):
         """
         for name in draws or ():
             self._check_draw(name)
-        return as_lists(self, labels, offsets, keys, weights, draws or {})
+        return as_lists(self, labels, offsets, keys, weights, draws or {}, document_weights)
 
     def boosting(
         self,
@@ -100,12 +143,13 @@ class Objective(ABC):
         offsets: ArrayLike,
         keys: ArrayLike | None = None,
         weights: ArrayLike | None = None,
+        document_weights: ArrayLike | None = None,
     ) -> Boosting:
         """What a trainer of trees calls at each step, as fast as it comes.
 
         It gives what :meth:`newton` gives, in single precision where the objective has such a form.
         """
-        lists = self.bind(labels, offsets, keys, weights)
+        lists = self.bind(labels, offsets, keys, weights, document_weights=document_weights)
         return self.single(lists) or by_newton(lists)
 
     def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:  # noqa: ARG002
@@ -121,6 +165,7 @@ class Objective(ABC):
         keys: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         draws: Draws | None = None,
+        document_weights: ArrayLike | None = None,
     ) -> Derivatives:
         """Value per list, gradient and curvature per document.
 
@@ -138,8 +183,12 @@ class Objective(ABC):
             One factor per list for value, gradient and curvature.
         draws
             Explicit values for what is random, under the name the objective declares.
+        document_weights
+            One factor per document for what it gains
+            (:mod:`plackett.objectives.weighting`).
         """
-        return self.bind(labels, offsets, keys, weights, draws).evaluate(scores, step)
+        bound = self.bind(labels, offsets, keys, weights, draws, document_weights)
+        return bound.evaluate(scores, step)
 
     def newton(
         self,
@@ -150,15 +199,22 @@ class Objective(ABC):
         keys: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         draws: Draws | None = None,
+        document_weights: ArrayLike | None = None,
     ) -> Derivatives:
         """Like :meth:`evaluate`, with the gradient that a trainer of trees divides by curvature.
 
         For most objectives it is the same; the softmax family folds the inverse of the whole
         Hessian into it.
         """
-        return self.bind(labels, offsets, keys, weights, draws).newton(scores, step)
+        bound = self.bind(labels, offsets, keys, weights, draws, document_weights)
+        return bound.newton(scores, step)
 
     def _check_draw(self, name: str) -> None:
         if name != self.draw:
             known = f"only {self.draw!r}" if self.draw else "nothing: it is not random"
             raise UsageError(f"{self.name} draws {known}, not {name!r}.")
+
+
+def no_extra(offsets: Offsets) -> Extra:
+    """Nothing prepared for any list."""
+    return Extra(np.empty(0), np.zeros_like(offsets))

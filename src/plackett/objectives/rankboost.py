@@ -8,7 +8,8 @@ r"""RankBoost's loss: the exponential over pairs with different labels (Freund e
 
 with :math:`\mathrm{up}_d = e^{-s_d} \sum_{y_j < y_d} e^{s_j}` and :math:`\mathrm{down}_d = e^{s_d}
 \sum_{y_i > y_d} e^{-s_i}`. It is convex. The pairs factorise, so after sorting by label the cost
-is O(n), for any number of levels; the sums are carried as logarithms.
+is O(n), for any number of levels; the sums are carried as logarithms. With weights of documents, a
+pair has that of its better one.
 
 Exponentials saturate: up, down and the value are at most :math:`e^{700}`. The gradient is that of
 the value, and sums to zero, as long as none of them does.
@@ -24,14 +25,18 @@ import numpy as np
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
+from plackett.objectives.weighting import Weighting, document_weights
 
 _LARGEST_EXPONENT = 700.0
 _LARGEST = np.exp(_LARGEST_EXPONENT)
 
 
 @compiled
-def _fill_partner_sums(scores, labels, order, side, sums):  # type: ignore[no-untyped-def]
-    """For each document d, the sum of exp(side * (s_d - s_e)) over e of the levels before."""
+def _fill_partner_sums(scores, labels, weights, order, side, sums):  # type: ignore[no-untyped-def]
+    """For each document d, the sum of w exp(side * (s_d - s_e)) over e of the levels before.
+
+    w is the weight of the one with the higher label: d if labels rise (side -1), e if they fall.
+    """
     top, total = -np.inf, 0.0  # of the levels before, exp(top) * total
     start = 0
     while start < len(order):
@@ -39,6 +44,8 @@ def _fill_partner_sums(scores, labels, order, side, sums):  # type: ignore[no-un
         while stop < len(order) and labels[order[stop]] == labels[order[start]]:
             d = order[stop]
             exponent = top + np.log(total) + side * scores[d] if total > 0.0 else -np.inf
+            if side < 0.0 and weights[d] != 1.0:
+                exponent += np.log(weights[d])
             sums[d] = np.exp(min(exponent, _LARGEST_EXPONENT))
             stop += 1
         for d in order[start:stop]:
@@ -46,17 +53,18 @@ def _fill_partner_sums(scores, labels, order, side, sums):  # type: ignore[no-un
             if exponent > top:
                 total *= np.exp(top - exponent)
                 top = exponent
-            total += np.exp(exponent - top)
+            total += np.exp(exponent - top) * (weights[d] if side > 0.0 else 1.0)
         start = stop
 
 
 @list_function(LIST_FUNCTION)
 def rankboost_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature."""
+    """Value, gradient and curvature; extra: weights of documents, if any."""
+    weights = document_weights(extra, len(scores), 0)
     order = np.argsort(labels, kind="mergesort")
     up, down = np.empty(len(scores)), np.empty(len(scores))
-    _fill_partner_sums(scores, labels, order, -1.0, up)
-    _fill_partner_sums(scores, labels, order[::-1].copy(), 1.0, down)
+    _fill_partner_sums(scores, labels, weights, order, -1.0, up)
+    _fill_partner_sums(scores, labels, weights, order[::-1].copy(), 1.0, down)
     value = 0.0
     for d in range(len(scores)):
         value = min(value + up[d], _LARGEST)
@@ -71,6 +79,7 @@ class RankBoost(Objective):
 
     name: ClassVar[str] = "rankboost"
     convex: ClassVar[bool] = True
+    weighting: ClassVar[Weighting | None] = "order"
 
     @property
     def function(self) -> ListFunction:

@@ -9,7 +9,8 @@ r"""RankNet: the logistic loss of every pair of documents with different labels.
 
 summed over the pairs of a document, with :math:`q_{ij} = 1/(1 + e^{\sigma(s_i - s_j)})`. Convex;
 the curvature is exact. Burges et al. (2005). Time grows with the number of pairs whose labels
-differ (documents are taken by label, so the others are never visited); O(n) memory.
+differ (documents are taken by label, so the others are never visited); O(n) memory. With weights of
+documents, a pair has that of its better one.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ from plackett.objectives.lists import Extra
 from plackett.objectives.logistic import add_pairs, fill_exponentials, fill_ratios
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.ranking import label_order
+from plackett.objectives.weighting import Weighting, document_weights
 
 
 @list_function(LIST_FUNCTION)
 def ranknet_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: sigma, extra: documents by falling label."""
+    """All derivatives; params: sigma, extra: documents by falling label, and weights, if any."""
     n = len(scores)
-    sigma, order = params[0], extra.astype(np.int64)
-    x = sigma * scores[order]
+    sigma, order = params[0], extra[:n].astype(np.int64)
+    x, better = sigma * scores[order], document_weights(extra, n, n)[order]
     exponentials, ratios, weights = np.empty((2, n)), np.empty(n), np.ones(n)
     g, h = np.zeros(n), np.zeros(n)
     narrow = fill_exponentials(x, exponentials)
@@ -43,6 +45,8 @@ def ranknet_list(scores, labels, extra, _key, params, gradient, curvature):  # t
     for i in range(n):
         while lower < n and labels[order[lower]] == labels[order[i]]:
             lower += 1
+        if len(extra) > n:
+            weights[lower:] = better[i]
         fill_ratios(x, exponentials, narrow, i, lower, n, ratios)
         value += add_pairs(x, ratios, weights, i, lower, g, h)[0]
     for k in range(n):
@@ -63,6 +67,7 @@ class RankNet(Objective):
 
     name: ClassVar[str] = "ranknet"
     convex: ClassVar[bool] = True
+    weighting: ClassVar[Weighting | None] = "order"
 
     sigma: float = 1.0
 

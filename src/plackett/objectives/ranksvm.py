@@ -18,7 +18,8 @@ The cost is O(n log n) for any number of label levels (order-statistic trees as 
 Documents enter a Fenwick tree over the ranks of the scores, level by level from the highest;
 before a level enters, each of its documents j asks the tree for number, sum and sum of squares of
 the scores :math:`s_i < s_j + 1`, a prefix of the ranks. A second pass from the lowest level does
-the same for i, with all orders turned round.
+the same for i, with all orders turned round. With weights of documents, a pair has that of its
+better one.
 """
 
 from __future__ import annotations
@@ -31,18 +32,19 @@ import numpy as np
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
+from plackett.objectives.weighting import Weighting, document_weights
 
 MARGIN = 1.0
 
 
 @compiled
-def enter_score(tree, place, score):  # type: ignore[no-untyped-def]
+def enter_score(tree, place, score, weight):  # type: ignore[no-untyped-def]
     """Add a score at a place, counted from 0."""
     at = place + 1
     while at < len(tree):
-        tree[at, 0] += 1.0
-        tree[at, 1] += score
-        tree[at, 2] += score * score
+        tree[at, 0] += weight
+        tree[at, 1] += weight * score
+        tree[at, 2] += weight * (score * score)
         at += at & -at
 
 
@@ -72,8 +74,11 @@ def fill_reach(ascending, margin, reach):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _add_pairs(scores, places, labels, by_label, reach, squared, side, gradient, curvature):  # type: ignore[no-untyped-def]
+def _add_pairs(  # type: ignore[no-untyped-def]
+    scores, places, labels, weights, by_label, reach, squared, side, gradient, curvature
+):
     """One pass over the levels; side is 1 for the lower documents of pairs, -1 for the higher."""
+    # A pair has the weight of its higher document: the one that asks, or the one in the tree.
     n = len(scores)
     tree = np.zeros((n + 1, 3))
     value = 0.0
@@ -85,19 +90,21 @@ def _add_pairs(scores, places, labels, by_label, reach, squared, side, gradient,
         for i in by_label[start:stop]:
             distance = MARGIN + side * scores[i]
             count, margins, squares = sum_margins(tree, reach[places[i]], distance)
+            own = weights[i] if side < 0 else 1.0
             value += squares if squared else margins
-            gradient[i] += side * (2.0 * margins if squared else count)
-            curvature[i] += 2.0 * count if squared else count
+            gradient[i] += own * side * (2.0 * margins if squared else count)
+            curvature[i] += own * (2.0 * count if squared else count)
         for i in by_label[start:stop]:
-            enter_score(tree, places[i], -side * scores[i])
+            own = weights[i] if side > 0 else 1.0
+            enter_score(tree, places[i], -side * scores[i], own)
         start = stop
     return value
 
 
 @list_function(LIST_FUNCTION)
 def ranksvm_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: squared or not."""
-    n = len(scores)
+    """Value, gradient and curvature; params: squared or not, extra: weights, if any."""
+    n, weights = len(scores), document_weights(extra, len(scores), 0)
     order = np.argsort(scores, kind="mergesort")
     # Sums of squares are taken about the middle score: less is lost when scores lie far from zero.
     centred = scores - scores[order[n // 2]]
@@ -107,11 +114,16 @@ def ranksvm_list(scores, labels, extra, key, params, gradient, curvature):  # ty
     squared = params[0] > 0.0
     by_label = np.argsort(-labels, kind="mergesort")
     fill_reach(centred[order], MARGIN, reach)
-    value = _add_pairs(centred, places, labels, by_label, reach, squared, 1, gradient, curvature)
+    value = _add_pairs(
+        centred, places, labels, weights, by_label, reach, squared, 1, gradient, curvature
+    )
     # Seen from the other side, the order of scores and the order of labels are both turned round.
     fill_reach(-centred[order[::-1]], MARGIN, reach)
     turned = by_label[::-1].copy()
-    _add_pairs(centred, n - 1 - places, labels, turned, reach, squared, -1, gradient, curvature)
+    turned_places = n - 1 - places
+    _add_pairs(
+        centred, turned_places, labels, weights, turned, reach, squared, -1, gradient, curvature
+    )
     return value
 
 
@@ -121,6 +133,7 @@ class RankSVM(Objective):
 
     name: ClassVar[str] = "ranksvm"
     convex: ClassVar[bool] = True
+    weighting: ClassVar[Weighting | None] = "order"
 
     squared: bool = False
     """Square the hinge, which makes it smooth."""

@@ -50,6 +50,7 @@ from plackett.objectives.targets import (
     fill_targets,
     sum_of,
 )
+from plackett.objectives.weighting import Weighting
 
 _SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
 _LEADS = 1e-6  # a complement from which on differences of sums would lose more than 1e-9
@@ -202,6 +203,7 @@ class CrossEntropy(_Softmax):
 
     name: ClassVar[str] = "crossentropy"
     target: ClassVar[float] = LABEL_SHARE
+    weighting: ClassVar[Weighting | None] = "share"
 
 
 @dataclass(frozen=True)
@@ -210,6 +212,7 @@ class ListNet(_Softmax):
 
     name: ClassVar[str] = "listnet"
     target: ClassVar[float] = SOFTMAX
+    weighting: ClassVar[Weighting | None] = "exponential"
 
 
 @dataclass(frozen=True)
@@ -218,6 +221,7 @@ class XENDCG(_Softmax):
 
     name: ClassVar[str] = "xendcg"
     target: ClassVar[float] = PERTURBED_GAIN
+    weighting: ClassVar[Weighting | None] = "gain"
     draw: ClassVar[str | None] = "gamma"
 
     seed: int = 0

@@ -46,6 +46,7 @@ from plackett.objectives.floor import raise_to_floor
 from plackett.objectives.lists import Extra
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.ranking import discount, normalised_gains
+from plackett.objectives.weighting import Weighting
 
 
 @compiled
@@ -133,6 +134,7 @@ class SoftRank(Objective):
     """
 
     name: ClassVar[str] = "softrank"
+    weighting: ClassVar[Weighting | None] = "gain"
 
     sigma: float = 0.5
 

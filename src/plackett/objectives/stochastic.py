@@ -32,6 +32,7 @@ from plackett.base.types import Keys, Labels, Offsets
 from plackett.objectives.boosting import Boosting
 from plackett.objectives.lists import Extra, Lists, Noise
 from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.weighting import Weighting
 
 
 @dataclass(frozen=True)
@@ -100,9 +101,26 @@ class Stochastic(Objective):
     def params(self) -> tuple[float, ...]:
         return self.objective.params
 
+    @property
+    def weighting(self) -> Weighting | None:  # type: ignore[override]
+        return self.objective.weighting
+
+    @property
+    def unweighted(self) -> str:  # type: ignore[override]
+        return self.objective.unweighted
+
     def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra | None:
-        inner = {name: value for name, value in draws.items() if name != "uniform"}
-        return self.objective.extra(labels, offsets, keys, inner)
+        return self.objective.extra(labels, offsets, keys, _inner(draws))
+
+    def weighted_extra(
+        self,
+        labels: Labels,
+        offsets: Offsets,
+        keys: Keys,
+        draws: Draws,
+        weights: NDArray[np.float64],
+    ) -> Extra:
+        return self.objective.weighted_extra(labels, offsets, keys, _inner(draws), weights)
 
     def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:  # noqa: ARG002 - it brings its own
         return self.objective.single(lists, self.samples, self.beta)
@@ -114,6 +132,10 @@ class Stochastic(Objective):
     def _check_draw(self, name: str) -> None:
         if name != "uniform":
             self.objective._check_draw(name)
+
+
+def _inner(draws: Draws) -> Draws:
+    return {name: value for name, value in draws.items() if name != "uniform"}
 
 
 def _as_uniform(uniform: Any, samples: int, n_docs: int) -> NDArray[np.float64]:

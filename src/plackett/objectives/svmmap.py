@@ -109,6 +109,11 @@ class SVMMAP(Objective):
 
     name: ClassVar[str] = "svmmap"
     convex: ClassVar[bool] = True
+    unweighted: ClassVar[str] = (
+        "the ranking that violates its margin most is found by sorting relevant documents by "
+        "score, which is right only if all of them weigh the same; use ranksvm, or a conditional "
+        "model such as convexloss-map"
+    )
 
     scale: float | None = None
     """Of the feature map; None is 1 / (n+ n-) as in the paper, 1 that of the conditional models."""

@@ -35,6 +35,7 @@ from plackett.objectives.lists import Extra
 from plackett.objectives.logistic import fill_exponentials
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.ranking import discount, normalised_gains, rank_order
+from plackett.objectives.weighting import Weighting
 
 _HIGHEST = 700.0  # e**700 is finite
 
@@ -201,6 +202,7 @@ class UMart(Objective):
 
     name: ClassVar[str] = "umart"
     exact: ClassVar[bool] = False
+    weighting: ClassVar[Weighting | None] = "gain"
 
     window: int | None = 2
     sigma: float = 2.0

@@ -20,7 +20,8 @@ into chunks of u, and :math:`\ln P_d` is the sum over chunks c of :math:`\ln[e^{
 \sum_{j \in c} e^{s_j})]`. The loss is continuous, but has kinks where two scores cross: it is
 declared neither exact nor convex. O(n²/u + n|R|) time.
 
-Gains of labels above 512 count as :math:`2^{512}`, so that sums stay finite.
+Gains of labels above 512 count as :math:`2^{512}`, so that sums stay finite. The weight of a
+document multiplies its own :math:`G_d`; levels stay those of the labels.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.lists import Extra
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.ranking import label_order, rank_order, scaled_gain
+from plackett.objectives.weighting import Weighting, document_weights
 
 _TOP_LABEL = 512.0
 _NOTHING = -np.inf  # the logarithm of an empty sum
@@ -83,9 +85,10 @@ def _fill_normalisers(f, labels, order, below, normalisers):  # type: ignore[no-
 
 @list_function(LIST_FUNCTION)
 def urank_list(scores, labels, extra, _key, _params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; extra: documents by falling label."""
+    """Value, gradient and curvature; extra: documents by falling label, and weights, if any."""
     n = len(scores)
-    order, f = extra.astype(np.int64), scores - np.max(scores)
+    order, f = extra[:n].astype(np.int64), scores - np.max(scores)
+    weights = document_weights(extra, n, n)
     below, normalisers = np.empty(n), np.empty(n)
     scale = 1.0 / (_fill_normalisers(f, labels, order, below, normalisers) - 1)
     value, first, second = (
@@ -96,16 +99,18 @@ def urank_list(scores, labels, extra, _key, _params, gradient, curvature):  # ty
     start = 0
     while start < n:
         end = _level_end(labels, order, start)
-        gain = scale * _gain(labels[order[start]])
+        level_gain = scale * _gain(labels[order[start]])
         for k in range(start, end):
             d = order[k]
+            gain = level_gain * weights[d]
             lost, won = np.exp(below[d] - normalisers[d]), np.exp(f[d] - normalisers[d])
             above = np.exp(f[d] + first)
             value += gain * _log_add(0.0, below[d] - f[d])
             gradient[d] = above - gain * lost
             curvature[d] = gain * won * lost + max(above - np.exp(2.0 * f[d] + second), 0.0)
-        if gain > 0.0:
-            for k in range(start, end):
+        for k in range(start, end):
+            gain = level_gain * weights[order[k]]
+            if gain > 0.0:
                 normaliser = normalisers[order[k]]
                 first = _log_add(np.log(gain) - normaliser, first)
                 second = _log_add(np.log(gain) - 2.0 * normaliser, second)
@@ -114,13 +119,14 @@ def urank_list(scores, labels, extra, _key, _params, gradient, curvature):  # ty
 
 
 @compiled
-def _add_chunk(f, level, chunk, gain, gradient, curvature):  # type: ignore[no-untyped-def]
+def _add_chunk(f, level, chunk, level_gain, weights, gradient, curvature):  # type: ignore[no-untyped-def]
     """Add the loss of each document of a level against one chunk of lower documents."""
     total = _NOTHING
     for j in chunk:
         total = _log_add(f[j], total)
     value, lost, bent, squared = 0.0, 0.0, 0.0, 0.0
     for d in level:
+        gain = level_gain * weights[d]
         value += gain * _log_add(0.0, total - f[d])
         normaliser = _log_add(f[d], total)
         p, complement = np.exp(total - normaliser), np.exp(f[d] - normaliser)
@@ -139,9 +145,10 @@ def _add_chunk(f, level, chunk, gain, gradient, curvature):  # type: ignore[no-u
 
 @list_function(LIST_FUNCTION)
 def urank_window_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """The same with a window; params: its size, extra: documents by falling label."""
+    """The same with a window; params: its size."""
     n, window = len(scores), int(min(params[0], len(scores)))
-    order, ranked, f = extra.astype(np.int64), rank_order(scores), scores - np.max(scores)
+    order, ranked, f = extra[:n].astype(np.int64), rank_order(scores), scores - np.max(scores)
+    weights = document_weights(extra, n, n)
     levels = 1
     for k in range(1, n):
         levels += labels[order[k]] < labels[order[k - 1]]
@@ -156,7 +163,8 @@ def urank_window_list(scores, labels, extra, _key, params, gradient, curvature):
                 chunk[filled] = ranked[k]
                 filled += 1
             if filled == window or (filled > 0 and k == n - 1):
-                value += _add_chunk(f, order[start:end], chunk[:filled], gain, gradient, curvature)
+                level, part = order[start:end], chunk[:filled]
+                value += _add_chunk(f, level, part, gain, weights, gradient, curvature)
                 filled = 0
         start = end
     return value
@@ -173,6 +181,7 @@ class URank(Objective):
     """
 
     name: ClassVar[str] = "urank"
+    weighting: ClassVar[Weighting | None] = "order"
 
     window: int | None = None
 

@@ -21,6 +21,9 @@ inequality with the current shares :math:`\tau = p / \sum p` gives the majoriser
 \log p` + constant, which touches it at the current scores; its diagonal is in the table. Both are
 raised to 1e-6 of the list's mean.
 
+With weights of documents, a pair counts w times, w the weight of its good, and N is the sum of
+these: a good of weight 2 is the same as two of it.
+
 The cube contains cyclic sign vectors (2 of 16 for two goods and two bads), so the values differ
 from sums over rankings. A step costs O(n+ n-).
 """
@@ -35,6 +38,7 @@ from plackett.objectives.conditional.losses import CONVEX_LOSS, EXP_GAIN, L2_LOS
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.floor import raise_to_floor
 from plackett.objectives.logistic import fill_exponentials, fill_ratios, twice_artanh
+from plackett.objectives.weighting import document_weights
 
 
 def log_z(scores: ArrayLike, labels: ArrayLike) -> float:
@@ -50,10 +54,11 @@ def log_z(scores: ArrayLike, labels: ArrayLike) -> float:
 
 @list_function(LIST_FUNCTION)
 def cube_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: which loss."""
+    """Value, gradient and curvature; params: which loss, extra: weights of documents, if any."""
     loss = params[0]
     goods, bads = np.flatnonzero(labels > 0), np.flatnonzero(labels == 0)
-    n_goods, n_pairs = len(goods), len(goods) * len(bads)
+    n_goods, weights = len(goods), document_weights(extra, len(scores), 0)[goods]
+    n_pairs = np.sum(weights) * len(bads)  # as if a good of weight 2 were there twice
     if n_pairs == 0:
         return 0.0
     # Goods before bads, doubled scores: a pair's argument is x_g - x_b.
@@ -63,9 +68,9 @@ def cube_list(scores, labels, extra, key, params, gradient, curvature):  # type:
         x[n_goods:] += 1.0 / n_pairs
     g, h = np.zeros(len(x)), np.zeros(len(x))
     if loss == EXP_GAIN:
-        value = _gain_over_pairs(x, n_goods, g, h)
+        value = _gain_over_pairs(x, n_goods, weights, n_pairs, g, h)
     else:
-        value = _loss_over_pairs(x, n_goods, loss, g, h)
+        value = _loss_over_pairs(x, n_goods, weights, n_pairs, loss, g, h)
     gradient[documents] = 2.0 * g
     curvature[documents] = 4.0 * h
     if loss in (EXP_GAIN, L2_LOSS):
@@ -74,16 +79,17 @@ def cube_list(scores, labels, extra, key, params, gradient, curvature):  # type:
 
 
 @compiled
-def _loss_over_pairs(x, n_goods, loss, gradient, curvature):  # type: ignore[no-untyped-def]
+def _loss_over_pairs(x, n_goods, weights, n_pairs, loss, gradient, curvature):  # type: ignore[no-untyped-def]
     """Sum over pairs of a softplus(-z) + b sigma(-z), z = x_g - x_b; derivatives by x."""
     exponentials, ratios = np.empty((2, len(x))), np.empty(len(x))
     narrow = fill_exponentials(x, exponentials)
     softplus = 0.0 if loss == L2_LOSS else 1.0
-    sigma = 1.0 / (n_goods * (len(x) - n_goods)) if loss in (L2_LOSS, L3_LOSS) else 0.0
+    sigma = 1.0 / n_pairs if loss in (L2_LOSS, L3_LOSS) else 0.0
     value = 0.0
     for i in range(n_goods):
         fill_ratios(x, exponentials, narrow, i, n_goods, len(x), ratios)
-        value += _add_good(x, ratios, i, n_goods, softplus, sigma, gradient, curvature)
+        first, second = weights[i] * softplus, weights[i] * sigma
+        value += _add_good(x, ratios, i, n_goods, first, second, gradient, curvature)
     return value
 
 
@@ -94,7 +100,7 @@ def _add_good(x, ratios, i, n_goods, softplus, sigma, gradient, curvature):  # t
     g, h = gradient[n_goods:], curvature[n_goods:]
     own, value, own_gradient, own_curvature = x[i], 0.0, 0.0, 0.0
     # Alone, sigma is bounded by dropping p - q; beside softplus its second derivative is exact.
-    exact = softplus
+    exact = 1.0 if softplus > 0.0 else 0.0
     for k in range(len(t)):
         z = own - other[k]
         inverse = 1.0 / ((1.0 + t[k]) * (2.0 + t[k]))
@@ -115,7 +121,7 @@ def _add_good(x, ratios, i, n_goods, softplus, sigma, gradient, curvature):  # t
 
 
 @compiled
-def _gain_over_pairs(x, n_goods, gradient, curvature):  # type: ignore[no-untyped-def]
+def _gain_over_pairs(x, n_goods, weights, n_pairs, gradient, curvature):  # type: ignore[no-untyped-def]
     """Minus the log of the mean of sigma(z) over pairs, and derivatives by x."""
     exponentials, ratios, parts = np.empty((2, len(x))), np.empty(len(x)), np.empty(len(x))
     narrow = fill_exponentials(x, exponentials)
@@ -129,10 +135,11 @@ def _gain_over_pairs(x, n_goods, gradient, curvature):  # type: ignore[no-untype
                 parts[j] = 1.0 if x[i] > x[j] else ratios[j]
             else:
                 parts[j] = np.exp(min(x[i] - x[j], 0.0) - top)
+            parts[j] *= weights[i]
         total += _add_gain(x, ratios, parts, i, n_goods, gradient, curvature)
     gradient /= total
     curvature /= total
-    return np.log(n_goods * (len(x) - n_goods)) - top - np.log(total)
+    return np.log(n_pairs) - top - np.log(total)
 
 
 @reordered

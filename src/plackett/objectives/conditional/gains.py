@@ -82,6 +82,30 @@ def gain_of_wins(gain, good_wins, n_bads, cutoff, discount):  # type: ignore[no-
 
 
 @compiled
+def gain_of_weighted_wins(gain, good_wins, weights, n_bads, cutoff, discount):  # type: ignore[no-untyped-def]
+    """The same with weights: a good's part is multiplied by its own.
+
+    Goods with as many wins as each other stand side by side in any order; the heavier come first,
+    so that the ideal ranking has gain 1.
+    """
+    n_goods = len(good_wins)
+    if gain == 0:
+        return np.sum(weights * good_wins) / (np.sum(weights) * n_bads)
+    heaviest = np.argsort(-weights, kind="mergesort")
+    order = heaviest[np.argsort(-good_wins[heaviest], kind="mergesort")]
+    total, ideal = 0.0, 0.0
+    for k in range(n_goods):
+        rank, weight = k + n_bads - good_wins[order[k]], weights[order[k]]
+        if gain == 1:
+            total += weight * ((k + 1.0) / (rank + 1.0))
+            ideal += weight
+        else:
+            total += weight * _discount(rank, cutoff, discount)
+            ideal += weights[heaviest[k]] * _discount(k, cutoff, discount)
+    return total / ideal
+
+
+@compiled
 def _discount(rank, cutoff, discount):  # type: ignore[no-untyped-def]
     if rank >= cutoff:
         return 0.0

@@ -11,6 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction
 from plackett.base.types import Keys, Labels, Offsets
@@ -26,6 +29,7 @@ from plackett.objectives.conditional.losses import (
 )
 from plackett.objectives.conditional.preparing import (
     NO_GAIN,
+    NO_WEIGHTS,
     Measure,
     drawn_rankings,
     given_rankings,
@@ -34,6 +38,7 @@ from plackett.objectives.conditional.sampled import sampled_list
 from plackett.objectives.conditional.sampler import RestartName, SamplerSettings, as_settings
 from plackett.objectives.lists import Extra
 from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.weighting import Weighting
 
 Space: TypeAlias = Literal["cube", "sampled"]
 
@@ -41,6 +46,7 @@ Space: TypeAlias = Literal["cube", "sampled"]
 @dataclass(frozen=True)
 class _Conditional(Objective):
     loss: ClassVar[float]
+    weighting: ClassVar[Weighting | None] = "order"
     gain: ClassVar[GainName | None] = None
 
     space: Space = "sampled"
@@ -97,12 +103,39 @@ class _Conditional(Objective):
         return (self.loss,)
 
     def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra | None:
+        return None if self.space == "cube" else self._rankings(labels, offsets, keys, draws)
+
+    def weighted_extra(
+        self,
+        labels: Labels,
+        offsets: Offsets,
+        keys: Keys,
+        draws: Draws,
+        weights: NDArray[np.float64],
+    ) -> Extra:
         if self.space == "cube":
-            return None
+            return super().weighted_extra(labels, offsets, keys, draws, weights)
+        return self._rankings(labels, offsets, keys, draws, weights)
+
+    def _rankings(
+        self,
+        labels: Labels,
+        offsets: Offsets,
+        keys: Keys,
+        draws: Draws,
+        weights: NDArray[np.float64] = NO_WEIGHTS,
+    ) -> Extra:
         if "rankings" in draws:
-            return given_rankings(draws["rankings"], labels, offsets, measure=self.measure)
+            given = draws["rankings"]
+            return given_rankings(given, labels, offsets, measure=self.measure, weights=weights)
         return drawn_rankings(
-            labels, offsets, keys, seed=self.seed, settings=self.settings, measure=self.measure
+            labels,
+            offsets,
+            keys,
+            seed=self.seed,
+            settings=self.settings,
+            measure=self.measure,
+            weights=weights,
         )
 
 

@@ -25,6 +25,11 @@ difference of convex functions; with the second one replaced by its tangent it i
 function with diagonal :math:`\mathrm{Var}_p(d)`. The last two are raised to 1e-6 of the list's
 mean.
 
+With weights of documents, each pair in :math:`a_y` counts w times, w the weight of its good, and
+the gain multiplies each good's part by w: :math:`\sum_g w_g n_g / (n_- \sum_g w_g)` for AUC, the
+weighted mean of precisions for MAP, :math:`\sum_g w_g D(r_g)` over the same with the heaviest goods
+first for NDCG.
+
 ConvexLoss is at least L1 + L2 (Jensen) and at most 1/8 more (Hoeffding). A step costs O(samples
 n).
 """
@@ -84,6 +89,8 @@ def fill_weights(loss, losses, energies, shares, slopes, bends):  # type: ignore
     """Fill the rankings' weights in mean, gradient and curvature; returns the value."""
     if loss == CONVEX_LOSS:
         energies += losses
+    elif loss == EXP_GAIN:
+        energies -= np.max(energies)  # the value does not change, and keeps its digits
     log_total = fill_softmax(energies, shares)
     slopes[:] = shares
     bends[:] = shares
