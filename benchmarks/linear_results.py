@@ -229,20 +229,25 @@ INTRO = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="folder that holds OHSUMED and MQ2007_partial")
+    parser.add_argument("data", type=Path, help="folder that holds the sets")
+    parser.add_argument("--sets", nargs="+", default=DATA, help="OHSUMED among them")
     parser.add_argument("--keep", type=Path, required=True, help="folder for what is done")
     parser.add_argument("--only", nargs="*", default=[], help="data:system; then no page is made")
     parser.add_argument("--page", type=Path, default=Path("docs/results/linear.md"))
     options = parser.parse_args()
     options.keep.mkdir(parents=True, exist_ok=True)
-    folds = {name: read_folds(options.data / name) for name in DATA}
+    folds = {name: read_folds(options.data / name) for name in options.sets}
     if options.only:
         for each in options.only:
             name, system = each.split(":")
             outcome_of(name, system, folds[name], options.keep)
         return
     results = Results(
-        tuple(outcome_of(n, system, folds[n], options.keep) for n in DATA for system in SYSTEMS)
+        tuple(
+            outcome_of(n, system, folds[n], options.keep)
+            for n in options.sets
+            for system in SYSTEMS
+        )
     )
     found = samplers(folds["OHSUMED"], options.keep)
     page = PAGE.format(

@@ -12,8 +12,12 @@ from plackett.base.errors import UsageError
 
 
 def plain(value: Any) -> Any:
-    """NumPy's numbers as Python's, which files and seeds can take; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) else value
+    """NumPy's numbers as Python's, which files and seeds can take, and sequences as tuples."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(map(plain, value)) if isinstance(value, list) else value
 
 
 def check_parameters(kind: type, parameters: dict[str, Any]) -> None:

@@ -12,20 +12,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
+from plackett.base.ragged import list_blocks
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
 from plackett.data.fingerprint import fingerprint
+from plackett.data.on_disk import is_large, release, walk
 from plackett.data.transforms import FittedTransform, chain, transform
+from plackett.data.transforms.applying import applied
+from plackett.distributed import Cluster, as_cluster
+from plackett.distributed.needs import need_ray
 from plackett.metrics import Metric
 from plackett.models.artifact.manifest import versions
 from plackett.models.artifact.settings import identity_of
 from plackett.models.artifact.writing import write
 from plackett.models.checkpoint import checkpoint_in
 from plackett.models.parameters import check_parameters, plain
-from plackett.models.run import Progress, Run, Selector, as_metrics, silent
+from plackett.models.run import Progress, Run, Selector, Watch, as_metrics, silent, unwatched
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+SCORED_TOGETHER = 1 << 15
+"""Documents of features on disk that are scored at a time; nets score as many at a time anyway."""
 
 
 class Ranker(ABC):
@@ -39,6 +48,8 @@ class Ranker(ABC):
     """NaN features go into the model as they are."""
     threads_matter: ClassVar[bool] = False
     """The last bits of the model depend on the number of threads."""
+    spreads: ClassVar[bool] = False
+    """It can be fitted on several machines."""
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
     """Whose versions a saved model records."""
 
@@ -89,6 +100,8 @@ class Ranker(ABC):
         checkpoint: str | os.PathLike[str] | None = None,
         *,
         progress: Progress = silent,
+        watch: Watch = unwatched,
+        cluster: Cluster | str | None = None,
     ) -> Self:
         """Fit on ``train``; with ``validation``, choose by ``metric`` on it.
 
@@ -106,9 +119,16 @@ class Ranker(ABC):
             when the same fit is started again with the same folder, and ends in the same model.
         progress
             Called after each step with a text, the steps done and the steps in all.
+        watch
+            Called after each step that is measured on ``validation``, with the steps done, the
+            steps in all and the (first) metric; what it raises ends the fit.
+        cluster
+            Several workers, on this machine or on many, for models that can be fitted so:
+            ``"local:2"``, ``"auto"``, or a :class:`plackett.distributed.Cluster`.
         """
         self.set_params(**self.get_params())  # what the constructor took unseen is checked here
         metrics = as_metrics(metric)
+        workers = self._workers(cluster)
         training = self._training(train, validation, metrics)
         identity = {}
         if checkpoint is not None:
@@ -122,7 +142,7 @@ class Ranker(ABC):
         try:
             prepared, beside = self._begin(train, validation)
             with checkpoint_in(checkpoint, identity) as store:
-                self._fit(prepared, beside, Run(metrics, store, progress))
+                self._fit(prepared, beside, Run(metrics, store, progress, watch, workers))
         except BaseException:
             # What was fitted before is still there and must go with its own features.
             self.n_features_, self.feature_names_, self.transform_ = before
@@ -159,17 +179,28 @@ class Ranker(ABC):
             default all rows form one list.
         """
         if isinstance(data, Dataset):
-            return self._predict(self._prepared(data))
+            large = is_large(data.features)
+            return self._predict_blocks(data) if large else self._predict(self._prepared(data))
         n_rows = int(np.shape(data)[0])
         ids = np.zeros(n_rows, np.int64) if query_ids is None else query_ids
         dataset = Dataset.from_arrays(data, None, ids, missing="nan")
         return dataset.to_rows(self.predict(dataset))
 
+    def _predict_blocks(self, data: Dataset) -> Scores:
+        """The same scores for features on disk: lists do not see each other."""
+        self._check_features(data)
+        scores = np.empty(data.n_docs)
+        for start, stop in list_blocks(data.offsets, SCORED_TOGETHER):
+            documents = slice(data.offsets[start], data.offsets[stop])
+            scores[documents] = self._predict(self._prepared(data.lists(start, stop)))
+            release(data.features)
+        return scores
+
     def _prepared(self, data: Dataset) -> Dataset:
         self._check_features(data)
         features = data.features
         if self.transform_ is not None:
-            features = self.transform_.apply(features, data.offsets)
+            features = applied(self.transform_, features, data.offsets)
         if not self.takes_missing and _has_nan(features):
             raise DataError(
                 f"{type(self).__name__} cannot take missing features (NaN); add an imputing "
@@ -192,6 +223,17 @@ class Ranker(ABC):
                 f"feature {at + 1} is {theirs[at]!r} in the data but {ours[at]!r} in the model; "
                 "give the columns in the model's order."
             )
+
+    def _workers(self, given: Cluster | str | None) -> Cluster | None:
+        if given is None:
+            return None
+        if not self.spreads:
+            raise UsageError(
+                f"{type(self).__name__} is fitted in one process; trees and nets can be fitted on "
+                "a cluster (TreeRanker, NeuralRanker, BoostedNeuralRanker)."
+            )
+        need_ray()
+        return as_cluster(given)
 
     @staticmethod
     def _training(
@@ -227,4 +269,4 @@ def _summary(data: Dataset) -> dict[str, Any]:
 def _has_nan(features: Any) -> bool:
     values = features if isinstance(features, np.ndarray) else features.data
     # One pass without a temporary as large as the features: a sum is NaN iff some value is.
-    return bool(np.isnan(np.sum(values, dtype=np.float64)))
+    return any(np.isnan(np.sum(values[rows], dtype=np.float64)) for rows in walk(values))

@@ -19,7 +19,8 @@ import numpy as np
 from plackett.base.errors import DataError
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
-from plackett.metrics import Metric, evaluate
+from plackett.distributed.peers import Peers
+from plackett.metrics import Metric, evaluate, per_list
 
 TOLERANCE = 1e-6
 
@@ -30,9 +31,14 @@ Means = tuple[float, ...]
 """The mean of each metric over lists."""
 
 
-def measure(scores: Scores, data: Dataset, metrics: Sequence[Metric]) -> Means:
-    """The metrics to choose by; at least one list must count."""
-    means = tuple(evaluate(scores, data, list(metrics)).values())
+def measure(
+    scores: Scores, data: Dataset, metrics: Sequence[Metric], peers: Peers | None = None
+) -> Means:
+    """The metrics to choose by, over the lists of all workers; at least one list must count."""
+    if peers is None:
+        means = tuple(evaluate(scores, data, list(metrics)).values())
+    else:
+        means = peers.means(list(per_list(scores, data, list(metrics)).values()), data.weights)
     for metric, mean in zip(metrics, means, strict=True):
         if math.isnan(mean):
             raise DataError(

@@ -72,7 +72,8 @@ def test_the_potential_sums_to_the_worth_of_a_stump_over_pairs(parts) -> None:
     potential, losses = np.empty(data.n_docs), np.empty(data.n_lists)
     order = label_order(data.labels, data.offsets)
     ones = np.ones(data.n_lists)
-    fill_potential(scores, data.labels, order, data.offsets, ones, potential, losses)
+    each = np.ones(data.n_docs)
+    fill_potential(scores, data.labels, order, data.offsets, ones, each, potential, losses)
     pairs = _pairs(data)
     assert losses.sum() == pytest.approx(sum(np.exp(scores[j] - scores[i]) for i, j in pairs))
     h = data.features[:, 0] > 0.5

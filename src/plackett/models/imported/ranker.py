@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 from plackett.base.errors import DataError, UsageError
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
+from plackett.distributed import Cluster
 from plackett.models.ensembles import Ensemble, read_xgboost
 from plackett.models.imported.lightgbm import read_lightgbm_sum
 from plackett.models.imported.ranklib_xml import read_ranklib
 from plackett.models.ranker import Ranker
-from plackett.models.run import Progress, Run, Selector, silent
+from plackett.models.run import Progress, Run, Selector, Watch, silent, unwatched
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,6 +25,7 @@ READERS = {"lightgbm": read_lightgbm_sum, "xgboost": read_xgboost, "ranklib": re
 """Readers of model files by whose files they are."""
 
 _FILE = "model.{}"
+_MOST_FEATURES = 1 << 20  # a short file may claim any number, and memory goes by it
 
 
 @dataclass
@@ -50,6 +52,8 @@ class EnsembleRanker(Ranker):
         checkpoint: str | os.PathLike[str] | None = None,  # noqa: ARG002
         *,
         progress: Progress = silent,  # noqa: ARG002
+        watch: Watch = unwatched,  # noqa: ARG002
+        cluster: Cluster | str | None = None,  # noqa: ARG002
     ) -> Self:
         """Refuse: the trees are what the file says."""
         # The one concrete method that is replaced: Ranker.fit would have changed the ranker
@@ -86,6 +90,11 @@ class EnsembleRanker(Ranker):
         if n_features is not None and n_features != self.ensemble_.n_features:
             raise DataError(
                 f"the model scores {self.ensemble_.n_features} features, not {n_features}."
+            )
+        if self.ensemble_.n_features > _MOST_FEATURES:
+            raise DataError(
+                f"the model claims {self.ensemble_.n_features:,} features; at most "
+                f"{_MOST_FEATURES:,} are read."
             )
         self.source_: bytes = source
         """The file, as it was."""

@@ -110,8 +110,13 @@ def descend(
         if save is not None:
             save(search.to_dict())
     stopped = search.selection.waited >= patience
-    reason = f"no better {metrics[0]} for {patience} steps" if stopped else "all steps taken"
+    reason = (
+        f"no better {metrics[0]} for {patience} steps"
+        if stopped
+        else f"max_iterations={max_iterations} reached"
+    )
     report = Convergence(
-        *("adam", True, reason, search.step, search.step, np.nan, norm), trace=tuple(search.trace)
+        *("adam", stopped, reason, search.step, search.step, np.nan, norm),
+        trace=tuple(search.trace),
     )
     return Solution(search.best, report)

@@ -84,11 +84,22 @@ def warn_unless_converged(report: Convergence, *, C: float) -> None:
     """Tell the user of a model whose solver stopped early, and what to do."""
     if not report.converged:
         warnings.warn(
-            f"{report}, with C={C:g}. Raise max_iterations, lower C, or put the features on one "
-            'scale (transforms=("standard",)).',
+            f"{report}, with C={C:g}. {_advice(report)}",
             ConvergenceWarning,
             stacklevel=5,
         )
+
+
+def _advice(report: Convergence) -> str:
+    if "max_iterations" in report.reason:
+        return (
+            "Raise max_iterations, lower C, or put the features on one scale "
+            '(transforms=("standard",)).'
+        )
+    return (
+        'Lower C, put the features on one scale (transforms=("standard",)), or check the gradient '
+        "of an objective of your own."
+    )
 
 
 def _plain(value: Any) -> Any:

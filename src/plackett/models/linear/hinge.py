@@ -27,7 +27,7 @@ from plackett.models.linear.bundle import Bundle
 from plackett.models.linear.convergence import Convergence, Planes, Solution
 from plackett.models.linear.lbfgs import minimise
 from plackett.models.linear.line_search import Point
-from plackett.models.linear.losses import DenseLoss, ScoreLoss, is_sparse
+from plackett.models.linear.losses import DenseLoss, ScoreLoss, bound, is_sparse
 from plackett.models.linear.products import Weights, times
 from plackett.models.linear.smooth_pairs import SmoothPairs
 from plackett.objectives import RankSVM
@@ -44,7 +44,7 @@ class SmoothHinge:
         self.data = data
         kind = ScoreLoss if is_sparse(data) else DenseLoss
         self._smooth = kind(SmoothPairs(width), data)
-        self._hinge = RankSVM().bind(data.labels, data.offsets, data.keys, data.weights)
+        self._hinge = bound(RankSVM(), data)
 
     def evaluate(self, weights: Weights) -> tuple[float, Weights]:
         return self._smooth.evaluate(weights)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from plackett.base.errors import UsageError
 from plackett.models.linear.convergence import Convergence, Solution
 from plackett.models.linear.line_search import Point, search
 from plackett.models.linear.losses import Loss
@@ -26,6 +27,7 @@ from plackett.models.linear.scaling import Scale, scale_of
 _ROUND = 40  # iterations
 _HISTORY = 20
 _FLAT = 1e-15  # of the value: a change that is lost in rounding
+_LOST = 1e-9  # of the value: so little that a step that does not lower it is rounding
 
 Save = Callable[[dict[str, Any]], None]
 """Called with plain data from which a run can go on."""
@@ -137,8 +139,13 @@ def minimise(
     if resume is not None:
         start = np.array(resume["weights"], dtype=np.float64)
         run.iterations, run.evaluations = resume["iterations"], resume["evaluations"]
-        run.trace = list(resume["trace"])
+        run.trace, run.newton = list(resume["trace"]), float(resume["newton"])
     at = run.evaluate(np.array(start, dtype=np.float64))
+    if not (np.isfinite(at.value) and np.isfinite(at.gradient).all()):
+        raise UsageError(
+            "value or gradient of the objective are not finite where the search begins; check the "
+            'objective, or put the features on one scale (transforms=("standard",)).'
+        )
     moving = True
     while moving and not run.is_over(at):
         before, at = at, run.round(at)
@@ -154,6 +161,7 @@ def _state(run: _Run, at: Point) -> dict[str, Any]:
         "iterations": run.iterations,
         "evaluations": run.evaluations,
         "trace": run.trace,
+        "newton": run.newton,
     }
 
 
@@ -162,8 +170,10 @@ def _report(run: _Run, at: Point, moving: bool) -> Convergence:
         end = (True, "the gradient is below the tolerance")
     elif run.newton <= run.enough:
         end = (True, "the value is close to the minimum")
-    elif not moving or run.newton <= _FLAT * abs(at.value):
+    elif run.newton <= (_FLAT if moving else _LOST) * abs(at.value):
         end = (True, "the value changes no more")
+    elif not moving:
+        end = (False, "no step along the gradient lowers the value")
     else:
         end = (False, f"max_iterations={run.max_iterations} reached")
     counts = (run.iterations, run.evaluations)

@@ -32,7 +32,7 @@ class DenseLoss:
 
     def __init__(self, objective: Objective, data: Dataset) -> None:
         self.data = data
-        self.lists = _bound(objective, data)
+        self.lists = bound(objective, data)
         self._features: Features = np.asarray(data.features)
         self._keys = self.lists.noise_keys(0)
         self._params = np.array(objective.params, dtype=np.float64)
@@ -68,7 +68,7 @@ class ScoreLoss:
 
     def __init__(self, objective: Objective, data: Dataset) -> None:
         self.data = data
-        self.lists = _bound(objective, data)
+        self.lists = bound(objective, data)
 
     def evaluate(self, weights: Weights, step: int = 0) -> tuple[float, Weights]:
         """The sum over lists and its gradient, with the noise of a step."""
@@ -84,5 +84,7 @@ def is_sparse(data: Dataset) -> bool:
     return isinstance(data.features, csr_array)
 
 
-def _bound(objective: Objective, data: Dataset) -> Lists:
-    return objective.bind(data.labels, data.offsets, data.keys, data.weights)
+def bound(objective: Objective, data: Dataset) -> Lists:
+    """The objective for the lists of a data set, with its weights."""
+    each = data.document_weights
+    return objective.bind(data.labels, data.offsets, data.keys, data.weights, document_weights=each)

@@ -60,12 +60,14 @@ class Path:
                 found[name if name not in found else f"{name} {number}"] = solution
                 done = len(self.trials) + len(found)
                 self.run.progress(f"C={C:g} from {name}: {solution.convergence}", done, total)
-            last = self._choose(C, found)
+            last, means = self._choose(C, found)
+            if means is not None:
+                self.run.watch(self.selection.steps, len(penalties), means[0])
         assert self.best is not None
         return self.best
 
-    def _choose(self, C: float, found: dict[str, Solution]) -> Weights:
-        """Keep the best search of one C, and offer it to the selection; its weights."""
+    def _choose(self, C: float, found: dict[str, Solution]) -> tuple[Weights, Means | None]:
+        """Keep the best search of one C, and offer it to the selection; its weights and means."""
         winner = min(found, key=lambda name: _rank(found[name]))
         solution = found[winner]
         means = None
@@ -79,7 +81,7 @@ class Path:
         for name, each in found.items():
             own = name == winner
             self.trials.append(Trial(C, name, each.convergence, own, means if own else None))
-        return solution.weights
+        return solution.weights, means
 
     def _start(self, name: str, number: int, C: float, last: Weights | None) -> Weights:
         d = self.problem.data.n_features
@@ -108,4 +110,6 @@ class Path:
 def _rank(solution: Solution) -> float:
     """The lower the better: the value; of objectives without one, minus the best metric."""
     report = solution.convergence
-    return -max(report.trace) if np.isnan(report.value) else report.value
+    if np.isnan(report.value):
+        return -max(report.trace, default=-np.inf)
+    return report.value

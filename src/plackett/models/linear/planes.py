@@ -22,6 +22,7 @@ from plackett.models.linear.line_search import Point
 from plackett.models.linear.losses import Loss
 from plackett.models.linear.products import Weights
 
+_STALLED = 50  # iterations without a smaller gap: C times the scale is too large for float64
 _TRIALS = 4  # points between the best weights and the model's minimum
 
 
@@ -84,13 +85,18 @@ def minimise_by_planes(
     run = _Run(loss, C, Point(start, *loss.evaluate(start)), 1)
     bundle.add(run.best)
     trace: list[float] = []
-    lower = bundle.lower
+    lower, smallest, since = bundle.lower, np.inf, 0
     while run.total(run.best) - lower > gap * run.total(run.best) and len(trace) < max_iterations:
         for point in run.between(bundle.weights):
             bundle.add(point)
         lower = max(lower, bundle.lower)
         trace.append(run.total(run.best))
         bundle.forget()
+        open_gap = run.total(run.best) - lower
+        if open_gap < (1.0 - 1e-6) * smallest:
+            smallest, since = open_gap, len(trace)
+        if len(trace) - since >= _STALLED:
+            break
     return Solution(run.best.weights, _report(run, lower, gap, trace), bundle.counting)
 
 

@@ -35,6 +35,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.threads import kernel_threads
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
+from plackett.models.learnable import check_learnable
 from plackett.models.linear.convergence import Convergence, warn_unless_converged
 from plackett.models.linear.journal import Journal
 from plackett.models.linear.path import Path, Trial
@@ -107,6 +108,7 @@ class LinearRanker(Ranker):
         penalties = _penalties(self.C, choose=validation is not None)
         self._check_settings()
         loss = reseeded(objective(self.objective), self.seed)
+        check_learnable(train, loss)
         judge = train if validation is None else validation
         problem = Problem(self, loss, train, judge, run.metrics, asked=self.solver)
         starts = starts_of(loss, self.starts)

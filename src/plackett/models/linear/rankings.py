@@ -17,6 +17,7 @@ from plackett.base.ragged import from_sizes
 from plackett.base.types import Offsets, Scores
 from plackett.data.dataset import Dataset
 from plackett.models.linear.fused import blocks_of
+from plackett.models.linear.losses import bound
 from plackett.models.linear.products import Weights, add_combination, fill_scores, times
 from plackett.objectives import Objective
 from plackett.objectives.conditional.sampled import COLUMNS, fill_weights
@@ -28,7 +29,7 @@ class RankingLoss:
 
     def __init__(self, objective: Objective, data: Dataset) -> None:
         self.data = data
-        self.lists = objective.bind(data.labels, data.offsets, data.keys, data.weights)
+        self.lists = bound(objective, data)
         self.ranking_offsets = _counts(self.lists.extra.values, self.lists.extra.offsets)
         n_rankings = int(self.ranking_offsets[-1])
         self.products = np.empty((n_rankings, data.n_features), dtype=np.float32)

@@ -46,7 +46,10 @@ def maximise_on_simplex(
         alpha, hit = _towards(alpha, target, active)
         if hit >= 0:
             active[hit] = False
-            continue
+            if active.any():
+                continue
+            active[hit] = True  # rounding alone can empty the set: it keeps its last component
+            alpha = active.astype(np.float64)
         slope = b - Q @ alpha
         level = float(np.max(slope[active]))
         outside = np.where(active, -np.inf, slope)
@@ -55,7 +58,8 @@ def maximise_on_simplex(
         if outside[entering] <= level + gain * size:
             break
         active[entering] = True
-    return np.asarray(alpha / alpha.sum())
+    total = float(alpha.sum())
+    return np.asarray(alpha / total) if total > 0.0 else start.copy()
 
 
 def _on_face(Q: NDArray[np.float64], b: Vector, active: NDArray[np.bool_]) -> Vector:

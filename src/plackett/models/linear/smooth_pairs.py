@@ -24,12 +24,15 @@ from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
 from plackett.objectives.ranksvm import MARGIN, enter_score, fill_reach, sum_margins
+from plackett.objectives.weighting import Weighting, document_weights
 
 _FLOOR = 1e-3
 
 
 @compiled
-def _add_pairs(scores, places, labels, by_label, reaches, width, side, gradient, curvature):  # type: ignore[no-untyped-def]
+def _add_pairs(  # type: ignore[no-untyped-def]
+    scores, places, labels, weights, by_label, reaches, width, side, gradient, curvature
+):
     """One pass over the levels; side is 1 for the lower documents of pairs, -1 for the higher."""
     n = len(scores)
     tree = np.zeros((n + 1, 3))
@@ -43,19 +46,21 @@ def _add_pairs(scores, places, labels, by_label, reaches, width, side, gradient,
             distance = MARGIN + side * scores[i]
             count, margins, squares = sum_margins(tree, reaches[0, places[i]], distance)
             far, above, beyond = sum_margins(tree, reaches[1, places[i]], distance - width)
+            own = weights[i] if side < 0 else 1.0
             value += (squares - beyond) / (2.0 * width)
-            gradient[i] += side * (margins - above) / width
-            curvature[i] += max(count - far, _FLOOR * count) / width
+            gradient[i] += own * side * (margins - above) / width
+            curvature[i] += own * max(count - far, _FLOOR * count) / width
         for i in by_label[start:stop]:
-            enter_score(tree, places[i], -side * scores[i])
+            own = weights[i] if side > 0 else 1.0
+            enter_score(tree, places[i], -side * scores[i], own)
         start = stop
     return value
 
 
 @list_function(LIST_FUNCTION)
 def smooth_pairs_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Value, gradient and curvature; params: width of the parabola."""
-    n, width = len(scores), params[0]
+    """Value, gradient and curvature; params: width of the parabola, extra: weights, if any."""
+    n, width, weights = len(scores), params[0], document_weights(extra, len(scores), 0)
     order = np.argsort(scores, kind="mergesort")
     centred = scores - scores[order[n // 2]]
     places, reaches = np.empty(n, dtype=np.int64), np.empty((2, n), dtype=np.int64)
@@ -65,13 +70,18 @@ def smooth_pairs_list(scores, labels, extra, key, params, gradient, curvature): 
     ascending = centred[order]
     fill_reach(ascending, MARGIN, reaches[0])
     fill_reach(ascending, MARGIN - width, reaches[1])
-    value = _add_pairs(centred, places, labels, by_label, reaches, width, 1, gradient, curvature)
+    value = _add_pairs(
+        centred, places, labels, weights, by_label, reaches, width, 1, gradient, curvature
+    )
     # Seen from the other side, the order of scores and the order of labels are both turned round.
     descending = -ascending[::-1].copy()
     fill_reach(descending, MARGIN, reaches[0])
     fill_reach(descending, MARGIN - width, reaches[1])
     turned = by_label[::-1].copy()
-    _add_pairs(centred, n - 1 - places, labels, turned, reaches, width, -1, gradient, curvature)
+    turned_places = n - 1 - places
+    _add_pairs(
+        centred, turned_places, labels, weights, turned, reaches, width, -1, gradient, curvature
+    )
     return value
 
 
@@ -81,6 +91,7 @@ class SmoothPairs(Objective):
 
     name: ClassVar[str] = "smoothed hinge"
     convex: ClassVar[bool] = True
+    weighting: ClassVar[Weighting | None] = "order"
 
     width: float = 0.1
     """Of the parabola between the flat part and the slope."""

@@ -19,8 +19,10 @@ from torch import Tensor
 from plackett.base.kernels import compiled
 from plackett.base.mixing import combine
 from plackett.base.types import Features, Keys, Labels, Offsets, Rows
+from plackett.data.on_disk import is_large, release
 from plackett.models.neural.listwise import gathered
 
+_RELEASED_AFTER = 4 << 20  # bytes: lists from all over a file bring many times as many along
 _ORDER = 0x6F72646572  # keeps this order apart from the noise of objectives with the same seed
 
 
@@ -90,8 +92,18 @@ class FeatureRows:
         self._sparse = features if isinstance(features, csr_array) else None
         self._dense = None if isinstance(features, csr_array) else _borrowed(features)
         self._device = device
+        self._large = features if is_large(features) else None
+        self._handed_out = 0
 
     def __getitem__(self, documents: slice | Rows) -> Tensor:
+        batch = self._copy(documents)
+        self._handed_out += batch.nbytes
+        if self._large is not None and self._handed_out > _RELEASED_AFTER:
+            release(self._large)
+            self._handed_out = 0
+        return batch
+
+    def _copy(self, documents: slice | Rows) -> Tensor:
         if self._dense is None:
             assert self._sparse is not None
             return torch.from_numpy(self._sparse[documents].toarray()).to(self._device)

@@ -17,10 +17,11 @@ def as_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
+        torch.empty(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
         raise UsageError(
-            f'device {name!r} cannot be used here: {error}. Use "auto", "cpu" or "cuda".'
+            f'device {name!r} cannot be used here: {reason} Use "auto" or "cpu".'
         ) from error
     return device
 

@@ -112,7 +112,8 @@ def _step(objective: Objective, data: Dataset, level: Rows, counts: Rows, t: int
         weights = weights * data.weights[alive]
     labels = np.where(chosen, data.labels[documents], np.float32(0.0))
     offsets: Offsets = from_sizes(sizes)
-    lists = objective.bind(labels, offsets, data.keys[alive], weights)
+    each = None if data.document_weights is None else data.document_weights[documents]
+    lists = objective.bind(labels, offsets, data.keys[alive], weights, document_weights=each)
     place = np.where(alive, np.cumsum(alive) - 1, -1)
     return _Step(lists, documents, chosen, place)
 

@@ -26,6 +26,7 @@ _MOST_FILES = 1000
 class Net(NetSettings):
     """A ranker whose score is that of a net, plus those of nets that correct it."""
 
+    spreads: ClassVar[bool] = True
     threads_matter: ClassVar[bool] = True  # attention sums in an order that depends on them
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "torch")
 
@@ -43,17 +44,20 @@ class Net(NetSettings):
         need_torch()
         check_settings(self)
         from plackett.models.neural.devices import as_device, threads
-        from plackett.models.neural.stages import Stages
+        from plackett.models.neural.shares import Share
+        from plackett.models.neural.spreading import trained, trained_together
 
-        with threads(self.threads):
-            device, rate = as_device(self.device), self._shrinkage
-            stages = Stages(self, train, validation, run, device, self._learners, rate)
-            stages.grow()
-        self.networks_: list[nn.Module] = stages.nets
+        if run.cluster is None:
+            with threads(self.threads):
+                device = as_device(self.device)
+                found = trained(self, train, validation, run, device, Share.whole(train))
+        else:
+            found = trained_together(self, train, validation, run)
+        self.networks_: list[nn.Module] = found.nets
         """The fitted nets: modules that map features and offsets of lists to scores."""
-        self.curves_: Curves = stages.curves
+        self.curves_: Curves = found.curves
         """Loss and metrics after each epoch of each net, by part of the data."""
-        self.epochs_: list[int] = stages.epochs
+        self.epochs_: list[int] = found.epochs
         """How many epochs each net was trained for, also one that was left out in the end."""
 
     def _predict(self, data: Dataset) -> Scores:
@@ -87,6 +91,7 @@ class Net(NetSettings):
         if not found or found != paths[: len(found)]:
             raise DataError(f"must hold {_FILE.format(1)} and so on", path=str(folder))
         assert self.n_features_ is not None
+        self.curves_, self.epochs_ = {}, []  # not kept with the model
         self.networks_ = [
             read_weights(self, self.n_features_, path, learner=place)
             for place, path in enumerate(found)

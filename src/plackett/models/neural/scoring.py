@@ -11,8 +11,7 @@ from torch import nn
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.neural.batches import FeatureRows, blocks
-
-_DOCUMENTS = 1 << 15  # at a time: enough to keep the processor busy, little memory
+from plackett.models.ranker import SCORED_TOGETHER  # keeps the processor busy, takes little memory
 
 
 def score(net: nn.Module, data: Dataset, device: torch.device) -> Scores:
@@ -22,7 +21,7 @@ def score(net: nn.Module, data: Dataset, device: torch.device) -> Scores:
     training = net.training
     net.eval()
     with torch.inference_mode():
-        for batch in blocks(data.offsets, _DOCUMENTS):
+        for batch in blocks(data.offsets, SCORED_TOGETHER):
             found = net(features[batch.documents], batch.offsets)
             out[batch.documents] = found.to("cpu", torch.float64).numpy()
     net.train(training)

@@ -21,11 +21,13 @@ from plackett.models.neural.building import build, restored_randomness
 from plackett.models.neural.files import read_state, write_state
 from plackett.models.neural.scoring import summed
 from plackett.models.neural.settings import NetSettings
+from plackett.models.neural.shares import Share
 from plackett.models.neural.tasks import LevelTask, ListTask, ResidualTask, Task
 from plackett.models.neural.training import Curves, Training, Watched, Weights, copied, part
-from plackett.models.run import Progress, Run
+from plackett.models.run import Progress, Run, Watch
 from plackett.models.selection import Means, Selection
 from plackett.objectives import objective as as_objective
+from plackett.objectives.seeds import reseeded
 
 
 @dataclass
@@ -39,6 +41,8 @@ class Stages:
     device: torch.device
     learners: int
     shrinkage: float
+    share: Share
+    """The lists that batches are made of."""
     nets: list[nn.Module] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
     """That each net was trained for."""
@@ -88,10 +92,11 @@ class Stages:
             self._task(),
             self.train,
             watched,
-            replace(self.run, progress=self._told()),
+            replace(self.run, progress=self._told(), watch=self._watched()),
             self.device,
             Selection(self.best),
             keep=lambda: self._keep(training),
+            share=self.share,
             first_step=self.steps,
         )
         return training
@@ -101,12 +106,23 @@ class Stages:
         before, total = sum(self.epochs), self.given.epochs * self.learners
         return lambda text, done, _: self.run.progress(text, before + done, total)
 
+    def _watched(self) -> Watch:
+        """The metric over all nets, as far as the nets before this one are done."""
+        before, total = sum(self.epochs), self.given.epochs * self.learners
+        return lambda done, _, mean: self.run.watch(before + done, total, mean)
+
     def _task(self) -> Task:
-        objective = as_objective(self.given.objective)
+        objective = reseeded(as_objective(self.given.objective), self.given.seed)
         if self.nets:
             scores = summed(self.nets, self.train, self.device, shrinkage=self.shrinkage)
             train = self.train
-            lists = objective.bind(train.labels, train.offsets, train.keys, train.weights)
+            lists = objective.bind(
+                train.labels,
+                train.offsets,
+                train.keys,
+                train.weights,
+                document_weights=train.document_weights,
+            )
             targets = -lists.evaluate(scores, self.steps).gradient
             return ResidualTask(targets, train, self.device)
         kind = LevelTask if self.given.recurrent is not None else ListTask

@@ -28,7 +28,13 @@ class ListTask:
     """An objective of the scores of lists."""
 
     def __init__(self, objective: Objective, data: Dataset) -> None:
-        self._lists = objective.bind(data.labels, data.offsets, data.keys, data.weights)
+        self._lists = objective.bind(
+            data.labels,
+            data.offsets,
+            data.keys,
+            data.weights,
+            document_weights=data.document_weights,
+        )
 
     def total(self, net: nn.Module, features: Tensor, batch: Batch, step: int) -> Tensor:
         scores = net(features, batch.offsets)

@@ -10,18 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.types import Scores
+from plackett.base.types import Rows, Scores
 from plackett.data.dataset import Dataset
-from plackett.models.neural.batches import Batch, FeatureRows, batch_of, cut, epoch_order, learnable
+from plackett.models.neural.batches import FeatureRows, batch_of
 from plackett.models.neural.building import draws, seed_step
 from plackett.models.neural.optimiser import Optimiser
 from plackett.models.neural.scoring import score
 from plackett.models.neural.settings import NetSettings
+from plackett.models.neural.shares import Share
 from plackett.models.neural.tasks import Task
 from plackett.models.run import Run
 from plackett.models.selection import Selection, measure
@@ -58,6 +58,8 @@ class Training:
     selection: Selection
     keep: Callable[[], None]
     """Called between steps, to keep the state if it is time."""
+    share: Share
+    """The lists that batches are made of, which other workers may have a part of."""
     first_step: int = 0
     epoch: int = 0
     batch: int = 0
@@ -71,9 +73,9 @@ class Training:
         self.net.to(self.device).train()
         self._optimiser = Optimiser(self.net, self.given)
         self._features = FeatureRows(self.train.features, self.device)
-        self._lists = learnable(self.train.labels, self.train.offsets)
+        self._losses = self.share.losses(self.net, self.task)
         self._draws = draws(self.given)
-        if len(self._lists) == 0:
+        if len(self.share.positions) == 0:
             raise DataError("no list has two levels of labels; there is nothing to learn from.")
         if self.watched is not None:
             self.means = {name: [] for name in self.run.spellings}
@@ -92,31 +94,33 @@ class Training:
         return self.epoch >= self.given.epochs or (self.epoch > 0 and waited)
 
     def _finish_epoch(self) -> None:
-        seed, sizes = self.given.seed, np.diff(self.train.offsets)
-        order = epoch_order(self._lists, self.train.keys, seed=seed, epoch=self.epoch)
-        limits = {"lists": self.given.batch_lists, "documents": self.given.batch_documents}
-        bounds = cut(order, sizes, **limits)
-        for start, stop in bounds[self.batch :]:
-            done = (self.epoch + self.batch / len(bounds)) / self.given.epochs
-            self._take_step(batch_of(self.train.offsets, order[start:stop]), done)
+        batches = self.share.batches(self.given, self.epoch)
+        for positions in batches[self.batch :]:
+            done = (self.epoch + self.batch / len(batches)) / self.given.epochs
+            self._take_step(positions, done)
             self.batch += 1
-            if self.batch < len(bounds):
+            if self.batch < len(batches):
                 self.keep()
-        self.losses.append(self.loss / len(order))
+        self.losses.append(self.loss / len(self.share.positions))
         self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
         self._measure()
         self.run.progress(self._status(), self.epoch, self.given.epochs)
+        if self.watched is not None:
+            latest = self.means[self.run.spellings[0]][-1]
+            self.run.watch(self.epoch, self.given.epochs, latest)
         self.keep()
 
-    def _take_step(self, batch: Batch, done: float) -> None:
+    def _take_step(self, positions: Rows, done: float) -> None:
         number = self.first_step + self.step
         if self._draws:
-            seed_step(self.given.seed, number)
-        features = self._features[batch.documents]
-        total = self.task.total(self.net, features, batch, number)
-        mean = self.given.reduction == "mean"
-        self._optimiser.step(total / len(batch.positions) if mean else total, done)
-        self.loss += total.item()
+            seed_step(self.given.seed, self.share.noise(number))
+        own = self.share.outline.own(positions)
+        batch = batch_of(self.train.offsets, own) if len(own) else None
+        features = self._features[slice(0, 0) if batch is None else batch.documents]
+        total = self._losses(features, batch, number)
+        divisor = self.share.divisor(len(positions), self.given.reduction)
+        self._optimiser.step(total / divisor, done)
+        self.loss += self.share.added(total)
         self.step += 1
 
     def _measure(self) -> None:
@@ -128,7 +132,7 @@ class Training:
         if self.watched is None:
             return
         scores = self.watched.scores(self.net, self.device)
-        means = measure(scores, self.watched.data, self.run.metrics)
+        means = measure(scores, self.watched.data, self.run.metrics, self.run.peers)
         for name, mean in zip(self.run.spellings, means, strict=True):
             self.means[name].append(mean)
         if self.selection.offer(means):

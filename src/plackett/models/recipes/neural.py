@@ -2,7 +2,8 @@
 
 Bruch et al. (2020) = A, Zhu & Klabjan (2020) = D. A has two sets of experiments on the same data:
 one net for all losses, and one tuned for the stochastic ones (presets that end in ``-tuned``); it
-chose by ``metric="ndcg@5"``. D scales each list's features, takes one list as a batch, and chose by
+chose by ``metric="ndcg@5"``; epochs and patience of its presets are ours. D scales each list's
+features, takes one list as a batch, and chose by
 :data:`plackett.models.selection.LEXICOGRAPHIC`.
 """
 
@@ -20,6 +21,7 @@ _A: dict[str, Any] = {
     "learning_rate": 0.005,
     "batch_lists": 128,
     "reduction": "sum",
+    "clip": None,
     "transforms": (),
 }
 _A_TUNED: dict[str, Any] = {
@@ -30,6 +32,7 @@ _A_TUNED: dict[str, Any] = {
     "learning_rate": 0.005,
     "batch_lists": 128,
     "reduction": "mean",
+    "clip": None,
     "transforms": (),
 }
 _A_PRESETS: dict[str, dict[str, Any]] = {

@@ -46,6 +46,8 @@ class Boosting:
         self._order = label_order(train.labels, train.offsets)
         given = train.weights
         self._weights = np.ones(train.n_lists) if given is None else given
+        given = train.document_weights
+        self._document_weights = np.ones(train.n_docs) if given is None else given
         names = self.run.spellings
         self.curves = {part: {m: list[float]() for m in names} for part in self.parts}
         self.losses: list[float] = []
@@ -71,6 +73,8 @@ class Boosting:
         self._add((feature, place, 0.5 * float(np.log1p(r) - np.log1p(-r))))
         status = f"stumps, {self.run.spellings[0]} {self._latest():.4f}"
         self.run.progress(status, len(self.stumps), self.ranker.rounds)
+        if "validation" in self.parts:
+            self.run.watch(len(self.stumps), self.ranker.rounds, self._latest())
         return True
 
     def _potential(self) -> tuple[NDArray[np.float64], float]:
@@ -82,6 +86,7 @@ class Boosting:
             self._order,
             train.offsets,
             self._weights,
+            self._document_weights,
             potential,
             losses,
         )

@@ -7,7 +7,8 @@ With scores s so far, the weight of a pair with labels :math:`y_i > y_j` is in p
     \pi_d \propto e^{-s_d} \sum_{y_j < y_d} e^{s_j} - e^{s_d} \sum_{y_i > y_d} e^{-s_i}.
 
 The pairs factorise: with documents sorted by label once, the potential :math:`\pi` of a list costs
-O(n) per round, for any number of label levels.
+O(n) per round, for any number of label levels. A weighted document multiplies the pairs in which
+it is the better one.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ def label_order(labels: Labels, offsets: Offsets) -> NDArray[np.int64]:
 
 
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")
-def fill_potential(scores, labels, order, offsets, weights, potential, losses):  # type: ignore[no-untyped-def]
+def fill_potential(scores, labels, order, offsets, weights, each, potential, losses):  # type: ignore[no-untyped-def]
     """Fill the potential of each document, and the loss of each list, not yet normalised."""
     for q in prange(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
         losses[q] = 0.0
         potential[low:high] = 0.0
         if high - low > 1:
-            losses[q] = _fill_list(scores, labels, order[low:high], weights[q], potential)
+            losses[q] = _fill_list(scores, labels, order[low:high], weights[q], each, potential)
 
 
 @compiled
-def _fill_list(scores, labels, documents, weight, potential):  # type: ignore[no-untyped-def]
+def _fill_list(scores, labels, documents, weight, each, potential):  # type: ignore[no-untyped-def]
     middle = 0.5 * (np.min(scores[documents]) + np.max(scores[documents]))
     up = np.empty(len(documents))
     for k in range(len(documents)):
@@ -53,7 +54,7 @@ def _fill_list(scores, labels, documents, weight, potential):  # type: ignore[no
         d = documents[k]
         if labels[d] != label:
             below, level, label = below + level, 0.0, labels[d]
-        potential[d] = weight * below / up[k]
+        potential[d] = weight * each[d] * below / up[k]
         loss += potential[d]
         level += up[k]
     above, level = 0.0, 0.0
@@ -62,7 +63,7 @@ def _fill_list(scores, labels, documents, weight, potential):  # type: ignore[no
         if labels[d] != label:
             above, level, label = above + level, 0.0, labels[d]
         potential[d] -= weight * above * up[k]
-        level += 1.0 / up[k]
+        level += each[d] / up[k]
     return loss
 
 

@@ -24,6 +24,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.threads import kernel_threads
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
+from plackett.models.learnable import check_learnable
 from plackett.models.ranker import Ranker
 from plackett.models.run import Run
 from plackett.models.stumps.boosting import Boosting, steps_of
@@ -64,6 +65,7 @@ class StumpRanker(Ranker):
 
     def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:
         self._check_settings()
+        check_learnable(train)
         parts = {"train": train}
         if validation is not None:
             parts["validation"] = validation

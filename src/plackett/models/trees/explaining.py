@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
+from plackett.models.trees.predicting import predicted
 
 
 def importance(
@@ -23,6 +24,4 @@ def importance(
 
 def contributions(booster: Any, features: Any) -> NDArray[np.float64]:
     """SHAP values of each feature and, in the last column, the mean score."""
-    found = booster.predict(features, pred_contrib=True)
-    dense = found if isinstance(found, np.ndarray) else found.toarray()
-    return np.asarray(dense, dtype=np.float64)
+    return predicted(booster.predict, features, pred_contrib=True)

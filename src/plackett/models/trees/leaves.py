@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
+from plackett.distributed.peers import Peers
+from plackett.models.trees.predicting import predicted
 from plackett.objectives.boosting import Boosting
 
 
@@ -30,6 +32,8 @@ class NewtonLeaves:
     parts: dict[str, Dataset]
     learning_rate: float
     scores: dict[str, Scores] = field(default_factory=dict)
+    peers: Peers | None = None
+    """Other workers, whose documents are in the same leaves."""
     _last: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     def __post_init__(self) -> None:
@@ -38,7 +42,7 @@ class NewtonLeaves:
     def begin(self, booster: Any) -> None:
         """Start from an existing model."""
         for part, data in self.parts.items():
-            self.scores[part] = booster.predict(data.features, raw_score=True)
+            self.scores[part] = predicted(booster.predict, data.features, raw_score=True)
 
     def squares(self, derivatives: Boosting, step: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """What LightGBM is given: the gradient, and ones for the curvature."""
@@ -49,10 +53,12 @@ class NewtonLeaves:
         """Set the values of the last tree's leaves and add them to the scores."""
         assert self._last is not None
         where = {part: self._leaves(booster, part, step) for part in self.parts}
-        n_leaves = 1 + max(int(leaf.max()) for leaf in where.values())
+        n_leaves = self._count(booster, where, step)
         gradient, curvature = (
             np.bincount(where["train"], weights=each, minlength=n_leaves) for each in self._last
         )
+        if self.peers is not None:
+            gradient, curvature = self.peers.sums([gradient, curvature])
         values = np.zeros(n_leaves)
         np.divide(-gradient, curvature, out=values, where=curvature > 0)
         values *= self.learning_rate
@@ -61,7 +67,15 @@ class NewtonLeaves:
         for part, leaves in where.items():
             self.scores[part] += values[leaves]
 
+    def _count(self, booster: Any, where: dict[str, NDArray[np.int64]], step: int) -> int:
+        if self.peers is None:
+            return 1 + max(int(leaf.max()) for leaf in where.values())
+        # Documents of the last leaves may all be with other workers.
+        (tree,) = booster.dump_model(num_iteration=1, start_iteration=step)["tree_info"]
+        return int(tree["num_leaves"])
+
     def _leaves(self, booster: Any, part: str, step: int) -> NDArray[np.int64]:
         features = self.parts[part].features
-        found = booster.predict(features, pred_leaf=True, start_iteration=step, num_iteration=1)
-        return np.asarray(found, dtype=np.int64).reshape(-1)
+        only_last = {"start_iteration": step, "num_iteration": 1}
+        found = predicted(booster.predict, features, pred_leaf=True, **only_last)
+        return found.astype(np.int64).reshape(-1)

@@ -47,6 +47,8 @@ class Loop:
     run: Run
     leaves: NewtonLeaves | None = None
     """Leaf values of our own; None: LightGBM's."""
+    bins: Any = None
+    """A LightGBM data set whose bins to take over; None: LightGBM finds its own."""
     booster: Any = None
     step: int = 0
     empty: int = 0
@@ -63,7 +65,7 @@ class Loop:
         before = self._latest()
         if before is not None and self._is_over():
             return before
-        data = lightgbm_data(self.ranker, self.parts["train"])
+        data = lightgbm_data(self.ranker, self.parts["train"], self.bins)
         validation = self.parts.get("validation")
         if self.derivatives is not None:
             settings = settings | {"objective": self._objective()}
@@ -102,11 +104,14 @@ class Loop:
             self.leaves.refit(booster, self.step)
         self.step += 1
         for part, data in self.parts.items():
-            means = measure(self._scores(booster, part), data, self.run.metrics)
+            means = measure(self._scores(booster, part), data, self.run.metrics, self.run.peers)
             for spelling, mean in zip(self.run.spellings, means, strict=True):
                 self.curves[part][spelling].append(mean)
         self._choose(self.step - self.ranker.smoothing // 2)
         self.run.progress(self._status(), self.step, self.ranker.trees)
+        if "validation" in self.curves:
+            latest = self.curves["validation"][self.run.spellings[0]][-1]
+            self.run.watch(self.step, self.ranker.trees, latest)
         if self.run.checkpoint is not None and self.run.checkpoint.due():
             with self.run.checkpoint.saving(self.step) as folder:
                 self._save(booster, folder)

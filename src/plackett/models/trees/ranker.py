@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -20,6 +20,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.threads import kernel_threads
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
+from plackett.distributed.peers import Peers
 from plackett.models.ensembles import Ensemble, read_lightgbm
 from plackett.models.ranker import Ranker
 from plackett.models.run import Run
@@ -30,6 +31,7 @@ from plackett.models.trees.loop import Curves, Loop
 from plackett.models.trees.sampling import of_some_lists
 from plackett.models.trees.settings import BUILT_IN, check_resumable, lightgbm_settings
 from plackett.models.trees.sizes import sized
+from plackett.models.trees.spreading import grown_together
 from plackett.objectives import Objective
 from plackett.objectives import objective as as_objective
 from plackett.objectives.boosting import Boosting
@@ -78,6 +80,7 @@ class TreeRanker(Ranker):
     """
 
     takes_missing: ClassVar[bool] = True
+    spreads: ClassVar[bool] = True
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")
 
     objective: str | Objective = "xendcg"
@@ -104,14 +107,22 @@ class TreeRanker(Ranker):
         parts = (
             {"train": train} if validation is None else {"train": train, "validation": validation}
         )
-        with kernel_threads(self.threads):
-            loop = Loop(
-                self, parts, self._derivatives(train), run, self._own_leaves(parts, settings)
-            )
-            booster = loop.grow(settings)
-        self.curves_: Curves = loop.curves
+        grown = self._grown if run.cluster is None else partial(grown_together, self)
+        model, curves = grown(parts, settings, run)
+        self.curves_: Curves = curves
         """Means of the metrics after each tree, for the parts of the data."""
-        self._take(booster.model_to_string(num_iteration=loop.best_step() or None))
+        self._take(model)
+
+    def _grown(
+        self, parts: dict[str, Dataset], settings: dict[str, Any], run: Run, bins: Any = None
+    ) -> tuple[str, Curves]:
+        """The text of a model and its learning curves."""
+        with kernel_threads(self.threads):
+            derivatives = self._derivatives(parts["train"])
+            leaves = self._own_leaves(parts, settings, run.peers)
+            loop = Loop(self, parts, derivatives, run, leaves, bins)
+            booster = loop.grow(settings)
+        return booster.model_to_string(num_iteration=loop.best_step() or None), loop.curves
 
     def _predict(self, data: Dataset) -> Scores:
         return self._ensemble.predict(data.features, n_threads=self.threads)
@@ -136,19 +147,26 @@ class TreeRanker(Ranker):
 
     def _derivatives(self, train: Dataset) -> Boosting | None:
         if self.objective in BUILT_IN:
+            if train.document_weights is not None:
+                raise UsageError(
+                    f"LightGBM's own {self.objective} cannot weigh documents by gain; take one of "
+                    "plackett's objectives, for example lambdarank or xendcg."
+                )
             return None
         loss = reseeded(as_objective(self.objective), self.seed)
-        derivatives = loss.boosting(train.labels, train.offsets, train.keys, train.weights)
+        derivatives = loss.boosting(
+            train.labels, train.offsets, train.keys, train.weights, train.document_weights
+        )
         if self.list_fraction == 1:
             return derivatives
         share = self.list_fraction
         return of_some_lists(derivatives, train.offsets, train.keys, fraction=share, seed=self.seed)
 
     def _own_leaves(
-        self, parts: dict[str, Dataset], settings: dict[str, Any]
+        self, parts: dict[str, Dataset], settings: dict[str, Any], peers: Peers | None
     ) -> NewtonLeaves | None:
         rate = settings["learning_rate"]
-        return NewtonLeaves(parts, rate) if self.growth == "squares" else None
+        return NewtonLeaves(parts, rate, peers=peers) if self.growth == "squares" else None
 
     def _fitted(self) -> TreeRanker:
         if self.n_features_ is None:
