@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -10,7 +11,14 @@ import pytest
 from small_systems import FeatureRanker, small_data
 
 from plackett.experiments.comparing import compare
-from plackett.experiments.figures import Line, interval_figure, line_figure
+from plackett.experiments.figures import (
+    Line,
+    as_png,
+    can_draw_png,
+    interval_figure,
+    line_figure,
+    png,
+)
 from plackett.experiments.reporting import write_files
 from plackett.experiments.robustness import Augmentation, curve_figures, robustness
 
@@ -66,7 +74,7 @@ def test_curves_under_noise_and_their_differences_agree_in_colour() -> None:
 def test_a_comparison_writes_values_of_single_lists_and_figures(tmp_path) -> None:
     systems = {"a": FeatureRanker(feature=3), "b": FeatureRanker(feature=0)}
     found = compare(small_data(), systems, protocol="folds:3", metrics="ndcg@5,map")
-    files = write_files(found, tmp_path)
+    files = write_files(found, tmp_path, png=False)
     assert [path.name for path in files.figures] == ["differences.svg"]
     ElementTree.fromstring(files.figures[0].read_text())
     lines = [line.split("\t") for line in files.per_list.read_text().splitlines()]
@@ -75,3 +83,37 @@ def test_a_comparison_writes_values_of_single_lists_and_figures(tmp_path) -> Non
     values = found.gathered.values["a"]["map"]
     assert own == pytest.approx(values[np.isfinite(values)].tolist())
     assert len(lines) == 1 + 2 * small_data().n_lists
+
+
+def test_a_png_shows_what_the_svg_does_at_twice_its_size() -> None:
+    pytest.importorskip("resvg_py")
+    if not can_draw_png():
+        pytest.skip("there is no font here (Debian's package: fonts-dejavu-core)")
+    lines = {"a": Line((1, 2, 3), (0.1, 0.3, 0.2))}
+    figure = line_figure(lines, title="title", x_label="x")
+    drawn = as_png(figure)
+    assert drawn[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = (int.from_bytes(drawn[at : at + 4], "big") for at in (16, 20))
+    assert f'width="{width // 2}" height="{height // 2}"' in figure
+    assert as_png(line_figure(lines, title="", x_label="x")) != drawn  # text is drawn, too
+
+
+def test_png_figures_stand_beside_svg_ones(tmp_path) -> None:
+    if not can_draw_png():
+        pytest.skip("PNG figures need the extra figures and a font")
+    systems = {"a": FeatureRanker(feature=3), "b": FeatureRanker(feature=0)}
+    found = compare(small_data(), systems, metrics="ndcg@5")
+    files = write_files(found, tmp_path)
+    assert [path.name for path in files.figures] == ["differences.svg", "differences.png"]
+    assert all(path.is_file() for path in files.figures)
+
+
+def test_a_missing_rasteriser_names_the_extra(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    png._draws_text.cache_clear()
+    try:
+        assert not can_draw_png()
+        with pytest.raises(ImportError, match=r"plackett\[figures\]"):
+            as_png("<svg/>")
+    finally:
+        png._draws_text.cache_clear()

@@ -10,6 +10,7 @@ import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.data.folds import Fold
 from plackett.experiments.protocols import Folds, Holdout, Seeds, Splits, as_source, protocol
+from plackett.experiments.running.sources import without_features
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +139,17 @@ def test_protocols_that_do_not_fit_the_data_say_what_does(whole, fold) -> None:
         Holdout().plan(as_source([fold, fold]))
     with pytest.raises(UsageError, match="sequence of folds is empty"):
         as_source([])
+
+
+@pytest.mark.parametrize("spelling", ["folds:3", "splits:2", "seeds:2", "holdout"])
+def test_lists_without_features_are_divided_alike(spelling) -> None:
+    source = as_source(pk.synthetic("letor", n_lists=30, seed=3))
+    way = protocol(spelling, seed=1)
+    light = without_features(source, way)
+    for part in way.plan(source):
+        ours, theirs = way.trial(light, part), way.trial(source, part)
+        for name in ("train", "validation", "test"):
+            a, b = getattr(ours, name), getattr(theirs, name)
+            assert a.n_features == 0
+            for field in ("labels", "offsets", "query_ids", "rows", "keys"):
+                np.testing.assert_array_equal(getattr(a, field), getattr(b, field))

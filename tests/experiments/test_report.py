@@ -75,7 +75,8 @@ def test_the_report_is_whole_self_contained_and_escaped() -> None:
     checker = _Balance()
     checker.feed(page)
     assert checker.open == []
-    assert "<script" not in page
+    assert page.count("<script>") == page.count("</script>") == 1  # the one that sorts
+    assert "<script>alert" not in page
     assert "&lt;base&gt;" in page
     assert not re.search(r"(?:src|href)=", page)
     assert not re.search(r"(left|right|bottom|width):-?nan", page)

@@ -16,6 +16,7 @@ from plackett.experiments.significance import (
     randomisation_test,
 )
 from plackett.experiments.store import RunStore, StoreError
+from plackett.experiments.tuning import Tuned, tune
 
 __all__ = [
     "Compared",
@@ -24,6 +25,7 @@ __all__ = [
     "Report",
     "RunStore",
     "StoreError",
+    "Tuned",
     "benjamini_hochberg",
     "bootstrap_intervals",
     "compare",
@@ -34,6 +36,7 @@ __all__ = [
     "protocol",
     "quickstart",
     "randomisation_test",
+    "tune",
     "write_files",
     "write_report",
 ]

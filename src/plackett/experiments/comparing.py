@@ -11,6 +11,7 @@ from pathlib import Path
 
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
+from plackett.distributed import Cluster, as_cluster
 from plackett.experiments.gathering import Gathered, gather
 from plackett.experiments.leaderboard import Correction, Leaderboard, Test, leaderboard
 from plackett.experiments.planning import METRICS, Plan, plan_comparison, threads_of
@@ -22,6 +23,7 @@ from plackett.experiments.running import (
     Workers,
     run_missing,
 )
+from plackett.experiments.running.ray_tasks import RayTasks
 from plackett.experiments.running.schedule import Progress
 from plackett.experiments.store import RunStore
 from plackett.models.ranker import Ranker
@@ -51,6 +53,7 @@ def compare(
     store: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     threads: int | None = None,
+    cluster: Cluster | str | None = None,
     seed: int = 0,
     test: Test | None = None,
     correction: Correction = "holm",
@@ -81,6 +84,9 @@ def compare(
         Trials that run at the same time, each in a process of its own.
     threads
         Of each trial; by default all for one job, one each for several.
+    cluster
+        Run trials as tasks on Ray instead: ``"local:2"``, ``"auto"``, or a
+        :class:`plackett.distributed.Cluster`, whose threads then count.
     seed
         Of divisions, models and tests.
     test
@@ -108,6 +114,7 @@ def compare(
             scratch=scratch,
             jobs=jobs,
             threads=threads,
+            cluster=cluster,
             seed=seed,
             test=test,
             correction=correction,
@@ -122,6 +129,7 @@ def run_plan(
     scratch: Path,
     jobs: int = 1,
     threads: int | None = None,
+    cluster: Cluster | str | None = None,
     seed: int = 0,
     test: Test | None = None,
     correction: Correction = "holm",
@@ -132,7 +140,13 @@ def run_plan(
     ``scratch`` is a folder in which the data may be written for several processes to see.
     """
     ran = run_trials(
-        plan, store=store, scratch=scratch, jobs=jobs, threads=threads, progress=progress
+        plan,
+        store=store,
+        scratch=scratch,
+        jobs=jobs,
+        threads=threads,
+        cluster=cluster,
+        progress=progress,
     )
     gathered = gather(
         plan.jobs,
@@ -164,18 +178,23 @@ def run_trials(
     scratch: Path,
     jobs: int = 1,
     threads: int | None = None,
+    cluster: Cluster | str | None = None,
     progress: Progress = lambda *_: None,
 ) -> int:
     """Run the trials that the store has not; returns how many were run here."""
-    setup = Setup(plan.protocol, plan.metrics, plan.select, threads_of(jobs, threads))
+    where = None if cluster is None else as_cluster(cluster)
+    each = threads_of(jobs, threads) if where is None else where.threads
+    setup = Setup(plan.protocol, plan.metrics, plan.select, each)
     finished = store.finished(job.identity for job in plan.jobs)
     if len(finished) == len({job.identity.digest for job in plan.jobs}):
         return 0
-    with _runner(plan, setup, jobs, scratch) as runner:
+    with _runner(plan, setup, jobs, scratch, where) as runner:
         return run_missing(plan.jobs, store=store, runner=runner, progress=progress)
 
 
-def _runner(plan: Plan, setup: Setup, jobs: int, scratch: Path) -> Runner:
+def _runner(plan: Plan, setup: Setup, jobs: int, scratch: Path, cluster: Cluster | None) -> Runner:
+    if cluster is not None:
+        return RayTasks(plan.source, setup, cluster)
     if jobs == 1:
-        return InProcess(plan.source, setup)
+        return InProcess(plan.trial, setup)
     return Workers(plan.source, setup, count=jobs, folder=scratch)

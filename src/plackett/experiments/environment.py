@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable
-from importlib.metadata import version
 
 from plackett.experiments.running.code import code_version
+from plackett.experiments.running.system import version
 
 _ALWAYS = ("numpy", "scipy", "numba")
 

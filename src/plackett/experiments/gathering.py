@@ -13,6 +13,7 @@ from plackett.base.types import Scores, Values
 from plackett.experiments.leaderboard import Interval
 from plackett.experiments.protocols import Part, Protocol, Seeds, Source, Splits, Trial
 from plackett.experiments.running import Job
+from plackett.experiments.running.sources import without_features
 from plackett.experiments.significance import mean_interval
 from plackett.experiments.store import Outcome, RunStore
 from plackett.experiments.store.outcome import Curves
@@ -59,11 +60,12 @@ def gather(
 ) -> Gathered:
     """Read the outcomes of all trials; metrics that were not computed then are computed now."""
     parts = {job.part.index: job.part for job in jobs}
+    light = without_features(source, protocol)
     gathered = [
         _gather_part(
             part,
             [job for job in jobs if job.part.index == part.index],
-            _Reading(store, source, protocol, metrics),
+            _Reading(store, light, protocol, metrics),
         )
         for part in parts.values()
     ]

@@ -20,7 +20,14 @@ from plackett.experiments.report.looking import (
 )
 
 
-def look_at(shown: Sequence[Shown], *, metric: str, baseline: str, note: str) -> Look | None:
+def look_at(
+    shown: Sequence[Shown],
+    *,
+    metric: str,
+    baseline: str,
+    note: str,
+    systems: Sequence[str] = (),
+) -> Look | None:
     """The queries that count, those with the largest differences with their documents.
 
     Parameters
@@ -33,8 +40,11 @@ def look_at(shown: Sequence[Shown], *, metric: str, baseline: str, note: str) ->
         The system that differences are from.
     note
         Which queries these are, for the reader.
+    systems
+        In the order in which to offer them; the first is shown first. By default that of the
+        trials.
     """
-    systems = list(shown[0].scores) if shown else []
+    systems = systems or (list(shown[0].scores) if shown else [])
     if not systems:
         return None
     values = np.vstack([_columns(each, metric, systems) for each in shown])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
-from plackett.experiments.protocols import Protocol, Source, as_source
+from plackett.experiments.protocols import Part, Protocol, Source, Trial, as_source
 from plackett.experiments.protocols import protocol as as_protocol
 from plackett.experiments.running import Job, System, as_systems, expected_seconds, jobs_of
 from plackett.experiments.store import RunStore
@@ -31,6 +32,11 @@ class Plan:
     baseline: str
     jobs: tuple[Job, ...]
     """Its trials."""
+
+    @cached_property
+    def trial(self) -> Callable[[Part], Trial]:
+        """Makes the data of a trial; those made last are kept, since systems share them."""
+        return lru_cache(maxsize=1)(partial(self.protocol.trial, self.source))
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ def forecast(plan: Plan, *, store: RunStore, jobs: int = 1, threads: int | None 
     seconds = expected_seconds(
         plan.jobs,
         store=store,
-        trial=plan.protocol.trial(plan.source, missing[0].part),
+        trial=plan.trial(missing[0].part),
         threads=threads_of(jobs, threads),
         slots=jobs,
     )

@@ -11,13 +11,18 @@ from pathlib import Path
 import numpy as np
 
 from plackett.base.files import atomic_file
-from plackett.base.types import Scores, Values
+from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
 from plackett.data.describing import Description, describe
 from plackett.data.joining import split
 from plackett.data.synthetic import synthetic
+from plackett.experiments.environment import environment
+from plackett.experiments.gathering import Shown
 from plackett.experiments.leaderboard import Leaderboard, leaderboard
+from plackett.experiments.looks import look_at
+from plackett.experiments.protocols import Part, Trial
 from plackett.experiments.report import Report, write_report
+from plackett.experiments.running import System
 from plackett.metrics import evaluate, per_list
 from plackett.models import recipe
 from plackett.models.ranker import Ranker
@@ -73,7 +78,7 @@ def quickstart(
     dataset = synthetic("web", n_lists=n_lists, seed=seed)
     train, validation, test = split(dataset, (0.6, 0.2, 0.2), seed=seed)
     progress("choosing the best single feature", 1, steps)
-    values = {_SINGLE: _values(_best_feature(train, test), test)}
+    scores = {_SINGLE: _best_feature(train, test)}
     seconds, curves = {}, {}
     for i, name in enumerate(SYSTEMS):
         progress(f"training {name}", i + 2, steps)
@@ -82,13 +87,15 @@ def quickstart(
         start = time.perf_counter()
         ranker.fit(train, validation, metric=_STOP_ON)
         seconds[name] = time.perf_counter() - start
-        values[name] = _values(ranker.predict(test), test)
+        scores[name] = ranker.predict(test)
         if isinstance(ranker, TreeRanker):
             curves[name] = ranker.curves_["validation"][_STOP_ON]
     progress("testing significance and writing the report", steps - 1, steps)
+    values = {name: per_list(each, test, METRICS) for name, each in scores.items()}
     board = leaderboard(values, baseline=BASELINE, primary=PRIMARY, seconds=seconds, seed=seed)
     result = Quickstart(board, describe(dataset), folder / "report.html", folder / "results.json")
-    _write(result, curves, (train, validation, test), seed)
+    trial = Trial("test", train, validation, test, seed)
+    _write(result, curves, Shown(_part(seed), trial, scores, values))
     progress("done", steps, steps)
     return result
 
@@ -118,17 +125,14 @@ def _best_feature(train: Dataset, test: Dataset) -> Scores:
     return sign * np.asarray(test.features[:, column], dtype=np.float64)
 
 
-def _values(scores: Scores, test: Dataset) -> dict[str, Values]:
-    return per_list(scores, test, METRICS)
+def _part(seed: int) -> Part:
+    return Part("test", data="synthetic", division="split 60/20/20", seed=seed, index=0)
 
 
-def _write(
-    result: Quickstart,
-    curves: dict[str, list[float]],
-    parts: tuple[Dataset, ...],
-    seed: int,
-) -> None:
-    sizes = " / ".join(f"{part.n_lists:,}" for part in parts)
+def _write(result: Quickstart, curves: dict[str, list[float]], shown: Shown) -> None:
+    trial, seed = shown.trial, shown.part.seed
+    sizes = " / ".join(f"{d.n_lists:,}" for d in (trial.train, trial.validation, trial.test))
+    systems = [System(name, _configured(name, seed)) for name in SYSTEMS]
     with atomic_file(result.results) as temporary:
         payload = {"leaderboard": result.board.to_dict(), "data": result.description.to_dict()}
         temporary.write_text(json.dumps(payload, indent=1), encoding="utf-8")
@@ -149,5 +153,14 @@ def _write(
             "Metrics: gain 2^label - 1, discount 1/log2(1 + rank), lists without a relevant "
             "document left out, ERR with the top label of each list.",
         ),
+        look=look_at(
+            [shown],
+            systems=[entry.name for entry in result.board.entries],
+            metric=PRIMARY,
+            baseline=BASELINE,
+            note="All test queries.",
+        ),
+        settings={system.name: system.settings(seed) for system in systems},
+        environment=environment({name for s in systems for name in s.libraries()}),
     )
     write_report(report, result.report)

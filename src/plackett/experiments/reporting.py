@@ -13,7 +13,7 @@ from plackett.base.files import atomic_file
 from plackett.data.describing import Description, describe
 from plackett.experiments.comparing import Compared
 from plackett.experiments.environment import environment
-from plackett.experiments.figures import Line, interval_figure, line_figure
+from plackett.experiments.figures import Line, can_draw_png, interval_figure, line_figure, write_png
 from plackett.experiments.gathering import Shown
 from plackett.experiments.looks import look_at
 from plackett.experiments.protocols import Seeds, Splits
@@ -43,9 +43,12 @@ class Files:
     per_list: Path
     """Values of single lists, for other programs."""
     figures: tuple[Path, ...]
+    """SVG files, and after them the same as PNG."""
 
 
-def write_files(compared: Compared, folder: Path, *, command: str | None = None) -> Files:
+def write_files(
+    compared: Compared, folder: Path, *, command: str | None = None, png: bool | None = None
+) -> Files:
     """Write results, tables and report of a comparison into a folder.
 
     Parameters
@@ -56,22 +59,28 @@ def write_files(compared: Compared, folder: Path, *, command: str | None = None)
         Made if it is not there; files in it are replaced.
     command
         What repeats it, for the reader.
+    png
+        Figures as PNG beside the SVG; by default where what it takes is installed (the extra
+        ``figures``, and a font).
     """
+    drawn = _figures(compared)
+    forms = ("svg", "png") if png or (png is None and can_draw_png()) else ("svg",)
     files = Files(
         folder / "results.json",
         folder / "leaderboard.md",
         folder / "leaderboard.tex",
         folder / "report.html",
         folder / "per_list.tsv",
-        tuple(folder / f"{name}.svg" for name in _figures(compared)),
+        tuple(folder / f"{name}.{form}" for form in forms for name in drawn),
     )
     description = describe(compared.plan.source.pooled)
     _write(files.results, json.dumps(_plain(payload(compared, description)), indent=1))
     _write(files.markdown, markdown_table(compared.board))
     _write(files.latex, latex_table(compared.board))
     _write(files.per_list, per_list_table(compared.gathered.shown))
-    for path, figure in zip(files.figures, _figures(compared).values(), strict=True):
-        _write(path, figure)
+    for path in files.figures:
+        figure = drawn[path.stem]
+        write_png(figure, path) if path.suffix == ".png" else _write(path, figure)
     write_report(_report(compared, description, command), files.report)
     return files
 
@@ -153,7 +162,11 @@ def _report(compared: Compared, description: Description, command: str | None) -
     plan, board, gathered = compared.plan, compared.board, compared.gathered
     select = plan.select.split(",")[0]
     look = look_at(
-        gathered.shown, metric=board.primary, baseline=board.baseline, note=_note(compared)
+        gathered.shown,
+        systems=[entry.name for entry in board.entries],
+        metric=board.primary,
+        baseline=board.baseline,
+        note=_note(compared),
     )
     return Report(
         title=f"Comparison on {plan.source.name}",

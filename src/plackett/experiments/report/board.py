@@ -38,13 +38,20 @@ def _row(entry: Entry, board: Leaderboard, best: Mapping[str, float]) -> str:
     for m in board.metrics:
         kind = " class='best'" if entry.means[m] == best[m] else ""
         low, high = entry.intervals[m]
+        mean, mark = entry.means[m], _MARKS[board.verdict(entry, m)]
         cells.append(
-            f"<td{kind}>{entry.means[m]:.4f}{_MARKS[board.verdict(entry, m)]}"
+            f"<td{kind} data-value='{mean:.8g}'>{mean:.4f}{mark}"
             f"<span class='interval'>{low:.4f} … {high:.4f}</span></td>"
         )
     kind = " class='baseline'" if entry.name == board.baseline else ""
     name = escape(entry.name) + (" <span class='tag'>baseline</span>" if kind else "")
-    return f"<tr{kind}><td>{name}</td>{''.join(cells)}<td>{entry.seconds:.1f}</td></tr>"
+    return f"<tr{kind}><td>{name}</td>{''.join(cells)}{_seconds(entry)}</tr>"
+
+
+def _seconds(entry: Entry) -> str:
+    if not entry.seconds:  # a system without training
+        return "<td data-value='0'>–</td>"
+    return f"<td data-value='{entry.seconds:.4g}'>{entry.seconds:.1f}</td>"
 
 
 def differences_section(report: Report) -> str:

@@ -33,14 +33,18 @@ def render(report: Report) -> str:
         _data(report.description),
         repeating_section(report),
     ]
-    # Only the look into queries needs a script; without it the page has none.
-    script = _resource("report.js") if report.look else None
-    return page(report.title, "".join(sections), script=script)
+    return page(report.title, "".join(sections))
 
 
-def page(title: str, body: str, *, script: str | None = None) -> str:
-    """A whole HTML document in the style of all reports, which needs nothing from elsewhere."""
-    end = "" if script is None else f"<script>{script}</script>"
+def page(title: str, body: str) -> str:
+    """A whole HTML document in the style of all reports, which needs nothing from elsewhere.
+
+    Scripts come with what they bring to life: leaderboards, and the look into queries.
+    """
+    scripts = {"board.js": "class='board'", "report.js": "id='look'"}
+    end = "".join(
+        f"<script>{_resource(name)}</script>" for name, mark in scripts.items() if mark in body
+    )
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"

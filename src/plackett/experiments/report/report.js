@@ -43,10 +43,7 @@
       const cell = make("th", undefined, key);
       const button = make("button", title);
       button.type = "button";
-      if (key === state.sort) {
-        button.append(make("span", state.down ? " ▾" : " ▴"));
-        cell.ariaSort = state.down ? "descending" : "ascending";
-      }
+      if (key === state.sort) cell.ariaSort = state.down ? "descending" : "ascending";
       button.addEventListener("click", () => {
         state.down = key === state.sort ? !state.down : key !== "query" && key !== "trial";
         state.sort = key;

@@ -33,13 +33,14 @@ class Augmentation(Corruption):
         sizes = np.diff(train.offsets)[others]
         drawn = train.offsets[others] + np.floor(rng.random(len(lists)) * sizes).astype(np.int64)
         rows = np.concatenate([np.arange(train.n_docs), drawn])
-        weights = train.weights
+        weights, each = train.weights, train.document_weights
         return Dataset.from_arrays(
             train.features[rows],
             np.concatenate([train.labels, np.zeros(len(drawn), np.float32)]),
             # By place: lists with the same query id, of different parts, stay apart.
             np.concatenate([list_of_document(train.offsets), lists]),
             weights=None if weights is None else dict(enumerate(weights.tolist())),
+            document_weights=None if each is None else np.append(each, np.ones(len(drawn))),
             feature_names=train.feature_names,
             missing="nan",
         )

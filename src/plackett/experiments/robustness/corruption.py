@@ -19,6 +19,8 @@ class Corruption(ABC):
     """For people."""
     unit: ClassVar[str]
     """What a level is the share of."""
+    validation: ClassVar[bool] = False
+    """Whether validation lists get the noise too; test lists never do."""
 
     def apply(self, train: Dataset, *, level: float, seed: int) -> Dataset:
         """Training lists with noise; at level 0 they stay as they are.
@@ -26,7 +28,7 @@ class Corruption(ABC):
         Parameters
         ----------
         train
-            The lists to learn from; validation and test lists are never touched.
+            The lists to learn from, or to choose by.
         level
             Share of each list's documents, not negative.
         seed

@@ -65,6 +65,8 @@ class RobustnessCurves:
     curves: dict[str, tuple[Point, ...]]
     differences: dict[str, tuple[Difference, ...]]
     """From the baseline, for the other systems."""
+    noisy: str = "training lists"
+    """Where the noise is."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -94,7 +96,7 @@ def robustness(
     data, models, baseline, select, store, jobs, threads, seed, progress
         As for :func:`plackett.experiments.comparing.compare`.
     corruption
-        The kind of noise, in training lists only.
+        The kind of noise, in training lists and, if it is meant for them, validation lists.
     levels
         How much of it.
     protocol
@@ -162,6 +164,7 @@ def _curves(plan: Plan, noisy: UnderNoise, means: Mapping[str, Values]) -> Robus
             for name, own in means.items()
             if name != plan.baseline
         },
+        noisy="training and validation lists" if noisy.corruption.validation else "training lists",
     )
 
 

@@ -11,6 +11,7 @@ from plackett.experiments.figures import Line, line_figure
 from plackett.experiments.report.bands import bands
 from plackett.experiments.report.page import page
 from plackett.experiments.robustness.curves import Point, RobustnessCurves
+from plackett.experiments.robustness.tables import level_text
 
 
 def write_curves(found: RobustnessCurves, path: Path) -> None:
@@ -23,19 +24,33 @@ def render_curves(found: RobustnessCurves) -> str:
     """The HTML: each system's curve, the differences from the baseline, and the numbers."""
     title = f"{found.metric} under {found.corruption}"
     lead = (
-        f"{found.trials} trials at each level; noise in training lists only. Bands are 95 % "
+        f"{found.trials} trials at each level; noise in {found.noisy} only. Bands are 95 % "
         "intervals of the means."
     )
-    sections = [
-        f"<h1>{escape(title)}</h1><p class='lead'>{lead}</p>",
-        _chart(found, found.curves, title, zero=False),
-    ]
+    body = f"<h1>{escape(title)}</h1><p class='lead'>{lead}</p>{curve_section(found)}"
+    return page(title, body)
+
+
+def curve_section(found: RobustnessCurves) -> str:
+    """The charts and numbers, for a page that shows more than one kind of noise."""
+    charts = curve_charts(found)
+    sections = [charts["curves"]]
     if found.differences:
-        under = f"Difference from {found.baseline}"
-        sections.append(f"<h2>{escape(under)}</h2>")
-        sections.append(_chart(found, found.differences, under, zero=True))
-    sections.append(_table(found))
-    return page(title, "".join(sections))
+        sections.append(f"<h2>{escape(_under(found))}</h2>{charts['differences']}")
+    return "".join([*sections, _table(found)])
+
+
+def curve_charts(found: RobustnessCurves) -> dict[str, str]:
+    """HTML of each chart, by the names of :func:`curve_figures`."""
+    title = f"{found.metric} under {found.corruption}"
+    result = {"curves": _chart(found, found.curves, title, zero=False)}
+    if found.differences:
+        result["differences"] = _chart(found, found.differences, _under(found), zero=True)
+    return result
+
+
+def _under(found: RobustnessCurves) -> str:
+    return f"Difference from {found.baseline}"
 
 
 def _chart(
@@ -51,20 +66,29 @@ def _chart(
     )
 
 
-def curve_figures(found: RobustnessCurves) -> dict[str, str]:
-    """SVG files by name: the curves, and the differences from the baseline."""
+def curve_figures(found: RobustnessCurves, *, on: str = "") -> dict[str, str]:
+    """SVG files by name: the curves, and the differences from the baseline.
+
+    Parameters
+    ----------
+    found
+        The curves.
+    on
+        The data, for titles.
+    """
     order = list(found.curves)
+    head = f"{on}: " if on else ""
     result = {
         "curves": line_figure(
             {name: _line(found.levels, points) for name, points in found.curves.items()},
-            title=f"{found.metric} under {found.corruption}",
+            title=f"{head}{found.metric} under {found.corruption}",
             x_label=found.unit,
         )
     }
     if found.differences:
         result["differences"] = line_figure(
             {name: _line(found.levels, points) for name, points in found.differences.items()},
-            title=f"Difference in {found.metric} from {found.baseline}",
+            title=f"{head}difference in {found.metric} from {found.baseline}",
             x_label=found.unit,
             zero=True,
             order=order,
@@ -77,7 +101,7 @@ def _line(levels: Sequence[float], points: Sequence[Point]) -> Line:
 
 
 def _table(found: RobustnessCurves) -> str:
-    head = "".join(f"<th>{level:.0%}</th>" for level in found.levels)
+    head = "".join(f"<th>{level_text(level)}</th>" for level in found.levels)
     rows = []
     for name, points in found.curves.items():
         marks = [

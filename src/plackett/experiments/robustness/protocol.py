@@ -13,6 +13,8 @@ from plackett.experiments.robustness.corruption import Corruption
 class UnderNoise(Protocol):
     """The trials of a protocol, their training lists corrupted at each of several levels.
 
+    Noise that is meant for them corrupts validation lists as well.
+
     Trials at level 0 are those of the protocol itself: a store that has them need not run them
     again.
     """
@@ -36,7 +38,8 @@ class UnderNoise(Protocol):
     def _noisy(self, part: Part, level: float, index: int) -> Part:
         if level == 0:
             return replace(part, index=index)
-        noise = f"{self.corruption!r} at level {level:g}, seed {part.seed}, on the training lists"
+        where = "training and validation lists" if self.corruption.validation else "training lists"
+        noise = f"{self.corruption!r} at level {level:g}, seed {part.seed}, on the {where}"
         name = f"{part.name}, {self.corruption.name} {level:.0%}"
         return replace(part, name=name, division=f"{part.division}; {noise}", index=index)
 
@@ -45,7 +48,10 @@ class UnderNoise(Protocol):
         level, own = self.levels[part.index // len(inner)], inner[part.index % len(inner)]
         trial = self.protocol.trial(source, own)
         train = self.corruption.apply(trial.train, level=level, seed=part.seed)
-        return replace(trial, name=part.name, train=train)
+        validation = trial.validation
+        if self.corruption.validation:
+            validation = self.corruption.apply(validation, level=level, seed=part.seed)
+        return replace(trial, name=part.name, train=train, validation=validation)
 
     def __str__(self) -> str:
         levels = ", ".join(f"{level:g}" for level in self.levels)

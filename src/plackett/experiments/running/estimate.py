@@ -1,14 +1,17 @@
 """How long a comparison will take, said before it starts.
 
 Where the store has trials of a system, their times count. Else the system is fitted for a moment to
-a few and to some more of the first trial's lists, and the time of a step is drawn out to all
-documents and steps. Models that stop early need less.
+some of the first trial's lists, and the time of a step is drawn out to all documents and steps. The
+part of a step that does not grow with documents is that of the kind of model: it is found once for
+each kind, by a fit to fewer lists. Models that stop early need less.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
 
 from plackett.data.dataset import Dataset
 from plackett.experiments.protocols import Trial
@@ -16,10 +19,10 @@ from plackett.experiments.running.jobs import Job
 from plackett.experiments.store import RunStore
 from plackett.models.ranker import Ranker
 
-_BUDGET = 0.06
+_BUDGET = 0.04
 """Seconds of training to look at."""
-_DOCUMENTS = (1_000, 5_000)
-"""Of the two fits: a part of the time of a step grows with documents, and a part does not."""
+_DOCUMENTS = (500, 2_500)
+"""Of two small fits: a part of the time of a step grows with documents, and a part does not."""
 
 
 class _Enough(Exception):  # noqa: N818 - not an error
@@ -45,6 +48,7 @@ def expected_seconds(
         Trials that run at the same time.
     """
     known = store.finished(job.identity for job in jobs)
+    probe = _Probe(trial)
     total = 0.0
     for name in dict.fromkeys(job.system.name for job in jobs):
         own = [job for job in jobs if job.system.name == name]
@@ -55,21 +59,41 @@ def expected_seconds(
         if times:
             each = sum(times) / len(times)
         else:
-            each = _probe(own[0].system.configured(seed=0, threads=threads), trial)
+            each = probe(own[0].system.configured(seed=0, threads=threads))
         total += each * len(missing)
     return total / slots
 
 
-def _probe(ranker: Ranker, trial: Trial) -> float:
-    """Seconds of a whole fit, on a straight line through the times of two small ones."""
-    few, some = (_some_lists(trial.train, count) for count in _DOCUMENTS)
-    watched = _some_lists(trial.validation, _DOCUMENTS[-1])
-    quick = _judged(ranker.clone(), few, watched)
-    if some.n_docs == few.n_docs:
-        return quick
-    slow = _judged(ranker.clone(), some, watched)
-    slope = max(slow - quick, 0.0) / (some.n_docs - few.n_docs)
-    return slow + slope * (trial.train.n_docs - some.n_docs)
+class _Probe:
+    """Judges whole fits by the beginnings of small ones."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self._few, self._some = (
+            (_some_lists(trial.train, count), _some_lists(trial.validation, _beside(trial, count)))
+            for count in _DOCUMENTS
+        )
+        self._fixed: dict[type[Ranker], float] = {}
+        """By kind: the share of a small fit's time that is there however small it is."""
+
+    def __call__(self, ranker: Ranker) -> float:
+        """Seconds of a whole fit."""
+        few, some = self._few[0].n_docs, self._some[0].n_docs
+        slow = _judged(ranker.clone(), *self._some)
+        growth = self._trial.train.n_docs / some - 1.0
+        if few == some or growth <= 0:
+            return slow
+        kind = type(ranker)
+        if kind not in self._fixed:
+            quick = _judged(ranker.clone(), *self._few)
+            fixed = (quick * some - slow * few) / (some - few)
+            self._fixed[kind] = min(max(fixed / slow, 0.0), 1.0) if slow > 0 else 0.0
+        return slow * (1.0 + growth * (1.0 - self._fixed[kind]))
+
+
+def _beside(trial: Trial, documents: int) -> int:
+    """Validation documents in the proportion of the whole trial."""
+    return max(1, round(documents * trial.validation.n_docs / trial.train.n_docs))
 
 
 def _judged(ranker: Ranker, train: Dataset, validation: Dataset) -> float:
@@ -85,9 +109,10 @@ def _judged(ranker: Ranker, train: Dataset, validation: Dataset) -> float:
     try:
         ranker.fit(train, validation, progress=tick)
     except _Enough:
-        (first, before, _), (last, after, steps) = ticks[0], ticks[-1]
-        # The first step waits for compilers and is left out.
-        return (last - first) / max(after - before, 1) * steps
+        # The first step waits for compilers and is left out. The median, because a machine that is
+        # busy with other things makes single steps last long.
+        paces = [(b[0] - a[0]) / max(b[1] - a[1], 1) for a, b in pairwise(ticks)]
+        return median(paces) * ticks[-1][2]
     return time.perf_counter() - (ticks[0][0] if len(ticks) > 1 else start)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from plackett.experiments.protocols import Protocol, Source
+from plackett.experiments.protocols import Part, Protocol, Trial
 from plackett.experiments.running.jobs import Job
 from plackett.experiments.running.trial import run_trial
 from plackett.experiments.store import Outcome
@@ -56,14 +56,22 @@ class Runner(ABC):
 
 
 class InProcess(Runner):
-    """Runs one trial after the other in this process, on as many threads as the setup says."""
+    """Runs one trial after the other in this process, on as many threads as the setup says.
+
+    Parameters
+    ----------
+    trial
+        Makes the data of a part. Systems of one part come one after the other, so it should
+        remember those it made last.
+    setup
+        What the trials share.
+    """
 
     slots = 1
 
-    def __init__(self, source: Source, setup: Setup) -> None:
+    def __init__(self, trial: Callable[[Part], Trial], setup: Setup) -> None:
         self._setup = setup
-        # Systems of one part come one after the other: its data are made once.
-        self._trial = lru_cache(maxsize=1)(partial(setup.protocol.trial, source))
+        self._trial = trial
 
     def submit(self, job: Job) -> Future[Outcome]:
         future: Future[Outcome] = Future()

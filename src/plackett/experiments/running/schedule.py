@@ -26,6 +26,7 @@ def run_missing(jobs: Sequence[Job], *, store: RunStore, runner: Runner, progres
     """
     # Two systems with the same settings are one trial under two names.
     different = {job.identity.digest: job for job in jobs}
+    store.release_dead()
     done = store.finished(job.identity for job in different.values())
     pending = [job for digest, job in different.items() if digest not in done]
     with Heartbeat(store) as heartbeat:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from functools import cache
+from importlib.metadata import version as read_version
 from typing import Any
 
 from plackett.base.errors import UsageError
 from plackett.models import RECIPES, recipe
 from plackett.models.artifact.settings import encode_all
 from plackett.models.ranker import Ranker
+
+
+@cache
+def version(library: str) -> str:
+    """The installed version; read once, since every trial names those of its libraries."""
+    return read_version(library)
 
 
 @dataclass(frozen=True, eq=False)

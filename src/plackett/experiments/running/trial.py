@@ -10,9 +10,17 @@ from plackett.experiments.store import Outcome
 from plackett.experiments.store.outcome import Curves
 from plackett.metrics import per_list
 from plackett.models.ranker import Ranker
+from plackett.models.run import Progress, silent
 
 
-def run_trial(ranker: Ranker, trial: Trial, *, metrics: Sequence[str], select: str) -> Outcome:
+def run_trial(
+    ranker: Ranker,
+    trial: Trial,
+    *,
+    metrics: Sequence[str],
+    select: str,
+    progress: Progress = silent,
+) -> Outcome:
     """Fit the ranker on the trial's training lists and measure it on its test lists.
 
     Parameters
@@ -25,9 +33,11 @@ def run_trial(ranker: Ranker, trial: Trial, *, metrics: Sequence[str], select: s
         What to measure on the test lists.
     select
         What the model is chosen by on the validation lists.
+    progress
+        Called after each step of the fit.
     """
     start = time.perf_counter()
-    ranker.fit(trial.train, trial.validation, select)
+    ranker.fit(trial.train, trial.validation, select, progress=progress)
     seconds = time.perf_counter() - start
     scores = ranker.predict(trial.test)
     return Outcome(per_list(scores, trial.test, metrics), scores, seconds, curves_of(ranker))

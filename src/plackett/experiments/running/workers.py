@@ -25,14 +25,15 @@ from plackett.experiments.running.runners import Runner, Setup
 from plackett.experiments.running.sharing import SharedSource, scratch_in, share
 from plackett.experiments.store import Outcome
 
-_KINDS: dict[str, type[Exception]] = {
+KINDS: dict[str, type[Exception]] = {
     "DataError": DataError,
     "ImportError": ImportError,
     "UsageError": UsageError,
 }
 """Errors whose text is for the user; others come with their trace."""
-_THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_SHOWN = 2000  # characters of what a worker that died had to say
+THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""What the libraries read their number of threads from."""
+SHOWN = 2000  # characters of what a worker that died had to say
 
 
 class Worker:
@@ -45,7 +46,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
-            env=os.environ | dict.fromkeys(_THREADS, str(setup.threads or os.cpu_count() or 1)),
+            env=os.environ | dict.fromkeys(THREADS, str(setup.threads or os.cpu_count() or 1)),
             # Ctrl-C is for the process that the user started; it stops the workers.
             start_new_session=True,
         )
@@ -60,7 +61,7 @@ class Worker:
         except (EOFError, BrokenPipeError) as error:
             raise self._death(job) from error
         if isinstance(answer, Failure):
-            kind = _KINDS.get(answer.kind)
+            kind = KINDS.get(answer.kind)
             raise RuntimeError(answer.trace) if kind is None else kind(answer.text)
         result: Outcome = answer
         return result
@@ -71,7 +72,7 @@ class Worker:
     def _death(self, job: Job) -> PlackettError:
         code = self._process.wait()
         self._said.seek(0)
-        said = self._said.read().decode(errors="replace").strip()[-_SHOWN:]
+        said = self._said.read().decode(errors="replace").strip()[-SHOWN:]
         why = "; perhaps memory ran out: use fewer jobs" if code == -9 else ""
         return PlackettError(
             f"the process that ran {job.title} ended with code {code}{why}. Finished trials are "

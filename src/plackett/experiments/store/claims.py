@@ -24,6 +24,20 @@ def new_owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
+def is_dead(owner: str) -> bool:
+    """Whether the owner is known to have ended: a process of this machine that is not there."""
+    host, _, rest = owner.rpartition(":")[0].rpartition(":")
+    if host != socket.gethostname() or not rest.isdigit():
+        return False
+    try:
+        os.kill(int(rest), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
 def claim(database: Database, digest: str, owner: str, lease: float) -> bool:
     """Take a trial that is neither finished nor held by another; whether that succeeded."""
 

@@ -65,6 +65,12 @@ class RunStore:
         """Give back trials that were claimed and not finished."""
         claims.release(self._database, [each.digest for each in identities], self.owner)
 
+    def release_dead(self) -> None:
+        """Give back what processes of this machine had claimed when they were killed."""
+        for digest, owner in self.held().items():
+            if claims.is_dead(owner):
+                claims.release(self._database, [digest], owner)
+
     def held(self) -> dict[str, str]:
         """The owner of each trial that is being run, by digest."""
         return claims.held(self._database)

@@ -1,0 +1,227 @@
+"""Comparisons and searches in MLflow, through its own API.
+
+A comparison is a run with its files as artifacts, and under it a run for each system with settings,
+metrics and the learning curve. A search is a run with the best settings, and under it a run for
+each trial. Nothing is logged unless asked for, and no global state of MLflow is changed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from plackett._version import __version__
+from plackett.base.errors import PlackettError, UsageError
+from plackett.experiments.comparing import Compared
+from plackett.experiments.reporting import Files, write_files
+from plackett.experiments.tuning.result import Tuned
+
+EXPERIMENT = "plackett"
+"""The experiment that runs go to unless another is named."""
+_PARENT = "mlflow.parentRunId"
+_NAME = "mlflow.runName"
+_BATCH = 900  # values in one call; MLflow takes 1000, and 100 parameters
+_PARAMETERS = 100
+_LONGEST = 6000  # characters of a parameter that MLflow takes
+
+
+def log_comparison(
+    compared: Compared,
+    *,
+    uri: str | os.PathLike[str],
+    files: Files | None = None,
+    experiment: str = EXPERIMENT,
+) -> str:
+    """Log a comparison; returns the id of its run.
+
+    Parameters
+    ----------
+    compared
+        The comparison.
+    uri
+        MLflow's tracking server: ``http://...``, ``sqlite:///FILE``, or the file's path.
+    files
+        What :func:`plackett.experiments.reporting.write_files` wrote; None: it is written for it.
+    experiment
+        Name of the experiment; made if it is not there.
+    """
+    board, plan = compared.board, compared.plan
+    log = _Log(uri, experiment)
+    run = log.start(f"comparison on {plan.source.name}")
+    log.parameters(
+        run,
+        {
+            "data": plan.source.name,
+            "protocol": str(plan.protocol),
+            "selected_by": plan.select,
+            "baseline": board.baseline,
+            "systems": ", ".join(system.name for system in plan.systems),
+            "test": board.test,
+            "correction": board.correction,
+        },
+    )
+    seed = plan.jobs[0].part.seed
+    settings = {system.name: system.settings(seed) for system in plan.systems}
+    for entry in board.entries:
+        own = log.start(entry.name, parent=run)
+        log.parameters(own, settings[entry.name])
+        log.metrics(own, {f"{m}": mean for m, mean in entry.means.items()})
+        log.metrics(own, {f"{m} p adjusted": p for m, p in entry.adjusted.items()})
+        log.metrics(own, {"seconds": entry.seconds})
+        curve = compared.gathered.curves.get(entry.name, ())
+        log.curve(own, f"validation {plan.select.split(',')[0]}", curve)
+        log.end(own)
+    best = board.entries[0]
+    log.metrics(run, {f"best {board.primary}": best.means[board.primary]})
+    with TemporaryDirectory() as folder:
+        written = files or write_files(compared, Path(folder))
+        log.artifacts(run, [written.report, written.results, written.markdown, *written.figures])
+    log.end(run)
+    return run
+
+
+def log_tuning(
+    found: Tuned, *, uri: str | os.PathLike[str], name: str = "data", experiment: str = EXPERIMENT
+) -> str:
+    """Log a search; returns the id of its run.
+
+    Parameters
+    ----------
+    found
+        The search.
+    uri, experiment
+        As for :func:`log_comparison`.
+    name
+        Of the data, for people.
+    """
+    log = _Log(uri, experiment)
+    plan = found.plan
+    run = log.start(f"tuning of {plan.name} on {name}")
+    log.parameters(run, {"data": name, "recipe": plan.name, "metric": plan.metric})
+    log.parameters(run, {"pruner": plan.pruner, "trials": len(found.trials), "seed": plan.seed})
+    log.parameters(run, {f"best {key}": value for key, value in found.settings.items()})
+    log.metrics(run, {plan.judge: found.value, f"recipe {plan.judge}": found.own})
+    log.metrics(run, {f"importance {key}": share for key, share in found.importance.items()})
+    for trial in found.trials:
+        own = log.start(f"trial {trial.number + 1}", parent=run, tags={"state": trial.state})
+        log.parameters(own, trial.settings)
+        if trial.value is not None:
+            log.metrics(own, {plan.judge: trial.value})
+        log.metrics(own, {"seconds": trial.seconds})
+        log.end(own, "FAILED" if trial.state == "failed" else "FINISHED")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "tuning.json"
+        path.write_text(json.dumps(found.to_dict(), indent=1), encoding="utf-8")
+        log.artifacts(run, [path])
+    log.end(run)
+    return run
+
+
+class _Log:
+    """MLflow's client, and the few calls that are made of it."""
+
+    def __init__(self, uri: str | os.PathLike[str], experiment: str) -> None:
+        try:
+            from mlflow.exceptions import MlflowException
+            from mlflow.tracking import MlflowClient
+        except ImportError as error:
+            raise ImportError(
+                "logging to MLflow needs it: pip install 'plackett[mlflow]'"
+            ) from error
+        place, artifacts = _place(os.fspath(uri))
+        try:
+            self._client = MlflowClient(tracking_uri=place)
+            known = self._client.get_experiment_by_name(experiment)
+            self._experiment = (
+                self._client.create_experiment(experiment, artifacts)
+                if known is None
+                else known.experiment_id
+            )
+        except (MlflowException, OSError) as error:
+            raise PlackettError(f"MLflow at {os.fspath(uri)} refuses: {error}") from error
+
+    def start(
+        self, name: str, *, parent: str | None = None, tags: Mapping[str, str] | None = None
+    ) -> str:
+        """Begin a run; its id."""
+        marks = {_NAME: name, "plackett": __version__, **(tags or {})}
+        if parent is not None:
+            marks[_PARENT] = parent
+        run: str = self._client.create_run(self._experiment, tags=marks).info.run_id
+        return run
+
+    def parameters(self, run: str, given: Mapping[str, Any]) -> None:
+        from mlflow.entities import Param
+
+        found = [Param(_key(key), _text(value)) for key, value in given.items()]
+        for some in _parts(found, _PARAMETERS):
+            self._client.log_batch(run, params=some)
+
+    def metrics(self, run: str, given: Mapping[str, float]) -> None:
+        self._values(run, [(key, value, 0) for key, value in given.items()])
+
+    def curve(self, run: str, name: str, values: Sequence[float]) -> None:
+        self._values(run, [(name, value, step + 1) for step, value in enumerate(values)])
+
+    def _values(self, run: str, given: Iterable[tuple[str, float, int]]) -> None:
+        import time
+
+        from mlflow.entities import Metric
+
+        now = int(1000 * time.time())
+        found = [
+            Metric(_key(key), float(value), now, step)
+            for key, value, step in given
+            if math.isfinite(value)
+        ]
+        for some in _parts(found, _BATCH):
+            self._client.log_batch(run, metrics=some)
+
+    def artifacts(self, run: str, paths: Iterable[Path]) -> None:
+        for path in paths:
+            self._client.log_artifact(run, str(path))
+
+    def end(self, run: str, state: str = "FINISHED") -> None:
+        self._client.set_terminated(run, state)
+
+
+def _place(text: str) -> tuple[str, str | None]:
+    """MLflow's name for a place, and where artifacts go if not to its own choice.
+
+    A path is a file of SQLite, or a folder if one is there. MLflow would put the artifacts of a
+    file into the current folder; beside the file they are found again.
+    """
+    scheme, sign, rest = text.partition("://")
+    if sign and scheme != "sqlite":
+        return text, None
+    path = Path(rest[1:] if sign else text).absolute()
+    if path.is_dir():
+        return path.as_uri(), None
+    return f"sqlite:///{path}", path.with_name(f"{path.stem}-artifacts").as_uri()
+
+
+def _key(name: str) -> str:
+    """A name in MLflow's letters, which have no @."""
+    return name.replace("@", "_at_")
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _parts(given: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
+    return (given[start : start + size] for start in range(0, len(given), size))
+
+
+def check_uri(uri: str | None) -> None:
+    """Refuse a place that nothing can be logged to before the work begins."""
+    if uri is not None and not uri.strip():
+        raise UsageError("--mlflow takes a place to log to, for example sqlite:///mlflow.db.")
+    if uri is not None:
+        _Log(uri, EXPERIMENT)

@@ -1,0 +1,174 @@
+"""Every exhibit can be planned, and small ones run to the end, once."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from plackett.base.errors import DataError, UsageError
+from plackett.experiments.papers import (
+    PAPERS,
+    SETS,
+    Budget,
+    Shelf,
+    forecast_agenda,
+    list_exhibits,
+    paper,
+    plan_exhibits,
+    run_agenda,
+    write_reproduction,
+)
+from plackett.experiments.store import RunStore
+
+_TINY = {"trees": 2, "leaves": 3, "epochs": 1, "layers": (4,), "learners": 1, "C": 1.0}
+
+
+@pytest.fixture(autouse=True)
+def _few_lists(monkeypatch):
+    """Stand-ins of a size that trains in no time."""
+    for name, known in list(SETS.items()):
+        monkeypatch.setitem(SETS, name, replace(known, quick_lists=25))
+
+
+@contextmanager
+def _unseen(_):
+    yield lambda *_: None
+
+
+def _shelf(letter: str, budget: Budget | None = None, folder=None) -> Shelf:
+    return Shelf(paper(letter), budget or Budget(quick=True, settings=_TINY), folder, _unseen)
+
+
+def _made(letter: str, kind: str, number: int, tmp_path, budget: Budget | None = None):
+    shelf = _shelf(letter, budget)
+    agenda = plan_exhibits(shelf, [shelf.paper.exhibit(kind, number)])
+    with RunStore(tmp_path / "runs.db") as store:
+        return run_agenda(agenda, store=store, scratch=tmp_path, threads=1)
+
+
+@pytest.mark.parametrize("letter", list(PAPERS))
+def test_every_exhibit_has_trials_or_needs_none(letter) -> None:
+    agenda = plan_exhibits(_shelf(letter), PAPERS[letter].exhibits)
+    assert [item.exhibit for item in agenda.items] == list(PAPERS[letter].exhibits)
+    assert agenda.missing == ()
+    for plan in agenda.plans():
+        assert plan.jobs
+    # The papers' own settings must exist, too.
+    for exhibit in PAPERS[letter].exhibits:
+        for data in exhibit.sets:
+            for study in exhibit.studies(data, Budget()):
+                assert study.systems
+
+
+def test_trials_without_noise_are_those_of_the_table() -> None:
+    shelf = _shelf("C")
+    table, curves = (shelf.paper.exhibit(*which) for which in (("table", 1), ("figure", 2)))
+    alone = [plan_exhibits(shelf, [each]) for each in (table, curves)]
+    digests = [{j.identity.digest for p in a.plans() for j in p.jobs} for a in alone]
+    # Two systems, two sets, four splits.
+    assert len(digests[0] & digests[1]) == 2 * 2 * 4
+
+
+def test_a_table_is_made_once_and_shows_ours_beside_the_papers(tmp_path) -> None:
+    pytest.importorskip("torch", reason="nets need PyTorch (extra: neural)")
+    found = _made("D", "table", 2, tmp_path)
+    assert found.ran == 45
+    ((exhibit, shown),) = found.shown
+    (grid,) = shown.grids
+    assert [row.kind for row in grid.rows] == ["ours", "paper"] * 9
+    assert grid.rows[1].cells[1] == "*.602"
+    assert [claim.text.partition(" is")[0] for claim in shown.claims] == [
+        "OHSUMED: uRank",
+        "OHSUMED: uBoost",
+        "OHSUMED: urBoost",
+    ]
+    assert _made("D", "table", 2, tmp_path).ran == 0
+    files = write_reproduction(found, tmp_path / "out", command="plackett reproduce D")
+    page = (tmp_path / "out" / f"{exhibit.file}.md").read_text()
+    assert "QUICK" in page
+    assert "stand in for it, and the paper's numbers do not apply" in page
+    assert "lists without a relevant document left out" in page
+    kept = json.loads(files.results.read_text())
+    assert kept["exhibits"][0]["numbers"]["OHSUMED"]["paper"]["uRank"]["ndcg@1"] == 0.602
+    assert "<script" not in files.report.read_text()
+    assert (tmp_path / "out" / "table-2.tex").exists()
+
+
+def test_curves_under_noise_have_a_point_per_level_and_the_papers_claims(tmp_path) -> None:
+    budget = Budget(quick=True, trials=2, settings=_TINY)
+    found = _made("C", "figure", 2, tmp_path, budget)
+    ((_, shown),) = found.shown
+    assert [len(grid.rows) for grid in shown.grids] == [6] * 4
+    assert shown.grids[0].columns == ("level", "λMART", "XE-NDCG-MART", "XE-NDCG-MART − λMART")
+    assert len(shown.drawings) == 8
+    assert len({drawing.name for drawing in shown.drawings}) == 8
+    assert len(shown.claims) == 8
+    numbers = shown.numbers["MSLR-WEB30K, sampled negatives"]
+    assert len(numbers["curves"]["λMART"]) == 6
+
+
+def test_clicks_replace_the_labels_of_training_and_validation_lists(tmp_path) -> None:
+    budget = Budget(quick=True, trials=2, settings=_TINY)
+    ((_, shown),) = _made("C", "figure", 3, tmp_path, budget).shown
+    numbers = shown.numbers["Yahoo set 1, simulated clicks"]
+    assert numbers["levels"] == (0.05, 0.1, 0.15, 0.2, 0.25)
+    assert "noise in training and validation lists" in shown.grids[0].note
+
+
+def test_learning_curves_follow_both_parts_where_models_do(tmp_path) -> None:
+    budget = Budget(quick=True, settings=_TINY | {"trees": 4})
+    found = _made("C", "figure", 1, tmp_path, budget)
+    ((_, shown),) = found.shown
+    assert len(shown.numbers["MSLR-WEB30K"]["XE-NDCG-MART"]) == 4
+    assert len(shown.drawings) == 2
+
+
+def test_the_samplers_figures_and_the_cells_of_paper_b(tmp_path) -> None:
+    for number in (5, 7):
+        ((_, shown),) = _made("B", "figure", number, tmp_path).shown
+        assert shown.drawings[0].svg.startswith("<svg")
+        assert len(shown.grids[0].rows) == 3
+
+
+def test_what_is_missing_is_said_and_what_is_there_is_done(tmp_path) -> None:
+    (tmp_path / "data").mkdir()
+    shelf = _shelf("D", Budget(), tmp_path / "data")
+    with pytest.raises(DataError, match=r"Table 2 left out: missing OHSUMED \(OHSUMED/Query"):
+        plan_exhibits(shelf, [shelf.paper.exhibit("table", 2)])
+    shelf = _shelf("B", Budget(), tmp_path / "data")
+    agenda = plan_exhibits(shelf, [shelf.paper.exhibit("figure", n) for n in (7, 8)])
+    assert [item.exhibit.number for item in agenda.items] == [7]
+    assert "Figure 8 left out: missing HP2004" in agenda.missing[0]
+
+
+def test_wrong_letters_and_numbers_name_what_there_is() -> None:
+    with pytest.raises(UsageError, match="There are A: Bruch"):
+        paper("E")
+    with pytest.raises(UsageError, match=r"has no table 7 .* Table 1, Table 2"):
+        paper("d").exhibit("table", 7)
+    with pytest.raises(UsageError, match="Figures 1 and 2 are drawings"):
+        paper("A").exhibit("figure", 1)
+
+
+def test_the_list_and_the_forecast_count_trials_without_running_them(tmp_path) -> None:
+    shelf = _shelf("C")
+    chosen = [shelf.paper.exhibit("table", 1), shelf.paper.exhibit("figure", 1)]
+    listed = list_exhibits(shelf, chosen)
+    assert [each.trials for each in listed] == [3 * 2 * 4, 2 * 2]
+    assert listed[0].sets == {"MSLR-WEB30K": "stand-in", "Yahoo set 1": "stand-in"}
+    assert listed[0].seconds > 0
+    agenda = plan_exhibits(shelf, chosen)
+    with RunStore(tmp_path / "runs.db") as store:
+        ahead = forecast_agenda(agenda, store=store, threads=1)
+        assert (ahead.trials, ahead.finished, len(store)) == (24, 0, 0)
+
+
+def test_what_is_cut_is_said() -> None:
+    assert Budget().words() == ()
+    words = " ".join(Budget(quick=True, trials=3, settings={"trees": 5}).words())
+    assert "QUICK" in words
+    assert "3 trials where the paper repeats" in words
+    assert "trees = 5" in words

@@ -1,0 +1,90 @@
+"""Numbers of the papers, differences, and tables that show both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plackett.experiments.gathering import Gathered
+from plackett.experiments.papers.budget import Budget
+from plackett.experiments.papers.catalogue import PAPERS
+from plackett.experiments.papers.judging import judge
+from plackett.experiments.papers.published import A_TABLE_1, D_TABLES, number
+from plackett.experiments.papers.result_table import ResultTable, ordered
+from plackett.experiments.protocols import Splits
+from plackett.experiments.significance import holm, resampled_t_test, t_test
+from plackett.experiments.tables.grid import Grid, Row
+
+
+def _gathered(**values: object) -> Gathered:
+    by_metric = {name: {"ndcg@5": np.asarray(own, float)} for name, own in values.items()}
+    return Gathered(by_metric, by_metric, None, dict.fromkeys(values, 1.0), {}, ())
+
+
+def test_published_cells_are_numbers_under_their_marks() -> None:
+    assert number(D_TABLES["OHSUMED"]["urBoost"][0]) == 0.612
+    assert number(A_TABLE_1["MSLR-WEB30K"]["E[λMART]"][2]) == 51.40
+    for table in (*D_TABLES.values(), *A_TABLE_1.values()):
+        widths = {len(cells) for cells in table.values()}
+        assert len(widths) == 1
+        assert all(number(cell) > 0 for cells in table.values() for cell in cells)
+
+
+@pytest.mark.parametrize("letter", ["A", "D"])
+def test_every_published_row_has_a_system_and_every_cell_a_metric(letter) -> None:
+    for exhibit in PAPERS[letter].exhibits:
+        if not isinstance(exhibit, ResultTable):
+            continue
+        for data, rows in exhibit.published.items():
+            if data not in exhibit.sets:
+                continue
+            (study,) = exhibit.studies(data, Budget())
+            assert set(rows) <= set(study.systems)
+            assert {len(cells) for cells in rows.values()} == {len(study.metrics)}
+            assert set(exhibit.against(data)) & set(study.systems)
+
+
+def test_marks_say_whether_a_difference_survives_the_correction() -> None:
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=50)
+    own = {
+        "sure": base + 1 + 0.1 * rng.normal(size=50),
+        "faint": base + 0.29 + rng.normal(size=50),
+        "worse": base - 1 + 0.1 * rng.normal(size=50),
+        "same": base + rng.normal(size=50) * 0.01,
+    }
+    found = judge(_gathered(base=base, **own), dict.fromkeys(own, "base"), alpha=0.05)
+    raw = [t_test(values - base) for values in own.values()]
+    assert [found.differences[n, "ndcg@5"].adjusted for n in own] == pytest.approx(list(holm(raw)))
+    marks = {name: found.mark(name, "ndcg@5") for name in own}
+    assert (marks["sure"], marks["worse"], found.mark("base", "ndcg@5")) == ("▲", "▼", "")
+    faint = found.differences["faint", "ndcg@5"]
+    expected = "" if faint.p >= 0.05 else "▲" if faint.adjusted < 0.05 else "△"
+    assert marks["faint"] == expected
+
+
+def test_overlapping_splits_are_corrected_for_and_lists_that_do_not_count_are_left_out() -> None:
+    a, b = np.array([0.5, np.nan, 0.7, 0.6]), np.array([0.4, np.nan, 0.5, 0.55])
+    found = judge(_gathered(a=a, b=b), {"a": "b"}, alpha=0.01, protocol=Splits(4))
+    d = np.array([0.1, 0.2, 0.05])
+    difference = found.differences["a", "ndcg@5"]
+    assert difference.mean == pytest.approx(d.mean())
+    assert difference.resampled == pytest.approx(
+        resampled_t_test(d, test_share=0.2, train_share=0.6)
+    )
+    claim = ordered(found, "a", "b")
+    assert claim.holds is False
+    assert "resampled" in claim.here
+    assert ordered(found, "b", "a").holds is None
+
+
+def test_a_grid_is_safe_in_every_form() -> None:
+    rows = (Row(("a_b <i>|*", "1.0▲"), "ours"), Row(("paper", "*.9"), "paper"))
+    grid = Grid("50 % of <all>", ("system", "NDCG@5"), rows, "a note")
+    assert "a\\_b" in grid.latex()
+    assert r"$^{\blacktriangle}$" in grid.latex()
+    assert "a_b <i>\\|\\*" in grid.markdown()
+    assert "| · paper | \\*.9 |" in grid.markdown()
+    page = grid.html()
+    assert "<i>" not in page
+    assert "50 % of &lt;all&gt;" in page

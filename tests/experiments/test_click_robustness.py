@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plackett as pk
+from plackett.base.errors import DataError, UsageError
+from plackett.experiments.protocols import Splits, as_source
+from plackett.experiments.robustness import Clicks
+from plackett.experiments.robustness.kinds import noise_kind
+from plackett.experiments.robustness.protocol import UnderNoise
+
+
+@pytest.fixture(scope="module")
+def web():
+    return pk.synthetic("web", n_lists=60, seed=0)
+
+
+def test_clicks_are_a_value_and_level_zero_keeps_the_labels(web) -> None:
+    assert Clicks().apply(web, level=0.0, seed=1) is web
+    once = Clicks().apply(web, level=0.05, seed=1)
+    again = Clicks().apply(web, level=0.05, seed=1)
+    assert np.array_equal(once.features, again.features)
+    assert np.array_equal(once.labels, again.labels)
+    assert once.n_docs != Clicks().apply(web, level=0.05, seed=2).n_docs
+
+
+def test_a_list_ends_at_its_only_click(web) -> None:
+    made = Clicks().apply(web, level=0.05, seed=3)
+    clicks = np.add.reduceat(made.labels, made.offsets[:-1])
+    assert np.all(clicks == 1)
+    assert np.diff(made.offsets).min() >= 2
+    assert made.n_lists <= 10 * web.n_lists
+    rows = {row.tobytes(): label for row, label in zip(web.features, web.labels, strict=True)}
+    clicked = [rows[row.tobytes()] for row in made.features[made.labels == 1]]
+    assert np.mean(clicked) > 1.5 * web.labels.mean()
+
+
+def test_more_noise_clicks_more_irrelevant_documents(web) -> None:
+    rows = {row.tobytes(): label for row, label in zip(web.features, web.labels, strict=True)}
+
+    def irrelevant(level: float) -> float:
+        made = Clicks().apply(web, level=level, seed=0)
+        return float(np.mean([rows[x.tobytes()] == 0 for x in made.features[made.labels == 1]]))
+
+    assert irrelevant(0.05) < irrelevant(0.25)
+
+
+def test_validation_lists_become_clicks_too_and_test_lists_do_not(web) -> None:
+    noisy = UnderNoise(Splits(2, 0), Clicks(impressions=2), (0.05,))
+    source = as_source(web, name="web")
+    (part, _) = noisy.plan(source)
+    trial = noisy.trial(source, part)
+    plain = Splits(2, 0).trial(source, Splits(2, 0).plan(source)[0])
+    assert trial.validation.labels.max() == 1
+    assert trial.validation.n_lists != plain.validation.n_lists
+    assert np.array_equal(trial.test.labels, plain.test.labels)
+    assert "training and validation lists" in part.division
+
+
+def test_clicks_go_by_name_with_the_papers_levels() -> None:
+    kind = noise_kind("clicks")
+    assert kind.corruption == Clicks()
+    assert kind.levels == (0.05, 0.1, 0.15, 0.2, 0.25)
+    assert kind.corruption.clicks == (0.05, 0.3, 0.5, 0.7, 0.95)
+
+
+def test_what_is_wrong_is_refused(web) -> None:
+    with pytest.raises(UsageError, match=r"at most 1, got 1\.5"):
+        Clicks().apply(web, level=1.5, seed=0)
+    with pytest.raises(UsageError, match="at least once"):
+        Clicks(impressions=0)
+    with pytest.raises(UsageError, match="chances from 0 to 1"):
+        Clicks(clicks=(2.0,))
+    with pytest.raises(DataError, match="give chances for all"):
+        Clicks(clicks=(0.05, 0.3)).apply(web, level=0.05, seed=0)

@@ -1,0 +1,228 @@
+"""Searches find good settings, go on where they were, and count nothing twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tuned_systems import FITS, SPACE, AngleRanker, search, small_data
+
+import plackett as pk
+from plackett.base.errors import DataError, UsageError
+from plackett.experiments.store import RunStore
+from plackett.experiments.tuning import Choice, Whole, tune
+
+pytest.importorskip("optuna")
+
+SCRIPT = Path(__file__).with_name("tuned_systems.py")
+
+
+def _suggestions(found):
+    return [tuple(each.settings.values()) for each in found.trials]
+
+
+def test_the_best_settings_are_those_of_the_best_trial(tmp_path) -> None:
+    found = search(tmp_path / "a.db", 12, pruner="none")
+    values = [each.value for each in found.trials]
+    assert found.value == max([*values, found.own])
+    assert found.best is not None
+    assert found.settings == found.best.settings
+    assert found.value > found.own
+    assert found.ran == 12
+    assert set(found.importance) == set(SPACE)
+    assert sum(found.importance.values()) == pytest.approx(1.0)
+
+
+def test_a_search_that_goes_on_suggests_what_an_uninterrupted_one_does(tmp_path) -> None:
+    # Beyond the trials at random, so that suggestions depend on what was found.
+    whole = search(tmp_path / "a.db", 13)
+    search(tmp_path / "b.db", 7)
+    FITS.clear()
+    rest = search(tmp_path / "b.db", 13)
+    assert rest.ran == 6
+    assert 0 < len(FITS) <= 6
+    assert _suggestions(rest) == _suggestions(whole)
+    assert [each.value for each in rest.trials] == [each.value for each in whole.trials]
+    FITS.clear()
+    again = search(tmp_path / "b.db", 13)
+    assert (again.ran, FITS) == (0, [])
+    assert again.settings == whole.settings
+
+
+def test_another_seed_space_or_metric_is_another_search(tmp_path) -> None:
+    first = search(tmp_path / "a.db", 2)
+    assert search(tmp_path / "a.db", 2, seed=1).study != first.study
+    assert search(tmp_path / "a.db", 2, metric="map").study != first.study
+    other = search(tmp_path / "a.db", 2, space={"angle": "0.0..1.0"})
+    assert other.study != first.study
+    assert search(tmp_path / "a.db", 2).ran == 0
+
+
+def test_trials_that_are_behind_are_given_up_early(tmp_path) -> None:
+    found = search(tmp_path / "a.db", 16)
+    states = [each.state for each in found.trials]
+    assert states[:5] == ["finished"] * 5
+    assert 0 < states.count("pruned") < 11
+    assert found.best is not None
+    assert found.best.state == "finished"
+
+
+@pytest.mark.parametrize("pruner", ["hyperband", "none"])
+def test_other_pruners(tmp_path, pruner) -> None:
+    found = search(tmp_path / "a.db", 9, pruner=pruner)
+    pruned = sum(each.state == "pruned" for each in found.trials)
+    assert (pruned == 0) == (pruner == "none")
+
+
+def test_settings_that_cannot_be_fitted_fail_alone(tmp_path) -> None:
+    found = search(tmp_path / "a.db", 8, ranker=AngleRanker(forbidden=2.5))
+    failed = [each for each in found.trials if each.state == "failed"]
+    assert failed
+    assert all(each.settings["angle"] > 2.5 for each in failed)
+    assert "is forbidden" in failed[0].reason
+    assert len(failed) < 8
+
+
+def test_a_search_in_which_nothing_can_be_fitted_ends(tmp_path) -> None:
+    with pytest.raises(UsageError, match=r"none of the first 5 trials .* is forbidden"):
+        search(
+            tmp_path / "a.db", 20, ranker=AngleRanker(forbidden=0.5), space={"angle": "1.0..2.0"}
+        )
+
+
+def test_the_mean_over_folds_counts(tmp_path) -> None:
+    found = search(tmp_path / "a.db", 2, folds=4, pruner="none", space={"rate": "0.5..0.6"})
+    given = search(tmp_path / "a.db", 2, pruner="none", space={"rate": "0.5..0.6"})
+    assert found.study != given.study
+    assert found.own != given.own
+    FITS.clear()
+    search(tmp_path / "b.db", 2, folds=4, pruner="none", space={"rate": "0.5..0.6"})
+    assert len(FITS) == 3 * 4
+
+
+def test_validation_lists_of_folds_choose_and_their_test_lists_do_not() -> None:
+    data = small_data(60)
+    train, validation, test = pk.split(data, (0.6, 0.2, 0.2))
+    other = pk.Fold("a", train, validation, test)
+    options = {"trials": 3, "space": SPACE, "refit": False}
+    by_fold = tune(other, AngleRanker(), **options)
+    given = tune(train, AngleRanker(), validation=validation, **options)
+    assert [each.value for each in by_fold.trials] == [each.value for each in given.trials]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_recipe_is_tuned_refitted_saved_and_says_so(tmp_path, jobs) -> None:
+    found = tune(
+        small_data(),
+        "listnet-linear",
+        trials=4,
+        space={"transforms": Choice((("standard",), ("query-minmax",)))},
+        store=tmp_path / "a.db",
+        jobs=jobs,
+    )
+    assert len(found.trials) == 4
+    assert found.ranker is not None
+    found.ranker.save(tmp_path / "model")
+    loaded = pk.load(tmp_path / "model")
+    kept = loaded.training_["tuning"]
+    assert (kept["trials"], kept["value"]) == (4, found.value)
+    for name, value in found.settings.items():
+        assert loaded.get_params()[name] == value
+    assert not list(tmp_path.glob(".shared-*"))
+
+
+def test_what_goes_wrong_in_a_worker_is_said_here(tmp_path) -> None:
+    data = small_data(20)
+    features = np.array(data.features)
+    features[0, 0] = np.nan
+    holed = data.with_features(features)
+    with pytest.raises(DataError, match="cannot take missing features"):
+        tune(holed, "listnet-linear", trials=4, store=tmp_path / "a.db", jobs=2)
+    assert not list(tmp_path.glob(".shared-*"))
+
+
+def test_nested_and_fixed_settings(tmp_path) -> None:
+    found = tune(
+        small_data(20),
+        "lambdamart",
+        trials=2,
+        settings={"trees": 3, "learning_rate": 0.1},
+        space={"leaves": Whole(3, 5), "lightgbm.max_depth": "2..3"},
+        store=tmp_path / "a.db",
+    )
+    assert "learning_rate" not in found.plan.space
+    assert {"objective.sigma", "lightgbm.lambda_l2", "lightgbm.max_depth"} <= set(found.plan.space)
+    for each in found.trials:
+        assert 3 <= each.settings["leaves"] <= 5
+        assert each.settings["lightgbm.max_depth"] in (2, 3)
+    ranker = found.ranker
+    assert (ranker.trees, ranker.learning_rate) == (3, 0.1)
+
+
+def test_wrong_words_are_refused_before_any_work() -> None:
+    data = small_data(20)
+    with pytest.raises(UsageError, match=r"no parameter 'leafs'"):
+        tune(data, "lambdamart", space={"leafs": "1..3"})
+    with pytest.raises(UsageError, match="fixed and searched at once"):
+        tune(data, "lambdamart", space={"leaves": "4..8"}, settings={"leaves": 4})
+    with pytest.raises(UsageError, match="has no parameter 'slope'"):
+        tune(data, "lambdamart", space={"objective.slope": "1..3"})
+    with pytest.raises(UsageError, match="trials must be at least 1"):
+        tune(data, "lambdamart", trials=0)
+
+
+def _start(store, trials: int, pause: float) -> subprocess.Popen[str]:
+    command = [sys.executable, str(SCRIPT), str(store), str(trials), str(pause)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def _wait_for(process: subprocess.Popen[str], text: str) -> None:
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        line = process.stdout.readline()
+        if text in line:
+            return
+        assert line, "the script ended early"
+    raise AssertionError(f"{text!r} never came")
+
+
+def test_killed_in_the_midst_of_a_trial_a_search_goes_on_with_it(tmp_path) -> None:
+    store = tmp_path / "a.db"
+    process = _start(store, 6, 0.02)
+    _wait_for(process, "trial 4")
+    time.sleep(0.1)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    FITS.clear()
+    # The same ranker as the script's: its settings, the pause among them, name the search.
+    options = {"ranker": AngleRanker(pause=0.02), "folds": 2}
+    found = search(store, 6, **options)
+    assert 2 <= found.ran <= 3
+    assert len(FITS) <= 2 * found.ran
+    whole = search(tmp_path / "b.db", 6, **options)
+    assert _suggestions(found) == _suggestions(whole)
+    assert [each.value for each in found.trials] == [each.value for each in whole.trials]
+    with RunStore(store) as kept:
+        assert kept.held() == {}
+
+
+def test_two_processes_share_a_search_and_run_no_trial_twice(place) -> None:
+    processes = [_start(place, 6, 0.01) for _ in range(2)]
+    ran = []
+    for process in processes:
+        out, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+        ran.append(out)
+    found = search(place, 6, ranker=AngleRanker(pause=0.01), folds=2)
+    assert found.ran == 0
+    assert [each.number for each in found.trials] == list(range(6))
+    began = [line for out in ran for line in out.splitlines() if " trial " in f" {line}"]
+    numbers = [line.split("trial ")[1].split(" ")[0] for line in began]
+    assert sorted(numbers) == [str(i + 1) for i in range(6)]
