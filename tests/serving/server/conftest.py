@@ -1,0 +1,27 @@
+"""Saved models of several kinds, made once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # serving_models
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory):
+    """A function from the name of a model in serving_models to its folder."""
+    pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
+    from serving_models import fitted
+
+    folder = tmp_path_factory.mktemp("models")
+
+    def path_of(name):
+        path = folder / f"{name}.plackett"
+        if not path.exists():
+            fitted(name).save(path)
+        return path
+
+    return path_of

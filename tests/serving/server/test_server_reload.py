@@ -1,0 +1,145 @@
+"""Models that change on disk: loaded when whole, kept when not, never half of one."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
+
+from server_harness import TOKEN, app_of, ask, logged
+from serving_models import documents, fitted
+
+from plackett.base.errors import DataError, UsageError
+from plackett.serving.server import Shelf
+from plackett.serving.server.sources import Source, parse_sources
+
+X = documents(10, seed=9)
+ADMIN = {"authorization": f"Bearer {TOKEN}"}
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    shutil.copytree(saved("trees"), tmp_path / "m.plackett")
+    return tmp_path / "m.plackett"
+
+
+def current(shelf, name="m"):
+    return shelf.catalogue.find(name, None)
+
+
+def test_a_replaced_model_is_loaded_and_the_old_one_still_works(folder) -> None:
+    shelf = Shelf([Source("m", folder)])
+    old = current(shelf)
+    assert shelf.refresh().changed == []
+    assert current(shelf) is old
+    fitted("linear").save(folder)
+    found = shelf.refresh()
+    new = current(shelf)
+    assert [m.version for m in found.changed] == [new.version] != [old.version]
+    assert found.removed == []
+    offsets = np.array([0, 10])
+    assert new.scorer(X, offsets).tolist() == fitted("linear").predict(X).tolist()
+    assert old.scorer(X, offsets).tolist() == fitted("trees").predict(X).tolist()
+
+
+def test_the_same_model_written_again_is_not_loaded_again(folder) -> None:
+    shelf = Shelf([Source("m", folder)])
+    old = current(shelf)
+    shutil.copytree(folder, folder.with_suffix(".copy"))
+    shutil.rmtree(folder)
+    folder.with_suffix(".copy").rename(folder)
+    assert shelf.refresh().changed == []
+    assert current(shelf) is old
+    assert shelf.refresh(force=True).changed == []
+
+
+@pytest.mark.parametrize("damage", ["manifest", "file", "half", "gone"])
+def test_a_damaged_model_leaves_the_old_one_in_place(folder, damage) -> None:
+    shelf = Shelf([Source("m", folder)])
+    old = current(shelf)
+    manifest = folder / "manifest.json"
+    if damage == "manifest":
+        manifest.write_text("{")
+    elif damage == "file":
+        fitted("linear").save(folder)
+        (folder / "linear.json").write_text("{}")
+    elif damage == "half":
+        manifest.write_text(manifest.read_text()[:-100])
+    else:
+        shutil.rmtree(folder)
+    for _ in range(2):  # a problem is a problem until it is gone
+        found = shelf.refresh()
+        assert len(found.problems) == 1
+        assert found.problems[0].startswith("m: ")
+        assert current(shelf) is old
+    shutil.rmtree(folder, ignore_errors=True)
+    fitted("linear").save(folder)
+    assert len(shelf.refresh().changed) == 1
+    assert current(shelf) is not old
+
+
+def test_a_folder_of_models_holds_versions_the_last_by_name_is_current(saved, tmp_path) -> None:
+    for name, kind in (("v9", "trees"), ("v10", "linear"), (".v11.tmp", "stumps")):
+        shutil.copytree(saved(kind), tmp_path / name)
+    (tmp_path / "notes.txt").write_text("not a model")
+    shelf = Shelf([Source("m", tmp_path)])
+    first, second = shelf.catalogue.models["m"]
+    assert (first.path.name, second.path.name) == ("v9", "v10")
+    assert current(shelf) is second
+    assert shelf.catalogue.find("m", first.version) is first
+    shutil.copytree(saved("stumps"), tmp_path / "v11")
+    assert len(shelf.refresh().changed) == 1
+    assert current(shelf).path.name == "v11"
+    assert current(shelf).ranker.n_features_ == 6
+    shutil.rmtree(tmp_path / "v9")
+    assert [m.version for m in shelf.refresh().removed] == [first.version]
+    for name in ("v10", "v11"):
+        shutil.rmtree(tmp_path / name)
+    shelf.refresh()
+    assert current(shelf).path.name == "v11"  # better the last one than none
+
+
+def test_several_paths_of_one_name_are_versions_too(saved) -> None:
+    shelf = Shelf([Source("m", saved("trees")), Source("m", saved("linear"))])
+    assert len(shelf.catalogue.models["m"]) == 2
+    assert type(current(shelf).ranker).__name__ == "LinearRanker"
+
+
+def test_what_cannot_be_served_is_refused_at_the_start(saved, tmp_path) -> None:
+    with pytest.raises(DataError, match="does not exist"):
+        parse_sources([str(tmp_path / "none.plackett")])
+    with pytest.raises(UsageError, match="at least one model"):
+        parse_sources([])
+    with pytest.raises(DataError, match="holds no model"):
+        Shelf([Source("m", tmp_path)])
+    (tmp_path / "file.txt").write_text("x")
+    with pytest.raises(DataError, match="is no model"):
+        Shelf([Source("m", tmp_path / "file.txt")])
+    for name in ("a/b", "", "-x", "ü", "a b", "x" * 101):
+        with pytest.raises(UsageError, match="cannot be the name"):
+            parse_sources([f"{name}={saved('trees')}"])
+    assert parse_sources([str(saved("trees"))])[0].name == "trees"
+    assert parse_sources([f"ours={saved('trees')}"])[0].name == "ours"
+
+
+def test_reload_by_request(folder) -> None:
+    with app_of({"m": folder}, token=TOKEN) as app:
+        before = ask(app, "GET", "/models", headers=ADMIN).json["models"][0]["version"]
+        fitted("linear").save(folder)
+        found = ask(app, "POST", "/admin/reload", headers=ADMIN)
+        assert found.status == 200
+        (loaded,) = found.json["loaded"]
+        assert loaded["version"] != before
+        (folder / "manifest.json").write_text("[]")
+        failed = ask(app, "POST", "/admin/reload", headers=ADMIN)
+        assert failed.status == 409
+        assert "m.plackett" in failed.json["problems"][0]
+        after = ask(app, "GET", "/models", headers=ADMIN).json["models"][0]["version"]
+        assert after == loaded["version"]
+        events = [line["event"] for line in logged(app)]
+        assert "loaded" in events
+        assert "reload failed" in events
+        assert app.metrics.reloads == {"loaded": 1, "failed": 1}
