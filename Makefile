@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 export PYTHONHASHSEED := 0
 
-.PHONY: quickstart test test-suite test-bounds check docs format package benchmarks clean help
+.PHONY: quickstart test test-tools test-suite test-bounds check docs format package benchmarks clean help
 
 help:
 	@echo "make quickstart   set up and run the main job: data, models, leaderboard, report"
@@ -32,8 +32,26 @@ $(VENV)/.dev: $(VENV)/.run
 quickstart: $(VENV)/.run
 	$(BIN)/plackett quickstart
 
+# What tests need of the system: a browser for the report, PostgreSQL for a team's store, a font for
+# figures. Installed where root and apt are there; elsewhere those tests are skipped, and say why.
+# RUNLEVEL=1 keeps Debian from starting a server: tests start one of their own.
+TOOLS := chromium chromium-driver postgresql fonts-dejavu-core
+test-tools:
+	@missing=""; \
+	command -v chromium >/dev/null && command -v chromedriver >/dev/null || missing="a browser"; \
+	command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
+		missing="$${missing:+$$missing and }PostgreSQL"; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing $(TOOLS)"; \
+		export RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive; \
+		if apt-get -qq update && \
+			apt-get -qq install --yes --no-install-recommends $(TOOLS) >/dev/null; then exit 0; fi; \
+	fi; \
+	echo "tests that need $$missing will be skipped (as root on Debian: apt-get install $(TOOLS))"
+
 # Both runs spend most of their time compiling on one core each, so they share two.
-test: $(VENV)/.dev
+test: $(VENV)/.dev test-tools
 	$(MAKE) --jobs=2 --output-sync=target test-suite test-bounds
 
 # Threads that wait for work must not spin while the other run needs their core.

@@ -20,6 +20,7 @@ from plackett.data.describing import describe
 from plackett.data.folds import Fold, read_folds
 from plackett.data.joining import concat, split
 from plackett.data.reading import read
+from plackett.data.streaming import stream
 from plackett.data.synthetic import synthetic
 from plackett.data.writing import write
 from plackett.metrics import Metric, evaluate, metric, per_list
@@ -66,6 +67,7 @@ __all__ = [
     "read_folds",
     "recipe",
     "split",
+    "stream",
     "synthetic",
     "write",
 ]

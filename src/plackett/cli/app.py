@@ -17,6 +17,7 @@ from rich.markup import escape
 
 from plackett._version import __version__
 from plackett.base.errors import DataWarning, PlackettError, UsageError
+from plackett.cli.clicks import clicks
 from plackett.cli.compare import compare
 from plackett.cli.console import ERR, OUT
 from plackett.cli.convert import convert
@@ -25,7 +26,11 @@ from plackett.cli.evaluate import evaluate
 from plackett.cli.export import export, import_
 from plackett.cli.quickstart import quickstart
 from plackett.cli.rank import rank
+from plackett.cli.reproduce import reproduce
+from plackett.cli.robustness import robustness
+from plackett.cli.serve import serve
 from plackett.cli.train import train
+from plackett.cli.tune import tune
 
 app = typer.Typer(
     name="plackett",
@@ -52,8 +57,22 @@ def _options(
     """Listwise learning to rank: better rankings, and proof that they are better."""
 
 
-for command in (quickstart, train, rank, evaluate, compare, convert, describe, export):
+for command in (
+    quickstart,
+    train,
+    rank,
+    evaluate,
+    compare,
+    tune,
+    convert,
+    clicks,
+    describe,
+    export,
+    serve,
+):
     app.command()(command)
+app.command()(reproduce)
+app.command()(robustness)
 app.command("import")(import_)  # the word belongs to Python
 
 

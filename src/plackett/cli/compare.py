@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from plackett.cli.clusters import Cluster, cluster_of, cores_of
 from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
 from plackett.cli.options import (
     Features,
@@ -17,6 +18,7 @@ from plackett.cli.options import (
     Missing,
     Query,
     Strict,
+    check_mlflow,
     parse_settings,
     read_data,
     read_options,
@@ -69,6 +71,7 @@ def compare(
         int | None,
         typer.Option(min=1, help="Threads of each trial.  [default: all; 1 with --jobs]"),
     ] = None,
+    cluster: Cluster = None,
     metric: Annotated[
         str, typer.Option(help="What models are chosen by on the validation lists.")
     ] = "ndcg@5",
@@ -86,6 +89,9 @@ def compare(
     correction: Annotated[
         Literal["holm", "benjamini-hochberg"], typer.Option(help="For the number of systems.")
     ] = "holm",
+    mlflow: Annotated[
+        str | None, typer.Option(help="Also log to MLflow, for example sqlite:///mlflow.db.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of divisions, models and tests.")] = 0,
     missing: Missing = None,
     features: Features = None,
@@ -99,6 +105,7 @@ def compare(
     from plackett.experiments.reporting import write_files
     from plackett.experiments.running import as_systems
 
+    check_mlflow(mlflow)
     names = [name.strip() for name in models.split(",") if name.strip()]
     changed = parse_settings(settings or [])
     systems = {s.name: s.ranker for s in as_systems(names, preset=preset, settings=changed)}
@@ -112,10 +119,15 @@ def compare(
         select=metric,
         seed=seed,
     )
-    cores = {"jobs": jobs, "threads": threads}
+    where = cluster_of(cluster)
+    cores = {"jobs": jobs, "threads": threads} if where is None else cores_of(where)
     tests = {"test": test, "correction": correction, "seed": seed}
-    found = _run(plan, store or str(out / "runs.db"), out, cores, tests)
+    found = _run(plan, store or str(out / "runs.db"), out, cores, tests | {"cluster": where})
     files = write_files(found, out, command=shlex.join(["plackett", *sys.argv[1:]]))
+    if mlflow is not None:
+        from plackett.experiments.mlflow import log_comparison
+
+        log_comparison(found, uri=mlflow, files=files)
     _show(found, files, json)
 
 

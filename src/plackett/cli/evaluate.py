@@ -14,6 +14,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
 from plackett.base.types import Ids, Values
 from plackett.cli.console import OUT, print_json
+from plackett.cli.opening import Stream
 from plackett.cli.options import (
     Features,
     Json,
@@ -35,7 +36,10 @@ def evaluate(
         Path,
         typer.Argument(help="A model, scores, one per row of DATA (.txt, .npy), or a TREC run."),
     ],
-    data: Annotated[Path, typer.Argument(help="A data set, or TREC qrels for a run.")],
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="A data set (several Parquet files are one), or TREC qrels for a run."),
+    ],
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -58,6 +62,7 @@ def evaluate(
     label: Label = "label",
     query: Query = "query_id",
     strict: Strict = False,
+    stream: Stream = None,
     json: Json = False,
 ) -> None:
     """Print metrics of a model or ranking, with paired tests against a baseline if one is given."""
@@ -66,12 +71,12 @@ def evaluate(
 
     chosen = _metrics(metrics, convention)
     options = read_options(missing, features, label, query, strict)
-    dataset, given = load(ranking, data, options)
+    dataset, given = load(ranking, data, options, stream)
     means = means_of(given, dataset, chosen)
     values = values_of(given, dataset, chosen)
     comparisons: dict[str, Comparison] = {}
     if baseline is not None:
-        other, other_scores = load(baseline, data, options)
+        other, other_scores = load(baseline, data, options, stream)
         theirs = values_of(other_scores, other, chosen)
         places = _align(dataset.query_ids, other.query_ids, ranking, baseline)
         comparisons = {m: compare_paired(values[m], theirs[m][places]) for m in values}

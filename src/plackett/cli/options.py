@@ -43,6 +43,17 @@ def read_data(path: Path, options: dict[str, Any]) -> Dataset:
         return read(path, progress=progress, **options)
 
 
+def check_mlflow(uri: str | None) -> None:
+    """Refuse a place that nothing can be logged to before any work is done."""
+    if uri is not None:
+        from plackett.experiments.mlflow import check_uri
+
+        try:
+            check_uri(uri)
+        except ImportError as error:
+            raise UsageError(str(error)) from error
+
+
 def parse_settings(given: list[str]) -> dict[str, Any]:
     """``key=value`` pairs; values are JSON, and whatever is not JSON is text."""
     settings: dict[str, Any] = {}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,28 +16,41 @@ from plackett.base.ragged import list_of_document
 from plackett.base.types import Scores
 from plackett.cli.console import print_json
 from plackett.data.dataset import Dataset
-from plackett.data.trec import write_run
+from plackett.data.trec import run_lines
 
 FORMS = ".txt .npy (scores by row), .tsv .parquet (rankings), .run (TREC)"
 _FORMS = (".txt", ".npy", ".tsv", ".parquet", ".run")
 _COLUMNS = ("query_id", "document", "rank", "score")
+_HEADER = "\t".join(_COLUMNS) + "\n"
+
+Add: TypeAlias = Callable[[Dataset, Scores], object]
+"""Takes whole lists and the scores of their documents."""
 
 
-def write_ranking(path: Path, dataset: Dataset, scores: Scores, top: int | None, tag: str) -> None:
-    """Write scores or rankings in the form that the suffix names."""
+@contextmanager
+def ranking_file(path: Path, top: int | None, tag: str) -> Iterator[Add]:
+    """A file in the form that the suffix names; takes lists block by block, in their order."""
     form = check_form(path, top)
+    with atomic_file(path) as temporary:
+        if form == ".parquet":
+            with _parquet(temporary, top) as add:
+                yield add
+        elif form == ".npy":
+            with _array(temporary) as add:
+                yield add
+        else:
+            with temporary.open("w", encoding="utf-8", newline="\n") as file:
+                if form == ".tsv":
+                    file.write(_HEADER)
+                yield lambda data, scores: file.writelines(_text(form, data, scores, top, tag))
+
+
+def _text(form: str, data: Dataset, scores: Scores, top: int | None, tag: str) -> Iterator[str]:
     if form == ".run":
-        write_run(dataset, scores, path, tag="-".join(tag.split()))
-    elif form == ".parquet":
-        _write_parquet(path, ranking(dataset, scores, top))
-    else:
-        with atomic_file(path) as temporary, temporary.open("wb") as file:
-            if form == ".npy":
-                np.save(file, dataset.to_rows(scores))
-            elif form == ".txt":
-                file.writelines(b"%a\n" % s for s in dataset.to_rows(scores).tolist())
-            else:
-                file.writelines(line.encode() for line in _lines(ranking(dataset, scores, top)))
+        return run_lines(data, scores, tag="-".join(tag.split()))
+    if form == ".txt":
+        return (f"{score!r}\n" for score in data.to_rows(scores).tolist())
+    return _lines(ranking(data, scores, top))
 
 
 def check_form(path: Path, top: int | None) -> str:
@@ -48,14 +63,18 @@ def check_form(path: Path, top: int | None) -> str:
     return form
 
 
-def print_ranking(dataset: Dataset, scores: Scores, top: int | None, *, as_json: bool) -> None:
+def print_rankings(
+    parts: Iterable[tuple[Dataset, Scores]], top: int | None, *, as_json: bool
+) -> None:
     """Print rankings, as columns between tabs or as JSON."""
-    columns = ranking(dataset, scores, top)
+    found = (ranking(data, scores, top) for data, scores in parts)
     if as_json:
-        rows = zip(*(columns[name].tolist() for name in _COLUMNS), strict=True)
+        rows = (row for columns in found for row in _rows(columns))
         print_json([dict(zip(_COLUMNS, row, strict=True)) for row in rows])
         return
-    sys.stdout.writelines(_lines(columns))
+    sys.stdout.write(_HEADER)
+    for columns in found:
+        sys.stdout.writelines(_lines(columns))
 
 
 def ranking(dataset: Dataset, scores: Scores, top: int | None) -> dict[str, Any]:
@@ -81,17 +100,35 @@ def ranking(dataset: Dataset, scores: Scores, top: int | None) -> dict[str, Any]
     }
 
 
-def _lines(columns: dict[str, Any]) -> Any:
-    yield "\t".join(_COLUMNS) + "\n"
-    for query, document, rank, score in zip(
-        *(columns[name].tolist() for name in _COLUMNS), strict=True
-    ):
+def _rows(columns: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(columns[name].tolist() for name in _COLUMNS), strict=True)
+
+
+def _lines(columns: dict[str, Any]) -> Iterator[str]:
+    for query, document, rank, score in _rows(columns):
         yield f"{query}\t{document}\t{rank}\t{score!r}\n"
 
 
-def _write_parquet(path: Path, columns: dict[str, Any]) -> None:
+@contextmanager
+def _parquet(path: Path, top: int | None) -> Iterator[Add]:
     import pyarrow
     from pyarrow import parquet
 
-    with atomic_file(path) as temporary:
-        parquet.write_table(pyarrow.table(columns), temporary)
+    with ExitStack() as stack:
+        writers: list[Any] = []
+
+        def add(data: Dataset, scores: Scores) -> None:
+            table = pyarrow.table(ranking(data, scores, top))
+            if not writers:  # the first lists tell the types of the columns
+                writers.append(stack.enter_context(parquet.ParquetWriter(path, table.schema)))
+            writers[0].write_table(table)
+
+        yield add
+
+
+@contextmanager
+def _array(path: Path) -> Iterator[Add]:
+    parts: list[Scores] = []
+    yield lambda data, scores: parts.append(data.to_rows(scores))
+    with path.open("wb") as file:  # numpy would add a suffix to a name
+        np.save(file, np.concatenate(parts))

@@ -3,52 +3,79 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, UsageError
 from plackett.base.types import Scores
-from plackett.cli.options import read_data
+from plackett.cli.opening import open_data, should_stream, without_features
 from plackett.data.dataset import Dataset
-from plackett.data.formats import known_format
+from plackett.data.streaming.sources import Sources, find_sources
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-def load(scores: Path, data: Path, options: dict[str, Any]) -> tuple[Dataset, Scores]:
-    """The data set and its scores, aligned: of a model, of a TREC run and qrels, or row by row."""
+def load(
+    scores: Path, data: Sequence[Path], options: dict[str, Any], stream: bool | None = None
+) -> tuple[Dataset, Scores]:
+    """The data set and its scores, aligned: of a model, of a TREC run and qrels, or row by row.
+
+    Tables that do not fit in memory are streamed, and the data set has no features then.
+    """
     from plackett.data.trec import is_run, judged, read_qrels, read_run
 
     if scores.is_dir():
-        return _of_model(scores, data, options)
+        return _of_model(scores, data, options, stream)
     if not scores.is_file():
         raise DataError(
             "does not exist; scores are a model, a file with one number per row, or a run",
             path=str(scores),
         )
     if is_run(scores):
-        return judged(read_run(scores), read_qrels(data))
+        return judged(read_run(scores), read_qrels(_only(data)))
     by_row = read_scores(scores)
-    dataset = read_data(data, options)
+    sources = find_sources(data)
+    if _in_blocks(sources, options, stream):
+        dataset, _ = without_features(sources, options)
+    else:
+        dataset = open_data(sources, options, stream)
     if len(by_row) != dataset.n_docs:
         raise DataError(
-            f"{len(by_row):,} scores for the {dataset.n_docs:,} documents of {data}; there must be "
-            "one per row, in the order of the rows.",
+            f"{len(by_row):,} scores for the {dataset.n_docs:,} documents of {sources.name}; there "
+            "must be one per row, in the order of the rows.",
             path=str(scores),
         )
     return dataset, by_row[dataset.rows]
 
 
-def _of_model(model: Path, data: Path, options: dict[str, Any]) -> tuple[Dataset, Scores]:
+def _of_model(
+    model: Path, data: Sequence[Path], options: dict[str, Any], stream: bool | None
+) -> tuple[Dataset, Scores]:
     from plackett.models import load
 
     ranker = load(model)
-    if known_format(data) == "letor":  # text may leave out its last features
+    sources = find_sources(data)
+    if sources.form == "letor":  # text may leave out its last features
         options = options | {"n_features": options["n_features"] or ranker.n_features_}
-    dataset = read_data(data, options)
+    if _in_blocks(sources, options, stream):
+        found, scores = without_features(sources, options, ranker.predict)
+        assert scores is not None
+        return found, scores
+    dataset = open_data(sources, options, stream)
     return dataset, ranker.predict(dataset)
+
+
+def _in_blocks(sources: Sources, options: dict[str, Any], stream: bool | None) -> bool:
+    return sources.form == "columns" and should_stream(sources, options, stream)
+
+
+def _only(data: Sequence[Path]) -> Path:
+    if len(data) > 1:
+        raise UsageError(f"a run goes with one file of qrels, got {len(data)}.")
+    return data[0]
 
 
 def read_scores(path: Path) -> Scores:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from plackett.base.errors import UsageError
+from plackett.cli.clusters import Cluster, cluster_of
 from plackett.cli.console import OUT, byte_progress, print_json, step_progress
+from plackett.cli.opening import Cache, Stream, open_data
 from plackett.cli.options import (
     Features,
     Json,
@@ -18,10 +21,10 @@ from plackett.cli.options import (
     Query,
     Strict,
     parse_settings,
-    read_data,
     read_options,
 )
 from plackett.data.dataset import Dataset
+from plackett.data.streaming.sources import Source, find_sources
 
 if TYPE_CHECKING:
     from plackett.models import Ranker
@@ -31,7 +34,11 @@ _SHARE = 0.2
 
 def train(
     data: Annotated[
-        Path, typer.Argument(help="Training data, or a folder with train and validation files.")
+        list[Path],
+        typer.Argument(
+            help="Training data, or a folder with train and validation files; several Parquet "
+            "files are one set."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Where the model goes, for example model.plackett.")],
     model: Annotated[
@@ -65,11 +72,14 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the split and the model.")] = 0,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
+    cluster: Cluster = None,
     missing: Missing = None,
     features: Features = None,
     label: Label = "label",
     query: Query = "query_id",
     strict: Strict = False,
+    stream: Stream = None,
+    cache: Cache = None,
     json: Json = False,
 ) -> None:
     """Train a model and write it to disk."""
@@ -77,15 +87,16 @@ def train(
     from plackett.models.artifact.writing import check_target
 
     check_target(out)
+    where = cluster_of(cluster)
     if checkpoint is not None and checkpoint.resolve() == out.resolve():
         raise UsageError("--out and --checkpoint are the same folder; each needs one of its own.")
     ranker = _ranker(model, preset, parse_settings(settings or []), seed, threads, crossfit)
     options = read_options(missing, features, label, query, strict)
     share = validation_share if crossfit is None else 0.0
-    learnt_from, chosen_on = _parts(data, validation, share, seed, options)
+    learnt_from, chosen_on = _parts(data, validation, share, seed, Opening(options, stream, cache))
     begin = time.perf_counter()
     with step_progress() as progress:
-        ranker.fit(learnt_from, chosen_on, metric, checkpoint, progress=progress)
+        ranker.fit(learnt_from, chosen_on, metric, checkpoint, progress=progress, cluster=where)
     seconds = time.perf_counter() - begin
     ranker.save(out)
     # Members of a cross-fit learn from validation lists too, which makes these no fair estimate.
@@ -119,19 +130,35 @@ def _ranker(
     return made
 
 
+@dataclass(frozen=True)
+class Opening:
+    """How data are read."""
+
+    options: dict[str, Any]
+    stream: bool | None
+    cache: Path | None
+
+    def open(self, source: Source, role: str, **more: Any) -> Dataset:
+        """Open a data set; each role has a cache of its own."""
+        place = None if self.cache is None else self.cache / role
+        return open_data(find_sources(source), self.options | more, self.stream, place)
+
+
 def _parts(
-    data: Path, validation: Path | None, share: float, seed: int, options: dict[str, Any]
+    data: list[Path], validation: Path | None, share: float, seed: int, how: Opening
 ) -> tuple[Dataset, Dataset | None]:
     """Training lists and, if there are any, validation lists."""
     from plackett.data.folds import is_folds
     from plackett.data.joining import split
 
-    given, beside = (
-        _from_folder(data, options) if is_folds(data) else (read_data(data, options), None)
-    )
+    beside: Dataset | None = None
+    if len(data) == 1 and is_folds(data[0]):
+        given, beside = _from_folder(data[0], how.options)
+    else:
+        given = how.open(data, "train")
     if validation is not None:
         # Text that leaves out its last features is as wide as the training data.
-        beside = read_data(validation, options | {"n_features": given.n_features})
+        beside = how.open(validation, "validation", n_features=given.n_features)
     if beside is not None or share == 0:
         return given, beside
     kept, held_out = split(given, (1 - share, share), seed=seed)

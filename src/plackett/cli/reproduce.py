@@ -1,0 +1,194 @@
+"""``plackett reproduce``: a paper's tables and figures, made anew beside its own numbers."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plackett.base.errors import UsageError
+from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
+from plackett.cli.durations import duration, with_rest
+from plackett.cli.grids import claims_table, print_grids
+from plackett.cli.options import Json, parse_settings
+
+if TYPE_CHECKING:
+    from plackett.experiments.papers import Agenda, Exhibit, Paper, Reproduction, Shelf
+    from plackett.experiments.planning import Forecast
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="A, B, C or D; --list says what there is.")],
+    table: Annotated[
+        list[int] | None, typer.Option(help="Only this table; may be given several times.")
+    ] = None,
+    figure: Annotated[
+        list[int] | None, typer.Option(help="Only this figure; may be given several times.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with MSLR-WEB30K, Yahoo, LETOR ... as they are distributed."),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="Few trials, small models, few lists; synthetic data where the real are absent.",
+        ),
+    ] = False,
+    listed: Annotated[
+        bool,
+        typer.Option("--list", help="Show tables and figures, their data and expected time."),
+    ] = False,
+    trials: Annotated[
+        int | None,
+        typer.Option(min=2, help="Trials where the paper repeats.  [default: the paper's]"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a setting in the systems that have it: --set trees=50."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for report, tables, figures and finished trials.  [default: "
+                          "reproduce-PAPER]"),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(help="Where finished trials are kept: a file, or a PostgreSQL URL.  "
+                          "[default: runs.db in the folder]"),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Trials at the same time, one core each.")] = 1,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="Threads of each trial.  [default: all; 1 with --jobs]"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of divisions and models.")] = 0,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Make the tables and figures of one of the four papers anew, beside its own numbers."""
+    from plackett.experiments.papers import Budget, Shelf
+    from plackett.experiments.papers import paper as paper_of
+
+    chosen = paper_of(paper)
+    exhibits = _chosen(chosen, table or [], figure or [])
+    budget = Budget(quick, trials, parse_settings(settings or []), seed)
+    shelf = Shelf(chosen, budget, data, byte_progress)
+    cores = {"jobs": jobs, "threads": threads}
+    if listed:
+        _list(shelf, exhibits, cores, json)
+        return
+    folder = out or Path(f"reproduce-{chosen.letter}")
+    found = _run(shelf, exhibits, store or str(folder / "runs.db"), folder, cores)
+    _show(found, folder, json)
+
+
+def _chosen(paper: Paper, tables: Sequence[int], figures: Sequence[int]) -> Sequence[Exhibit]:
+    if not tables and not figures:
+        return paper.exhibits
+    wanted = [paper.exhibit("table", number) for number in tables]
+    return [*wanted, *(paper.exhibit("figure", number) for number in figures)]
+
+
+def _list(shelf: Shelf, exhibits: Sequence[Exhibit], cores: dict[str, Any], json: bool) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from plackett.experiments.papers import list_exhibits
+
+    with step_progress() as progress:
+        found = list_exhibits(shelf, exhibits, progress=progress, **cores)
+    if json:
+        print_json([
+            {
+                "name": each.exhibit.name,
+                "title": each.exhibit.title,
+                "data": each.sets,
+                "trials": each.trials,
+                "seconds": each.seconds,
+            }
+            for each in found
+        ])  # fmt: skip
+        return
+    paper = shelf.paper
+    OUT.print(f"{paper.authors}: {paper.title}", highlight=False)
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    shown.add_column("exhibit", no_wrap=True)
+    shown.add_column("shows")
+    shown.add_column("data")
+    shown.add_column("trials", justify="right")
+    shown.add_column("time", justify="right", no_wrap=True)
+    for each in found:
+        states = "\n".join(f"{name}: {state}" for name, state in each.sets.items())
+        time = duration(each.seconds) if each.trials else "at once"
+        shown.add_row(
+            each.exhibit.name, each.exhibit.title, states or "none", str(each.trials), time
+        )
+    OUT.print(shown)
+    OUT.print(
+        "time: on this machine, if all its data are there and no model stops early (nets may need "
+        "a tenth of it); trials that exhibits share run once",
+        highlight=False,
+    )
+    if paper.left_out:
+        OUT.print(paper.left_out, highlight=False)
+
+
+def _run(
+    shelf: Shelf, exhibits: Sequence[Exhibit], store: str, folder: Path, cores: dict[str, Any]
+) -> Reproduction:
+    from plackett.experiments.papers import forecast_agenda, plan_exhibits, run_agenda
+    from plackett.experiments.store import RunStore
+
+    agenda = plan_exhibits(shelf, exhibits)
+    _check_settings(agenda)
+    with RunStore(store) as kept:
+        _announce(agenda, forecast_agenda(agenda, store=kept, **cores))
+        with step_progress() as progress:
+            tell = with_rest(progress)
+            return run_agenda(agenda, store=kept, scratch=folder, progress=tell, **cores)
+
+
+def _check_settings(agenda: Agenda) -> None:
+    """Refuse a setting that would change nothing."""
+    rankers = [system.ranker for plan in agenda.plans() for system in plan.systems]
+    for name in agenda.shelf.budget.settings:
+        if not any(name in ranker.get_params() for ranker in rankers):
+            raise UsageError(f"none of the systems has a parameter {name!r} (--set).")
+
+
+def _announce(agenda: Agenda, ahead: Forecast) -> None:
+    """Say what is to be done, on what, and how long it will take, before it is done."""
+    names = ", ".join(item.exhibit.name for item in agenda.items)
+    ERR.print(f"paper {agenda.paper.letter}: {names}", highlight=False, soft_wrap=True)
+    for note in (*agenda.shelf.budget.words(), *agenda.shelf.notes, *agenda.missing):
+        ERR.print(f"- {note}", highlight=False, soft_wrap=True)
+    text = f"{ahead.trials} trials"
+    if ahead.finished:
+        text += f"; {ahead.finished} are finished already"
+    if ahead.finished < ahead.trials:
+        text += f"; expected time: about {duration(ahead.seconds)}, less where models stop early"
+    ERR.print(text, highlight=False, soft_wrap=True)
+
+
+def _show(found: Reproduction, folder: Path, json: bool) -> None:
+    from plackett.experiments.papers import reproduction_payload, write_reproduction
+
+    command = shlex.join(["plackett", *sys.argv[1:]])
+    files = write_reproduction(found, folder, command=command)
+    if json:
+        print_json(reproduction_payload(found) | {"report": str(files.report)})
+        return
+    for exhibit, shown in found.shown:
+        OUT.rule(f"{exhibit.name}: {exhibit.title}", align="left")
+        print_grids(shown.grids)
+        if shown.claims:
+            OUT.print(claims_table(shown.claims))
+    budget = found.agenda.shelf.budget
+    for note in (f"Metrics: {found.agenda.paper.convention}", *budget.words()):
+        OUT.print(note, highlight=False, markup=False)
+    OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)

@@ -1,0 +1,115 @@
+"""``plackett serve``: models over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plackett.base.errors import UsageError
+from plackett.cli.console import ERR
+from plackett.cli.options import read_data, read_options
+from plackett.data.dataset import Dataset
+from plackett.data.formats import known_format
+
+_MB = 1 << 20
+
+
+def serve(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]MODEL...",
+            help="Models made by plackett, or folders of models that are versions of one.",
+        ),
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 is any that is free.")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="PLACKETT_TOKEN",
+            show_envvar=True,
+            help="What clients must send as a bearer token. Others on this machine can read the "
+            "command line: better set the variable.",
+        ),
+    ] = None,
+    watch: Annotated[
+        float, typer.Option(min=0, help="Seconds between looks at the models' folders; 0: never.")
+    ] = 2.0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads that score. [default: all processors]")
+    ] = None,
+    max_mb: Annotated[float, typer.Option(help="Megabytes of a request.")] = 8.0,
+    max_documents: Annotated[int, typer.Option(help="Documents of a list.")] = 2000,
+    max_lists: Annotated[int, typer.Option(help="Lists of a batch.")] = 64,
+    concurrency: Annotated[
+        int, typer.Option(help="Requests that are scored or wait; others are told to come back.")
+    ] = 64,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds to receive a request, and again to answer it.")
+    ] = 10.0,
+    grace: Annotated[
+        float, typer.Option(min=0, help="Seconds that requests under way get at the end.")
+    ] = 10.0,
+    examples: Annotated[
+        Path | None,
+        typer.Option(help="A data set whose lists the page offers to try. [default: made up]"),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Log what happens to the server, not each request.")
+    ] = False,
+) -> None:
+    """Serve models over HTTP: scores, rankings, explanations, and a page to try them on.
+
+    Logs are lines of JSON on standard error. Models that change on disk are loaded while requests
+    go on. SIGTERM lets requests under way end.
+    """
+    from plackett.serving.server import Examples, Limits, Settings, make_app
+    from plackett.serving.server.running import port_for, run
+
+    limits = Limits(
+        body=int(max_mb * _MB),
+        documents=max_documents,
+        lists=max_lists,
+        concurrency=concurrency,
+        seconds=timeout,
+    )
+    given = {} if threads is None else {"threads": threads}
+    settings = Settings(
+        host=host,
+        port=port,
+        token=token or None,
+        limits=limits,
+        watch=watch,
+        grace=grace,
+        log_requests=not quiet,
+        **given,
+    )
+    settings.check()
+    try:
+        address = port_for(settings)  # before models are loaded, which may take a while
+        with ERR.status("loading models; the first time, code is compiled as well"):
+            app = make_app(models, settings, examples=Examples(_examples(examples, models)))
+        run(app, port=address, ready=_ready)
+    except ImportError as error:
+        raise UsageError(str(error)) from error
+
+
+def _examples(path: Path | None, models: list[str]) -> Dataset | None:
+    from plackett.models.artifact.manifest import read_manifest
+    from plackett.serving.server.sources import parse_sources
+
+    if path is None:
+        return None
+    folders = parse_sources(models)[0].folders()
+    if known_format(path) == "letor" and folders:  # text may leave out features that are zero
+        n_features = read_manifest(folders[-1]).get("features", {}).get("count")
+        return read_data(path, read_options(None, n_features, "label", "query_id", False))
+    return read_data(path, read_options("nan", None, "label", "query_id", False))
+
+
+def _ready(address: str) -> None:
+    if ERR.is_terminal:
+        ERR.print(f"try the models at [bold]{address}/[/]; Ctrl-C stops the server")

@@ -1,0 +1,87 @@
+"""``plackett robustness`` as a person runs it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import plackett as pk
+from plackett.base.errors import UsageError
+from plackett.cli.robustness import robustness
+from plackett.experiments.store import RunStore
+
+_SMALL = ("--set", "trees=3", "--set", "leaves=4", "--trials", "2", "--threads", "1")
+_MODELS = "lambdamart,xendcg-mart"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "data.parquet"
+    pk.write(pk.synthetic("web", n_lists=25, seed=2), path)
+    return path
+
+
+def _run(*arguments: object):
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command()(robustness)
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_curves_end_in_tables_figures_and_a_report_and_trials_are_kept(data, tmp_path) -> None:
+    arguments = (
+        data, "--models", _MODELS, "--perturb", "negatives,labels", "--levels", "0,0.5",
+        "--out", tmp_path, *_SMALL,
+    )  # fmt: skip
+    first = _run(*arguments)
+    assert first.exit_code == 0, first.output
+    # Trials without noise are shared: 2 systems x 2 trials x (1 clean + 2 kinds).
+    assert "12 trials: 2 systems under splits:2 under sampled negatives (0, 0.5)" in first.stderr
+    assert "expected time: about " in first.stderr
+    assert "xendcg-mart − lambdamart" in first.stdout
+    names = {path.name for path in tmp_path.iterdir()}
+    figures = {f"{k}-{n}.svg" for k in ("negatives", "labels") for n in ("curves", "differences")}
+    files = {"report.html", "results.json", "robustness.md", "robustness.tex"}
+    assert figures | files <= names
+    report = (tmp_path / "report.html").read_text()
+    assert "Robustness curves" in report
+    assert report.count("<polyline") == 6
+    assert "How to repeat it" in report
+    again = _run(*arguments, "--json")
+    assert "12 are finished already" in again.stderr
+    found = json.loads(again.stdout)
+    assert found["noise"]["labels"]["levels"] == [0.0, 0.5]
+    assert len(found["noise"]["negatives"]["differences"]["xendcg-mart"]) == 2
+    with RunStore(tmp_path / "runs.db") as store:
+        assert len(store) == 12
+
+
+def test_another_level_costs_only_its_own_trials(data, tmp_path) -> None:
+    arguments = (data, "--models", _MODELS, "--perturb", "labels", "--out", tmp_path, *_SMALL)
+    _run(*arguments, "--levels", "0,1")
+    more = _run(*arguments, "--levels", "0,0.4,1")
+    assert "12 trials" in more.stderr
+    assert "8 are finished already" in more.stderr
+
+
+def test_clicks_take_the_place_of_labels(data, tmp_path) -> None:
+    found = _run(
+        data, "--models", _MODELS, "--perturb", "clicks", "--levels", "0.05,0.3", "--out", tmp_path,
+        *_SMALL, "--json",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    curves = json.loads(found.stdout)["noise"]["clicks"]
+    assert curves["corruption"] == "simulated clicks"
+    assert [len(points) for points in curves["curves"].values()] == [2, 2]
+
+
+def test_wrong_names_and_levels_are_refused_before_anything_is_read(tmp_path) -> None:
+    absent = tmp_path / "absent.txt"
+    found = _run(absent, "--models", _MODELS, "--perturb", "label")
+    assert isinstance(found.exception, UsageError)
+    assert "There are: negatives, labels" in str(found.exception)
+    found = _run(absent, "--models", _MODELS, "--levels", "none")
+    assert isinstance(found.exception, UsageError)
+    assert "such as 0,0.5,1" in str(found.exception)

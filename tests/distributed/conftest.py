@@ -1,0 +1,18 @@
+"""One Ray for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from ray_processes import QUIET, Head, head
+
+
+@pytest.fixture(scope="session")
+def ray_head() -> Iterator[Head]:
+    pytest.importorskip("ray", reason="needs the extra distributed")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in QUIET.items():
+            patch.setenv(name, value)
+        with head() as started:
+            yield started

@@ -1,0 +1,52 @@
+"""A head that goes, and workers that fall silent: nothing hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from ray_processes import QUIET, head
+
+import plackett as pk
+from plackett.distributed import Cluster, ClusterError
+from plackett.models.checkpoint import Checkpoint
+
+pytest.importorskip("ray", reason="needs the extra distributed")
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_when_the_head_goes_the_fit_ends_in_time_and_its_checkpoint_is_taken_up(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(Checkpoint, "seconds", 0.0)
+    for name, value in QUIET.items():
+        monkeypatch.setenv(name, value)
+    data = pk.synthetic("letor", n_lists=40, seed=1)
+    objective = pk.Stochastic(pk.objective("lambdarank"), samples=2000)
+    ranker = pk.TreeRanker(objective=objective, trees=25, leaves=5)
+    checkpoint, gone = tmp_path / "fit", []
+    with head() as started:
+
+        def kill(_: str, done: int, __: int) -> None:
+            if done >= 2 and not gone:
+                (server,) = [p for p in started.running("/") if "gcs_server" in _name(p)]
+                os.kill(server, signal.SIGKILL)
+                gone.append(time.monotonic())
+
+        where = Cluster(
+            2, f"127.0.0.1:{started.port}", answer_seconds=5, step_seconds=20, start_seconds=60
+        )
+        with pytest.raises(ClusterError, match=r"Ray at 127\.0\.0\.1"):
+            ranker.fit(data, checkpoint=checkpoint, cluster=where, progress=kill)
+        assert time.monotonic() - gone[0] < 2 * where.limit
+    (state,) = checkpoint.glob("step-*")
+    assert int(state.name.removeprefix("step-")) >= 1
+    first: list[int] = []
+    ranker.fit(data, checkpoint=checkpoint, progress=lambda _, done, __: first.append(done))
+    assert first[0] > 1  # taken up here, in one process
+
+
+def _name(process: int) -> str:
+    return os.path.basename(os.readlink(f"/proc/{process}/exe"))
