@@ -59,7 +59,7 @@ class Conductor:
         need_ray()
         self._cluster = cluster
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        # Short, because paths of sockets must be. Here, because Ray may end that process at any time.
+        # Short, because paths of sockets must be; made here, because Ray may end that process.
         temporary = "/tmp" if os.path.isdir("/tmp") else None
         self._scratch = tempfile.mkdtemp(prefix="plk", dir=temporary)
         self._process = subprocess.Popen(

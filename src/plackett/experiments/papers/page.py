@@ -12,6 +12,7 @@ from plackett.experiments.papers.reproducing import Reproduction
 from plackett.experiments.report.closing import closing
 from plackett.experiments.report.page import page
 
+_NOT_CUT = "Settings and numbers of trials are the paper's, as far as it gives them; none was cut."
 _VERDICTS = {"yes": "better", "no": "worse", "not judged": ""}
 
 
@@ -42,7 +43,7 @@ def notes_of(found: Reproduction) -> tuple[str, ...]:
     return (
         f"Metrics: {agenda.paper.convention}",
         *agenda.shelf.notes,
-        *agenda.shelf.budget.words(),
+        *(agenda.shelf.budget.words() or (_NOT_CUT,)),
         *agenda.missing,
         *left_out,
     )
