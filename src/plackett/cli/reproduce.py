@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plackett.base.errors import UsageError
+from plackett.cli.clusters import Cluster, cluster_of, cores_of
 from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
 from plackett.cli.durations import duration, with_rest
 from plackett.cli.grids import claims_table, print_grids
 from plackett.cli.options import Json, parse_settings
 
 if TYPE_CHECKING:
+    from plackett.distributed import Cluster as Place
     from plackett.experiments.papers import Agenda, Exhibit, Paper, Reproduction, Shelf
     from plackett.experiments.planning import Forecast
 
@@ -67,6 +69,7 @@ def reproduce(
         int | None,
         typer.Option(min=1, help="Threads of each trial.  [default: all; 1 with --jobs]"),
     ] = None,
+    cluster: Cluster = None,
     seed: Annotated[int, typer.Option(min=0, help="Of divisions and models.")] = 0,
     json: Json = False,
 ) -> None:  # fmt: skip
@@ -78,12 +81,13 @@ def reproduce(
     exhibits = _chosen(chosen, table or [], figure or [])
     budget = Budget(quick, trials, parse_settings(settings or []), seed)
     shelf = Shelf(chosen, budget, data, byte_progress)
-    cores = {"jobs": jobs, "threads": threads}
+    where = cluster_of(cluster)
+    cores = {"jobs": jobs, "threads": threads} if where is None else cores_of(where)
     if listed:
         _list(shelf, exhibits, cores, json)
         return
     folder = out or Path(f"reproduce-{chosen.letter}")
-    found = _run(shelf, exhibits, store or str(folder / "runs.db"), folder, cores)
+    found = _run(shelf, exhibits, store or str(folder / "runs.db"), folder, cores, where)
     _show(found, folder, json)
 
 
@@ -139,7 +143,12 @@ def _list(shelf: Shelf, exhibits: Sequence[Exhibit], cores: dict[str, Any], json
 
 
 def _run(
-    shelf: Shelf, exhibits: Sequence[Exhibit], store: str, folder: Path, cores: dict[str, Any]
+    shelf: Shelf,
+    exhibits: Sequence[Exhibit],
+    store: str,
+    folder: Path,
+    cores: dict[str, Any],
+    cluster: Place | None,
 ) -> Reproduction:
     from plackett.experiments.papers import forecast_agenda, plan_exhibits, run_agenda
     from plackett.experiments.store import RunStore
@@ -150,7 +159,9 @@ def _run(
         _announce(agenda, forecast_agenda(agenda, store=kept, **cores))
         with step_progress() as progress:
             tell = with_rest(progress)
-            return run_agenda(agenda, store=kept, scratch=folder, progress=tell, **cores)
+            return run_agenda(
+                agenda, store=kept, scratch=folder, progress=tell, cluster=cluster, **cores
+            )
 
 
 def _check_settings(agenda: Agenda) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plackett.base.errors import UsageError
+from plackett.cli.clusters import Cluster, cluster_of, cores_of
 from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
 from plackett.cli.durations import duration, with_rest
 from plackett.cli.grids import print_grids
@@ -27,6 +28,7 @@ from plackett.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from plackett.distributed import Cluster as Place
     from plackett.experiments.planning import Plan
     from plackett.experiments.protocols import Source
     from plackett.experiments.robustness import RobustnessCurves
@@ -70,6 +72,7 @@ def robustness(
         int | None,
         typer.Option(min=1, help="Threads of each trial.  [default: all; 1 with --jobs]"),
     ] = None,
+    cluster: Cluster = None,
     preset: Annotated[
         str | None, typer.Option(help="Settings of a paper's experiment, where a model has them.")
     ] = None,
@@ -110,7 +113,9 @@ def robustness(
         )
         for name, kind in kinds.items()
     }
-    found = _run(plans, store or str(out / "runs.db"), out, {"jobs": jobs, "threads": threads})
+    where = cluster_of(cluster)
+    cores = {"jobs": jobs, "threads": threads} if where is None else cores_of(where)
+    found = _run(plans, store or str(out / "runs.db"), out, cores, where)
     _show(plans, found, out, json)
 
 
@@ -137,7 +142,11 @@ def _levels(given: str | None) -> tuple[float, ...] | None:
 
 
 def _run(
-    plans: dict[str, Plan], store: str, scratch: Path, cores: dict[str, Any]
+    plans: dict[str, Plan],
+    store: str,
+    scratch: Path,
+    cores: dict[str, Any],
+    cluster: Place | None,
 ) -> dict[str, RobustnessCurves]:
     from plackett.experiments.comparing import run_trials
     from plackett.experiments.robustness import curves_of
@@ -148,7 +157,9 @@ def _run(
         for plan in plans.values():
             with step_progress() as progress:
                 tell = with_rest(progress)
-                run_trials(plan, store=kept, scratch=scratch, progress=tell, **cores)
+                run_trials(
+                    plan, store=kept, scratch=scratch, progress=tell, cluster=cluster, **cores
+                )
         return {name: curves_of(plan, store=kept) for name, plan in plans.items()}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import sys
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 from numba import njit, prange
@@ -36,12 +35,7 @@ class Scratch:
     def __enter__(self) -> Scratch:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._map = None  # arrays may still refer to it; it closes with the last of them
         self._file.close()
         self.path.unlink(missing_ok=True)

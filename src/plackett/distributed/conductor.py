@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import IO, Any
 
 from plackett.base.errors import DataError, PlackettError, UsageError
@@ -159,12 +158,7 @@ class Conductor:
     def __enter__(self) -> Conductor:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plackett.base.errors import ConvergenceWarning, DataError
+from plackett.distributed import Cluster
 from plackett.experiments.comparing import run_trials
 from plackett.experiments.forecasting import forecast_plans
 from plackett.experiments.papers.exhibit import Exhibit, Findings, Paper, Shown
@@ -108,6 +109,7 @@ def run_agenda(
     scratch: Path,
     jobs: int = 1,
     threads: int | None = None,
+    cluster: Cluster | str | None = None,
     progress: Progress = lambda *_: None,
 ) -> Reproduction:
     """Run the trials that the store has not, and show every exhibit.
@@ -122,6 +124,8 @@ def run_agenda(
         A folder in which the data may be written for several processes to see.
     jobs, threads
         Trials at the same time, and threads of each.
+    cluster
+        Run the trials as tasks on Ray.
     progress
         Called with what is being done, trials done and trials in all.
     """
@@ -137,7 +141,13 @@ def run_agenda(
 
         with _quiet():
             ran += run_trials(
-                plan, store=store, scratch=scratch, jobs=jobs, threads=threads, progress=tell
+                plan,
+                store=store,
+                scratch=scratch,
+                jobs=jobs,
+                threads=threads,
+                cluster=cluster,
+                progress=tell,
             )
         done |= own
     shown = tuple((item.exhibit, _show(agenda, item, store)) for item in agenda.items)

@@ -17,6 +17,7 @@ from plackett.base.errors import UsageError
 from plackett.base.types import Values
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
+from plackett.distributed import Cluster
 from plackett.experiments.comparing import run_trials
 from plackett.experiments.gathering import outcome_of, values_of
 from plackett.experiments.planning import Plan, plan_comparison
@@ -86,6 +87,7 @@ def robustness(
     store: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     threads: int | None = None,
+    cluster: Cluster | str | None = None,
     seed: int = 0,
     progress: Progress = lambda *_: None,
 ) -> RobustnessCurves:
@@ -93,7 +95,7 @@ def robustness(
 
     Parameters
     ----------
-    data, models, baseline, select, store, jobs, threads, seed, progress
+    data, models, baseline, select, store, jobs, threads, cluster, seed, progress
         As for :func:`plackett.experiments.comparing.compare`.
     corruption
         The kind of noise, in training lists and, if it is meant for them, validation lists.
@@ -111,7 +113,15 @@ def robustness(
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         kept = stack.enter_context(RunStore(scratch / "runs.db" if store is None else store))
-        run_trials(plan, store=kept, scratch=scratch, jobs=jobs, threads=threads, progress=progress)
+        run_trials(
+            plan,
+            store=kept,
+            scratch=scratch,
+            jobs=jobs,
+            threads=threads,
+            cluster=cluster,
+            progress=progress,
+        )
         return curves_of(plan, store=kept)
 
 

@@ -22,7 +22,8 @@ inequality with the current shares :math:`\tau = p / \sum p` gives the majoriser
 raised to 1e-6 of the list's mean.
 
 With weights of documents, a pair counts w times, w the weight of its good, and N is the sum of
-these: a good of weight 2 is the same as two of it.
+these: a good of weight 2 is the same as two of it. Where N is then below 1, L3 need not be convex,
+and its curvature is raised to 0.
 
 The cube contains cyclic sign vectors (2 of 16 for two goods and two bads), so the values differ
 from sums over rankings. A step costs O(n+ n-).
@@ -110,7 +111,7 @@ def _add_good(x, ratios, i, n_goods, softplus, sigma, gradient, curvature):  # t
         log1p = twice_artanh(t[k] * (1.0 + t[k]) * inverse)  # of t
         value += softplus * (max(-z, 0.0) + log1p) + sigma * q
         slope = softplus * q + sigma * bend
-        curve = bend * (softplus + sigma * (1.0 - 2.0 * q * exact))
+        curve = bend * max(softplus + sigma * (1.0 - 2.0 * q * exact), 0.0)
         g[k] += slope
         h[k] += curve
         own_gradient += slope
