@@ -51,7 +51,7 @@ class Results:
         }
 
     def averaged(self, system: str) -> Values:
-        """Of the sum over seeds of scores, each divided by its spread within lists."""
+        """Of the sum over seeds of scores, each divided by its deviation."""
         total: dict[int, Any] = defaultdict(float)
         for seed in self.seeds(system):
             for i, scores in self._scores[system][seed].items():
