@@ -26,11 +26,13 @@ _DOUBLES, _INTEGERS = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_i
 
 def find_bins(data: Dataset, settings: dict[str, Any], categorical: list[int]) -> bytes:
     """The bins of all features, in LightGBM's own form."""
-    from lightgbm import Dataset as LightGBMDataset
     from lightgbm.basic import _LIB, _c_str, _param_dict_to_str, _safe_call
 
+    # Draws by all parameters, as LightGBM does from memory.
+    from plackett.models.trees.sequences import BlockDataset
+
     given = _with_categories(settings, categorical)
-    drawn = LightGBMDataset(None, params=given)._create_sample_indices(total_nrow=data.n_docs)
+    drawn = BlockDataset(None, params=given)._create_sample_indices(total_nrow=data.n_docs)
     columns = [_column(sampled) for sampled in _sampled_columns(data.features, drawn)]
     values = (_DOUBLES * len(columns))(*(v.ctypes.data_as(_DOUBLES) for v, _ in columns))
     places = (_INTEGERS * len(columns))(*(p.ctypes.data_as(_INTEGERS) for _, p in columns))
