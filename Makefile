@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 export PYTHONHASHSEED := 0
 
-.PHONY: quickstart test test-tools test-suite test-bounds check docs format package benchmarks clean help
+.PHONY: quickstart test test-tools test-suite test-bounds test-processes check docs format package benchmarks clean help
 
 help:
 	@echo "make quickstart   set up and run the main job: data, models, leaderboard, report"
@@ -50,15 +50,20 @@ test-tools:
 	fi; \
 	echo "tests that need $$missing will be skipped (as root on Debian: apt-get install $(TOOLS))"
 
-# Both runs spend most of their time compiling on one core each, so they share two.
+# Two runs of about the same length, each of which spends most of its time on one core: the suite,
+# and the run with bounds checks followed by the tests that start clusters and servers.
 test: $(VENV)/.dev test-tools
-	$(MAKE) --jobs=2 --output-sync=target test-suite test-bounds
+	$(MAKE) --jobs=2 --output-sync=target test-suite test-processes
 
 # Threads that wait for work must not spin while the other run needs their core.
-test-suite test-bounds: export OMP_WAIT_POLICY := passive
+test-suite test-bounds test-processes: export OMP_WAIT_POLICY := passive
 
+PROCESSES := tests/distributed tests/serving/server
 test-suite: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(PROCESSES))
+
+test-processes: $(VENV)/.dev test-bounds
+	$(BIN)/python -m pytest $(PROCESSES)
 
 # Numba does not check indices unless asked to, and a warm cache keeps unchecked code: hence the
 # empty cache. tests/test_bounds.py holds a kernel that must fail, so that the checks are known to run.
@@ -90,6 +95,7 @@ benchmarks: $(VENV)/.dev
 	$(BIN)/python benchmarks/objectives.py
 	$(BIN)/python benchmarks/trees.py
 	$(BIN)/python benchmarks/scoring.py
+	$(BIN)/python benchmarks/serving.py
 
 package: $(VENV)/.dev
 	$(BIN)/python -m build
