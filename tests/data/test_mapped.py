@@ -255,6 +255,19 @@ def test_a_header_with_any_byte_changed_is_refused_or_harmless(
         path.write_bytes(whole)
 
 
+def test_an_array_that_begins_within_its_header_is_refused(folder: Path) -> None:
+    path = folder / "features.npy"
+    whole = path.read_bytes()
+    changed = bytearray(whole)
+    changed[8] = 60  # the length of the header, which is padded with spaces
+    path.write_bytes(changed)
+    try:
+        with pytest.raises(DataError):
+            read(folder)
+    finally:
+        path.write_bytes(whole)
+
+
 @pytest.mark.parametrize("name", ARRAYS)
 def test_pickled_objects_are_never_loaded(
     tmp_path: Path, folder: Path, name: str, ds: Dataset

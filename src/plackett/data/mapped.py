@@ -118,9 +118,15 @@ def _load(directory: Path, name: str, manifest: Manifest) -> NDArray[Any]:
     expected = manifest.files[name]
     try:
         size = path.stat().st_size
-        array = np.asarray(np.lib.format.open_memmap(path, mode="r"))
+        mapped = np.lib.format.open_memmap(path, mode="r")
     except Exception as error:  # the parser of a header fails on damaged ones in many ways
         raise DataError(f"not a readable array: {error}", path=str(path)) from error
+    array = np.asarray(mapped)
+    if mapped.offset + array.nbytes != size:  # a damaged header may let the array begin too early
+        raise DataError(
+            "the array does not end where the file does; the data set is damaged: make it anew",
+            path=str(path),
+        )
     found = (size, array.dtype.str, array.shape, array.flags.c_contiguous)
     wanted = (expected["bytes"], expected["dtype"], manifest.shape(name), True)
     if found != wanted:
