@@ -4,24 +4,60 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_export_trees import READ, SINGLE, suffixed
+from target_interpreters import plugin_linear, solr
+from test_export_trees import READ, SINGLE, from_onnx, suffixed
 
 import plackett as pk
 from plackett.serving.export import export
 
+READ_OTHERS = {
+    "solr": lambda path, X, names: solr(path.read_text(), X, names),
+    "elasticsearch-linear": lambda path, X, names: plugin_linear(path.read_text(), X, names),
+    "onnx": lambda path, X, _: from_onnx(path, X),
+}
+
 
 @pytest.fixture(scope="module")
-def ohsumed(real_data):
-    lists = pk.read(real_data / "OHSUMED" / "Fold1" / "vali.txt")
-    ranker = pk.TreeRanker(trees=10, leaves=8, threads=1).fit(lists)
+def lists(real_data):
+    return pk.read(real_data / "OHSUMED" / "Fold1" / "vali.txt")
+
+
+@pytest.fixture(scope="module")
+def ohsumed(lists):
     names = tuple(f"f{j + 1}" for j in range(lists.n_features))
-    return ranker, np.asarray(lists.features)[:150], names
+    return np.asarray(lists.features)[:150], names
+
+
+@pytest.fixture(scope="module", params=[8, 63])
+def trees(lists, request):
+    return pk.TreeRanker(trees=10, leaves=request.param, threads=1).fit(lists)
 
 
 @pytest.mark.parametrize("form", READ)
-def test_documents_of_ohsumed_score_the_same(ohsumed, form, tmp_path, monkeypatch) -> None:
-    ranker, X, names = ohsumed
+def test_documents_of_ohsumed_score_the_same(ohsumed, trees, form, tmp_path, monkeypatch) -> None:
+    X, names = ohsumed
     monkeypatch.setattr("test_export_trees.NAMES", names)
-    export(ranker, tmp_path / "model", form)
+    export(trees, tmp_path / "model", form)
     found = READ[form](suffixed(tmp_path / "model", form), X)
-    np.testing.assert_allclose(found, ranker.predict(X), rtol=0, atol=SINGLE)
+    np.testing.assert_allclose(found, trees.predict(X), rtol=0, atol=SINGLE)
+
+
+@pytest.mark.parametrize("form", READ_OTHERS)
+def test_linear_models_score_documents_of_ohsumed_the_same(lists, ohsumed, form, tmp_path) -> None:
+    ranker = pk.LinearRanker(threads=1).fit(lists)
+    _assert_scores(ranker, form, ohsumed, tmp_path)
+
+
+@pytest.mark.parametrize("form", ["solr", "onnx"])
+def test_nets_score_documents_of_ohsumed_the_same(lists, ohsumed, form, tmp_path) -> None:
+    pytest.importorskip("torch")
+    ranker = pk.NeuralRanker(layers=(16, 8), epochs=2, transforms=("standard",), threads=1)
+    _assert_scores(ranker.fit(lists), form, ohsumed, tmp_path)
+
+
+def _assert_scores(ranker, form, ohsumed, tmp_path) -> None:
+    X, names = ohsumed
+    export(ranker, tmp_path / "model", form)
+    expected = ranker.predict(X)
+    found = READ_OTHERS[form](tmp_path / "model", X, names)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * (1 + np.abs(expected).max()))
