@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plackett.base.files import atomic_file
 from plackett.data.describing import Description, describe
 from plackett.experiments.comparing import Compared
 from plackett.experiments.environment import environment
 from plackett.experiments.figures import Line, can_draw_png, interval_figure, line_figure, write_png
+from plackett.experiments.files import as_json, write_text
 from plackett.experiments.gathering import Shown
 from plackett.experiments.looks import look_at
 from plackett.experiments.protocols import Seeds, Splits
@@ -74,13 +73,13 @@ def write_files(
         tuple(folder / f"{name}.{form}" for form in forms for name in drawn),
     )
     description = describe(compared.plan.source.pooled)
-    _write(files.results, json.dumps(_plain(payload(compared, description)), indent=1))
-    _write(files.markdown, markdown_table(compared.board))
-    _write(files.latex, latex_table(compared.board))
-    _write(files.per_list, per_list_table(compared.gathered.shown))
+    write_text(files.results, as_json(payload(compared, description)))
+    write_text(files.markdown, markdown_table(compared.board))
+    write_text(files.latex, latex_table(compared.board))
+    write_text(files.per_list, per_list_table(compared.gathered.shown))
     for path in files.figures:
         figure = drawn[path.stem]
-        write_png(figure, path) if path.suffix == ".png" else _write(path, figure)
+        write_png(figure, path) if path.suffix == ".png" else write_text(path, figure)
     write_report(_report(compared, description, command), files.report)
     return files
 
@@ -216,17 +215,3 @@ def _settings(compared: Compared) -> Mapping[str, Mapping[str, Any]]:
 
 def _environment(compared: Compared) -> dict[str, str]:
     return environment({name for s in compared.plan.systems for name in s.libraries()})
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no word for NaN."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")

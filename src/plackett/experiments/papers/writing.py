@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plackett.base.files import atomic_file
+from plackett.experiments.files import as_json, write_text
 from plackett.experiments.papers.exhibit import Exhibit, Shown
 from plackett.experiments.papers.page import (
     environment_of,
@@ -48,16 +45,16 @@ def write_reproduction(
     pages, figures = [], []
     for exhibit, shown in found.shown:
         pages.append(folder / f"{exhibit.file}.md")
-        _write(pages[-1], markdown_page(found, exhibit, shown, command=command))
+        write_text(pages[-1], markdown_page(found, exhibit, shown, command=command))
         if shown.grids:
-            _write(folder / f"{exhibit.file}.tex", "\n".join(g.latex() for g in shown.grids))
+            write_text(folder / f"{exhibit.file}.tex", "\n".join(g.latex() for g in shown.grids))
         for drawing in shown.drawings:
             figures.append(folder / f"{drawing.name}.svg")
-            _write(figures[-1], drawing.svg)
+            write_text(figures[-1], drawing.svg)
     results = folder / "results.json"
-    _write(results, json.dumps(_plain(reproduction_payload(found)), indent=1, ensure_ascii=False))
+    write_text(results, as_json(reproduction_payload(found)))
     report = folder / "report.html"
-    _write(report, render_reproduction(found, command=command))
+    write_text(report, render_reproduction(found, command=command))
     return ReproductionFiles(report, results, tuple(pages), tuple(figures))
 
 
@@ -111,17 +108,3 @@ def reproduction_payload(found: Reproduction) -> dict[str, Any]:
         "settings": settings_of(found),
         "environment": environment_of(found),
     }
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no word for NaN."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from plackett.base.files import atomic_file
 from plackett.experiments.environment import environment
+from plackett.experiments.files import as_json, write_text
 from plackett.experiments.planning import Plan
 from plackett.experiments.report.closing import closing
 from plackett.experiments.report.page import page
@@ -59,12 +57,12 @@ def write_robustness(found: Found, folder: Path, *, command: str | None = None) 
         tuple(folder / f"{name}.svg" for name in drawn),
     )
     grids = [curve_grid(curves) for _, _, curves in found]
-    _write(files.markdown, "\n".join(grid.markdown() for grid in grids))
-    _write(files.latex, "\n".join(grid.latex() for grid in grids))
+    write_text(files.markdown, "\n".join(grid.markdown() for grid in grids))
+    write_text(files.latex, "\n".join(grid.latex() for grid in grids))
     for path, svg in zip(files.figures, drawn.values(), strict=True):
-        _write(path, svg)
-    _write(files.results, json.dumps(_plain(robustness_payload(found)), indent=1))
-    _write(files.report, _report(found, command))
+        write_text(path, svg)
+    write_text(files.results, as_json(robustness_payload(found)))
+    write_text(files.report, _report(found, command))
     return files
 
 
@@ -111,17 +109,3 @@ def _settings(plan: Plan) -> dict[str, Mapping[str, Any]]:
 
 def _environment(plan: Plan) -> dict[str, str]:
     return environment({name for system in plan.systems for name in system.libraries()})
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no word for NaN."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
