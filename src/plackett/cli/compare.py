@@ -12,12 +12,19 @@ import typer
 from plackett.cli.clusters import Cluster, cluster_of, cores_of
 from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
 from plackett.cli.options import (
+    Baseline,
     Features,
+    Jobs,
     Json,
     Label,
     Missing,
+    MLflow,
+    Preset,
     Query,
+    Set,
+    Store,
     Strict,
+    Threads,
     check_mlflow,
     parse_settings,
     read_data,
@@ -53,35 +60,19 @@ def compare(
     metrics: Annotated[
         str, typer.Option(help="What to measure; the first orders the systems.")
     ] = "ndcg@5,ndcg@10,err@10",
-    baseline: Annotated[
-        str | None, typer.Option(help="The system to compare with.  [default: the first]")
-    ] = None,
+    baseline: Baseline = None,
     out: Annotated[
         Path, typer.Option(help="Folder for the report, tables, results and finished trials.")
     ] = Path("comparison"),
-    store: Annotated[
-        str | None,
-        typer.Option(
-            help="Where finished trials are kept: a file, or postgresql://USER@HOST/DATABASE for a "
-            "team.  [default: runs.db in the folder]"
-        ),
-    ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Trials at the same time, one core each.")] = 1,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="Threads of each trial.  [default: all; 1 with --jobs]"),
-    ] = None,
+    store: Store = None,
+    jobs: Jobs = 1,
+    threads: Threads = None,
     cluster: Cluster = None,
     metric: Annotated[
         str, typer.Option(help="What models are chosen by on the validation lists.")
     ] = "ndcg@5",
-    preset: Annotated[
-        str | None, typer.Option(help="Settings of a paper's experiment, where a model has them.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a setting in the models that have it: --set trees=200."),
-    ] = None,
+    preset: Preset = None,
+    settings: Set = None,
     test: Annotated[
         Literal["randomisation", "t_test", "wilcoxon"] | None,
         typer.Option(help="Whose p-values decide.  [default: randomisation; t_test over splits]"),
@@ -89,9 +80,7 @@ def compare(
     correction: Annotated[
         Literal["holm", "benjamini-hochberg"], typer.Option(help="For the number of systems.")
     ] = "holm",
-    mlflow: Annotated[
-        str | None, typer.Option(help="Also log to MLflow, for example sqlite:///mlflow.db.")
-    ] = None,
+    mlflow: MLflow = None,
     seed: Annotated[int, typer.Option(min=0, help="Of divisions, models and tests.")] = 0,
     missing: Missing = None,
     features: Features = None,

@@ -19,6 +19,32 @@ Query = Annotated[str, typer.Option(help="Query column of a table.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse queries whose rows are scattered.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
+# Of commands that run trials.
+Baseline = Annotated[
+    str | None, typer.Option(help="The system to compare with.  [default: the first]")
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        help="Where finished trials are kept: a file, or postgresql://USER@HOST/DATABASE for a "
+        "team.  [default: runs.db in the folder]"
+    ),
+]
+Jobs = Annotated[int, typer.Option(min=1, help="Trials at the same time, one core each.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Threads of each trial.  [default: all; 1 with --jobs]")
+]
+Preset = Annotated[
+    str | None, typer.Option(help="Settings of a paper's experiment, where a model has them.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a setting in the models that have it: --set trees=200."),
+]
+MLflow = Annotated[
+    str | None, typer.Option(help="Also log to MLflow, for example sqlite:///mlflow.db.")
+]
+
 
 def read_options(
     missing: str | None, features: int | None, label: str | None, query: str, strict: bool

@@ -15,7 +15,7 @@ from plackett.cli.clusters import Cluster, cluster_of, cores_of
 from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
 from plackett.cli.durations import duration, with_rest
 from plackett.cli.grids import claims_table, print_grids
-from plackett.cli.options import Json, parse_settings
+from plackett.cli.options import Jobs, Json, Set, Store, Threads, parse_settings
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster as Place
@@ -50,25 +50,15 @@ def reproduce(
         int | None,
         typer.Option(min=2, help="Trials where the paper repeats.  [default: the paper's]"),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a setting in the systems that have it: --set trees=50."),
-    ] = None,
+    settings: Set = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for report, tables, figures and finished trials.  [default: "
                           "reproduce-PAPER]"),
     ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option(help="Where finished trials are kept: a file, or a PostgreSQL URL.  "
-                          "[default: runs.db in the folder]"),
-    ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Trials at the same time, one core each.")] = 1,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="Threads of each trial.  [default: all; 1 with --jobs]"),
-    ] = None,
+    store: Store = None,
+    jobs: Jobs = 1,
+    threads: Threads = None,
     cluster: Cluster = None,
     seed: Annotated[int, typer.Option(min=0, help="Of divisions and models.")] = 0,
     json: Json = False,

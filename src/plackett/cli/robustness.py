@@ -16,12 +16,18 @@ from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progr
 from plackett.cli.durations import duration, with_rest
 from plackett.cli.grids import print_grids
 from plackett.cli.options import (
+    Baseline,
     Features,
+    Jobs,
     Json,
     Label,
     Missing,
+    Preset,
     Query,
+    Set,
+    Store,
     Strict,
+    Threads,
     parse_settings,
     read_data,
     read_options,
@@ -54,32 +60,16 @@ def robustness(
     metrics: Annotated[
         str, typer.Option("--metric", help="What to measure on the test lists, and to choose by.")
     ] = "ndcg@5",
-    baseline: Annotated[
-        str | None, typer.Option(help="The system to compare with.  [default: the first]")
-    ] = None,
+    baseline: Baseline = None,
     out: Annotated[
         Path, typer.Option(help="Folder for report, tables, figures and finished trials.")
     ] = Path("robustness"),
-    store: Annotated[
-        str | None,
-        typer.Option(
-            help="Where finished trials are kept: a file, or a PostgreSQL URL.  [default: runs.db "
-            "in the folder]"
-        ),
-    ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Trials at the same time, one core each.")] = 1,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="Threads of each trial.  [default: all; 1 with --jobs]"),
-    ] = None,
+    store: Store = None,
+    jobs: Jobs = 1,
+    threads: Threads = None,
     cluster: Cluster = None,
-    preset: Annotated[
-        str | None, typer.Option(help="Settings of a paper's experiment, where a model has them.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a setting in the models that have it: --set trees=200."),
-    ] = None,
+    preset: Preset = None,
+    settings: Set = None,
     seed: Annotated[int, typer.Option(min=0, help="Of splits, models and noise.")] = 0,
     missing: Missing = None,
     features: Features = None,

@@ -16,11 +16,14 @@ from plackett.base.errors import UsageError
 from plackett.cli.console import OUT, byte_progress, print_json, step_progress
 from plackett.cli.options import (
     Features,
+    Jobs,
     Json,
     Label,
     Missing,
+    MLflow,
     Query,
     Strict,
+    Threads,
     check_mlflow,
     parse_settings,
     read_data,
@@ -75,18 +78,13 @@ def tune(
     store: Annotated[
         str, typer.Option(help="Where trials are kept: a file, or postgresql://USER@HOST/DATABASE.")
     ] = "tuning.db",
-    jobs: Annotated[int, typer.Option(min=1, help="Trials at the same time, one core each.")] = 1,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="Threads of each trial.  [default: all; 1 with --jobs]"),
-    ] = None,
+    jobs: Jobs = 1,
+    threads: Threads = None,
     pruner: Annotated[
         Literal["median", "hyperband", "none"],
         typer.Option(help="How trials that are behind are given up early."),
     ] = "median",
-    mlflow: Annotated[
-        str | None, typer.Option(help="Also log to MLflow, for example sqlite:///mlflow.db.")
-    ] = None,
+    mlflow: MLflow = None,
     seed: Annotated[int, typer.Option(min=0, help="Of suggestions, split and models.")] = 0,
     missing: Missing = None,
     features: Features = None,
