@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from functools import cached_property
 from pathlib import Path
@@ -11,14 +10,16 @@ from typing import Any
 import numpy as np
 
 import plackett as pk
+from neural_curves import draw_curves, table_of_curves
+from neural_speed import speed_section
 from neural_systems import METRICS, SIDE, SYSTEMS
-from neural_text import CLAIMS, FINDINGS, HEAD, PAPER, SPEED, STUDIES
+from neural_text import CLAIMS, FINDINGS, HEAD, PAPER, SETTINGS, STUDIES
+from neural_words import row, short
 from plackett.experiments.significance import Comparison, compare_paired, holm
 from plackett.models.selection import LEXICOGRAPHIC
 
 Values = dict[str, np.ndarray]
 CLAIMED = ("ndcg@1", "ndcg@5", "ndcg@10")
-EPOCHS = (1, 2, 3, 5, 8, 10, 15, 20, 30, 40)
 
 
 class Results:
@@ -68,18 +69,26 @@ class Results:
         return compare_paired(a, b)
 
 
-def page(records: list[dict[str, Any]], folder: Path, speed: Path | None = None) -> str:
+def page(
+    records: list[dict[str, Any]], folder: Path, *, speed: Path | None, figures: Path | None
+) -> str:
+    """The whole page; curves are drawn into the folder ``figures``, if there is one."""
     names = [n for n in ("OHSUMED", "MQ2007_partial") if any(r["set"] == n for r in records)]
     results = {name: Results(name, records, folder) for name in names}
     parts = [HEAD]
     for name, found in results.items():
-        parts += [f"## {name}\n", main_table(found), tests_table(found)]
-    parts += ["## Convergence\n", *(convergence(found) for found in results.values())]
+        parts.append(f"## {name}\n")
+        for ending, words in SETTINGS.items():
+            if f"urank{ending}" in found.by_seed:
+                parts += [words, main_table(found, ending), tests_table(found, ending)]
+    parts.append("## Convergence\n")
+    for name, found in results.items():
+        parts += [draw_curves(name, found.records, figures), table_of_curves(name, found.records)]
     if "OHSUMED" in results:
         parts += [STUDIES, side_table(results["OHSUMED"])]
     parts += [FINDINGS, claims(results)]
     if speed is not None:
-        parts += [SPEED, speed_tables(json.loads(speed.read_text()))]
+        parts.append(speed_section(speed))
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
@@ -87,57 +96,40 @@ def means(values: Values) -> list[float]:
     return [float(np.nanmean(values[m])) for m in LEXICOGRAPHIC]
 
 
-def short(numbers: list[float]) -> str:
-    return "/".join(f"{x:.3f}".lstrip("0") for x in numbers)
+def recipes(found: Results, ending: str) -> list[str]:
+    """The systems that are recipes with one way of training, which their names end in."""
+    plain = [name for name in SYSTEMS if name not in SIDE]
+    return [name + ending for name in plain if name + ending in found.by_seed]
 
 
-def row(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |\n"
-
-
-def main_table(found: Results) -> str:
+def main_table(found: Results, ending: str) -> str:
     """Mean and deviation over seeds, and the average of their scores."""
     paper = PAPER.get(found.name, {})
     text = row("system", "seeds", "NDCG@1/3/5/10", "sd over seeds", "seeds averaged", "paper")
     text += row(*["---"] * 6)
-    for system, seeds in found.by_seed.items():
-        if system in SIDE:
-            continue
+    for system in recipes(found, ending):
+        seeds, name = found.by_seed[system], system.removesuffix(ending)
         each = np.array([means(values) for values in seeds])
         spread = short(list(each.std(axis=0, ddof=1))) if len(seeds) > 1 else ""
         average = short(means(found.averaged(system))) if len(seeds) > 1 else ""
         numbers = short(list(each.mean(axis=0)))
-        text += row(system, str(len(seeds)), numbers, spread, average, paper.get(system, ""))
+        text += row(name, str(len(seeds)), numbers, spread, average, paper.get(name, ""))
     return text
 
 
-def tests_table(found: Results) -> str:
+def tests_table(found: Results, ending: str) -> str:
     """Each system against urank."""
     text = "\nAgainst `urank`, list by list (means over seeds; p of the randomisation test):\n\n"
     text += row("system", "NDCG@1", "p", "NDCG@10", "p") + row(*["---"] * 5)
-    for system in found.by_seed:
-        if system in SIDE or system == "urank":
+    for system in recipes(found, ending):
+        name = system.removesuffix(ending)
+        if name == "urank":
             continue
         cells = []
         for metric in ("ndcg@1", "ndcg@10"):
-            c = found.compared(system, "urank", metric)
+            c = found.compared(system, "urank" + ending, metric)
             cells += [f"{c.difference:+.4f}", f"{c.randomisation:.3f}"]
-        text += row(system, *cells)
-    return text
-
-
-def convergence(found: Results) -> str:
-    """The best validation NDCG@5 so far of the systems of Bruch et al."""
-    text = f"{found.name}: the best NDCG@5 on validation within so many epochs\n\n"
-    text += row("system", *map(str, EPOCHS)) + row(*["---"] * (len(EPOCHS) + 1))
-    for system in ("crossentropy-net", "e-crossentropy-net", "approxndcg-net", "e-approxndcg-net"):
-        curves = [r["curve"] for r in found.records if r["system"] == system and r.get("curve")]
-        cells = []
-        for epoch in EPOCHS:
-            at = [max(curve[:epoch]) for curve in curves]
-            longest = max(map(len, curves), default=0)
-            cells.append(f"{np.mean(at):.4f}" if longest >= epoch else "")
-        text += row(system, *cells)
+        text += row(name, *cells)
     return text
 
 
@@ -192,19 +184,3 @@ def verdict(found: list[Comparison], wanted: str, clear: bool) -> str:
     if not any(signs):
         return "the reverse" if clear else "the reverse in the means, within chance"
     return "mixed"
-
-
-def speed_tables(found: dict[str, Any]) -> str:
-    text = row("loss", "padded s", "ours s", "times as fast", "padded MB", "ours MB", "share")
-    text += row(*["---"] * 7)
-    for r in found["epoch"]:
-        s, m = r["seconds"], r["megabytes"]
-        ratio, share = s["padded"] / s["ours"], m["ours"] / m["padded"]
-        numbers = [f"{s['padded']:.2f}", f"{s['ours']:.2f}", f"**{ratio:.1f}**"]
-        space = [f"{m['padded']:.0f}", f"{m['ours']:.0f}", f"**{share:.2f}**"]
-        text += row(r["loss"], *numbers, *space)
-    base = found["costs"]["urank"]
-    text += "\n" + row("epoch, one list a batch", "s", "times urank") + row(*["---"] * 3)
-    for name, seconds in found["costs"].items():
-        text += row(name, f"{seconds:.3f}", f"{seconds / base:.2f}")
-    return text

@@ -119,7 +119,8 @@ def main() -> None:
     from neural_page import page
 
     found = [r | {"scores": unpacked(r["scores"])} for r in records(options.out)]
-    text = page(found, options.data, options.speed)
+    figures = None if options.page is None else options.page.parent
+    text = page(found, options.data, speed=options.speed, figures=figures)
     print(text) if options.page is None else options.page.write_text(text, encoding="utf-8")
 
 

@@ -136,6 +136,11 @@ SYSTEMS: dict[str, System] = {
     "urboost, slower": System("urboost", SLOW),
     "plistmle-net, slower": System("plistmle-net", SLOW),
     "mdprank, slower": System("mdprank", SLOW),
+    "listmle-net, slower": System("listmle-net", SLOW),
+    "ranknet-net, slower": System("ranknet-net", SLOW),
+    "urank, slower, ELU": System("urank", SLOW | {"activation": "elu"}),
+    "urank, slower, attention": System("urank", SLOW | {"attention": 1, "heads": 2}),
+    "urank, slower, cross-fitted": System("urank", SLOW, cross=5),
     "urank, attention": System("urank", {"attention": 1, "heads": 2}),
     "lambdaloss-net, groups of 2": System("lambdaloss-net", {"group_size": 2}),
 }
