@@ -1,16 +1,19 @@
-"""Two processes that train a net together, without Ray.
+"""Processes that train nets together, without Ray.
 
-``python parallel_nets.py RANK PORT FILE`` writes the weights of this process to a file.
+``python parallel_nets.py RANK SIZE PORT FOLDER CASE...`` trains the nets of these cases and writes
+what this process ends with to ``FOLDER/CASE-RANK.npz``.
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 import plackett as pk
 from plackett.distributed.sharding import Outline, cut
@@ -19,42 +22,107 @@ from plackett.models.neural.shares import Share
 from plackett.models.neural.spreading import trained
 from plackett.models.run import Run, as_metrics, silent, unwatched
 
+# Batches of 3 lists: in some of them, one of the workers has none.
+SETTINGS = {"layers": (8,), "epochs": 5, "batch_lists": 3, "seed": 2, "threads": 1, "clip": 1.0}
+# Of a weight without effect, such as the bias before a batch normalisation, the gradient is a
+# rounding error. Adam makes steps of full length from it; Adagrad, as in Bruch et al. (2020), none.
+STEADY = SETTINGS | {"optimiser": "adagrad", "learning_rate": 0.02}
+
 
 @dataclass
-class Pair:
+class Peers:
     """Stands for the workers of a cluster."""
 
     rank: int
-    size: int = 2
+    size: int
+    seconds: float = 60.0
+
+
+class Own(nn.Module):
+    """A module of a user, with a batch normalisation that is used twice and one over places."""
+
+    def __init__(self, n_features: int) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Linear(n_features, 8), nn.BatchNorm1d(8, momentum=None)
+        self.again, self.places = nn.Linear(8, 8), nn.BatchNorm1d(2, affine=False)
+        self.last = nn.Linear(8, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.tanh(self.norm(self.first(x)))
+        x = torch.tanh(self.norm(self.again(x)))
+        return self.last(self.places(x.reshape(-1, 2, 4)).flatten(1)).reshape(-1)
+
+
+def net(case: str) -> Any:
+    noisy = pk.Stochastic(pk.objective("lambdaloss"), samples=4, seed=1)
+    made = {
+        "plain": lambda: pk.NeuralRanker(objective=noisy, **SETTINGS),
+        "norm": lambda: pk.NeuralRanker(objective="approxndcg", batch_norm=0.8, **STEADY),
+        "sum": lambda: pk.NeuralRanker(
+            objective="xendcg", batch_norm=0.9, reduction="sum", weight_decay=0.01, **STEADY
+        ),
+        "attention": lambda: pk.NeuralRanker(attention=2, heads=2, **STEADY),
+        "adam-norm": lambda: pk.NeuralRanker(batch_norm=0.8, **SETTINGS),
+        "attention-norm": lambda: pk.NeuralRanker(
+            attention=1, batch_norm=0.8, activation="elu", **STEADY
+        ),
+        "gru": lambda: pk.NeuralRanker(recurrent="gru", **STEADY),
+        "lstm-norm": lambda: pk.NeuralRanker(recurrent="lstm", batch_norm=0.8, **STEADY),
+        "boosted": lambda: pk.BoostedNeuralRanker(learners=3, **STEADY),
+        "boosted-norm": lambda: pk.BoostedNeuralRanker(
+            learners=2, recurrent="rnn", batch_norm=0.8, **STEADY
+        ),
+        "group-norm": lambda: pk.NeuralRanker(group_size=2, batch_norm=0.8, **STEADY),
+        "dropout-norm": lambda: pk.NeuralRanker(dropout=0.3, batch_norm=0.8, **STEADY),
+        "module": lambda: pk.NeuralRanker(module=Own, **STEADY),
+    }
+    return made[case]()
 
 
 def lists() -> pk.Dataset:
-    return pk.synthetic("letor", n_lists=40, seed=1)
+    """Lists with weights, and documents with weights."""
+    data = pk.synthetic("letor", n_lists=40, seed=1)
+    rng = np.random.default_rng(0)
+    return pk.Dataset.from_arrays(
+        data.features,
+        data.labels,
+        np.repeat(np.arange(data.n_lists), np.diff(data.offsets)),
+        weights=rng.uniform(0.1, 3.0, data.n_lists),
+        document_weights=rng.uniform(0.5, 2.0, data.n_docs),
+    )
 
 
-def net() -> pk.NeuralRanker:
-    # Batches of 3 lists: in some of them, one of the workers has none.
-    objective = pk.Stochastic(pk.objective("lambdaloss"), samples=4, seed=1)
-    return pk.NeuralRanker(
-        objective=objective, layers=(8,), epochs=5, batch_lists=3, seed=2, threads=1, clip=1.0
+def train(case: str, rank: int, size: int, folder: Path) -> None:
+    ranker = net(case)
+    data, _ = ranker._begin(lists(), None)
+    start, stop = cut(data.offsets, size)[rank]
+    outline = Outline(data.keys, np.diff(data.offsets), start, stop)
+    peers: Any = Peers(rank, size)
+    share = Share(outline, learnable(data.labels, data.offsets), peers)
+    run = Run(as_metrics("ndcg@5"), None, silent, unwatched)
+    found = trained(ranker, data.lists(start, stop), None, run, torch.device("cpu"), share)
+    weights = {
+        f"{place}.{name}": value.numpy()
+        for place, each in enumerate(found.nets)
+        for name, value in each.state_dict().items()
+    }
+    ranker.networks_ = found.nets
+    scores = ranker._predict(data)
+    np.savez(
+        folder / f"{case}-{rank}.npz",
+        loss=found.curves["train"]["loss"],
+        scores=scores,
+        **weights,
     )
 
 
 def main() -> None:
-    rank, port, file = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    rank, size, port, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], Path(sys.argv[4])
     torch.distributed.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size
     )
-    ranker = net()
-    data, _ = ranker._begin(lists(), None)
-    start, stop = cut(data.offsets, 2)[rank]
-    outline = Outline(data.keys, np.diff(data.offsets), start, stop)
-    peers: Any = Pair(rank)
-    share = Share(outline, learnable(data.labels, data.offsets), peers)
-    run = Run(as_metrics("ndcg@5"), None, silent, unwatched)
-    found = trained(ranker, data.lists(start, stop), None, run, torch.device("cpu"), share)
-    weights = {name: value.numpy() for name, value in found.nets[0].state_dict().items()}
-    np.savez(file, loss=found.curves["train"]["loss"], **weights)
+    for case in sys.argv[5:]:
+        train(case, rank, size, folder)
     torch.distributed.destroy_process_group()
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from ray_processes import free_port
 
 import plackett as pk
 from plackett.base.errors import UsageError
@@ -21,42 +18,12 @@ pytestmark = pytest.mark.timeout(300)
 
 WORKER = "ray::RayTrainWorker"
 SETTINGS = {"layers": (8,), "epochs": 6, "batch_lists": 8, "seed": 2, "threads": 1}
-SCRIPT = Path(__file__).with_name("parallel_nets.py")
 
 
 @pytest.fixture(scope="module")
 def parts():
     data = pk.synthetic("letor", n_lists=60, seed=1)
     return pk.split(data, (0.7, 0.3), seed=0)
-
-
-def test_two_processes_end_with_the_weights_of_one(tmp_path) -> None:
-    from parallel_nets import lists, net
-
-    port = str(free_port())
-    files = [tmp_path / f"{rank}.npz" for rank in range(2)]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(SCRIPT), str(rank), port, str(file)],
-            env=os.environ | {"OMP_WAIT_POLICY": "passive"},
-        )
-        for rank, file in enumerate(files)
-    ]
-    try:
-        assert [process.wait(timeout=150) for process in processes] == [0, 0]
-    finally:
-        for process in processes:
-            process.kill()
-    alone = net().fit(lists())
-    first, second = (np.load(file) for file in files)
-    *weights, last = alone.networks_[0].state_dict().items()
-    for name, value in weights:
-        np.testing.assert_array_equal(first[name], second[name])
-        np.testing.assert_allclose(first[name], value.numpy(), rtol=0, atol=1e-5)
-    # A constant added to all scores is nothing to the objective: its gradient is a rounding error,
-    # from which Adam makes steps of full length.
-    assert last[0].endswith("bias")
-    np.testing.assert_allclose(first["loss"], alone.curves_["train"]["loss"], rtol=1e-5)
 
 
 def test_a_net_whose_worker_was_killed_learns_as_one_process_does(
@@ -85,9 +52,40 @@ def test_a_net_whose_worker_was_killed_learns_as_one_process_does(
     assert together.epochs_ == alone.epochs_
 
 
+def test_a_net_of_a_paper_with_weights_is_that_of_one_process(ray_head, parts) -> None:
+    """Batch normalisation, list weights and document weights reach the workers."""
+    rng = np.random.default_rng(0)
+    train = replace(
+        parts[0],
+        weights=rng.uniform(0.2, 3.0, parts[0].n_lists),
+        document_weights=rng.uniform(0.5, 2.0, parts[0].n_docs),
+    )
+    settings = {"layers": (16, 8), "epochs": 3, "batch_lists": 8, "threads": 1}
+    ranker = pk.recipe("e-approxndcg-net", preset="A-web30k", **settings)
+    alone = ranker.clone().fit(train, parts[1])
+    together = ranker.clone().fit(train, parts[1], cluster=ray_head.cluster())
+    np.testing.assert_allclose(
+        together.curves_["train"]["loss"], alone.curves_["train"]["loss"], rtol=1e-5
+    )
+    assert together.curves_["validation"] == alone.curves_["validation"]
+    np.testing.assert_allclose(together.predict(parts[1]), alone.predict(parts[1]), atol=1e-5)
+    unweighted = ranker.clone().fit(*parts)
+    assert np.abs(unweighted.predict(parts[1]) - alone.predict(parts[1])).max() > 1e-3
+
+
 def test_what_cannot_equal_one_process_is_refused(parts) -> None:
     pytest.importorskip("ray", reason="needs the extra distributed")
-    with pytest.raises(UsageError, match="batch normalisation takes means over a batch"):
-        pk.NeuralRanker(batch_norm=0.9).fit(*parts, cluster="local:2")
+    from torch import nn
+
+    class Norm(nn.BatchNorm1d):
+        pass
+
+    n_features = parts[0].n_features
+    own = nn.Sequential(Norm(n_features), nn.Linear(n_features, 1))
+    with pytest.raises(UsageError, match="a net with Norm cannot be trained on a cluster"):
+        pk.NeuralRanker(module=own).fit(*parts, cluster="local:2")
+    own[0] = nn.BatchNorm1d(n_features, track_running_stats=False)
+    with pytest.raises(UsageError, match="let it keep running statistics"):
+        pk.NeuralRanker(module=own).fit(*parts, cluster="local:2")
     with pytest.raises(UsageError, match="workers train nets on processors"):
         pk.NeuralRanker(device="cuda").fit(*parts, cluster="local:2")

@@ -82,7 +82,52 @@ def test_nets_that_see_several_documents_are_refused(tmp_path, model, reason, fo
         export(fitted(model), tmp_path / "model", form)
 
 
-def test_a_module_of_ones_own_is_refused(tmp_path) -> None:
-    own = NeuralRanker(**NET, module=torch.nn.Linear(len(NAMES), 1)).fit(data())
-    with pytest.raises(UsageError, match=r"torch\.onnx\.export"):
-        export(own, tmp_path / "model", "onnx")
+def _own(*parts: torch.nn.Module) -> NeuralRanker:
+    torch.manual_seed(4)
+    return NeuralRanker(**NET | {"layers": ()}, module=torch.nn.Sequential(*parts)).fit(data())
+
+
+WIDE = len(NAMES)
+ROWS = {
+    "linear": lambda: [torch.nn.Linear(WIDE, 1)],
+    "no-bias": lambda: [torch.nn.Linear(WIDE, 3, bias=False), torch.nn.Linear(3, 1)],
+    "nested": lambda: [
+        torch.nn.BatchNorm1d(WIDE),
+        torch.nn.Sequential(torch.nn.Linear(WIDE, 5), torch.nn.ReLU(), torch.nn.Dropout(0.2)),
+        torch.nn.Sequential(torch.nn.BatchNorm1d(5, affine=False), torch.nn.Linear(5, 4)),
+        torch.nn.Tanh(),
+        torch.nn.Identity(),
+        torch.nn.Sigmoid(),
+        torch.nn.Linear(4, 1),
+    ],
+    "ends-in-tanh": lambda: [torch.nn.Linear(WIDE, 1), torch.nn.Tanh()],
+}
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_modules_of_ones_own_that_are_rows_of_layers_score_the_same(tmp_path, row) -> None:
+    own = _own(*row())
+    X = documents(60, 3)
+    assert export(own, tmp_path / "model.onnx", "onnx")
+    session = onnxruntime.InferenceSession(
+        str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
+    )
+    (found,) = session.run(None, {"features": X})
+    np.testing.assert_allclose(found[:, 0], own.predict(X), rtol=1e-5, atol=1e-5)
+    export(own, tmp_path / "model.json", "solr")
+    found = solr((tmp_path / "model.json").read_text(), X, NAMES)
+    np.testing.assert_allclose(found, own.predict(X), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (lambda: [torch.nn.LayerNorm(WIDE), torch.nn.Linear(WIDE, 1)], "with LayerNorm; .*onnx"),
+        (lambda: [torch.nn.Linear(WIDE, 4), torch.nn.ELU(2.0), torch.nn.Linear(4, 1)], "with ELU"),
+        (lambda: [torch.nn.ReLU(), torch.nn.Linear(WIDE, 1)], "begins with an activation"),
+    ],
+    ids=["layer-norm", "elu", "first"],
+)
+def test_other_modules_of_ones_own_are_refused(tmp_path, row, reason) -> None:
+    with pytest.raises(UsageError, match=reason):
+        export(_own(*row()), tmp_path / "model", "onnx")

@@ -35,3 +35,12 @@ def parts() -> tuple[Dataset, Dataset, Dataset]:
     data = synthetic("letor", n_lists=90, seed=3)
     train, validation, test = split(data, (0.5, 0.2, 0.3), seed=1)
     return train, validation, test
+
+
+@pytest.fixture
+def always(monkeypatch) -> None:
+    """Save after each step, so that a fit may break off anywhere."""
+    from plackett.models.checkpoint import Checkpoint
+
+    monkeypatch.setattr(Checkpoint, "seconds", 0.0)
+    monkeypatch.setattr(Checkpoint, "share", 1e9)

@@ -5,6 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models.neural.listwise import listwise_values, take_lists  # noqa: E402
 from plackett.objectives import OBJECTIVES, Stochastic, UMart, objective  # noqa: E402
 
@@ -69,3 +70,27 @@ def test_picked_lists_have_the_values_they_have_among_all(name, which, small) ->
     picked = take_lists(lists, np.array(which)).evaluate(scores[documents], 5)
     assert np.array_equal(picked.values, whole.values[which])
     assert np.array_equal(picked.gradient, whole.gradient[documents])
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_scores_that_are_not_finite_are_named(bad, small) -> None:
+    lists = objective("approxndcg").bind(small.labels, small.offsets)
+    scores = torch.zeros(small.n_docs)
+    scores[7] = bad
+    with pytest.raises(UsageError, match=f"{bad} for document 7 of the {small.n_docs}"):
+        listwise_values(scores, lists)
+
+
+def test_whole_numbers_are_no_scores(small) -> None:
+    lists = objective("approxndcg").bind(small.labels, small.offsets)
+    with pytest.raises(UsageError, match=r"floating-point numbers, got torch\.int64"):
+        listwise_values(torch.zeros(small.n_docs, dtype=torch.int64), lists)
+
+
+def test_second_derivatives_are_refused_rather_than_wrong(small) -> None:
+    lists = objective("approxndcg").bind(small.labels, small.offsets)
+    scores = _scores(small)
+    squares = listwise_values(scores, lists).square().sum()
+    (gradient,) = torch.autograd.grad(squares, scores, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()

@@ -128,7 +128,10 @@ def test_sum_and_mean_of_list_losses_differ_by_the_number_of_lists(parts) -> Non
 
 def test_an_objective_without_a_value_can_be_trained(parts) -> None:
     train, validation, test = parts
-    ranker = NeuralRanker(objective=UMart(window=2), **QUICK).fit(train, validation)
+    told = []
+    ranker = NeuralRanker(objective=UMart(window=2), **QUICK)
+    ranker.fit(train, validation, progress=lambda text, *_: told.append(text))
+    assert told[-1].startswith("epochs, validation ndcg@5")
     assert np.isnan(ranker.curves_["train"]["loss"]).all()
     nothing = evaluate(np.zeros(test.n_docs), test, "ndcg@10")["ndcg@10"]
     assert evaluate(ranker.predict(test), test, "ndcg@10")["ndcg@10"] > nothing + 0.05
@@ -172,8 +175,14 @@ def test_a_module_with_more_than_one_score_is_refused(parts) -> None:
 
 def test_weights_that_run_away_are_reported(parts) -> None:
     ranker = NeuralRanker(**QUICK | {"learning_rate": 1e30, "activation": "silu"})
-    with pytest.raises(UsageError, match="use a smaller learning_rate than 1e\\+30"):
+    with pytest.raises(UsageError, match=r"diverged after 1 steps.* smaller learning_rate than 1e"):
         ranker.fit(parts[0])
+
+
+def test_features_too_large_for_float32_are_told_from_steps_too_large(parts) -> None:
+    train = parts[0].with_features(parts[0].features * np.float32(3e38))
+    with pytest.raises(UsageError, match=r"before its first step.*transforms=\(\"standard\",\)"):
+        NeuralRanker(**QUICK, transforms=()).fit(train)
 
 
 def test_data_with_one_level_of_labels_are_refused() -> None:

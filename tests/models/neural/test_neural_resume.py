@@ -10,9 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from breaking_off import break_off, same, states, weights  # noqa: E402
+
 from plackett.data.synthetic import synthetic  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker  # noqa: E402
-from plackett.models.checkpoint import Checkpoint  # noqa: E402
 
 SETTINGS = {
     "layers": (16, 8),
@@ -26,77 +27,39 @@ SETTINGS = {
 }
 
 
-class _KilledError(Exception):
-    pass
-
-
-def _weights(ranker):
-    return [value for net in ranker.networks_ for value in net.state_dict().values()]
-
-
-def _same(first, second) -> bool:
-    a, b = _weights(first), _weights(second)
-    return len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
-
-
-@pytest.fixture
-def _always(monkeypatch):
-    """Save after each step, so that a fit may break off anywhere."""
-    monkeypatch.setattr(Checkpoint, "seconds", 0.0)
-    monkeypatch.setattr(Checkpoint, "share", 1e9)
-
-
-def _break_off(ranker, parts, folder, monkeypatch, *, saves: int) -> None:
-    """Fit until so many states are saved, then stop as if the process had died."""
-    count = 0
-    original = Checkpoint.saving
-
-    def counted(self, step):
-        nonlocal count
-        count += 1
-        if count > saves:
-            raise _KilledError
-        return original(self, step)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "saving", counted)
-        with pytest.raises(_KilledError):
-            ranker.fit(parts[0], parts[1], checkpoint=folder)
-
-
-@pytest.mark.usefixtures("_always")
+@pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("saves", [1, 9, 18])
 @pytest.mark.parametrize("optimiser", ["adam", "adagrad"])
-def test_a_fit_goes_on_to_the_same_weights(saves, optimiser, parts, tmp_path, monkeypatch) -> None:
+def test_a_fit_goes_on_to_the_sameweights(saves, optimiser, parts, tmp_path, monkeypatch) -> None:
     ranker = NeuralRanker(**SETTINGS, optimiser=optimiser)
     whole = NeuralRanker(**SETTINGS, optimiser=optimiser).fit(parts[0], parts[1])
-    _break_off(ranker, parts, tmp_path / "state", monkeypatch, saves=saves)
+    break_off(ranker, parts, tmp_path / "state", monkeypatch, saves=saves)
     resumed = NeuralRanker(**SETTINGS, optimiser=optimiser)
     resumed.fit(parts[0], parts[1], checkpoint=tmp_path / "state")
-    assert _same(resumed, whole)
+    assert same(resumed, whole)
     assert resumed.curves_ == whole.curves_
 
 
-@pytest.mark.usefixtures("_always")
+@pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("saves", [12, 28])
 def test_a_boosted_fit_goes_on_in_any_of_its_nets(saves, parts, tmp_path, monkeypatch) -> None:
     settings = SETTINGS | {"recurrent": "rnn", "epochs": 2, "learners": 3, "shrinkage": 0.01}
     train = (parts[0], None)
     whole = BoostedNeuralRanker(**settings).fit(parts[0])
     broken = BoostedNeuralRanker(**settings)
-    _break_off(broken, train, tmp_path / "state", monkeypatch, saves=saves)
+    break_off(broken, train, tmp_path / "state", monkeypatch, saves=saves)
     resumed = BoostedNeuralRanker(**settings).fit(parts[0], checkpoint=tmp_path / "state")
     assert len(whole.networks_) == 3
-    assert _same(resumed, whole)
+    assert same(resumed, whole)
     assert resumed.curves_ == whole.curves_
 
 
-@pytest.mark.usefixtures("_always")
+@pytest.mark.usefixtures("always")
 def test_a_fit_that_is_over_is_not_done_again(parts, tmp_path) -> None:
     told = []
     ranker = NeuralRanker(**SETTINGS)
     first = ranker.fit(parts[0], parts[1], checkpoint=tmp_path / "state")
-    weights = [value.clone() for value in _weights(first)]
+    before = [value.clone() for value in weights(first)]
     ranker.fit(
         parts[0],
         parts[1],
@@ -104,7 +67,7 @@ def test_a_fit_that_is_over_is_not_done_again(parts, tmp_path) -> None:
         progress=lambda *what: told.append(what),
     )
     assert told == []
-    assert all(torch.equal(a, b) for a, b in zip(weights, _weights(ranker), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before, weights(ranker), strict=True))
 
 
 PROGRAM = """
@@ -112,7 +75,7 @@ import sys
 import plackett as pk
 from plackett.models.checkpoint import Checkpoint
 Checkpoint.seconds, Checkpoint.share = 0.0, 1e9
-ranker = pk.NeuralRanker(layers=(8,), epochs=12, batch_lists=2, dropout=0.1, threads=1)
+ranker = pk.NeuralRanker(layers=(8,), epochs=5, batch_lists=2, dropout=0.1, threads=1)
 data = pk.synthetic("letor", n_lists=30, seed=1)
 ranker.fit(data.lists(0, 20), data.lists(20, 30), checkpoint=sys.argv[1])
 ranker.save(sys.argv[2])
@@ -124,20 +87,13 @@ def test_a_killed_process_is_taken_up_to_the_same_bits(tmp_path) -> None:
     quick = {**os.environ, "OMP_WAIT_POLICY": "passive"}
     state = tmp_path / "state"
     with subprocess.Popen([*command, state, tmp_path / "killed"], env=quick) as process:
-        while process.poll() is None and not _states(state, at_least=10):
+        while process.poll() is None and not states(state, at_least=10):
             time.sleep(0.002)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     subprocess.run([*command, state, tmp_path / "resumed"], env=quick, check=True)
     data = synthetic("letor", n_lists=30, seed=1)
-    whole = NeuralRanker(layers=(8,), epochs=12, batch_lists=2, dropout=0.1, threads=1)
+    whole = NeuralRanker(layers=(8,), epochs=5, batch_lists=2, dropout=0.1, threads=1)
     whole.fit(data.lists(0, 20), data.lists(20, 30)).save(tmp_path / "whole")
     name = "weights-1.safetensors"
     assert (tmp_path / "resumed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
-def _states(folder, *, at_least: int) -> bool:
-    if not folder.is_dir():
-        return False
-    steps = [int(p.name[5:]) for p in folder.iterdir() if p.name.startswith("step-")]
-    return bool(steps) and max(steps) >= at_least

@@ -122,7 +122,7 @@ def test_without_layers_the_net_is_linear() -> None:
         ({"device": "gpu"}, "device 'gpu' cannot be used here"),
         ({"seed": "0"}, "seed must be a whole number"),
         ({"threads": 0}, "threads must be a positive number or None for all"),
-        ({"device": 0}, "device must be a text"),
+        ({"device": 0}, "device must be"),
         ({"module": 3}, "module must be a torch.nn.Module"),
     ],
 )

@@ -11,6 +11,7 @@ from typing import Any
 from plackett.base.errors import DataError, UsageError
 from plackett.data.transforms import FittedTransform, transform_from_dict
 from plackett.models.artifact.manifest import NAME, read_manifest
+from plackett.models.artifact.modules import OwnModule
 from plackett.models.artifact.settings import decode
 from plackett.models.kinds import KINDS
 from plackett.models.ranker import Ranker
@@ -18,17 +19,30 @@ from plackett.models.ranker import Ranker
 _MAX_DEPTH = 4
 
 
-def load(path: str | os.PathLike[str]) -> Ranker:
-    """The ranker that was saved as the folder ``path``."""
+def load(path: str | os.PathLike[str], *, module: Any = None) -> Ranker:
+    """The ranker that was saved as the folder ``path``.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    module
+        For nets that are a module of your own (``NeuralRanker(module=...)``), alone or inside
+        another ranker: that module, or the function that makes it. The file holds weights and no
+        code; they are put into a copy of the module, whose state must have the same names, shapes
+        and types.
+    """
     folder = Path(path)
     manifest = read_manifest(folder)
+    own = OwnModule(module, folder, manifest)
     try:
-        ranker = _make({"kind": manifest.get("kind"), "settings": manifest.get("settings")})
+        ranker = _make({"kind": manifest.get("kind"), "settings": manifest.get("settings")}, own)
         _features(ranker, manifest)
         ranker.recipe_name = _text(manifest.get("recipe"))
         ranker.training_ = _mapping(manifest.get("training"))
     except DataError as error:
         raise DataError(str(error), path=str(folder / NAME)) from error
+    own.check_taken()
     try:
         ranker._read(folder)
     except OSError as error:
@@ -36,7 +50,7 @@ def load(path: str | os.PathLike[str]) -> Ranker:
     return ranker
 
 
-def _make(data: Any, depth: int = 0) -> Ranker:
+def _make(data: Any, own: OwnModule, depth: int = 0) -> Ranker:
     """A ranker that is not fitted, out of its kind and settings."""
     if depth > _MAX_DEPTH:
         raise DataError(f"rankers are nested more than {_MAX_DEPTH} levels deep.")
@@ -46,8 +60,11 @@ def _make(data: Any, depth: int = 0) -> Ranker:
     kind = data.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         raise DataError(f"there is no kind of ranker {kind!r}; there are {', '.join(kinds)}.")
-    inner = partial(_make, depth=depth + 1)
-    settings = {key: decode(value, inner) for key, value in data["settings"].items()}
+    inner = partial(_make, own=own, depth=depth + 1)
+    settings = {
+        key: own.taken(value) if key == "module" else decode(value, inner)
+        for key, value in data["settings"].items()
+    }
     try:
         return kinds[kind]().set_params(**settings)
     except UsageError as error:

@@ -34,6 +34,7 @@ def describe(ranker: Ranker, folder: Path) -> dict[str, Any]:
         "kind": type(ranker).__name__,
         "recipe": ranker.recipe_name,
         "settings": encode_all(ranker),
+        **_state_of_module(ranker),
         "features": {
             "count": ranker.n_features_,
             "names": None if ranker.feature_names_ is None else list(ranker.feature_names_),
@@ -47,6 +48,17 @@ def describe(ranker: Ranker, folder: Path) -> dict[str, Any]:
             if path.is_file()
         },
     }
+
+
+def _state_of_module(ranker: Ranker) -> dict[str, Any]:
+    """For nets that are modules of the user's own: what a module must hold to take the weights."""
+    from plackett.models.neural.net import Net
+
+    if not isinstance(ranker, Net) or ranker.module is None:
+        return {}
+    from plackett.models.neural.identity import state_entry
+
+    return {"module": {"state": state_entry(ranker.networks_[0])}}
 
 
 def is_model(folder: Path) -> bool:

@@ -2,7 +2,9 @@
 
 JSON has no tuples and no objectives: a tuple becomes ``{"$tuple": [...]}``, an objective
 ``{"$objective": {...}}``, a ranker inside a ranker ``{"$ranker": {...}}``, a dictionary whose keys
-are not all texts ``{"$pairs": [[key, value], ...]}``.
+are not all texts ``{"$pairs": [[key, value], ...]}``. A module of the user's own becomes its name
+and a sum of its structure and first weights, ``{"$module": {...}}``, and does not come back from
+there: whoever loads the model brings it along.
 """
 
 from __future__ import annotations
@@ -47,10 +49,28 @@ def encode(value: Any, *, where: str = "a parameter") -> Any:
 def encode_all(ranker: Ranker) -> dict[str, Any]:
     """All parameters of a ranker."""
     name = type(ranker).__name__
-    return {
-        key: encode(value, where=f"{name}'s parameter {key!r}")
-        for key, value in ranker.get_params().items()
-    }
+    own = own_module(ranker)
+    plain = {key: value for key, value in ranker.get_params().items() if key != "module"}
+    found = {k: encode(v, where=f"{name}'s parameter {k!r}") for k, v in plain.items()}
+    if len(plain) < len(ranker.get_params()):
+        found["module"] = None if own is None else _module(own)
+    return found
+
+
+def own_module(ranker: Ranker) -> Any:
+    """The module of the user's own that a net is made of; None for all other rankers."""
+    from plackett.models.neural.settings import NetSettings
+
+    return ranker.module if isinstance(ranker, NetSettings) else None
+
+
+def _module(own: Any) -> dict[str, Any]:
+    from plackett.models.neural.needs import need_torch
+
+    need_torch()
+    from plackett.models.neural.identity import module_entry
+
+    return {"$module": module_entry(own)}
 
 
 def identity_of(ranker: Ranker) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class AttentionScorer(nn.Module):
     def forward(self, features: Tensor, offsets: Offsets) -> Tensor:
         x = self.body(features)
         groups = [each.to(features.device) for each in _same_length(offsets)]
-        for block in self.blocks:
+        for block in self.blocks if groups else ():  # a worker may have no list of a batch
             x = block(x, groups)
         scores: Tensor = self.last(x)
         return scores.reshape(-1)

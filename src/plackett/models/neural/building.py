@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,11 +9,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from plackett.base.errors import UsageError
 from plackett.base.mixing import combine
 from plackett.models.neural.attention import AttentionScorer
 from plackett.models.neural.groupwise import GroupScorer
-from plackett.models.neural.mlp import DocumentScorer, mlp
+from plackett.models.neural.mlp import mlp
+from plackett.models.neural.own import own_scorer
 from plackett.models.neural.recurrent import LevelScorer
 from plackett.models.neural.settings import NetSettings
 
@@ -24,8 +23,7 @@ _STEPS = 0x7374657073
 
 def build(given: NetSettings, n_features: int, *, learner: int = 0) -> nn.Module:
     """A net with its first weights, which depend on the seed and the number of the learner."""
-    with restored_randomness(torch.device("cpu")):
-        torch.manual_seed(_seed(given.seed, _WEIGHTS, learner))
+    with seeded(_seed(given.seed, _WEIGHTS, learner)):
         return outline(given, n_features, learner=learner)
 
 
@@ -35,7 +33,12 @@ def outline(given: NetSettings, n_features: int, *, learner: int = 0) -> nn.Modu
     Nets that correct a recurrent one are plain.
     """
     if given.module is not None:
-        return DocumentScorer(_own(given.module, n_features))
+        return own_scorer(given.module, n_features)
+    with _single_precision():
+        return _layered(given, n_features, learner)
+
+
+def _layered(given: NetSettings, n_features: int, learner: int) -> nn.Module:
     if given.recurrent is not None and learner == 0:
         return LevelScorer(given, n_features)
     if given.attention:
@@ -46,16 +49,48 @@ def outline(given: NetSettings, n_features: int, *, learner: int = 0) -> nn.Modu
 
 
 @contextmanager
-def restored_randomness(device: torch.device) -> Iterator[None]:
-    """Let the block seed PyTorch as it likes; afterwards the user's state is back."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
+def seeded(number: int) -> Iterator[None]:
+    """Draw first weights in the block by this number, on the processor."""
+    cpu = torch.device("cpu")
+    with restored_randomness(cpu), cpu:
+        torch.default_generator.manual_seed(number)
         yield
 
 
-def seed_step(seed: int, step: int) -> None:
+@contextmanager
+def restored_randomness(device: torch.device) -> Iterator[None]:
+    """Let the block seed PyTorch as it likes; afterwards the user's state is back."""
+    devices = [] if device.type == "cpu" else [device]
+    with torch.random.fork_rng(devices=devices, device_type=device.type):
+        yield
+
+
+@contextmanager
+def gradients() -> Iterator[None]:
+    """Let the block take gradients, though the caller may have turned them off."""
+    inference = torch.is_inference_mode_enabled()
+    with torch.inference_mode(False) if inference else torch.enable_grad():
+        yield
+
+
+@contextmanager
+def _single_precision() -> Iterator[None]:
+    """Make weights of the type of features, whatever the user has set for tensors of their own."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def seed_step(seed: int, step: int, device: torch.device) -> None:
     """Make whatever a net draws in this step depend on seed and step alone."""
-    torch.manual_seed(_seed(seed, _STEPS, step))
+    number = _seed(seed, _STEPS, step)
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(number)  # leaves the generators of GPUs alone
+    else:
+        torch.manual_seed(number)
 
 
 def draws(given: NetSettings) -> bool:
@@ -63,20 +98,6 @@ def draws(given: NetSettings) -> bool:
     if given.module is not None or given.group_size > 1:
         return True
     return given.dropout > 0
-
-
-def _own(module: object, n_features: int) -> nn.Module:
-    if isinstance(module, nn.Module):
-        return copy.deepcopy(module)
-    if callable(module):
-        made = module(n_features)
-        if isinstance(made, nn.Module):
-            return made
-        module = made
-    raise UsageError(
-        "module must be a torch.nn.Module that maps documents x features to scores, or a function "
-        f"of the number of features that makes one; got {type(module).__name__}."
-    )
 
 
 def _seed(seed: int, purpose: int, number: int) -> int:

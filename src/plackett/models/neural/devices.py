@@ -12,16 +12,22 @@ from plackett.base.threads import kernel_threads
 
 
 def as_device(name: str) -> torch.device:
-    """The device of a name; "auto" is a GPU if there is one."""
+    """The device of a name; "auto" is a GPU of NVIDIA's or AMD's if there is one.
+
+    Others, such as "mps" and "xpu", are for those who ask for them: not every operation of
+    PyTorch's is there, nor gives the same numbers.
+    """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(1, device=device).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
+        # A device may exist and lie about it until it is asked for a number.
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0].split(". ")[0].rstrip(".")
         raise UsageError(
-            f'device {name!r} cannot be used here: {reason} Use "auto" or "cpu".'
+            f'device {name!r} cannot be used here: {reason}. Use "auto" or "cpu"; a model that '
+            'was saved takes it by set_params(device="cpu").'
         ) from error
     return device
 

@@ -1,7 +1,8 @@
 """Weights and states of fits as files: safetensors and JSON, nothing that can run.
 
 A file of weights is read against the outline of the net that the settings describe: every
-name, shape and type must be the net's own, and every number finite, before any of it is used.
+name, shape and type must be the net's own, and every number finite, before any of it is used. For
+a module of the user's own, what the user gives takes the place of that outline.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from plackett.base.errors import DataError
-from plackett.models.neural.building import outline
+from plackett.base.errors import DataError, UsageError
+from plackett.models.neural.building import build, outline
+from plackett.models.neural.own import name_of
 from plackett.models.neural.settings import NetSettings
+from plackett.models.neural.training import Weights, copied
 
-Weights = dict[str, Tensor]
 _TENSORS, _PLAIN = "state.safetensors", "state.json"
 
 
 def write_weights(net: nn.Module, path: Path) -> None:
     """The weights and running statistics of a net."""
-    found = {name: value.detach().cpu().contiguous() for name, value in net.state_dict().items()}
-    save_file({name: value.clone() for name, value in found.items()}, path)
+    _write(copied(net), path)
 
 
 def read_weights(given: NetSettings, n_features: int, path: Path, *, learner: int) -> nn.Module:
@@ -49,27 +50,72 @@ def read_weights(given: NetSettings, n_features: int, path: Path, *, learner: in
         wanted = expected[name]
         if value.shape != wanted.shape or value.dtype != wanted.dtype:
             raise DataError(
-                f"{name} is {value.dtype} of shape {tuple(value.shape)}, the net has "
-                f"{wanted.dtype} of shape {tuple(wanted.shape)}",
-                path=str(path),
+                f"{name} is {_shape(value)}, the net has {_shape(wanted)}", path=str(path)
             )
-        if not bool(torch.isfinite(value).all()):
-            raise DataError(f"{name} holds numbers that are not finite", path=str(path))
+    _check_finite(found, set(found), path)
     # Copied, because the memory of a file is not aligned as PyTorch's own: see FeatureRows.
     net.load_state_dict({name: value.clone() for name, value in found.items()}, assign=True)
-    return net.eval()
+    return net.requires_grad_(False).eval()
+
+
+def read_own_weights(given: NetSettings, n_features: int, path: Path) -> nn.Module:
+    """A copy of the user's own module with the weights of a file."""
+    found = _tensors(path)
+    net = build(given, n_features)
+    expected = net.state_dict()
+    for name in [*expected, *found]:
+        theirs, ours = found.get(name), expected.get(name)
+        if (
+            theirs is None
+            or ours is None
+            or theirs.shape != ours.shape
+            or theirs.dtype != ours.dtype
+        ):
+            raise UsageError(
+                f"{path} does not hold the weights of {name_of(given.module)}, the module given: "
+                f"{name.removeprefix('net.')!r} is {_shape(theirs)} in the file and {_shape(ours)} "
+                "in the module. Give the module that was fitted."
+            )
+    # Other parts of a module's state, such as masks, may be infinite.
+    _check_finite(found, {name for name, p in net.named_parameters() if p.requires_grad}, path)
+    net.load_state_dict(found)  # in place, so that tied weights stay tied
+    return net.requires_grad_(False).eval()
 
 
 def write_state(plain: dict[str, Any], tensors: Weights, folder: Path) -> None:
     """A state of a fit."""
     (folder / _PLAIN).write_text(json.dumps(plain), encoding="utf-8")
-    save_file(tensors, folder / _TENSORS)
+    _write(tensors, folder / _TENSORS)
 
 
 def read_state(folder: Path) -> tuple[dict[str, Any], Weights]:
     """What :func:`write_state` wrote."""
-    plain = json.loads((folder / _PLAIN).read_text(encoding="utf-8"))
-    return plain, load_file(folder / _TENSORS)
+    path = folder / _PLAIN
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise damaged(path, error) from error
+    if not isinstance(plain, dict):
+        raise damaged(path, "it must hold a dictionary")
+    try:
+        return plain, load_file(folder / _TENSORS)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise damaged(folder / _TENSORS, error) from error
+
+
+def damaged(path: Path, reason: object) -> DataError:
+    """What to say of a state that cannot be gone on from."""
+    return DataError(
+        f"is damaged ({reason}); delete the checkpoint's folder to begin anew", path=str(path)
+    )
+
+
+def _write(tensors: Weights, path: Path) -> None:
+    try:
+        save_file(tensors, path)
+    except (SafetensorError, KeyError, ValueError) as error:
+        kinds = ", ".join(sorted({str(value.dtype) for value in tensors.values()}))
+        raise UsageError(f"weights of types {kinds} cannot be written: {error}") from error
 
 
 def _tensors(path: Path) -> Weights:
@@ -77,3 +123,13 @@ def _tensors(path: Path) -> Weights:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise DataError(f"holds no weights: {error}", path=str(path)) from error
+
+
+def _check_finite(found: Weights, names: set[str], path: Path) -> None:
+    for name in names & set(found):
+        if not bool(torch.isfinite(found[name]).all()):
+            raise DataError(f"{name} holds numbers that are not finite", path=str(path))
+
+
+def _shape(value: Tensor | None) -> str:
+    return "absent" if value is None else f"{value.dtype} of shape {tuple(value.shape)}"

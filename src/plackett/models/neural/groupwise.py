@@ -44,5 +44,5 @@ class GroupScorer(nn.Module):
     @staticmethod
     def _shuffled(of_document: Offsets) -> Tensor:
         """A random order of the documents within their lists."""
-        within = torch.from_numpy(of_document) + torch.rand(len(of_document), dtype=torch.float64)
-        return within.argsort()
+        drawn = torch.rand(len(of_document), dtype=torch.float64, device="cpu")
+        return (torch.from_numpy(of_document) + drawn).argsort()

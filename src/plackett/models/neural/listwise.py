@@ -17,20 +17,27 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from plackett.base.types import Rows
+from plackett.base.errors import UsageError
+from plackett.base.types import Rows, Scores
 from plackett.objectives.lists import NO_NOISE, Extra, Lists
+
+
+class NotFiniteError(UsageError):
+    """Scores that an objective cannot take."""
 
 
 class _Listwise(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, lists: Lists, step: int) -> Tensor:
-        found = lists.evaluate(scores.detach().to("cpu", torch.float64).numpy(), step)
+        found = lists.evaluate(_finite(as_float64(scores)), step)
         ctx.save_for_backward(_like(found.gradient, scores))
         ctx.offsets = lists.offsets
         return _like(found.values, scores)
 
     @staticmethod
+    @once_differentiable  # what the list functions give has no derivative of its own
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None]:
         (gradient,) = ctx.saved_tensors
         (factors,) = upstream
@@ -57,6 +64,8 @@ def listwise_values(scores: Tensor, lists: Lists, step: int = 0) -> Tensor:
     An objective without a value (such as umart with a window) gives NaN here and its gradient
     on the way back.
     """
+    if not scores.is_floating_point():
+        raise UsageError(f"scores must be floating-point numbers, got {scores.dtype}.")
     values: Tensor = _Listwise.apply(scores, lists, step)  # type: ignore[no-untyped-call]
     return values
 
@@ -101,5 +110,21 @@ def gathered(offsets: Rows, positions: Rows) -> tuple[Rows, Rows]:
     return places, out
 
 
+def as_float64(scores: Tensor) -> Scores:
+    """Scores from any device; in two moves, since not every device knows this type."""
+    moved: Scores = scores.detach().cpu().to(torch.float64).numpy()
+    return moved
+
+
+def _finite(scores: Scores) -> Scores:
+    if not np.isfinite(scores).all():
+        first = int(np.argmin(np.isfinite(scores)))
+        raise NotFiniteError(
+            f"the net gives scores that are not finite: {scores[first]} for document {first} of "
+            f"the {len(scores)} that it was given."
+        )
+    return scores
+
+
 def _like(values: Any, scores: Tensor) -> Tensor:
-    return torch.from_numpy(values).to(scores.device, scores.dtype)
+    return torch.from_numpy(values).to(scores.dtype).to(scores.device)

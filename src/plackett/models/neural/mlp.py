@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from plackett.base.errors import UsageError
 from plackett.base.types import Offsets
 from plackett.models.neural.settings import NetSettings
 
@@ -56,13 +55,7 @@ class DocumentScorer(nn.Module):
         self.net = net
 
     def forward(self, features: Tensor, offsets: Offsets) -> Tensor:  # noqa: ARG002 - for scorers of lists
-        scores = self.net(features)
-        if not isinstance(scores, Tensor) or scores.numel() != len(features):
-            given = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-            raise UsageError(
-                f"a module must give one score per document: {len(features)} documents gave "
-                f"{given}."
-            )
+        scores: Tensor = self.net(features)
         return scores.reshape(-1)
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 Curves = dict[str, dict[str, list[float]]]
 _FILE = "weights-{}.safetensors"
-_MOST_FILES = 1000
 
 
 @dataclass
@@ -78,20 +77,21 @@ class Net(NetSettings):
 
     def _read(self, folder: Path) -> None:
         need_torch()
-        from plackett.models.neural.files import read_weights
+        from plackett.models.neural.files import read_own_weights, read_weights
 
         try:
             check_settings(self)
         except UsageError as error:
             raise DataError(f"settings of the net: {error}", path=str(folder)) from error
-        if self.module is not None:
-            raise DataError("a module of one's own cannot come out of a file", path=str(folder))
-        paths = [folder / _FILE.format(place + 1) for place in range(_MOST_FILES)]
-        found = [path for path in paths if path.is_file()]
-        if not found or found != paths[: len(found)]:
+        count = sum(1 for _ in folder.glob(_FILE.format("*")))
+        found = [folder / _FILE.format(place + 1) for place in range(count)]
+        if not found or not all(path.is_file() for path in found):
             raise DataError(f"must hold {_FILE.format(1)} and so on", path=str(folder))
         assert self.n_features_ is not None
         self.curves_, self.epochs_ = {}, []  # not kept with the model
+        if self.module is not None:
+            self.networks_ = [read_own_weights(self, self.n_features_, path) for path in found]
+            return
         self.networks_ = [
             read_weights(self, self.n_features_, path, learner=place)
             for place, path in enumerate(found)

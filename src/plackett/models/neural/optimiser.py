@@ -29,6 +29,7 @@ from plackett.models.neural.settings import NetSettings
 _FIRST, _SECOND = 0.9, 0.999  # Adam's memory of gradients and of their squares
 _ADAM_SMALL, _ADAGRAD_SMALL = 1e-8, 1e-10
 _ADAGRAD_START = 0.1
+_LEAST = 1e-30  # squares of gradients are about as small; float16 ends at 6e-5
 
 
 class Optimiser:
@@ -99,11 +100,7 @@ class Optimiser:
 def _joined(net: nn.Module) -> tuple[Tensor, Tensor]:
     """All trained weights and their gradients as one vector each; the net's own become views."""
     trained = [p for p in net.parameters() if p.requires_grad]
-    kinds = {(p.dtype, p.device) for p in trained}
-    if len(kinds) != 1:
-        raise UsageError(
-            f"a net must have trained weights, all of one type; this one has {len(kinds)} types."
-        )
+    _check(trained)
     values = torch.cat([p.detach().reshape(-1) for p in trained])
     gradient = torch.zeros_like(values)
     start = 0
@@ -113,6 +110,23 @@ def _joined(net: nn.Module) -> tuple[Tensor, Tensor]:
         p.grad = gradient[start:stop].view_as(p)
         start = stop
     return values, gradient
+
+
+def _check(trained: list[nn.Parameter]) -> None:
+    """Refuse what cannot be one vector of floats; only modules of the user's own can be that."""
+    if not trained:
+        raise UsageError(
+            "a net must have trained weights; all of this one are fixed or it has none."
+        )
+    kinds = {(p.dtype, p.device) for p in trained}
+    if len(kinds) > 1 or not trained[0].is_floating_point():
+        listed = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
+        raise UsageError(f"trained weights must all be of one floating-point type, got {listed}.")
+    if torch.finfo(trained[0].dtype).tiny > _LEAST:
+        raise UsageError(
+            f"weights in {trained[0].dtype} cannot be trained: the optimiser's own numbers would "
+            "be zero or infinite. Use bfloat16, float32 or float64."
+        )
 
 
 def _factor(schedule: str, progress: float) -> float:

@@ -36,7 +36,8 @@ class NeuralRanker(Net):
     module
         A ``torch.nn.Module`` of your own that maps documents x features to scores, or a function
         of the number of features that makes one; takes the place of all of the above.
-        It is copied, not changed.
+        It is copied, not changed. A saved model holds its weights, not its code:
+        ``plackett.load(path, module=...)`` takes it again.
     optimiser, learning_rate, weight_decay
         adam, adamw or adagrad.
     schedule
@@ -53,7 +54,8 @@ class NeuralRanker(Net):
     seed
         For first weights, order of lists and dropout. The same seed gives the same weights.
     device
-        "cpu", "cuda", or "auto": a GPU if there is one.
+        "cpu", "cuda", "cuda:1" or a ``torch.device``; "auto": a GPU if there is one. "mps" and
+        "xpu" only where asked for.
     threads
         Number of threads; None: all.
     transforms

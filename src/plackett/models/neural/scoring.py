@@ -11,6 +11,8 @@ from torch import nn
 from plackett.base.types import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.neural.batches import FeatureRows, blocks
+from plackett.models.neural.listwise import as_float64
+from plackett.models.neural.own import OwnScorer
 from plackett.models.ranker import SCORED_TOGETHER  # keeps the processor busy, takes little memory
 
 
@@ -20,10 +22,11 @@ def score(net: nn.Module, data: Dataset, device: torch.device) -> Scores:
     out = np.empty(data.n_docs)
     training = net.training
     net.eval()
-    with torch.inference_mode():
+    # A module of the user's own may keep tensors that training needs again.
+    with torch.no_grad() if isinstance(net, OwnScorer) else torch.inference_mode():
         for batch in blocks(data.offsets, SCORED_TOGETHER):
             found = net(features[batch.documents], batch.offsets)
-            out[batch.documents] = found.to("cpu", torch.float64).numpy()
+            out[batch.documents] = as_float64(found)
     net.train(training)
     return out
 

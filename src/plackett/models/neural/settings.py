@@ -46,9 +46,14 @@ class NetSettings(Ranker, ABC):
     batch_documents: int | None = None
     reduction: str = "mean"
     seed: int = 0
-    device: str = "auto"
+    device: Any = "auto"
     threads: int | None = None
     transforms: tuple[str, ...] = ("standard",)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A torch.device is kept as its text, which files and other processes can take.
+        is_device = name == "device" and type(value).__module__ == "torch"
+        super().__setattr__(name, str(value) if is_device else value)
 
 
 def check_settings(given: NetSettings) -> None:
@@ -103,7 +108,10 @@ def _check_surroundings(given: NetSettings) -> None:
     if given.threads is not None and not _count(given.threads):
         raise UsageError(f"threads must be a positive number or None for all: {given.threads!r}.")
     if not isinstance(given.device, str):
-        raise UsageError(f'device must be a name such as "auto" or "cpu", got {given.device!r}.')
+        raise UsageError(
+            'device must be "auto", "cpu", "cuda", "cuda:1" or a torch.device, got '
+            f"{given.device!r}."
+        )
 
 
 def _check_structure(given: NetSettings) -> None:

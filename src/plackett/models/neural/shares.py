@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -17,8 +18,11 @@ from plackett.data.dataset import Dataset
 from plackett.distributed.peers import Peers
 from plackett.distributed.sharding import Outline
 from plackett.models.neural.batches import Batch, cut, epoch_order, learnable
+from plackett.models.neural.norms import spread_norms
 from plackett.models.neural.settings import NetSettings
 from plackett.models.neural.tasks import Task
+
+_NO_LISTS = np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True)
@@ -56,10 +60,12 @@ class Share:
 
     def losses(self, net: nn.Module, task: Task) -> Callable[[Tensor, Batch | None, int], Tensor]:
         """The sum of the losses of the lists here; going back from it adds up all gradients."""
-        losses = Losses(net, task)
         if self.peers is None:
-            return losses
+            return Losses(net, task)
         from torch.nn.parallel import DistributedDataParallel
+
+        meets = spread_norms(net, self.peers.seconds)
+        losses = Losses(net, task, meets=meets)
 
         # What a batch does not use (a level of labels that it lacks) has no gradient.
         return DistributedDataParallel(losses, broadcast_buffers=False, find_unused_parameters=True)
@@ -76,13 +82,16 @@ class Share:
 class Losses(nn.Module):
     """A net and what it is trained for, as one module."""
 
-    def __init__(self, net: nn.Module, task: Task) -> None:
+    def __init__(self, net: nn.Module, task: Task, *, meets: bool = False) -> None:
         super().__init__()
         self.net = net
         self._task = task
+        self._meets = meets
+        """Whether workers meet within the net, so that one without lists must go through it."""
 
     def forward(self, features: Tensor, batch: Batch | None, step: int) -> Tensor:
         """The sum of the losses of a batch; None: a batch of which no list is here."""
         if batch is None:
-            return sum((p.sum() * 0.0 for p in self.net.parameters()), torch.zeros(()))
+            nothing = self.net(features, _NO_LISTS).sum() if self._meets else torch.zeros(())
+            return sum((p.sum() * 0.0 for p in self.net.parameters()), nothing)
         return self._task.total(self.net, features, batch, step)

@@ -3,8 +3,9 @@
 Workers take the same batches as one process would, each its own lists of them.
 PyTorch's DistributedDataParallel adds the gradients up, weighted so that a step goes down the mean
 (or sum) over the lists of the whole batch: every worker has the same weights after it, and they
-are those of one process but for the order of sums. Where a net draws random numbers (dropout,
-groups), each worker draws its own, and the result is another net of the same kind.
+are those of one process but for the order of sums. Batch normalisation is over the batch of all
+workers. Where a net draws random numbers (dropout, groups), each worker draws its own, and the
+result is another net of the same kind.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from plackett.models.mailing import MailedCheckpoint, keeper, state_of
 from plackett.models.neural.batches import learnable
 from plackett.models.neural.building import build
 from plackett.models.neural.devices import as_device, threads
+from plackett.models.neural.norms import check_norms
 from plackett.models.neural.shares import Share
 from plackett.models.neural.stages import Stages
 from plackett.models.neural.training import copied
@@ -131,9 +133,4 @@ def _check(given: Net, n_features: int) -> None:
             f"workers train nets on processors; device={given.device!r} needs a fit without "
             "cluster=."
         )
-    net = build(given, n_features)
-    if any(isinstance(each, nn.modules.batchnorm._BatchNorm) for each in net.modules()):
-        raise UsageError(
-            "batch normalisation takes means over a batch, of which each worker has only a part: "
-            "fit without batch_norm, or without cluster=."
-        )
+    check_norms(build(given, n_features))

@@ -10,15 +10,21 @@ better is left out and is the last (Zhu & Klabjan 2020). One net alone is the pl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.models.neural.building import build, restored_randomness
-from plackett.models.neural.files import read_state, write_state
+from plackett.models.neural.building import build, gradients, restored_randomness
+from plackett.models.neural.files import damaged, read_state, write_state
+from plackett.models.neural.identity import first_sum
+from plackett.models.neural.own import name_of
 from plackett.models.neural.scoring import summed
 from plackett.models.neural.settings import NetSettings
 from plackett.models.neural.shares import Share
@@ -50,13 +56,14 @@ class Stages:
     best: Means | None = None
     steps: int = 0
     """Taken by the nets that are done."""
+    _first: str | None = None
 
     def grow(self) -> None:
         """Train the nets."""
         self.curves = {"train": {"loss": []}}
         if self.validation is not None:
             self.curves["validation"] = {name: [] for name in self.run.spellings}
-        with restored_randomness(self.device):
+        with restored_randomness(self.device), gradients():
             state = self._latest()
             while len(self.epochs) < self.learners:
                 if not self._add(state):
@@ -67,7 +74,8 @@ class Stages:
         """Train one more net; whether it is worth keeping."""
         training = self._training()
         if state is not None:
-            training.restore(*state)
+            with self._intact():
+                training.restore(*state)
         training.finish()
         self.epochs.append(training.epoch)
         self.steps += training.step
@@ -139,7 +147,7 @@ class Stages:
             return
         plain, tensors = training.state()
         done = {"nets": len(self.nets), "epochs": self.epochs, "steps": self.steps}
-        done |= {"curves": self.curves, "best": self.best}
+        done |= {"curves": self.curves, "best": self.best, "module": self._module()}
         for place, net in enumerate(self.nets):
             tensors |= {f"learner{place}.{name}": v for name, v in copied(net).items()}
         with checkpoint.saving(self.steps + training.step) as folder:
@@ -151,9 +159,38 @@ class Stages:
         if latest is None:
             return None
         plain, tensors = read_state(latest)
-        done = plain["done"]
-        self.epochs, self.steps, self.curves = done["epochs"], done["steps"], done["curves"]
-        self.best = None if done["best"] is None else tuple(done["best"])
-        weights = [part(tensors, f"learner{place}.") for place in range(done["nets"])]
-        self.nets = [self._finished(each, place) for place, each in enumerate(weights)]
-        return plain["training"], tensors
+        with self._intact():
+            done = plain["done"]
+            self._check_module(done.get("module"), latest)
+            self.epochs, self.steps, self.curves = done["epochs"], done["steps"], done["curves"]
+            self.best = None if done["best"] is None else tuple(done["best"])
+            weights = [part(tensors, f"learner{place}.") for place in range(done["nets"])]
+            self.nets = [self._finished(each, place) for place, each in enumerate(weights)]
+            return plain["training"], tensors
+
+    @contextmanager
+    def _intact(self) -> Iterator[None]:
+        """Say of a state that cannot be taken up that it is damaged, and which it is."""
+        try:
+            yield
+        except UsageError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            latest = None if self.run.checkpoint is None else self.run.checkpoint.latest()
+            assert latest is not None
+            reason = str(error).splitlines()[-1].strip()
+            raise damaged(latest, f"{type(error).__name__}: {reason}") from error
+
+    def _module(self) -> str | None:
+        """What tells apart a module of the user's own; it may come from a function of anything."""
+        if self._first is None and self.given.module is not None:
+            self._first = first_sum(self.given, self.train.n_features)
+        return self._first
+
+    def _check_module(self, kept: str | None, state: Path) -> None:
+        if self.given.module is not None and kept != self._module():
+            raise UsageError(
+                f"the checkpoint in {state.parent} belongs to a fit of another module: "
+                f"{name_of(self.given.module)} has another structure or begins with other weights. "
+                "Give another folder, or delete this one."
+            )

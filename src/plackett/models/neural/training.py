@@ -6,10 +6,12 @@ fit is: the weights, the optimiser's own numbers, the best weights so far, and h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -18,6 +20,7 @@ from plackett.base.types import Rows, Scores
 from plackett.data.dataset import Dataset
 from plackett.models.neural.batches import FeatureRows, batch_of
 from plackett.models.neural.building import draws, seed_step
+from plackett.models.neural.listwise import NotFiniteError
 from plackett.models.neural.optimiser import Optimiser
 from plackett.models.neural.scoring import score
 from plackett.models.neural.settings import NetSettings
@@ -113,11 +116,14 @@ class Training:
     def _take_step(self, positions: Rows, done: float) -> None:
         number = self.first_step + self.step
         if self._draws:
-            seed_step(self.given.seed, self.share.noise(number))
+            seed_step(self.given.seed, self.share.noise(number), self.device)
         own = self.share.outline.own(positions)
         batch = batch_of(self.train.offsets, own) if len(own) else None
         features = self._features[slice(0, 0) if batch is None else batch.documents]
-        total = self._losses(features, batch, number)
+        try:
+            total = self._losses(features, batch, number)
+        except NotFiniteError as error:
+            raise self._diverged(str(error)) from error
         divisor = self.share.divisor(len(positions), self.given.reduction)
         self._optimiser.step(total / divisor, done)
         self.loss += self.share.added(total)
@@ -125,21 +131,34 @@ class Training:
 
     def _measure(self) -> None:
         if not self._optimiser.is_finite():
-            raise UsageError(
-                f"the weights grew beyond all bounds in epoch {self.epoch}; use a smaller "
-                f"learning_rate than {self.given.learning_rate:g}, or clip gradients (clip=5.0)."
-            )
+            raise self._diverged("the weights grew beyond all bounds.")
         if self.watched is None:
             return
         scores = self.watched.scores(self.net, self.device)
+        if not np.isfinite(scores).all():
+            raise self._diverged("the net gives validation documents scores that are not finite.")
         means = measure(scores, self.watched.data, self.run.metrics, self.run.peers)
         for name, mean in zip(self.run.spellings, means, strict=True):
             self.means[name].append(mean)
         if self.selection.offer(means):
             self.best = copied(self.net)
 
+    def _diverged(self, what: str) -> UsageError:
+        if self.step == 0:
+            return UsageError(
+                f"before its first step, {what} Its input may be too large: scale features "
+                '(transforms=("standard",)), or look into the module if it is your own.'
+            )
+        rate, step = self.given.learning_rate, self.step
+        return UsageError(
+            f"training diverged after {step} steps: {what} Use a smaller learning_rate than "
+            f"{rate:g}, or clip gradients (clip=5.0)."
+        )
+
     def _status(self) -> str:
-        text = f"epochs, loss {self.losses[-1]:.4g}"
+        text = "epochs"
+        if not math.isnan(self.losses[-1]):  # some objectives have gradients and no value
+            text += f", loss {self.losses[-1]:.4g}"
         if self.watched is None:
             return text
         name = self.run.spellings[0]
@@ -156,13 +175,15 @@ class Training:
         return plain, tensors
 
     def restore(self, plain: dict[str, Any], tensors: Weights) -> None:
-        """Go on from a state."""
+        """Go on from a state; one that is damaged raises whatever it comes to."""
         for name in _PLAIN:
             setattr(self, name, plain[name])
         best = None if plain["best"] is None else tuple(plain["best"])
         self.selection = Selection(best, plain["best_step"], plain["offered"])
         self.net.load_state_dict(part(tensors, "net."))
         self.best = part(tensors, "best.") or None
+        # PyTorch may have put other tensors in the place of those that the optimiser moves.
+        self._optimiser = Optimiser(self.net, self.given)
         self._optimiser.restore(part(tensors, "optimiser."))
 
 
@@ -170,9 +191,15 @@ _PLAIN = ("first_step", "epoch", "batch", "step", "loss", "losses", "means")
 
 
 def copied(net: nn.Module) -> Weights:
-    """The weights as they are now, on the processor, each with memory of its own."""
-    # Weights may be views of one vector, which a clone of the view leaves behind.
-    return {name: value.detach().cpu().clone() for name, value in net.state_dict().items()}
+    """The weights as they are now, on the processor, each with memory of its own.
+
+    Weights may be views of one vector, tied to each other, or spread over memory; a file takes
+    none of these.
+    """
+    return {
+        name: value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, value in net.state_dict().items()
+    }
 
 
 def part(tensors: Weights, prefix: str) -> Weights:
