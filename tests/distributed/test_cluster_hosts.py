@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ray_processes import QUIET, end, start, wait_for
@@ -38,6 +40,43 @@ two = pk.TreeRanker(objective="lambdarank", **settings).fit(
     data, cluster=sys.argv[1], progress=lambda text, *_: texts.append(text)).predict(data)
 print(json.dumps({"difference": float(abs(one - two).max()), "bytes": sent() - before,
                   "hosts": texts[0]}))
+"""
+
+TASKS = """
+import json, sys, time
+from dataclasses import dataclass
+from pathlib import Path
+import ray
+import plackett as pk
+from plackett.experiments import tune
+
+@dataclass
+class Noting(pk.LinearRanker):
+    notes: str = ""
+
+    def _fit(self, train, validation, run):
+        if self.notes:
+            with open(self.notes, "a") as file:
+                file.write(ray.util.get_node_ip_address() + "\\n")
+            time.sleep(2)  # so long that the other host has the next one
+        super()._fit(train, validation, run)
+
+folder = Path(sys.argv[2])
+data = pk.synthetic("letor", n_lists=30, seed=1)
+pk.TreeRanker(trees=1).fit(data, cluster=sys.argv[1])  # needs both hosts, and waits for them
+found = {}
+for cluster in (None, sys.argv[1]):
+    def noting(name):
+        return "" if cluster is None else str(folder / name)
+    settings = dict(objective="listnet", C=1.0, transforms=("standard",))
+    crossfit = pk.CrossFit(Noting(**settings, notes=noting("members")), folds=2)
+    scores = crossfit.fit(data, cluster=cluster).predict(data)
+    tuned = tune(data, Noting(**settings, notes=noting("trials")), trials=3, refit=False,
+                 space={"C": "0.01..10:log"}, pruner="none", cluster=cluster,
+                 store=folder / f"{cluster is None}.db")
+    found[str(cluster is None)] = [list(scores), [each.value for each in tuned.trials], tuned.own]
+hosts = {name: sorted(set((folder / name).read_text().split())) for name in ("members", "trials")}
+print(json.dumps({"same": found["True"] == found["False"], "hosts": hosts}))
 """
 
 
@@ -84,6 +123,22 @@ def hosts() -> Iterator[tuple[str, str]]:
 
 
 def test_workers_on_two_hosts_grow_the_trees_of_one_process(hosts, tmp_path) -> None:
+    found = _run(hosts, SCRIPT, "shared=1", tmp_path / "data.pkdata")
+    assert found["difference"] < 1e-9
+    assert HEAD in found["hosts"]
+    assert WORKER in found["hosts"]
+    assert found["bytes"] > 10_000  # histograms have gone over the wire
+
+
+def test_trials_and_members_run_on_two_hosts(hosts, tmp_path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra tune")
+    found = _run(hosts, TASKS, "shared=0", tmp_path)
+    assert found["hosts"] == {"members": [HEAD, WORKER], "trials": [HEAD, WORKER]}
+    assert found["same"]
+
+
+def _run(hosts: tuple[str, str], script: str, settings: str, place: Path) -> Any:
+    """What a script on the first host prints, with Ray on both."""
     first, second = (("ip", "netns", "exec", name) for name in hosts)
     folder = tempfile.mkdtemp(prefix="r", dir="/tmp")
     common = ("--num-cpus=1", "--object-store-memory=100000000", "--include-dashboard=false")
@@ -93,9 +148,9 @@ def test_workers_on_two_hosts_grow_the_trees_of_one_process(hosts, tmp_path) -> 
         wait_for(lambda: _listens(first), 60)
         address = (f"--address={HEAD}:{PORT}", f"--node-ip-address={WORKER}")
         processes.append(start(*address, *common[:2], prefix=second, environment=ENVIRONMENT))
-        cluster = f"{HEAD}:{PORT}?workers=2&start_seconds=100&shared=1"
+        cluster = f"{HEAD}:{PORT}?workers=2&start_seconds=100&{settings}"
         run = subprocess.run(
-            [*first, sys.executable, "-c", SCRIPT, cluster, str(tmp_path / "data.pkdata")],
+            [*first, sys.executable, "-c", script, cluster, str(place)],
             capture_output=True,
             text=True,
             env=ENVIRONMENT,
@@ -107,11 +162,7 @@ def test_workers_on_two_hosts_grow_the_trees_of_one_process(hosts, tmp_path) -> 
             end(process)
         shutil.rmtree(folder, ignore_errors=True)
     assert run.returncode == 0, run.stderr[-3000:]
-    found = json.loads(run.stdout.splitlines()[-1])
-    assert found["difference"] < 1e-9
-    assert HEAD in found["hosts"]
-    assert WORKER in found["hosts"]
-    assert found["bytes"] > 10_000  # histograms have gone over the wire
+    return json.loads(run.stdout.splitlines()[-1])
 
 
 def _listens(prefix: tuple[str, ...]) -> bool:

@@ -182,3 +182,23 @@ def test_what_cannot_be_compared_is_refused(data, systems) -> None:
         compare(data, systems, metrics="nonsense@5")
     with pytest.raises(UsageError, match="jobs must be at least 1"):
         compare(data, systems, jobs=0)
+
+
+class _Fails(pk.LinearRanker):
+    """Cannot be fitted with one seed."""
+
+    def _fit(self, train, validation, run) -> None:
+        if self.seed == 3:
+            raise self.refusal("the fourth is refused.")
+        super()._fit(train, validation, run)
+
+
+@pytest.mark.parametrize("kind", [DataError, UsageError, ZeroDivisionError])
+def test_a_trial_that_fails_is_named_and_the_others_are_kept(data, tmp_path, kind) -> None:
+    _Fails.refusal = kind
+    systems = {"good": pk.LinearRanker("listnet", C=1.0), "bad": _Fails("listnet", C=1.0)}
+    raised = RuntimeError if kind is ZeroDivisionError else kind
+    with pytest.raises(raised, match=r"^bad, split 4: the fourth is refused\."):
+        compare(data, systems, protocol="splits:6", store=tmp_path / "runs.db")
+    with RunStore(tmp_path / "runs.db") as store:
+        assert len(store) == 7

@@ -132,3 +132,10 @@ def test_pairwise_systems_reach_what_is_known_of_two_folds_of_ohsumed(real_data)
     )
     for system in results.systems:
         assert results.mean(system, "OHSUMED", "map") > 0.38
+
+
+def test_a_setting_that_no_system_has_is_refused() -> None:
+    with pytest.raises(
+        UsageError, match=r"none of the systems has a parameter 'rouns'\. They have C"
+    ):
+        run_protocol({}, ["logrank-mle"], settings={"rouns": 3})

@@ -106,7 +106,10 @@ def test_queries_come_by_the_size_of_their_differences_and_the_rest_is_counted(
 def test_tables_escape_names_and_mark_the_best(compared) -> None:
     markdown, latex = markdown_table(compared.board), latex_table(compared.board)
     assert r"\</script\>\<script\>alert(1)\</script\> & 50%\_x\|y" in markdown
-    assert r"</script><script>alert(1)</script> \& 50\%\_x|y" in latex
+    less, more, bar = (rf"\text{name}{{}}" for name in ("less", "greater", "bar"))
+    script = f"{less}script{more}"
+    end = f"{less}/script{more}"
+    assert rf"{end}{script}alert(1){end} \& 50\%\_x{bar}y" in latex
     best = f"{compared.board.entries[0].means['ndcg@5']:.4f}"
     assert f"**{best}**" in markdown
     assert rf"\textbf{{{best}}}" in latex

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,17 @@ def test_every_list_is_held_out_once_in_each_round(parts) -> None:
         assert counts.sum() == parts[0].n_lists
         assert counts.max() - counts.min() <= 1
     assert not np.array_equal(*rounds)
+
+
+def test_lists_of_one_group_are_held_out_together(parts) -> None:
+    data = replace(parts[0], groups=np.arange(parts[0].n_lists) // 5)
+    fit = pk.CrossFit(_tree(), folds=4)
+    part = fit._part_of(data, 0)
+    for group in range(data.groups.max() + 1):
+        assert len(set(part[data.groups == group])) == 1
+    assert len(set(part)) == 4
+    with pytest.raises(pk.DataError, match="2 groups of lists cannot be cut into 4 parts"):
+        fit.fit(replace(data, groups=np.arange(data.n_lists) % 2))
 
 
 def test_scores_are_the_mean_of_members_on_one_scale(parts) -> None:

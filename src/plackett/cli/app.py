@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 import warnings
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from plackett._version import __version__
-from plackett.base.errors import DataWarning, PlackettError, UsageError
+from plackett.base.errors import PlackettError, UsageError
+from plackett.cli.cautions import show_warning, spoken
 from plackett.cli.clicks import clicks
 from plackett.cli.compare import compare
 from plackett.cli.console import ERR, OUT
@@ -78,7 +78,7 @@ app.command("import")(import_)  # the word belongs to Python
 
 def main() -> None:
     """Run the command line; errors of the user end in one line, not in a traceback."""
-    warnings.showwarning = _show_warning
+    warnings.showwarning = show_warning
     for stream in (sys.stdout, sys.stderr):
         # Bars and marks are not in every encoding; a question mark is better than a traceback.
         if isinstance(stream, io.TextIOWrapper):
@@ -94,6 +94,9 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         _fail(_reason(error), code=1)
+    except MemoryError as error:
+        said = f" ({error})" if str(error) else ""
+        _fail(f"out of memory{said}; commands with --stream need less.", code=1)
     except KeyboardInterrupt:
         _fail("interrupted", code=130)
 
@@ -102,27 +105,6 @@ def _reason(error: OSError) -> str:
     return str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
-# What a message of the library calls by its Python name, the command line calls by an option.
-_SPOKEN = (
-    (re.compile(r"missing=(['\"])nan\1"), "--missing nan"),
-    (re.compile(r"\bn_features="), "--features "),
-    (re.compile(r"\bstrict=True"), "--strict"),
-    (re.compile(r'missing="(never|zero)"'), r"--missing \1"),
-    (re.compile(r"\bfeature_names="), "--names "),
-    (re.compile(r"\bform="), "--form "),
-    (re.compile(r"\b(label|query)=(?=[^\w'\"])"), r"--\1 "),
-)
-
-
 def _fail(error: object, *, code: int) -> None:
-    text = str(error)
-    for pattern, spoken in _SPOKEN:
-        text = pattern.sub(spoken, text)
-    ERR.print(f"[bold red]error:[/] {escape(text)}", highlight=False, soft_wrap=True)
+    ERR.print(f"[bold red]error:[/] {escape(spoken(str(error)))}", highlight=False, soft_wrap=True)
     sys.exit(code)
-
-
-def _show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-    # Warnings about the data are for the user; those of libraries are for developers.
-    if issubclass(category, DataWarning):
-        ERR.print(f"[yellow]warning:[/] {escape(str(message))}", highlight=False, soft_wrap=True)

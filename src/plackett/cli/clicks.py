@@ -45,11 +45,20 @@ def clicks(
     ] = "impression",
     clip: Annotated[
         float | None,
-        typer.Option(min=0.0, max=1.0, help="Propensities below it count as it."),
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Propensities below it count as it.  [default: 0.2 by impression, 0 by query]",
+            show_default=False,
+        ),
     ] = None,
     deepest: Annotated[
         int | None,
         typer.Option(min=1, help="Positions from it on are estimated together."),
+    ] = None,
+    iterations: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of em, at most.  [default: 2000]", show_default=False),
     ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Write the propensities to this .json or .csv file.")
@@ -77,7 +86,7 @@ def clicks(
         raise UsageError("--save needs propensities, and --propensities none has none.")
     with byte_progress(f"reading {log.name}") as progress:
         clicked = read_clicks(log, progress=progress, **_named(columns or []))
-    found = _propensities(propensities, clicked, deepest)
+    found = _propensities(propensities, clicked, deepest, iterations)
     documents = read_data(features, read_options(missing, None, None, query, strict))
     data = Dataset.from_clicks(clicked, documents, by=by, propensities=found, clip=clip)
     write(data, out)
@@ -105,7 +114,9 @@ def _named(given: list[str]) -> dict[str, str]:
     return named
 
 
-def _propensities(given: str, log: ClickLog, deepest: int | None) -> Propensities | None:
+def _propensities(
+    given: str, log: ClickLog, deepest: int | None, iterations: int | None
+) -> Propensities | None:
     from plackett.data.clicks import (
         Propensities,
         estimate_by_em,
@@ -113,10 +124,15 @@ def _propensities(given: str, log: ClickLog, deepest: int | None) -> Propensitie
         read_propensities,
     )
 
-    if given in ("em", "swap"):
+    if iterations is not None and given != "em":
+        raise UsageError("--iterations are those of --propensities em.")
+    if given == "em":
         with ERR.status("estimating propensities"):
-            estimate = estimate_by_em if given == "em" else estimate_by_swaps
-            return estimate(log, deepest=deepest)
+            more = {} if iterations is None else {"iterations": iterations}
+            return estimate_by_em(log, deepest=deepest, **more)
+    if given == "swap":
+        with ERR.status("estimating propensities"):
+            return estimate_by_swaps(log, deepest=deepest)
     if deepest is not None:
         raise UsageError("--deepest is for propensities that are estimated: em or swap.")
     if given == "none":

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from plackett.cli.cautions import solvers_counted
 from plackett.cli.clusters import Cluster, cluster_of, cores_of
 from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
+from plackett.cli.durations import ahead_in_words, with_rest
 from plackett.cli.options import (
     Baseline,
     Features,
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from plackett.experiments.planning import Forecast, Plan
     from plackett.experiments.protocols import Source
     from plackett.experiments.reporting import Files
-
-_MINUTE, _HOUR = 60, 3600
 
 
 def compare(
@@ -129,8 +129,9 @@ def _run(
 
     with RunStore(store) as kept:
         _announce(plan, forecast(plan, store=kept, **cores))
-        with step_progress() as progress:
-            return run_plan(plan, store=kept, scratch=scratch, progress=progress, **cores, **tests)
+        with solvers_counted(), step_progress() as progress:
+            tell = with_rest(progress)
+            return run_plan(plan, store=kept, scratch=scratch, progress=tell, **cores, **tests)
 
 
 def _source(data: Path, options: dict[str, Any]) -> Source:
@@ -148,19 +149,7 @@ def _announce(plan: Plan, ahead: Forecast) -> None:
     """Say what is to be done and how long it will take, before it is done."""
     parts = ahead.trials // len(plan.systems)
     text = f"{ahead.trials} trials: {len(plan.systems)} systems × {parts} ({plan.protocol})"
-    if ahead.finished:
-        text += f"; {ahead.finished} are finished already"
-    if ahead.finished < ahead.trials:
-        text += f"; expected time: about {_duration(ahead.seconds)}, less where models stop early"
-    ERR.print(text, highlight=False, soft_wrap=True)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 2 * _MINUTE:
-        return f"{max(seconds, 1):.0f} s"
-    if seconds < 2 * _HOUR:
-        return f"{seconds / _MINUTE:.0f} min"
-    return f"{seconds / _HOUR:.1f} h"
+    ERR.print(text + ahead_in_words(ahead), highlight=False, soft_wrap=True)
 
 
 def _show(found: Compared, files: Files, json: bool) -> None:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plackett.experiments.planning import Forecast
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_BUSY = 1.5
+"""Times longer than on a machine with nothing else to do: worth saying."""
 
 
 def duration(seconds: float) -> str:
@@ -21,6 +27,19 @@ def duration(seconds: float) -> str:
     if seconds < 2 * _DAY:
         return f"{seconds / _HOUR:.1f} h"
     return f"{seconds / _DAY:.1f} days"
+
+
+def ahead_in_words(ahead: Forecast) -> str:
+    """What is finished already, and how long the rest will take; begins with a semicolon."""
+    text = f"; {ahead.finished} are finished already" if ahead.finished else ""
+    if ahead.finished < ahead.trials:
+        text += f"; expected time: about {duration(ahead.seconds)}, less where models stop early"
+        if ahead.slowdown > _BUSY:
+            text += (
+                f"; other programs are running, with which it takes {ahead.slowdown:.0f} times as "
+                "long"
+            )
+    return text
 
 
 def with_rest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,8 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.cells import cell
+from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.files import atomic_file
 from plackett.base.types import Ids, Values
 from plackett.cli.console import OUT, print_json
@@ -74,6 +76,7 @@ def evaluate(
     dataset, given = load(ranking, data, options, stream)
     means = means_of(given, dataset, chosen)
     values = values_of(given, dataset, chosen)
+    _warn_of_nothing(values)
     comparisons: dict[str, Comparison] = {}
     if baseline is not None:
         other, other_scores = load(baseline, data, options, stream)
@@ -103,6 +106,19 @@ def _metrics(spelling: str | None, convention: str | None) -> list[Metric]:
     return found
 
 
+def _warn_of_nothing(values: dict[str, Values]) -> None:
+    """Say why a mean is not a number."""
+    nothing = [name for name, each in values.items() if not np.isfinite(each).any()]
+    if nothing:
+        warnings.warn(
+            f"no list counts in {', '.join(nothing)}: by this convention those without a relevant "
+            "document (for auc, without an irrelevant one) do not. Look at the labels, or choose "
+            "another convention.",
+            DataWarning,
+            stacklevel=2,
+        )
+
+
 def _align(ours: Ids, theirs: Ids, scores: Path, baseline: Path) -> np.ndarray[Any, Any]:
     """Where each of our queries stands among theirs; the order of lists depends on documents."""
     where = {query: place for place, query in enumerate(theirs.tolist())}
@@ -121,7 +137,7 @@ def _write_values(path: Path, query_ids: Ids, values: dict[str, Values]) -> None
         out.write("\t".join(["query_id", *values]) + "\n")
         for q, name in enumerate(query_ids):
             row = (f"{v[q]:.10g}" if np.isfinite(v[q]) else "" for v in values.values())
-            out.write("\t".join([str(name), *row]) + "\n")
+            out.write("\t".join([cell(name), *row]) + "\n")
 
 
 def _payload(
@@ -152,14 +168,18 @@ def _table(
     for i, name in enumerate(columns):
         table.add_column(name, justify="left" if i == 0 else "right", no_wrap=True)
     for m, mean in means.items():
-        row = [m, f"{mean:.4f}", f"{np.isfinite(values[m]).sum():,}"]
+        row = [m, _number(mean, ".4f"), f"{np.isfinite(values[m]).sum():,}"]
         if comparisons:
             c = comparisons[m]
             row += [
-                f"{c.difference:+.4f}",
-                f"{c.low:+.4f}, {c.high:+.4f}",
-                f"{c.t_test:.2g}",
-                f"{c.randomisation:.2g}",
+                _number(c.difference, "+.4f"),
+                f"{_number(c.low, '+.4f')}, {_number(c.high, '+.4f')}",
+                _number(c.t_test, ".2g"),
+                _number(c.randomisation, ".2g"),
             ]
         table.add_row(*row)
     return table
+
+
+def _number(value: float, form: str) -> str:
+    return f"{value:{form}}" if np.isfinite(value) else "-"

@@ -13,7 +13,7 @@ import typer
 from plackett.base.errors import UsageError
 from plackett.cli.clusters import Cluster, cluster_of, cores_of
 from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
-from plackett.cli.durations import duration, with_rest
+from plackett.cli.durations import ahead_in_words, duration, with_rest
 from plackett.cli.grids import claims_table, print_grids
 from plackett.cli.options import Jobs, Json, Set, Store, Threads, parse_settings
 
@@ -124,8 +124,8 @@ def _list(shelf: Shelf, exhibits: Sequence[Exhibit], cores: dict[str, Any], json
         )
     OUT.print(shown)
     OUT.print(
-        "time: on this machine, if all its data are there and no model stops early (nets may need "
-        "a tenth of it); trials that exhibits share run once",
+        "time: on this machine with nothing else to do, if all its data are there and no model "
+        "stops early (nets may need a tenth of it); trials that exhibits share run once",
         highlight=False,
     )
     if paper.left_out:
@@ -158,7 +158,7 @@ def _check_settings(agenda: Agenda) -> None:
     """Refuse a setting that would change nothing."""
     rankers = [system.ranker for plan in agenda.plans() for system in plan.systems]
     for name in agenda.shelf.budget.settings:
-        if not any(name in ranker.get_params() for ranker in rankers):
+        if not any(name.partition("__")[0] in ranker.get_params() for ranker in rankers):
             raise UsageError(f"none of the systems has a parameter {name!r} (--set).")
 
 
@@ -168,12 +168,7 @@ def _announce(agenda: Agenda, ahead: Forecast) -> None:
     ERR.print(f"paper {agenda.paper.letter}: {names}", highlight=False, soft_wrap=True)
     for note in (*agenda.shelf.budget.words(), *agenda.shelf.notes, *agenda.missing):
         ERR.print(f"- {note}", highlight=False, soft_wrap=True)
-    text = f"{ahead.trials} trials"
-    if ahead.finished:
-        text += f"; {ahead.finished} are finished already"
-    if ahead.finished < ahead.trials:
-        text += f"; expected time: about {duration(ahead.seconds)}, less where models stop early"
-    ERR.print(text, highlight=False, soft_wrap=True)
+    ERR.print(f"{ahead.trials} trials{ahead_in_words(ahead)}", highlight=False, soft_wrap=True)
 
 
 def _show(found: Reproduction, folder: Path, json: bool) -> None:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plackett.base.errors import UsageError
+from plackett.cli.cautions import solvers_counted
 from plackett.cli.clusters import Cluster, cluster_of, cores_of
 from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
-from plackett.cli.durations import duration, with_rest
+from plackett.cli.durations import ahead_in_words, with_rest
 from plackett.cli.grids import print_grids
 from plackett.cli.options import (
     Baseline,
@@ -145,7 +146,7 @@ def _run(
     with RunStore(store) as kept:
         _announce(list(plans.values()), kept, cores)
         for plan in plans.values():
-            with step_progress() as progress:
+            with solvers_counted(), step_progress() as progress:
                 tell = with_rest(progress)
                 run_trials(
                     plan, store=kept, scratch=scratch, progress=tell, cluster=cluster, **cores
@@ -161,11 +162,7 @@ def _announce(plans: Sequence[Plan], store: RunStore, cores: dict[str, Any]) -> 
     text = f"{ahead.trials} trials: {len(plans[0].systems)} systems under " + "; ".join(
         str(plan.protocol) for plan in plans
     )
-    if ahead.finished:
-        text += f"; {ahead.finished} are finished already"
-    if ahead.finished < ahead.trials:
-        text += f"; expected time: about {duration(ahead.seconds)}, less where models stop early"
-    ERR.print(text, highlight=False, soft_wrap=True)
+    ERR.print(text + ahead_in_words(ahead), highlight=False, soft_wrap=True)
 
 
 def _show(

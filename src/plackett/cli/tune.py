@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 
 from plackett.base.errors import UsageError
+from plackett.cli.clusters import Cluster, cluster_of
 from plackett.cli.console import OUT, byte_progress, print_json, step_progress
 from plackett.cli.options import (
     Features,
@@ -80,6 +81,7 @@ def tune(
     ] = "tuning.db",
     jobs: Jobs = 1,
     threads: Threads = None,
+    cluster: Cluster = None,
     pruner: Annotated[
         Literal["median", "hyperband", "none"],
         typer.Option(help="How trials that are behind are given up early."),
@@ -111,6 +113,7 @@ def tune(
     if out is not None:
         check_target(out)
     check_mlflow(mlflow)
+    where = cluster_of(cluster)
     try:
         need_optuna()
     except ImportError as error:
@@ -127,7 +130,8 @@ def tune(
     )
     source = _source(data, validation, read_options(missing, features, label, query, strict))
     begin = time.perf_counter()
-    found = _run(plan, source, store, trials, jobs, threads, refit=out is not None)
+    cores = {"jobs": jobs, "threads": threads, "cluster": where}
+    found = _run(plan, source, store, trials, cores, refit=out is not None)
     seconds = time.perf_counter() - begin
     if out is not None and found.ranker is not None:
         found.ranker.save(out)
@@ -139,14 +143,7 @@ def tune(
 
 
 def _run(
-    plan: Plan,
-    source: Source,
-    store: str,
-    trials: int,
-    jobs: int,
-    threads: int | None,
-    *,
-    refit: bool,
+    plan: Plan, source: Source, store: str, trials: int, cores: dict[str, Any], *, refit: bool
 ) -> Tuned:
     import tempfile
 
@@ -165,10 +162,9 @@ def _run(
             store=store,
             scratch=scratch,
             trials=trials,
-            jobs=jobs,
-            threads=threads,
             refit=refit,
             progress=progress,
+            **cores,
         )
 
 

@@ -284,6 +284,18 @@ def as_document_weights(weights: Any, n_docs: int) -> NDArray[np.float64]:
     return result
 
 
+def as_groups(groups: Ids, names: Ids, codes: Rows) -> Rows:
+    """The group of each list, as numbers from 0, from one id per row."""
+    numbers = np.unique(groups, return_inverse=True)[1].astype(np.int64)
+    result = np.empty(len(names), np.int64)
+    result[codes] = numbers
+    differ = result[codes] != numbers
+    if differ.any():
+        name = names[codes[int(np.argmax(differ))]].item()
+        raise DataError(f"the rows of query {name!r} are of different groups; a list is of one.")
+    return result
+
+
 def _from_sequence(given: NDArray[np.float64], names: Ids, codes: Rows) -> NDArray[np.float64]:
     if given.shape == (len(names),):
         return given

@@ -17,7 +17,7 @@ from plackett.base.files import atomic_file
 from plackett.base.types import Features, Ids, Labels
 from plackett.data.columns import default_names
 from plackett.data.role_notes import RoleNote
-from plackett.data.roles import DOCUMENT, DOCUMENT_WEIGHT, LABEL, QUERY, WEIGHT
+from plackett.data.roles import DOCUMENT, DOCUMENT_WEIGHT, GROUP, LABEL, QUERY, WEIGHT
 from plackett.data.shards import PARQUET
 
 _GROUP_BYTES = 32 << 20  # of features in one row group
@@ -33,6 +33,8 @@ class RowBlocks:
     weights: NDArray[np.float64] | None
     """One per row."""
     document_weights: NDArray[np.float64] | None
+    groups: NDArray[np.int64] | None
+    """One per row."""
     feature_names: tuple[str, ...] | None
     n_features: int
     features: Callable[[int, int], Features]
@@ -75,6 +77,8 @@ def _schema(rows: RowBlocks) -> pa.Schema:
         fields.append((WEIGHT, pa.float64()))
     if rows.document_weights is not None:
         fields.append((DOCUMENT_WEIGHT, pa.float64()))
+    if rows.groups is not None:
+        fields.append((GROUP, pa.int64()))
     names = rows.feature_names or default_names(rows.n_features)
     clash = {name for name, _ in fields}.intersection(names)
     if clash:
@@ -97,6 +101,7 @@ def _table(rows: RowBlocks, schema: pa.Schema, start: int, stop: int) -> pa.Tabl
         rows.document_ids,
         rows.weights,
         rows.document_weights,
+        rows.groups,
     )
     columns: list[NDArray[Any]] = [c[start:stop] for c in single if c is not None]
     columns.extend(np.ascontiguousarray(rows.features(start, stop).T))

@@ -21,6 +21,7 @@ from plackett.base.types import Features
 from plackett.data.arrays import (
     Missing,
     as_document_weights,
+    as_groups,
     as_ids,
     as_labels,
     as_weights,
@@ -112,7 +113,7 @@ def _check_lists(table: Table, *, strict: bool) -> None:
     """Refuse what grouping would, here, where the file can be named."""
     if table.n_docs == 0:
         raise DataError("there are no documents.")
-    if not strict and table.weights is None:
+    if not strict and table.weights is None and table.groups is None:
         return
     names, codes, contiguous = first_appearance(table.query_ids)
     if strict and not contiguous:
@@ -124,6 +125,8 @@ def _check_lists(table: Table, *, strict: bool) -> None:
         )
     if table.weights is not None:
         as_weights(table.weights, names, codes)
+    if table.groups is not None:
+        as_groups(table.groups, names, codes)
 
 
 class RowReader:
@@ -141,6 +144,7 @@ class RowReader:
         self.document_weights = None if roles.document_weight is None else np.empty(n_docs)
         self.queries: list[NDArray[Any]] = []
         self.documents: list[NDArray[Any]] = []
+        self.groups: list[NDArray[Any]] = []
         self.at = 0
         self.bytes_done = 0
         self.transposed: Features = np.empty((width, batch_rows(len(roles.columns))), np.float32)
@@ -182,6 +186,8 @@ class RowReader:
         self.queries.append(_ids(batch, roles.query, row))
         if roles.document is not None:
             self.documents.append(_ids(batch, roles.document, row))
+        if roles.group is not None:
+            self.groups.append(_ids(batch, roles.group, row))
         self.at += batch.num_rows
 
     def _add_features(self, batch: pa.RecordBatch, rows: slice, row: int) -> None:
@@ -207,6 +213,7 @@ class RowReader:
             ),
             weights=self.weights,
             document_weights=self.document_weights,
+            groups=None if roles.group is None else _join(self.groups, roles.group),
             feature_names=None if roles.listed or made_up else roles.features,
         )
 

@@ -19,6 +19,7 @@ from plackett.data.arrays import (
     as_column,
     as_document_weights,
     as_features,
+    as_groups,
     as_ids,
     as_labels,
     as_weights,
@@ -71,6 +72,9 @@ class Dataset:
     document_weights: NDArray[np.float64] | None = None
     """One per document: the factor of its gain; or None, all 1."""
     feature_names: tuple[str, ...] | None = None
+    groups: Rows | None = None
+    """One per list: lists of the same number belong together, such as impressions of one query, and
+    random divisions do not part them; None: each list stands for itself."""
 
     def __post_init__(self) -> None:
         for array in (self.labels, self.offsets, self.query_ids, self.keys, self.rows):
@@ -78,7 +82,7 @@ class Dataset:
         x = self.features
         for array in (x.data, x.indices, x.indptr) if isinstance(x, csr_array) else (x,):
             array.flags.writeable = False
-        for optional in (self.document_ids, self.weights, self.document_weights):
+        for optional in (self.document_ids, self.weights, self.document_weights, self.groups):
             if optional is not None:
                 optional.flags.writeable = False
 
@@ -92,6 +96,7 @@ class Dataset:
         document_ids: Any = None,
         weights: Mapping[Any, float] | ArrayLike | None = None,
         document_weights: Any = None,
+        groups: Any = None,
         feature_names: Sequence[str] | None = None,
         missing: Missing = None,
     ) -> Dataset:
@@ -114,6 +119,9 @@ class Dataset:
         document_weights
             Optional number per row, not negative: the factor of the document's gain, such as the
             inverse of its chance of being examined (see ``docs/guide/clicks``).
+        groups
+            Optional integer or string per row, the same in all rows of a list: lists of one group,
+            such as impressions of one query, are never parted by a random division.
         feature_names
             Optional; by default the column names of the table, if it has any.
         missing
@@ -135,6 +143,7 @@ class Dataset:
             document_weights=(
                 None if document_weights is None else as_document_weights(document_weights, n_docs)
             ),
+            groups=None if groups is None else as_ids(groups, n_docs, what="groups"),
             feature_names=names,
         )
         return cls._group(table, weights, owned=False)[0]
@@ -157,6 +166,7 @@ class Dataset:
             raise DataError(f"{table.source or 'the data'} has no documents.")
         names, codes, contiguous = first_appearance(table.query_ids)
         per_list = None if weights is None else as_weights(weights, names, codes)
+        groups = None if table.groups is None else as_groups(table.groups, names, codes)
         plan = arrange(table.features, codes, len(names), table.document_ids)
         features = table.features
         if isinstance(features, csr_array):
@@ -177,6 +187,7 @@ class Dataset:
             weights=None if per_list is None else per_list[plan.lists],
             document_weights=_taken(table.document_weights, plan.rows),
             feature_names=table.feature_names,
+            groups=_taken(groups, plan.lists),
         )
         return dataset, contiguous
 
@@ -208,7 +219,8 @@ class Dataset:
             How likely each position is to be examined, to undo the bias of position: a click at
             position k counts 1/propensity, as weights of list and document. None: it counts 1.
         clip
-            Propensities below it count as it: less variance for some bias.
+            Propensities below it count as it: less variance for some bias. None: 0.2 for lists by
+            impression, 0 (as they are) for lists by query.
         """
         from plackett.data.clicks.building import lists_from_clicks  # imports this module
 
@@ -308,6 +320,7 @@ class Dataset:
             document_ids=_taken(self.document_ids, documents),
             weights=_taken(self.weights, lists),
             document_weights=_taken(self.document_weights, documents),
+            groups=_taken(self.groups, lists),
         )
 
     def with_features(self, features: Any) -> Dataset:

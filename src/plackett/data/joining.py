@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from plackett.base.errors import DataError
 from plackett.base.ragged import list_of_document
 from plackett.base.types import Features, Rows
+from plackett.data.arrays import first_appearance
 from plackett.data.canonical import arrange, take_rows
 from plackett.data.dataset import Dataset
 from plackett.data.on_disk import empty, is_large, release, walk
@@ -41,7 +42,7 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
     ids = _join([part.document_ids for part in parts])
     plan = arrange(features, codes, int(shifts[-1]), ids)
     weights = _join([part.weights for part in parts])
-    each = _join_document_weights(parts)
+    each, groups = _join_document_weights(parts), _join_groups(parts)
     return replace(
         first,
         features=_take(features, plan.rows),
@@ -53,6 +54,7 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
         document_ids=None if ids is None else ids[plan.rows],
         weights=None if weights is None else weights[plan.lists],
         document_weights=None if each is None else each[plan.rows],
+        groups=None if groups is None else groups[plan.lists],
     )
 
 
@@ -60,6 +62,9 @@ def split(
     dataset: Dataset, shares: Sequence[float] = (0.6, 0.2, 0.2), *, seed: int = 0
 ) -> tuple[Dataset, ...]:
     """Cut a data set by lists into random parts of these shares.
+
+    Lists of one group, such as impressions of one query (``Dataset.groups``), stay together; shares
+    are then those of groups.
 
     >>> import plackett as pk
     >>> train, validation, test = pk.split(pk.synthetic("letor", n_lists=50), (0.6, 0.2, 0.2))
@@ -69,11 +74,35 @@ def split(
     # Written so that NaN, which compares as false, is refused.
     if not (len(shares) and all(share > 0 for share in shares) and sum(shares) <= 1 + 1e-9):
         raise DataError(f"shares must be positive and add up to at most 1, got {tuple(shares)}.")
-    order = np.random.default_rng(seed).permutation(dataset.n_lists)
-    edges = np.round(np.cumsum([0.0, *shares]) * dataset.n_lists).astype(np.int64)
+    place, count = shuffled(dataset, seed=seed)
+    edges = np.round(np.cumsum([0.0, *shares]) * count).astype(np.int64)
     if np.any(np.diff(edges) == 0):
-        raise DataError(f"{dataset.n_lists} lists are too few for the shares {tuple(shares)}.")
-    return tuple(dataset.select(order[low:high]) for low, high in pairwise(edges))
+        one, several = ("list", "lists") if dataset.groups is None else ("group", "groups")
+        many = f"{one} is" if count == 1 else f"{several} are"
+        raise DataError(f"{count} {many} too few for the shares {tuple(shares)}.")
+    return tuple(
+        dataset.select(np.flatnonzero((low <= place) & (place < high)))
+        for low, high in pairwise(edges)
+    )
+
+
+def shuffled(dataset: Dataset, *, seed: int) -> tuple[Rows, int]:
+    """The place of each list in a random order, and how many places there are.
+
+    Lists of one group have the same place, so that what goes by places does not part them.
+    """
+    codes = group_codes(dataset)
+    count = int(codes.max()) + 1
+    place = np.empty(count, np.int64)
+    place[np.random.default_rng(seed).permutation(count)] = np.arange(count)
+    return place[codes], count
+
+
+def group_codes(dataset: Dataset) -> Rows:
+    """The group of each list, counted from 0 in the canonical order of lists."""
+    if dataset.groups is None:
+        return np.arange(dataset.n_lists)
+    return first_appearance(dataset.groups)[1]  # what groups are called does not matter
 
 
 def _stack(parts: Sequence[Dataset]) -> Features | csr_array:
@@ -109,6 +138,15 @@ def _join_document_weights(parts: Sequence[Dataset]) -> NDArray[np.float64] | No
         return None
     given = [(part.document_weights, part.n_docs) for part in parts]
     return np.concatenate([np.ones(n) if each is None else each for each, n in given])
+
+
+def _join_groups(parts: Sequence[Dataset]) -> NDArray[np.int64] | None:
+    # Numbers of different parts mean different things; a list of no group is one of its own.
+    if all(part.groups is None for part in parts):
+        return None
+    given = [np.arange(p.n_lists) if p.groups is None else p.groups for p in parts]
+    shifts = np.cumsum([0, *(int(each.max()) + 1 for each in given)])
+    return np.concatenate([each + shift for each, shift in zip(given, shifts, strict=False)])
 
 
 def _shifted_rows(parts: Sequence[Dataset]) -> Rows:

@@ -26,8 +26,9 @@ _DTYPES = {
     "document_ids": _IDS,
     "weights": "<f8",
     "document_weights": "<f8",
+    "groups": "<i8",
 }
-_OPTIONAL = {"document_ids", "weights", "document_weights"}
+_OPTIONAL = {"document_ids", "weights", "document_weights", "groups"}
 _PER_DOCUMENT = {"labels", "rows", "document_ids", "document_weights"}
 
 
@@ -123,7 +124,7 @@ def _files(files: Any, path: Path) -> dict[str, dict[str, Any]]:
     names = set(files)
     _require(
         names <= set(_DTYPES) and set(_DTYPES) - _OPTIONAL <= names,
-        f"files must be {', '.join(_DTYPES)} (the last three optional), got {sorted(names)}",
+        f"files must be {', '.join(_DTYPES)} (the last four optional), got {sorted(names)}",
         path,
     )
     for name, file in files.items():

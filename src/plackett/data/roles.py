@@ -12,7 +12,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.data.role_notes import read_note
 
 LABEL, QUERY, DOCUMENT, WEIGHT, FEATURES = "label", "query_id", "document_id", "weight", "features"
-DOCUMENT_WEIGHT = "document_weight"
+DOCUMENT_WEIGHT, GROUP = "document_weight", "group_id"
 _ALIASES = {
     LABEL: ("relevance", "rel", "grade", "target", "y"),
     QUERY: ("qid", "query"),
@@ -32,6 +32,7 @@ class Roles:
     document: str | None
     weight: str | None
     document_weight: str | None
+    group: str | None
     features: tuple[str, ...]
     listed: bool
     """True if ``features`` is one column whose values are lists."""
@@ -41,7 +42,8 @@ class Roles:
     @property
     def columns(self) -> list[str]:
         """All columns to read."""
-        single = (self.label, self.query, self.document, self.weight, self.document_weight)
+        weights = (self.weight, self.document_weight)
+        single = (self.label, self.query, self.document, *weights, self.group)
         return [name for name in single if name is not None] + list(self.features)
 
 
@@ -59,7 +61,8 @@ def find_roles(
     A column asked for by its default name may also have one of the usual other names (``qid``,
     ``relevance`` ...) if only one of them is there. ``document_id``, ``weight`` and
     ``document_weight`` are taken as such where they occur, unless they are named among the
-    ``features`` or the file notes that they are features.
+    ``features`` or the file notes that they are features. ``group_id`` is a usual name for other
+    things, so it is taken as such in files of our own only.
     """
     names, note = _distinct(schema.names), read_note(schema)
     asked = _asked(features, names)
@@ -71,6 +74,7 @@ def find_roles(
         _find_optional(document, DOCUMENT, names, plain, "document"),
         _find_optional(weight, WEIGHT, names, plain, "weight"),
         _find_optional(None, DOCUMENT_WEIGHT, names, plain, "document_weight"),
+        GROUP if note is not None and GROUP in plain and query != GROUP else None,
     )
     _refuse_two_roles(single, asked)
     # A set read without labels must not take them for a feature.
@@ -131,7 +135,7 @@ def _asked(features: str | Sequence[str] | None, names: Sequence[str]) -> list[s
 def _refuse_two_roles(single: Sequence[str | None], asked: Sequence[str]) -> None:
     """Refuse a column that was asked for in two roles."""
     roles = dict.fromkeys(asked, "a feature")
-    kinds = ("label", "query", "document", "weight", "document weight")
+    kinds = ("label", "query", "document", "weight", "document weight", "group")
     for role, name in zip(kinds, single, strict=True):
         if name is None:
             continue

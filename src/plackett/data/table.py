@@ -33,6 +33,8 @@ class Table:
     """One per row, the same in all rows of a list."""
     document_weights: NDArray[np.float64] | None = None
     """One per row."""
+    groups: Ids | None = None
+    """One per row, the same in all rows of a list: int64 or str."""
     feature_names: tuple[str, ...] | None = None
     source: str | None = None
     """Name of the file, for messages."""

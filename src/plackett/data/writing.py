@@ -85,6 +85,7 @@ def write_mapped(dataset: Dataset, target: Path) -> None:
         "document_ids": dataset.document_ids,
         "weights": dataset.weights,
         "document_weights": dataset.document_weights,
+        "groups": dataset.groups,
     }
     with atomic_directory(target) as directory:
         write_arrays(
@@ -169,6 +170,7 @@ def _write_columns(dataset: Dataset, target: Path) -> None:
             document_ids=None if ids is None else ids[order],
             weights=None if weights is None else weights[per_row],
             document_weights=None if each is None else each[order],
+            groups=None if dataset.groups is None else dataset.groups[per_row],
             feature_names=dataset.feature_names,
             n_features=dataset.n_features,
             features=lambda start, stop: _dense(dataset, order[start:stop]),

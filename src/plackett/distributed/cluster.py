@@ -68,8 +68,9 @@ class Cluster:
         if self.address is not None and self.address.startswith(_CLIENT):
             raise UsageError(
                 f"{self.address}: work is started from a machine of the cluster, not through Ray's "
-                'client. Log in to one of its machines and use "auto", or start Ray here with '
-                "`ray start --address=HEAD:6379`."
+                "client (ray://), which Ray's own documentation advises against for training. Log "
+                'in to one of its machines and use "auto", or make this machine one of them with '
+                "`ray start --address=HEAD:6379` and use that address."
             )
 
     @property

@@ -22,7 +22,7 @@ from plackett.distributed.line import Line
 from plackett.distributed.order import Order
 from plackett.distributed.peers import Peers
 from plackett.distributed.post import Post
-from plackett.distributed.sessions import machines, room, scratch
+from plackett.distributed.sessions import here, machines, room, scratch
 from plackett.distributed.sharding import Outline, Place, cut, open_whole
 
 _POLL = 0.2  # seconds between looks into the post
@@ -36,7 +36,8 @@ def run_group(line: Line, order: Order) -> None:
 
     cluster = order.cluster
     workers = room(cluster)
-    post = ray.remote(num_cpus=0, max_restarts=0)(Post).remote(order.state)
+    options = {"num_cpus": 0, "max_restarts": 0, "scheduling_strategy": here()}
+    post = ray.remote(**options)(Post).remote(order.state)
     config = _config(order, workers, post)
     with _listening(line, post) as heard:
         try:

@@ -46,6 +46,17 @@ def disconnect() -> None:
         shutil.rmtree(scratch(), ignore_errors=True)
 
 
+def here() -> Any:
+    """Where an actor goes that hears from all: this machine.
+
+    If it goes, all is over anyway; if another goes, nothing is lost.
+    """
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+
+
 def room(cluster: Cluster) -> int:
     """How many workers to start: as many as asked for, or as there is room for."""
     import ray

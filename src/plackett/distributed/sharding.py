@@ -92,5 +92,14 @@ def place_of(data: Dataset) -> Path | None:
     if not is_mapped(folder):
         return None
     there = open_mapped(folder, missing="nan")
-    same = there.n_docs == data.n_docs and np.array_equal(there.keys, data.keys)
-    return folder.resolve() if same and np.array_equal(there.labels, data.labels) else None
+    same = there.n_docs == data.n_docs and all(
+        _equal(getattr(there, name), getattr(data, name))
+        for name in ("keys", "labels", "weights", "document_weights")
+    )
+    return folder.resolve() if same else None
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)

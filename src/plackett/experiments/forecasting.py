@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterable
 
-from plackett.base.errors import ConvergenceWarning
 from plackett.experiments.planning import Forecast, Plan, threads_of
-from plackett.experiments.running import Job, expected_seconds
+from plackett.experiments.running import Expected, Job, expected_time
 from plackett.experiments.store import RunStore
 
 
@@ -26,9 +24,9 @@ def forecast_plans(
     jobs, threads
         Trials at the same time, and threads of each.
     """
-    costs: dict[str, float] = {}
+    costs: dict[str, Expected] = {}
     seen: set[str] = set()
-    finished, seconds = 0, 0.0
+    finished, seconds, slow = 0, 0.0, 0.0
     for plan in plans:
         fresh = {j.identity.digest: j for j in plan.jobs if j.identity.digest not in seen}
         seen |= fresh.keys()
@@ -36,14 +34,20 @@ def forecast_plans(
         finished += len(known)
         for digest, job in fresh.items():
             if digest not in known:
-                seconds += one_trial(plan, job, store, threads_of(jobs, threads), costs)
-    return Forecast(len(seen), finished, seconds / jobs)
+                each = one_trial(plan, job, store, threads_of(jobs, threads), costs)
+                seconds, slow = seconds + each.seconds, slow + each.seconds * each.slowdown
+    return Forecast(len(seen), finished, seconds / jobs, slow / seconds if seconds > 0 else 1.0)
 
 
 def one_trial(
-    plan: Plan, job: Job, store: RunStore, threads: int | None, costs: dict[str, float]
-) -> float:
-    """Seconds of one trial that is missing, about.
+    plan: Plan,
+    job: Job,
+    store: RunStore,
+    threads: int | None,
+    costs: dict[str, Expected],
+    scale: float = 1.0,
+) -> Expected:
+    """How long one trial takes that is missing.
 
     Parameters
     ----------
@@ -55,6 +59,8 @@ def one_trial(
         Of the trial.
     costs
         What is known already by data and settings; added to.
+    scale
+        How many times more documents there are than the plan's data have, which stand in for them.
     """
     key = f"{plan.source.name} {json.dumps(job.system.settings(0), sort_keys=True)}"
     if key not in costs:
@@ -62,10 +68,12 @@ def one_trial(
         known = store.finished(other.identity for other in same)
         own = [other for other in same if other.identity.digest in known]
         trial = plan.protocol.trial(plan.source, plan.jobs[0].part)
-        with warnings.catch_warnings():
-            # A solver that is stopped at once has not converged.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            costs[key] = expected_seconds(
-                [*own, job], store=store, trial=trial, threads=threads, slots=1
-            )
+        costs[key] = expected_time(
+            [*own, job],
+            store=store,
+            trial=trial,
+            threads=threads,
+            slots=1,
+            documents=round(scale * trial.train.n_docs),
+        )
     return costs[key]

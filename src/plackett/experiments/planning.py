@@ -11,7 +11,7 @@ from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.experiments.protocols import Part, Protocol, Source, Trial, as_source
 from plackett.experiments.protocols import protocol as as_protocol
-from plackett.experiments.running import Job, System, as_systems, expected_seconds, jobs_of
+from plackett.experiments.running import Job, System, as_systems, expected_time, jobs_of
 from plackett.experiments.store import RunStore
 from plackett.metrics import metric
 from plackett.models.ranker import Ranker
@@ -47,7 +47,9 @@ class Forecast:
     finished: int
     """Trials that the store has already."""
     seconds: float
-    """What the rest will take, about."""
+    """What the rest will take, about, on a machine with nothing else to do."""
+    slowdown: float = 1.0
+    """How many times longer it takes now, since other programs are running."""
 
 
 def plan_comparison(
@@ -83,14 +85,15 @@ def forecast(plan: Plan, *, store: RunStore, jobs: int = 1, threads: int | None 
     missing = [job for job in plan.jobs if job.identity.digest not in finished]
     if not missing:
         return Forecast(len(plan.jobs), len(plan.jobs), 0.0)
-    seconds = expected_seconds(
+    expected = expected_time(
         plan.jobs,
         store=store,
         trial=plan.trial(missing[0].part),
         threads=threads_of(jobs, threads),
         slots=jobs,
     )
-    return Forecast(len(plan.jobs), len(plan.jobs) - len(missing), seconds)
+    finished_jobs = len(plan.jobs) - len(missing)
+    return Forecast(len(plan.jobs), finished_jobs, expected.seconds, expected.slowdown)
 
 
 def threads_of(jobs: int, threads: int | None) -> int | None:

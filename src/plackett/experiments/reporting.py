@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plackett.base.cells import cell
 from plackett.data.describing import Description, describe
 from plackett.experiments.comparing import Compared
 from plackett.experiments.environment import environment
@@ -90,13 +91,14 @@ def per_list_table(shown: Sequence[Shown]) -> str:
     Of repeated trials (splits, seeds) it has the first; the store has all.
     """
     systems = list(shown[0].values)
-    lines = ["\t".join(["trial", "query_id", "metric", *systems])]
+    lines = ["\t".join(["trial", "query_id", "metric", *map(cell, systems)])]
     for each in shown:
         for metric in each.values[systems[0]]:
             columns = [each.values[name][metric] for name in systems]
             for query, *values in zip(each.trial.test.query_ids, *columns, strict=True):
                 cells = ["" if math.isnan(v) else f"{v:.10g}" for v in values]
-                lines.append("\t".join([each.part.name, str(query), metric, *cells]))
+                named = (cell(each.part.name), cell(query), metric)
+                lines.append("\t".join([*named, *cells]))
     return "\n".join([*lines, ""])
 
 

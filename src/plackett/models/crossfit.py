@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,17 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.mixing import combine
 from plackett.base.types import Offsets, Scores
 from plackett.data.dataset import Dataset
-from plackett.data.joining import concat
+from plackett.data.joining import concat, group_codes
+from plackett.metrics import Metric
+from plackett.models.artifact.modules import module_inside
+from plackett.models.checkpoint import Checkpoint
+from plackett.models.crossfit_tasks import Fitted, fitted_together
+from plackett.models.parameters import nested
 from plackett.models.ranker import Ranker
 from plackett.models.run import Progress, Run
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _FILE = "crossfit.json"
 _LEAST = 1e-100  # of a scale: dividing by less would make scores infinite
@@ -38,6 +46,9 @@ class CrossFit(Ranker):
 
     With validation data, members rotate over the training and the validation lists together: the
     result has then seen both, which tables should say.
+
+    On a cluster each member is fitted whole by one worker
+    (:mod:`plackett.models.crossfit_tasks`): the model is that of one process, to the bit.
 
     Parameters
     ----------
@@ -55,6 +66,7 @@ class CrossFit(Ranker):
     """
 
     takes_missing: ClassVar[bool] = True
+    spreads: ClassVar[bool] = True
 
     ranker: Ranker | None = None
     folds: int = 5
@@ -66,17 +78,17 @@ class CrossFit(Ranker):
     def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:
         self._check()
         data = train if validation is None else concat([train, validation])
-        if data.n_lists < self.folds:
-            raise DataError(f"{data.n_lists} lists cannot be cut into {self.folds} parts.")
-        members, scales = [], []
-        for i in range(self.folds * self.repeats):
-            part = self._part_of(data, i // self.folds)
-            held_out = data.select(np.flatnonzero(part == i % self.folds))
-            rest = data.select(np.flatnonzero(part != i % self.folds))
-            members.append(self._member(i, rest, held_out, run))
-            scales.append(spread(members[-1].predict(held_out), held_out.offsets))
-        self.members_: tuple[Ranker, ...] = tuple(members)
-        self.scales_: NDArray[np.float64] = np.array(scales)
+        count = int(group_codes(data).max()) + 1
+        if count < self.folds:
+            what = "lists" if data.groups is None else "groups of lists"
+            raise DataError(f"{count} {what} cannot be cut into {self.folds} parts.")
+        fitted = (
+            [self._fitted(i, data, run) for i in range(self._count)]
+            if run.cluster is None
+            else fitted_together(self, data, run)
+        )
+        self.members_: tuple[Ranker, ...] = tuple(member for member, _ in fitted)
+        self.scales_: NDArray[np.float64] = np.array([scale for _, scale in fitted])
         """What the scores of each member are divided by."""
 
     def _predict(self, data: Dataset) -> Scores:
@@ -99,35 +111,85 @@ class CrossFit(Ranker):
             )
 
     def _part_of(self, data: Dataset, repeat: int) -> NDArray[np.int64]:
-        """The part of each list: parts differ in size by one list at most."""
+        """The part of each list: parts differ in size by one list, or group of lists, at most."""
         base = np.uint64(combine(np.uint64(self.seed % 2**64), np.uint64(repeat)))
         drawn = np.array([combine(base, key) for key in data.keys], dtype=np.uint64)
-        part = np.empty(data.n_lists, np.int64)
-        part[np.argsort(drawn, kind="stable")] = np.arange(data.n_lists) % self.folds
-        return part
+        codes = group_codes(data)
+        least = np.full(codes.max() + 1, np.iinfo(np.uint64).max)
+        np.minimum.at(least, codes, drawn)
+        part = np.empty(len(least), np.int64)
+        part[np.argsort(least, kind="stable")] = np.arange(len(least)) % self.folds
+        return part[codes]
 
-    def _member(self, i: int, rest: Dataset, held_out: Dataset, run: Run) -> Ranker:
-        """Fit a member, or take it from the checkpoint where it was finished before."""
-        from plackett.models.artifact.loading import load
+    @property
+    def _count(self) -> int:
+        """Number of members."""
+        return self.folds * self.repeats
 
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters by name; ``ranker__leaves`` is the parameter ``leaves`` of the ranker.
+
+        The ranker that was given is left as it is: members are made like a changed copy of it.
+        """
+        own, inner = nested(parameters)
+        super().set_params(**own)
+        for name, given in inner.items():
+            ranker = self.get_params().get(name)
+            if not isinstance(ranker, Ranker):
+                raise UsageError(
+                    f"CrossFit's {name!r} holds no ranker whose {next(iter(given))!r} could be "
+                    "set; a parameter of its ranker is written ranker__leaves=31."
+                )
+            setattr(self, name, ranker.clone().set_params(**given))
+        return self
+
+    def _fit_member(
+        self,
+        i: int,
+        data: Dataset,
+        metrics: tuple[Metric, ...],
+        checkpoint: Path | None,
+        progress: Progress,
+    ) -> Fitted:
+        """Fit a member on all lists but those it is stopped on."""
         assert self.ranker is not None
-        total = self.folds * self.repeats
-        store = None if run.checkpoint is None else run.checkpoint.folder
-        if store is not None and (store / f"member-{i}").is_dir():
-            return load(store / f"member-{i}")
         member = self.ranker.clone()
         if "seed" in member.get_params():
             member.set_params(seed=member.get_params()["seed"] + i)
-        member.fit(
-            rest,
-            held_out,
-            run.metrics,
-            None if store is None else store / f"fit-{i}",
-            progress=_of_member(run.progress, i, total),
-        )
-        if store is not None:
-            member.save(store / f"member-{i}")
-        return member
+        mask = self._held_out(data, i)
+        rest, held_out = (data.select(np.flatnonzero(each)) for each in (~mask, mask))
+        member.fit(rest, held_out, metrics, checkpoint, progress=progress)
+        return member, spread(member.predict(held_out), held_out.offsets)
+
+    def _kept(self, i: int, data: Dataset, checkpoint: Checkpoint | None) -> Fitted | None:
+        """A member that was finished before, from the checkpoint; None if it has it not."""
+        from plackett.models.artifact.loading import load
+
+        if checkpoint is None or not (checkpoint.folder / f"member-{i}").is_dir():
+            return None
+        module = module_inside(self.ranker)
+        member = load(checkpoint.folder / f"member-{i}", module=module)
+        held_out = data.select(np.flatnonzero(self._held_out(data, i)))
+        return member, spread(member.predict(held_out), held_out.offsets)
+
+    def _keep(self, i: int, member: Ranker, checkpoint: Checkpoint | None) -> None:
+        """Put a finished member into the checkpoint, if there is one."""
+        if checkpoint is not None:
+            member.save(checkpoint.folder / f"member-{i}")
+
+    def _fitted(self, i: int, data: Dataset, run: Run) -> Fitted:
+        """Fit a member here, or take it from the checkpoint where it was finished before."""
+        found = self._kept(i, data, run.checkpoint)
+        if found is None:
+            state = None if run.checkpoint is None else run.checkpoint.folder / f"fit-{i}"
+            progress = _of_member(run.progress, i, self._count)
+            found = self._fit_member(i, data, run.metrics, state, progress)
+            self._keep(i, found[0], run.checkpoint)
+        return found
+
+    def _held_out(self, data: Dataset, i: int) -> NDArray[np.bool_]:
+        """Which lists a member does not learn from, and is stopped on."""
+        return np.asarray(self._part_of(data, i // self.folds) == i % self.folds)
 
     def _write(self, folder: Path) -> None:
         for i, member in enumerate(self.members_):
@@ -142,11 +204,12 @@ class CrossFit(Ranker):
             scales = np.array(json.loads(path.read_text())["scales"], dtype=np.float64)
         except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise DataError("holds no scales of members", path=str(path)) from error
-        count = self.folds * self.repeats
+        count = self._count
         if scales.shape != (count,) or not np.all(np.isfinite(scales) & (scales >= _LEAST)):
             raise DataError(f"must hold {count} positive numbers", path=str(path))
         self.scales_ = scales
-        self.members_ = tuple(load(folder / f"member-{i}") for i in range(count))
+        module = module_inside(self.ranker)
+        self.members_ = tuple(load(folder / f"member-{i}", module=module) for i in range(count))
         for member in self.members_:
             if member.n_features_ != self.n_features_:
                 raise DataError("members differ in their number of features", path=str(folder))

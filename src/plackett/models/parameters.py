@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -18,6 +19,25 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     return tuple(map(plain, value)) if isinstance(value, list) else value
+
+
+def nested(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Parameters of a ranker itself, and by name those of what is inside it.
+
+    As in scikit-learn, two underscores lead inside:
+
+    >>> nested({"folds": 3, "ranker__leaves": 31})
+    ({'folds': 3}, {'ranker': {'leaves': 31}})
+    """
+    own: dict[str, Any] = {}
+    inner: dict[str, dict[str, Any]] = {}
+    for name, value in parameters.items():
+        outer, sign, rest = name.partition("__")
+        if sign:
+            inner.setdefault(outer, {})[rest] = value
+        else:
+            own[name] = value
+    return own, inner
 
 
 def check_parameters(kind: type, parameters: dict[str, Any]) -> None:

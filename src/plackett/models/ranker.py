@@ -230,7 +230,8 @@ class Ranker(ABC):
         if not self.spreads:
             raise UsageError(
                 f"{type(self).__name__} is fitted in one process; trees and nets can be fitted on "
-                "a cluster (TreeRanker, NeuralRanker, BoostedNeuralRanker)."
+                "a cluster (TreeRanker, NeuralRanker, BoostedNeuralRanker), and so can CrossFit of "
+                "any ranker."
             )
         need_ray()
         return as_cluster(given)

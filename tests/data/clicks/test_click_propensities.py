@@ -125,8 +125,8 @@ def test_propensities_are_given_in_any_form() -> None:
     ):
         with pytest.raises(DataError, match=message):
             Propensities.of(bad)
-    with pytest.raises(UsageError, match="clip must lie above 0"):
-        Propensities.of([1.0]).at(np.array([1]), clip=0.0)
+    with pytest.raises(UsageError, match="clip must lie between 0 and 1"):
+        Propensities.of([1.0]).at(np.array([1]), clip=1.5)
     found = Propensities.of([1.0, 0.1]).at(np.array([1, 2, 3]), clip=0.3)
     assert found[:2].tolist() == [1.0, 0.3]
     assert np.isnan(found[2])

@@ -58,8 +58,12 @@ def test_clicks_alone_are_labels(documents) -> None:
 def test_a_click_counts_one_over_its_propensity_by_impression(documents) -> None:
     ds = pk.Dataset.from_clicks(LOG, documents, propensities=PROPENSITIES)
     found, lists = _rows(ds)
-    assert lists == {1: 2.0, 2: 2.5}
-    counts = {key: lists[key[0]] * each for key, (label, each) in found.items() if label}
+    assert lists == {1: 2.0, 2: 5.0}
+    # What an objective that divides by the gains of a list makes of them.
+    clicks = {1: 1, 2: 2}
+    counts = {
+        key: lists[key[0]] * each / clicks[key[0]] for key, (label, each) in found.items() if label
+    }
     assert counts == {(1, "b"): 2.0, (2, "b"): 1.0, (2, "c"): pytest.approx(4.0)}
     assert all(each == 1.0 for label, each in found.values() if not label)
 
@@ -81,7 +85,7 @@ def test_clicks_add_up_by_query(documents) -> None:
 def test_clipping_limits_what_a_click_counts(documents) -> None:
     ds = pk.Dataset.from_clicks(LOG, documents, propensities=PROPENSITIES, clip=0.5)
     _, lists = _rows(ds)
-    assert lists == {1: 2.0, 2: 1.5}
+    assert lists == {1: 2.0, 2: 3.0}
     with pytest.raises(UsageError, match="clip limits propensities"):
         pk.Dataset.from_clicks(LOG, documents, clip=0.5)
 
@@ -160,3 +164,18 @@ def test_weights_of_documents_come_back_from_files(tmp_path, documents, suffix) 
     assert np.array_equal(back.document_weights, ds.document_weights)
     assert np.array_equal(back.weights, ds.weights)
     assert back.feature_names == ds.feature_names
+
+
+def test_lists_by_impression_are_clipped_unless_told_otherwise(documents) -> None:
+    given = [1.0, 0.5, 0.01]
+
+    def heaviest(**options) -> float:
+        data = pk.Dataset.from_clicks(LOG, documents, propensities=given, **options)
+        return float(data.weights.max())
+
+    assert heaviest() == 1.0 + 1 / 0.2
+    assert heaviest(clip=0) == 101.0
+    assert heaviest(clip=0.5) == 3.0
+    assert heaviest(by="query") == pytest.approx((100.0 + 3.0) / 2)
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        heaviest(clip=-0.1)

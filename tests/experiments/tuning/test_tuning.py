@@ -16,7 +16,8 @@ from tuned_systems import FITS, SPACE, AngleRanker, search, small_data
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.store import RunStore
-from plackett.experiments.tuning import Choice, Whole, tune
+from plackett.experiments.tuning import Choice, Whole, plan_search, tune
+from plackett.experiments.tuning.trying import configured
 
 pytest.importorskip("optuna")
 
@@ -75,9 +76,14 @@ def test_trials_that_are_behind_are_given_up_early(tmp_path) -> None:
 
 @pytest.mark.parametrize("pruner", ["hyperband", "none"])
 def test_other_pruners(tmp_path, pruner) -> None:
-    found = search(tmp_path / "a.db", 9, pruner=pruner)
-    pruned = sum(each.state == "pruned" for each in found.trials)
-    assert (pruned == 0) == (pruner == "none")
+    # Hyperband shares trials out among brackets, of which one prunes nothing, by the name of the
+    # search, and that changes with the code: one search in which none is pruned is no fault.
+    pruned = any(
+        each.state == "pruned"
+        for seed in range(6 if pruner == "hyperband" else 1)
+        for each in search(tmp_path / "a.db", 9, pruner=pruner, seed=seed).trials
+    )
+    assert pruned == (pruner == "hyperband")
 
 
 def test_settings_that_cannot_be_fitted_fail_alone(tmp_path) -> None:
@@ -163,6 +169,14 @@ def test_nested_and_fixed_settings(tmp_path) -> None:
         assert each.settings["lightgbm.max_depth"] in (2, 3)
     ranker = found.ranker
     assert (ranker.trees, ranker.learning_rate) == (3, 0.1)
+
+
+def test_a_trial_has_its_threads_also_inside_a_cross_fit() -> None:
+    plan = plan_search(pk.CrossFit(pk.LinearRanker()), space={"folds": "2..4"}, seed=3)
+    ranker = configured(plan, {"folds": 2}, 2)
+    assert (ranker.folds, ranker.seed, ranker.ranker.threads) == (2, 3, 2)
+    assert plan.ranker.ranker.threads is None
+    assert configured(plan_search(pk.LinearRanker(), space={"C": "1..2"}), {}, 2).threads == 2
 
 
 def test_wrong_words_are_refused_before_any_work() -> None:

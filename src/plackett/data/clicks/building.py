@@ -6,11 +6,18 @@ Joachims, Swaminathan & Schnabel 2017). Objectives that divide by the gains of a
 NDCG do, would cancel a factor that the whole list shares; so it goes into two places. With U the
 mean of u over the clicked documents of a list,
 
-- the weight of the list is U,
 - the weight of a clicked document is u/U, that of any other 1,
+- the weight of a list is kU for an impression with k clicks, and U for a query.
 
-and weight of list times weight of document is u, whatever the objective divides by. For lists by
-query, u is the sum over the impressions of the document.
+An objective that divides by the gains of a list, which with weights of mean 1 are those of k
+documents, gives a click kU (u/U) / k = u: the estimate of :math:`\sum_i -\log p_i` over all
+relevant documents that has no bias. Without k, clicks of impressions with few of them would count
+for more. For lists by query, u is the sum over the impressions of the document, and each query
+counts by its mean.
+
+A click at position 20 that counts 20 times makes a model of noise: impressions are many and their
+clicks few, so propensities below :data:`CLIP` count as it there, unless another limit is given. By
+query clicks add up before anything is learnt from them, and nothing is clipped.
 """
 
 from __future__ import annotations
@@ -30,6 +37,9 @@ from plackett.data.clicks.propensities import Propensities
 from plackett.data.dataset import Dataset
 from plackett.data.table import Table
 
+CLIP = 0.2
+"""Propensities of lists by impression count as at least this; see ``docs/guide/clicks``."""
+
 
 def lists_from_clicks(
     clicks: Any,
@@ -41,13 +51,16 @@ def lists_from_clicks(
 ) -> Dataset:
     """Make a data set of clicks; the arguments are those of :meth:`plackett.Dataset.from_clicks`.
 
-    Lists without a click, or in which everything was clicked, teach no order and are left out.
+    Lists by impression are grouped by query: random divisions do not part them. Lists without a
+    click, or in which everything was clicked, teach no order and are left out.
     """
     log = clicks if isinstance(clicks, ClickLog) else ClickLog.from_table(clicks)
     if by not in ("impression", "query"):
         raise UsageError(f'by must be "impression" or "query", got {by!r}.')
     if clip is not None and propensities is None:
         raise UsageError("clip limits propensities, and none were given.")
+    if clip is None and by == "impression":
+        clip = CLIP
     worth = _worth(log, propensities, clip)
     rows = match_documents(log, documents)
     if by == "impression":
@@ -82,22 +95,31 @@ def _by_impression(
     keep = _teaching(lists, log.clicks)[lists]
     lists, rows = np.unique(lists[keep], return_inverse=True)[1], rows[keep]
     worth, names = worth[keep], log.impressions[keep]
+    queries = _owners(documents, rows)
     if not weighted:
-        return _as_dataset(documents, rows, log.clicks[keep], names, None, None)
-    each, per_list = _shared_out(lists, worth)
-    return _as_dataset(documents, rows, log.clicks[keep], names, each, per_list[lists])
+        return _as_dataset(documents, rows, log.clicks[keep], names, groups=queries)
+    each, mean = _shared_out(lists, worth)
+    per_list = mean * np.bincount(lists, log.clicks[keep])
+    return _as_dataset(
+        documents, rows, log.clicks[keep], names, each, per_list[lists], groups=queries
+    )
 
 
 def _by_query(documents: Dataset, rows: Rows, worth: NDArray[np.float64]) -> Dataset:
     found, cell = np.unique(rows, return_inverse=True)
     total = np.bincount(cell, worth).astype(np.float64)
-    owner = np.searchsorted(documents.offsets, found, side="right") - 1
+    owner = _owners(documents, found)
     keep = _teaching(owner, total > 0, total)[owner]
     found, total, owner = found[keep], total[keep], owner[keep]
     lists = np.unique(owner, return_inverse=True)[1]
     each, per_list = _shared_out(lists, total)
     names = documents.query_ids[owner]
     return _as_dataset(documents, found, total > 0, names, each, per_list[lists])
+
+
+def _owners(documents: Dataset, rows: Rows) -> Rows:
+    """The list of the data set that each of its documents is in."""
+    return np.searchsorted(documents.offsets, rows, side="right") - 1
 
 
 def _teaching(
@@ -133,8 +155,9 @@ def _as_dataset(
     rows: Rows,
     clicked: NDArray[np.bool_],
     names: Ids,
-    each: NDArray[np.float64] | None,
-    weights: NDArray[np.float64] | None,
+    each: NDArray[np.float64] | None = None,
+    weights: NDArray[np.float64] | None = None,
+    groups: Rows | None = None,
 ) -> Dataset:
     features = documents.features
     ids = documents.document_ids
@@ -147,6 +170,7 @@ def _as_dataset(
         document_ids=None if ids is None else ids[rows],
         weights=None if weights is None else weights[order],
         document_weights=None if each is None else each[order],
+        groups=None if groups is None else groups[order],
         feature_names=documents.feature_names,
         source="the click log",
     )

@@ -86,8 +86,9 @@ def estimate_by_em(
             break
     else:
         warnings.warn(
-            f"expectation maximisation has not settled after {iterations} iterations; raise "
-            "iterations=, or tolerance= if its digits do not matter.",
+            f"expectation maximisation of propensities has not settled after {iterations} "
+            "iterations, and they may be off; raise iterations=, or take deep positions, which are "
+            "seldom clicked, together with deepest=.",
             ConvergenceWarning,
             stacklevel=2,
         )

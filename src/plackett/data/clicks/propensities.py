@@ -67,8 +67,8 @@ class Propensities:
 
     def at(self, positions: Rows, *, clip: float | None = None) -> NDArray[np.float64]:
         """The propensity of each position; those below ``clip`` count as it."""
-        if clip is not None and not 0 < clip <= 1:
-            raise UsageError(f"clip must lie above 0 and be at most 1, got {clip}.")
+        if clip is not None and not 0 <= clip <= 1:
+            raise UsageError(f"clip must lie between 0 and 1, got {clip}.")
         places = np.asarray(positions) - 1
         if self.pooled:
             places = np.minimum(places, len(self.values) - 1)

@@ -142,6 +142,7 @@ def run_protocol(
     progress
         Called before each fit.
     """
+    _refuse_unknown(systems, settings or {})
     folds = {
         name: [cleaned_fold(fold) for fold in each] if cleaned else list(each)
         for name, each in data.items()
@@ -158,6 +159,15 @@ def run_protocol(
                 done += 1
             outcomes.append(_pooled(system, name, runs))
     return Results(tuple(outcomes))
+
+
+def _refuse_unknown(systems: Sequence[str], settings: Mapping[str, Any]) -> None:
+    """A setting that no system has would change nothing."""
+    known = {key for system in systems for key in recipe(system).get_params()}
+    there = ", ".join(sorted(known))
+    for key in settings:
+        if key not in known:
+            raise UsageError(f"none of the systems has a parameter {key!r}. They have {there}.")
 
 
 _FoldRun = tuple[dict[str, Values], float | None, bool, float]

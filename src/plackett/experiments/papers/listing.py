@@ -1,7 +1,7 @@
 """What there is to reproduce of a paper, on what data, and how long it takes, before any is read.
 
 The time of a trial is measured on a few synthetic lists of the kind of each set, and drawn out to
-the documents that the set has: right by a factor of two or so, and less where models stop early.
+the documents that the set has: right by a factor of two or three, and less where models stop early.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Literal
 
 from plackett.experiments.forecasting import one_trial
 from plackett.experiments.papers.exhibit import Exhibit, Paper
-from plackett.experiments.papers.sets import SETS
+from plackett.experiments.papers.sets import SETS, KnownSet
 from plackett.experiments.papers.shelf import Shelf
 from plackett.experiments.papers.standing import stand_in
 from plackett.experiments.planning import threads_of
 from plackett.experiments.protocols import Source
+from plackett.experiments.running import Expected
 from plackett.experiments.running.schedule import Progress
 from plackett.experiments.store import RunStore
 
@@ -35,7 +36,7 @@ class Listed:
     trials: int
     """On all its sets, there or not."""
     seconds: float
-    """About, on this machine."""
+    """About, on this machine with nothing else to do."""
 
 
 def list_exhibits(
@@ -81,27 +82,30 @@ class _Costs:
 
     def __init__(self, shelf: Shelf, jobs: int, threads: int | None) -> None:
         self._shelf, self._jobs, self._threads = shelf, jobs, threads_of(jobs, threads)
-        self._sources: dict[str, Source] = {}
-        self._seconds: dict[str, float] = {}
+        self._kinds: dict[str, tuple[KnownSet, Source]] = {}
+        """By what stands in: the first set of the kind, on which times are measured."""
+        self._times: dict[str, Expected] = {}
 
     def of(self, exhibit: Exhibit, store: RunStore) -> tuple[int, float]:
         """Trials and seconds of one exhibit."""
         trials, seconds = 0, 0.0
         for name in exhibit.sets:
-            source = self._source(name)
+            known, source = self._stand_in(name)
+            quick = self._shelf.budget.quick
+            scale = 1.0 if quick else known.documents / source.pooled.n_docs
+            more = 1.0 if quick else SETS[name].documents / known.documents
             studies = exhibit.studies(name, self._shelf.budget)
             for plan in (study.plan(source) for study in studies):
                 for job in plan.jobs:
-                    each = one_trial(plan, job, store, self._threads, self._seconds)
-                    trials, seconds = trials + 1, seconds + each * self._scale(name, source)
+                    each = one_trial(plan, job, store, self._threads, self._times, scale=scale)
+                    trials, seconds = trials + 1, seconds + more * each.seconds
         return trials, seconds / self._jobs
 
-    def _source(self, name: str) -> Source:
-        if name not in self._sources:
+    def _stand_in(self, name: str) -> tuple[KnownSet, Source]:
+        known = SETS[name]
+        if known.stand_in not in self._kinds:
             paper: Paper = self._shelf.paper
-            found = stand_in(SETS[name], paper.view)
-            self._sources[name] = found if paper.prepare is None else paper.prepare(found)
-        return self._sources[name]
-
-    def _scale(self, name: str, source: Source) -> float:
-        return 1.0 if self._shelf.budget.quick else SETS[name].documents / source.pooled.n_docs
+            found = stand_in(known, paper.view)
+            source = found if paper.prepare is None else paper.prepare(found)
+            self._kinds[known.stand_in] = known, source
+        return self._kinds[known.stand_in]

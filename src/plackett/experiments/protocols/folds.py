@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import DataError, UsageError
+from plackett.data.joining import shuffled
 from plackett.experiments.protocols.protocol import (
     Part,
     Protocol,
@@ -72,9 +73,11 @@ class Folds(Protocol):
             fold = source.folds[part.index]
             return as_given(fold, name=part.name, seed=part.seed, division_seed=self.seed)
         data = source.pooled
-        order = np.random.default_rng(self.seed).permutation(data.n_lists)
-        place = np.empty(data.n_lists, np.int64)
-        place[order] = np.arange(data.n_lists) % self.count
+        place, count = shuffled(data, seed=self.seed)
+        if count < self.count:
+            what = "lists" if data.groups is None else "groups of lists"
+            raise DataError(f"{count} {what} cannot be cut into {self.count} folds.")
+        place %= self.count
         tests, chooses = part.index, (part.index + 1) % self.count
         return Trial(
             part.name,

@@ -6,9 +6,11 @@ import pickle
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from plackett.base.errors import UsageError
 from plackett.experiments.protocols import Part
 from plackett.experiments.running.runners import Setup
 from plackett.experiments.running.sharing import SharedSource
+from plackett.experiments.store import Outcome
 from plackett.models.ranker import Ranker
 
 
@@ -29,6 +31,15 @@ class Order:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """A trial that was run."""
+
+    outcome: Outcome
+    cautions: tuple[str, ...]
+    """Texts of warnings that a solver stopped before it was done."""
+
+
+@dataclass(frozen=True)
 class Failure:
     """A trial that could not be run."""
 
@@ -39,8 +50,15 @@ class Failure:
 
 
 def send(stream: BinaryIO, message: Any) -> None:
-    """Write one message."""
-    pickle.dump(message, stream, protocol=pickle.HIGHEST_PROTOCOL)
+    """Write one message, whole or not at all."""
+    try:
+        content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UsageError(
+            f"what a model is made of cannot be sent to another process ({error}); define "
+            "functions and modules in a file that can be imported, or run one job at a time."
+        ) from error
+    stream.write(content)
     stream.flush()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 
+from plackett.base.errors import DataError, PlackettError, UsageError
 from plackett.experiments.running.jobs import Job
 from plackett.experiments.running.runners import Runner
 from plackett.experiments.store import Heartbeat, Outcome, RunStore
@@ -81,9 +82,11 @@ class _Schedule:
         """Keep what has been finished."""
         if not self.running:
             return
-        for future in wait(self.running, timeout=_POLL, return_when=FIRST_COMPLETED).done:
+        done = wait(self.running, timeout=_POLL, return_when=FIRST_COMPLETED).done
+        # What is finished is kept before a failure ends it all.
+        for future in sorted(done, key=lambda each: each.exception() is not None):
             job = self.running.pop(future)
-            self.store.finish(job.identity, future.result())
+            self.store.finish(job.identity, _outcome(job, future))
             self.heartbeat.drop(job.identity.digest)
             del self.claimed[job.identity.digest]
             self.finished += 1
@@ -93,3 +96,21 @@ class _Schedule:
         at_work = " · ".join(job.title for job in self.claimed.values())
         done = self.total - len(self.pending) - len(self.claimed)
         self.progress(text or at_work, done, self.total)
+
+
+def _outcome(job: Job, future: Future[Outcome]) -> Outcome:
+    """The outcome; what went wrong says in which trial, and keeps its kind."""
+    try:
+        return future.result()
+    except DataError as error:
+        raise DataError(_told(job, error)) from error
+    except UsageError as error:
+        raise UsageError(_told(job, error)) from error
+    except (PlackettError, ImportError, OSError):
+        raise  # says enough, or is not about the trial
+    except Exception as error:
+        raise RuntimeError(f"{_told(job, error)} It was a {type(error).__name__}.") from error
+
+
+def _told(job: Job, error: Exception) -> str:
+    return f"{job.title}: {error} (Trials that are finished are kept.)"

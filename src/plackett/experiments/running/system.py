@@ -99,7 +99,9 @@ def _preset(name: str, preset: str | None, models: Sequence[str]) -> str | None:
 
 
 def _set_where_known(rankers: Mapping[str, Ranker], name: str, value: Any) -> None:
-    having = [ranker for ranker in rankers.values() if name in ranker.get_params()]
+    # ``ranker__leaves`` is a setting of whatever is in the parameter ``ranker``, which checks it.
+    outer = name.partition("__")[0]
+    having = [ranker for ranker in rankers.values() if outer in ranker.get_params()]
     if not having:
         raise UsageError(f"none of {', '.join(rankers)} has a parameter {name!r}.")
     for ranker in having:

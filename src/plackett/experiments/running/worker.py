@@ -15,11 +15,11 @@ import traceback
 import warnings
 from typing import Any, BinaryIO
 
+from plackett.base.errors import ConvergenceWarning
 from plackett.experiments.protocols import Source
-from plackett.experiments.running.messages import Failure, Order, Start, receive, send
+from plackett.experiments.running.messages import Answer, Failure, Order, Start, receive, send
 from plackett.experiments.running.runners import Setup
 from plackett.experiments.running.trial import run_trial
-from plackett.experiments.store import Outcome
 
 
 def main() -> None:
@@ -44,10 +44,14 @@ def _listen(stream: BinaryIO, orders: queue.SimpleQueue[Any]) -> None:
             os._exit(0)
 
 
-def _answer(order: Order, source: Source, setup: Setup) -> Outcome | Failure:
+def _answer(order: Order, source: Source, setup: Setup) -> Answer | Failure:
     try:
         trial = setup.protocol.trial(source, order.part)
-        return run_trial(order.ranker, trial, metrics=setup.metrics, select=setup.select)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always", ConvergenceWarning)
+            found = run_trial(order.ranker, trial, metrics=setup.metrics, select=setup.select)
+        cautions = (str(w.message) for w in seen if issubclass(w.category, ConvergenceWarning))
+        return Answer(found, tuple(cautions))
     except Exception as error:
         return Failure(type(error).__name__, str(error), traceback.format_exc())
 

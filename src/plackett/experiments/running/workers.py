@@ -12,15 +12,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any
 
-from plackett.base.errors import DataError, PlackettError, UsageError
+from plackett.base.errors import ConvergenceWarning, DataError, PlackettError, UsageError
 from plackett.experiments.protocols import Source
 from plackett.experiments.running.jobs import Job
-from plackett.experiments.running.messages import Failure, Order, Start, receive, send
+from plackett.experiments.running.messages import Answer, Failure, Order, Start, receive, send
 from plackett.experiments.running.runners import Runner, Setup
 from plackett.experiments.running.sharing import SharedSource, scratch_in, share
 from plackett.experiments.store import Outcome
@@ -63,8 +64,10 @@ class Worker:
         if isinstance(answer, Failure):
             kind = KINDS.get(answer.kind)
             raise RuntimeError(answer.trace) if kind is None else kind(answer.text)
-        result: Outcome = answer
-        return result
+        done: Answer = answer
+        for text in done.cautions:
+            warnings.warn(f"{job.title}: {text}", ConvergenceWarning, stacklevel=2)
+        return done.outcome
 
     def _tell(self, message: Any) -> None:
         send(self._process.stdin, message)  # type: ignore[arg-type] # a pipe is there

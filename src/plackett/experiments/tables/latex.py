@@ -9,6 +9,9 @@ _MARKS = {"better": r"$^{\blacktriangle}$", "worse": r"$^{\blacktriangledown}$",
 _ESCAPES = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
     "^": r"\textasciicircum{}",
     **{c: f"\\{c}" for c in "&%$#_{}"},
 }

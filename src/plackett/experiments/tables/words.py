@@ -7,8 +7,9 @@ from plackett.experiments.leaderboard import CORRECTIONS, TESTS, Leaderboard
 
 def tested_in_words(board: Leaderboard) -> str:
     """The test behind the marks: over what, which, at what level, corrected how."""
+    unit = board.unit.removesuffix("s") if board.n_counted == 1 else board.unit
     return (
-        f"two-sided {TESTS[board.test]} over {board.n_counted:,} paired {board.unit}, level "
+        f"two-sided {TESTS[board.test]} over {board.n_counted:,} paired {unit}, level "
         f"{board.alpha:g}, {CORRECTIONS[board.correction]}'s correction"
     )
 

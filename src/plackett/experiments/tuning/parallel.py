@@ -58,8 +58,7 @@ def work_in_parallel(
     try:
         workers = [_Worker(order) for _ in range(jobs)]
         while any(worker.is_at_work() for worker in workers):
-            finished = sum(each.state.is_finished() for each in study.trials()[:trials])
-            tell_best(study, trials, trials - finished, progress, f"{jobs} at a time")
+            tell_best(study, trials, progress, f"{jobs} at a time")
             time.sleep(_POLL)
     finally:
         for worker in workers:

@@ -71,8 +71,8 @@ class Study:
             self.store.close()
             raise
         self._heartbeat = Heartbeat(self.store)
-        self._looked: frozenset[int] = frozenset()
-        """Looks at the trial that this process has which are in the store already."""
+        self._mine: dict[int, set[int]] = {}
+        """Trials that this process has claimed, each with the looks that are in the store."""
 
     def trials(self) -> list[Any]:
         """All trials as Optuna keeps them, in the order of their numbers."""
@@ -100,26 +100,30 @@ class Study:
             self._study.enqueue_trial({})
 
     def claim(self, number: int) -> bool:
-        """Take a trial for this process; False if another one has it. -1 is the recipe itself."""
+        """Take a trial for this process; False if it, or another one, has it already.
+
+        -1 is the recipe itself.
+        """
         digest = self._numbered(number)
-        taken = self.store.claim(digest)
-        if taken:
-            self._heartbeat.add(digest.digest)
-        return taken
+        if number in self._mine or not self.store.claim(digest):
+            return False
+        self._mine[number] = set()
+        self._heartbeat.add(digest.digest)
+        return True
 
     def release(self, number: int) -> None:
         """Let go of a trial."""
         digest = self._numbered(number)
         self._heartbeat.drop(digest.digest)
+        self._mine.pop(number, None)
         self.store.release([digest])
 
     def take(self, count: int) -> Any:
-        """A trial below ``count`` that is neither finished nor in other hands; None: there is none.
+        """A trial below ``count`` that is neither finished nor in anybody's hands; None: no such.
 
         The lowest number comes first, so that alone a process makes them in their order.
         """
         self.store.release_dead()
-        self._looked = frozenset()
         for frozen in self.trials()[:count]:
             if frozen.state.is_finished():
                 continue
@@ -147,7 +151,7 @@ class Study:
         # Who finishes a trial tells Optuna before the claim is given back, so this look is final.
         now = self.trials()[frozen.number]
         if now.state == TrialState.RUNNING:
-            self._looked = frozenset(now.intermediate_values)
+            self._mine[frozen.number] = set(now.intermediate_values)
             return optuna.trial.Trial(self._study, now._trial_id)
         self.release(frozen.number)
         return None
@@ -169,7 +173,9 @@ class Study:
 
     def look(self, trial: Any, place: int, value: float, more: bool) -> None:
         """Keep a look at a trial, and end the trial if it is behind the others."""
-        if place not in self._looked:  # the same value: what is random is seeded
+        looked = self._mine[trial.number]
+        if place not in looked:  # the same value: what is random is seeded
+            looked.add(place)
             trial.report(value, place)
         if more and trial.should_prune():
             raise Pruned

@@ -11,6 +11,7 @@ from plackett.experiments.protocols import Source
 from plackett.experiments.tuning.looks import Looks, Report
 from plackett.experiments.tuning.plan import Plan
 from plackett.metrics import evaluate
+from plackett.models.crossfit_tasks import with_threads
 from plackett.models.ranker import Ranker
 from plackett.models.recipes.dotted import with_settings
 from plackett.models.run import Progress
@@ -22,10 +23,8 @@ class Pruned(Exception):  # noqa: N818 - not an error
 
 def configured(plan: Plan, settings: dict[str, Any], threads: int | None) -> Ranker:
     """The ranker of a trial."""
-    ranker = with_settings(plan.ranker, settings)
-    given = {"seed": plan.seed, "threads": threads}
-    known = ranker.get_params()
-    return ranker.set_params(**{name: each for name, each in given.items() if name in known})
+    ranker = with_threads(with_settings(plan.ranker, settings), threads)
+    return ranker.set_params(seed=plan.seed) if "seed" in ranker.get_params() else ranker
 
 
 def try_settings(

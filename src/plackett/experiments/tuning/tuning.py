@@ -13,6 +13,7 @@ from typing import Any
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
+from plackett.distributed import Cluster, as_cluster
 from plackett.experiments.planning import threads_of
 from plackett.experiments.protocols import Source, as_source
 from plackett.experiments.tuning.divisions import Divisions
@@ -49,6 +50,7 @@ def tune(
     seed: int = 0,
     refit: bool = True,
     progress: Progress = silent,
+    cluster: Cluster | str | None = None,
 ) -> Tuned:
     """Search for the settings of a model that are best on validation lists.
 
@@ -95,6 +97,10 @@ def tune(
         Fit a model with the best settings at the end.
     progress
         Called with what is being done, trials done and trials in all.
+    cluster
+        Run trials as tasks on Ray: ``"local:2"``, ``"auto"``, or a
+        :class:`plackett.distributed.Cluster`, which then says how many there are at a time and the
+        threads of each. The model with the best settings is fitted here.
     """
     need_optuna()
     source = _source(data, validation)
@@ -119,6 +125,7 @@ def tune(
             threads=threads,
             refit=refit,
             progress=progress,
+            cluster=cluster,
         )
 
 
@@ -166,6 +173,7 @@ def run_search(
     threads: int | None = None,
     refit: bool = True,
     progress: Progress = silent,
+    cluster: Cluster | str | None = None,
 ) -> Tuned:
     """Run the trials that are missing, and fit the best settings; parameters as for :func:`tune`.
 
@@ -173,16 +181,20 @@ def run_search(
     """
     need_optuna()
     from plackett.experiments.tuning.parallel import work_in_parallel
+    from plackett.experiments.tuning.ray_tasks import work_on_cluster
     from plackett.experiments.tuning.study import Study
     from plackett.experiments.tuning.working import Work
 
     if trials < 1:
         raise UsageError(f"trials must be at least 1, got {trials}.")
+    where = None if cluster is None else as_cluster(cluster)
     each = threads_of(jobs, threads)
     n_looks = len(SHARES) * plan.divisions.count(source)
     with Study(store, plan, plan.identity(source), n_looks) as study:
         before = sum(t.state.is_finished() for t in study.trials()[:trials])
-        if jobs == 1:
+        if where is not None:
+            ran = work_on_cluster(study, source, trials=trials, cluster=where, progress=progress)
+        elif jobs == 1:
             work = Work(study, source, trials, each, progress)
             work.finish()
             ran = work.ran

@@ -42,7 +42,7 @@ class Work:
             trial = self.study.take(self.trials)
             if trial is not None:
                 self._try(trial)
-            elif self._left() == 0 and self.study.own is not None:
+            elif left(self.study, self.trials) == 0 and self.study.own is not None:
                 self._tell("")
                 return
             else:
@@ -72,7 +72,7 @@ class Work:
         self.study.finish(trial, value, reason)
         self.ran += 1
         if reason:
-            self._check_hope()
+            check_hope(self.study)
 
     def _value(self, trial: Any) -> tuple[float | None, str]:
         """What a trial is worth, None where it was pruned; or why its settings cannot be fitted."""
@@ -94,35 +94,38 @@ class Work:
             return None, str(error)
         return value, ""
 
-    def _check_hope(self) -> None:
-        finished = [each for each in self.study.trials() if each.state.is_finished()]
-        reasons = [reason_of(each) for each in finished]
-        if len(reasons) >= _HOPELESS and all(reasons):
-            raise UsageError(
-                f"none of the first {len(reasons)} trials could be fitted; the last said: "
-                f"{reasons[-1]}"
-            )
-
-    def _left(self) -> int:
-        return sum(not each.state.is_finished() for each in self.study.trials()[: self.trials])
-
     def _told(self, what: str) -> Progress:
         """Tell of the trial at work, not of each of its steps: those come by the hundred."""
         self._tell(what)
         return lambda *_: None
 
     def _tell(self, text: str) -> None:
-        tell_best(self.study, self.trials, self._left(), self.progress, text)
+        tell_best(self.study, self.trials, self.progress, text)
+
+
+def left(study: Study, trials: int) -> int:
+    """How many of so many trials are not finished."""
+    return sum(not each.state.is_finished() for each in study.trials()[:trials])
+
+
+def check_hope(study: Study) -> None:
+    """Give a search up in which nothing can be fitted."""
+    reasons = [reason_of(each) for each in study.trials() if each.state.is_finished()]
+    if len(reasons) >= _HOPELESS and all(reasons):
+        raise UsageError(
+            f"none of the first {len(reasons)} trials could be fitted; the last said: {reasons[-1]}"
+        )
 
 
 def tell_best(
-    study: Study, trials: int, left: int, progress: Callable[[str, int, int], None], text: str
+    study: Study, trials: int, progress: Callable[[str, int, int], None], text: str
 ) -> None:
     """Say how far a search is, with the best value so far."""
-    done = [each.value for each in study.trials() if each.value is not None and _counts(each)]
-    best = max(done, default=None)
+    values = [each.value for each in study.trials() if each.value is not None and _counts(each)]
+    best = max(values, default=None)
     found = "" if best is None else f"best {study.plan.judge} {best:.4f}"
-    progress(" · ".join(part for part in (text, found) if part), trials - left, trials)
+    done = trials - left(study, trials)
+    progress(" · ".join(part for part in (text, found) if part), done, trials)
 
 
 def _counts(frozen: Any) -> bool:

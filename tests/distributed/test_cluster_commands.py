@@ -1,0 +1,103 @@
+"""``--cluster`` as a person gives it: what commands do with it, and say of a wrong one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import plackett as pk
+from plackett.base.errors import UsageError
+from plackett.cli.app import app
+from plackett.distributed import ClusterError
+from plackett.experiments.store import RunStore
+
+pytest.importorskip("ray", reason="needs the extra distributed")
+pytestmark = pytest.mark.timeout(300)
+
+COMMANDS = ("train", "tune", "compare", "robustness", "reproduce", "rank")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    pytest.importorskip("pyarrow", reason="needs the extra tables")
+    folder = tmp_path_factory.mktemp("files")
+    data = pk.synthetic("letor", n_lists=30, seed=2)
+    pk.write(data, folder / "data.parquet")
+    pk.LinearRanker("listnet").fit(data).save(folder / "m.plackett")
+    return folder
+
+
+def _arguments(command: str, files, out) -> list[str]:
+    data, model = str(files / "data.parquet"), str(files / "m.plackett")
+    small = ["--models", "listnet-linear", "--out", str(out)]
+    return {
+        "train": ["train", data, "--model", "lambdamart", "--set", "trees=2", "--out", str(out)],
+        "tune": ["tune", data, "--model", "listnet-linear", "--store", str(out / "t.db")],
+        "compare": ["compare", data, *small],
+        "robustness": ["robustness", data, *small, "--perturb", "labels", "--levels", "0,0.5"],
+        "reproduce": ["reproduce", "C", "--table", "1", "--quick", "--out", str(out)],
+        "rank": ["rank", model, data, "--label", "label", "--out", str(out)],
+    }[command]
+
+
+def _run(*arguments: str):
+    return CliRunner().invoke(app, arguments)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_cluster_that_is_not_there_is_named_in_time(files, tmp_path, command) -> None:
+    if command == "tune":
+        pytest.importorskip("optuna", reason="needs the extra tune")
+    found = _run(
+        *_arguments(command, files, tmp_path / "out"), "--cluster", "127.0.0.1:1?start_seconds=2"
+    )
+    assert isinstance(found.exception, ClusterError)
+    assert "Ray at 127.0.0.1:1 cannot be reached" in str(found.exception)
+    assert "Is it running (`ray status`)" in str(found.exception)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("here", "no cluster is meant by 'here'; write \"local:2\""),
+        ("auto?worker=2", "a cluster has no setting 'worker'; it has"),
+        ("ray://10.0.0.1:10001", "not through Ray's client (ray://), which Ray's own"),
+    ],
+)
+def test_a_bad_address_is_answered_with_the_right_ones(
+    files, tmp_path, command, address, reason
+) -> None:
+    found = _run(*_arguments(command, files, tmp_path / "out"), "--cluster", address)
+    assert isinstance(found.exception, UsageError)
+    assert reason in str(found.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_robustness_runs_its_trials_on_a_cluster(ray_head, files, tmp_path) -> None:
+    small = ("--trials", "2", "--json")
+    arguments = (*_arguments("robustness", files, tmp_path / "there"), *small)
+    there = _run(*arguments, "--cluster", ray_head.cluster())
+    assert there.exit_code == 0, there.output
+    with RunStore(tmp_path / "there" / "runs.db") as store:
+        assert len(store) == 4
+    again = _run(*arguments, "--cluster", "127.0.0.1:1")  # nothing is left for it
+    assert again.exit_code == 0, again.output
+    here = _run(*_arguments("robustness", files, tmp_path / "here"), *small)
+    curves = [json.loads(each.stdout)["noise"]["labels"] for each in (there, here, again)]
+    assert curves[0] == curves[1] == curves[2]
+
+
+def test_reproduce_runs_its_trials_on_a_cluster(ray_head, files, tmp_path) -> None:
+    small = ("--trials", "2", "--set", "trees=2", "--set", "leaves=3", "--json")
+    there = _run(
+        *_arguments("reproduce", files, tmp_path / "there"), *small, "--cluster", ray_head.cluster()
+    )
+    assert there.exit_code == 0, there.output
+    here = _run(*_arguments("reproduce", files, tmp_path / "here"), *small, "--threads", "1")
+    found = [json.loads(each.stdout) for each in (there, here)]
+    assert [each["ran"] for each in found] == [12, 12]
+    numbers = [each["exhibits"][0]["numbers"]["MSLR-WEB30K"]["means"] for each in found]
+    assert numbers[0] == numbers[1]

@@ -1,0 +1,123 @@
+"""Trials of a search as Ray tasks: the same search as without a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from ray_processes import QUIET, wait_for
+from turning import PAUSE, TurningRanker, search
+
+import plackett as pk
+from plackett.experiments.store import RunStore
+
+pytest.importorskip("optuna", reason="needs the extra tune")
+pytestmark = pytest.mark.timeout(300)
+
+TASK = "ray::_run"
+SCRIPT = Path(__file__).with_name("turning.py")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _sent_by_value():
+    """Workers do not see this folder: what it defines is sent to them whole."""
+    cloudpickle = pytest.importorskip("ray.cloudpickle", reason="needs the extra distributed")
+    module = sys.modules[TurningRanker.__module__]
+    cloudpickle.register_pickle_by_value(module)
+    yield
+    cloudpickle.unregister_pickle_by_value(module)
+
+
+def _told(found):
+    return [(each.number, each.state, each.settings, each.value) for each in found.trials]
+
+
+def test_one_worker_suggests_and_prunes_as_one_process_does_and_either_goes_on(
+    ray_head, tmp_path
+) -> None:
+    store = tmp_path / "tuning.db"
+    whole = search(tmp_path / "whole.db", 16)
+    assert "pruned" in [each.state for each in whole.trials]
+    begun = search(store, 6)
+    assert begun.ran == 6
+    more = search(store, 13, cluster=ray_head.cluster(workers=1))
+    assert more.ran == 7
+    assert "pruned" in [each.state for each in more.trials[6:]]
+    rest = search(store, 16)
+    assert rest.ran == 3
+    assert _told(rest) == _told(whole)
+    assert (rest.own, rest.settings) == (whole.own, whole.settings)
+    again = search(store, 16, cluster="127.0.0.1:1")
+    assert again.ran == 0  # what is finished is not asked for
+
+
+def test_two_workers_one_of_them_killed_find_what_one_process_finds(ray_head, tmp_path) -> None:
+    options = {"ranker": TurningRanker(pause=PAUSE), "pruner": "none", "folds": 2}
+    killed: list[int] = []
+    done = threading.Event()
+
+    def kill() -> None:
+        while not done.wait(0.02) and not killed:
+            running = ray_head.running(TASK)
+            if running:
+                killed.append(running[0])
+                os.kill(running[0], signal.SIGKILL)
+
+    looking = threading.Thread(target=kill)
+    looking.start()
+    try:
+        found = search(tmp_path / "there.db", 6, cluster=ray_head.cluster(), **options)
+    finally:
+        done.set()
+        looking.join()
+    assert killed
+    assert found.ran == 6
+    here = search(tmp_path / "here.db", 6, **options)
+    assert _told(found) == _told(here)
+    assert found.own == here.own
+    with RunStore(tmp_path / "there.db") as kept:
+        assert kept.held() == {}
+
+
+def test_killed_with_all_its_workers_a_search_goes_on(ray_head, tmp_path) -> None:
+    store = tmp_path / "tuning.db"
+    command = [sys.executable, str(SCRIPT), str(store), "8", ray_head.cluster()]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | QUIET)
+    assert process.stdout is not None
+    with process.stdout as said:
+        while not (line := said.readline()).startswith("3/8"):
+            assert line, "the search ended early"
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(timeout=20)
+    wait_for(lambda: not ray_head.running(TASK), 60)  # they end with it
+    options = {"ranker": TurningRanker(pause=PAUSE), "pruner": "none", "folds": 2}
+    found = search(store, 8, cluster=ray_head.cluster(), **options)
+    assert 0 < found.ran <= 5
+    whole = search(tmp_path / "whole.db", 8, **options)
+    assert _told(found) == _told(whole)
+
+
+def test_the_command_searches_on_a_cluster_and_writes_a_model(ray_head, tmp_path) -> None:
+    pytest.importorskip("pyarrow", reason="needs the extra tables")
+    data, out = tmp_path / "data.parquet", tmp_path / "m.plackett"
+    pk.write(pk.synthetic("letor", n_lists=30, seed=2), data)
+    command = [sys.executable, "-m", "plackett", "tune", str(data), "--model", "listnet-linear"]
+    command += ["--trials", "3", "--store", str(tmp_path / "t.db"), "--out", str(out), "--json"]
+    run = subprocess.run(
+        [*command, "--cluster", ray_head.cluster()],
+        capture_output=True,
+        text=True,
+        env=os.environ | QUIET,
+        timeout=200,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert (found["ran"], found["counts"]["finished"]) == (3, 3)
+    assert pk.load(out).training_["tuning"]["value"] == found["value"]

@@ -1,0 +1,66 @@
+"""Weights of lists and of documents reach the workers: the model of one process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import plackett as pk
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def _weighted(data: pk.Dataset) -> pk.Dataset:
+    rng = np.random.default_rng(7)
+    each = np.where(data.labels > 0, rng.choice([0.2, 1.0, 5.0], data.n_docs), 1.0)
+    return replace(data, weights=rng.choice([0.25, 1.0, 4.0], data.n_lists), document_weights=each)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return [
+        _weighted(part)
+        for part in pk.split(pk.synthetic("letor", n_lists=60, seed=1), (0.7, 0.3), seed=0)
+    ]
+
+
+def _trees():
+    # Leaves are limited by their curvature alone. LightGBM estimates numbers of documents from it,
+    # and with weights as uneven as these an estimate of less than one is common.
+    limits = {"min_data_in_leaf": 0, "min_sum_hessian_in_leaf": 1.0}
+    return pk.TreeRanker("lambdarank", trees=10, leaves=7, seed=3, threads=1, lightgbm=limits)
+
+
+def _net():
+    return pk.NeuralRanker("xendcg", layers=(8,), epochs=4, batch_lists=8, seed=2, threads=1)
+
+
+def _without(parts, name: str):
+    return [replace(part, **{name: None}) for part in parts]
+
+
+def _within_lists(scores, data):
+    """Scores less the mean of their list: no objective sees a constant."""
+    sizes = np.diff(data.offsets)
+    return scores - np.repeat(np.add.reduceat(scores, data.offsets[:-1]) / sizes, sizes)
+
+
+@pytest.mark.parametrize(("make", "tolerance"), [(_trees, 1e-9), (_net, 1e-5)])
+def test_workers_weigh_lists_and_documents_as_one_process_does(
+    ray_head, parts, make, tolerance
+) -> None:
+    if make is _net:
+        pytest.importorskip("torch", reason="needs the extra neural")
+    alone = make().fit(*parts)
+    together = make().fit(*parts, cluster=ray_head.cluster())
+    own = _within_lists(alone.predict(parts[1]), parts[1])
+    other = _within_lists(together.predict(parts[1]), parts[1])
+    np.testing.assert_allclose(other, own, rtol=0, atol=tolerance)
+    for part, curves in alone.curves_.items():
+        for name, curve in curves.items():
+            np.testing.assert_allclose(together.curves_[part][name], curve, rtol=1e-5)
+    for name in ("weights", "document_weights"):  # both of them count
+        less = make().fit(*_without(parts, name)).predict(parts[1])
+        assert np.abs(_within_lists(less, parts[1]) - own).max() > 1000 * tolerance
