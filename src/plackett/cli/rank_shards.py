@@ -75,10 +75,10 @@ def rank_shard(item: dict[str, Any]) -> dict[str, Any]:
     lists = documents = 0
     ids: list[int] = []
     target = Path(item["out"])
+    columns = columns_of(find_sources([Path(item["shard"])]), options)
     with ranking_file(target, item["top"], tag="") as add:
-        for part in whole_lists(
-            columns_of(find_sources([Path(item["shard"])]), options), options.missing
-        ):
+        # Of a set of shards, some may be empty.
+        for part in whole_lists(columns, options.missing) if columns.n_docs else ():
             add(part, ranker.predict(part))
             lists, documents = lists + part.n_lists, documents + part.n_docs
             ids += [_hash(each) for each in part.query_ids.tolist()]

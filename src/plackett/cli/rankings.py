@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from plackett.base.cells import cell
 from plackett.base.errors import UsageError
 from plackett.base.files import atomic_file
 from plackett.base.ragged import list_of_document
@@ -106,7 +107,7 @@ def _rows(columns: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
 
 def _lines(columns: dict[str, Any]) -> Iterator[str]:
     for query, document, rank, score in _rows(columns):
-        yield f"{query}\t{document}\t{rank}\t{score!r}\n"
+        yield f"{cell(query)}\t{cell(document)}\t{rank}\t{score!r}\n"
 
 
 @contextmanager
@@ -124,6 +125,9 @@ def _parquet(path: Path, top: int | None) -> Iterator[Add]:
             writers[0].write_table(table)
 
         yield add
+        if not writers:  # there were no lists
+            numbers = [pyarrow.array([], kind) for kind in ("int64", "int64", "int64", "float64")]
+            parquet.write_table(pyarrow.table(numbers, names=_COLUMNS), path)
 
 
 @contextmanager

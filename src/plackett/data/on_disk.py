@@ -13,13 +13,14 @@ Both do nothing special for arrays in memory, and for mapped ones up to :data:`S
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, BinaryIO, TypeGuard
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -91,7 +92,7 @@ def scratch_array(folder: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDA
         with Path(name).open("r+b") as file:
             Path(name).unlink()
             _reserve(file.fileno(), n_bytes, place)
-            return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
+            return _mapped(file, shape, dtype, n_bytes)
     raise DataError(
         f"there is no folder to write a scratch file of {n_bytes / 1e9:.1f} GB to; set the "
         f"environment variable {SCRATCH} to one."
@@ -116,6 +117,19 @@ def _reserve(descriptor: int, n_bytes: int, place: Path) -> None:
             f"no room for a scratch file of {n_bytes / 1e9:.1f} GB: {error.strerror}; make room, "
             f"or set the environment variable {SCRATCH} to another folder.",
             path=str(place),
+        ) from error
+
+
+def _mapped(file: BinaryIO, shape: tuple[int, ...], dtype: DTypeLike, n_bytes: int) -> NDArray[Any]:
+    try:
+        return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+        raise DataError(
+            f"a scratch file of {n_bytes / 1e9:.1f} GB cannot be mapped: a limit of addresses "
+            "(ulimit -v) counts files on disk too. Raise it, and limit memory by ulimit -d or by a "
+            "control group instead."
         ) from error
 
 

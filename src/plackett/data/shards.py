@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -97,9 +99,11 @@ def naming(path: Path) -> Iterator[None]:
         if error.path is not None:
             raise
         raise DataError(error.message, path=str(path)) from error
-    except FileNotFoundError:
+    except (FileNotFoundError, MemoryError):
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if os.strerror(errno.ENOMEM) in str(error):  # Arrow leaves the number out
+            raise MemoryError(f"{path}: {error}") from error  # the file is not to blame
         reason = str(error).strip().splitlines()[0] if str(error).strip() else "unreadable"
         raise DataError(
             f"not a readable Parquet or Arrow file: {reason}", path=str(path)

@@ -12,6 +12,7 @@ import pytest
 
 import plackett as pk
 from plackett.data import on_disk
+from plackett.data.shards import naming
 from plackett.data.transforms import transform
 from plackett.data.transforms.applying import applied
 
@@ -69,6 +70,17 @@ def test_a_full_disk_is_told_before_anything_is_written(tmp_path, monkeypatch) -
     with pytest.raises(pk.DataError, match=r"no room for a scratch file of 4\.0 GB.*No space left"):
         on_disk.scratch_array(tmp_path, (10**9,), np.float32)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_limit_of_addresses_is_told(tmp_path, monkeypatch) -> None:
+    def refuse(*_args, **_options):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(np, "memmap", refuse)
+    with pytest.raises(pk.DataError, match=r"0\.0 GB cannot be mapped: .*ulimit -v.*ulimit -d"):
+        on_disk.scratch_array(tmp_path, (3, 2), np.float32)
+    with pytest.raises(MemoryError, match=r"a\.parquet"), naming(tmp_path / "a.parquet"):
+        raise OSError("Memory mapping file failed: Cannot allocate memory")  # as Arrow says it
 
 
 @pytest.mark.usefixtures("_tiny_blocks")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
@@ -127,8 +128,9 @@ def test_sets_that_do_not_fit_are_streamed_unasked(folder, shards, monkeypatch) 
         main()
 
 
-def test_a_list_that_comes_back_is_told(folder, shards) -> None:
-    code, _, err = run("rank", folder / "model.plackett", *shards, shards[0], "--stream")
+def test_a_list_that_comes_back_is_told(folder, shards, tmp_path) -> None:
+    again = shutil.copy(shards[0], tmp_path / "again.parquet")
+    code, _, err = run("rank", folder / "model.plackett", *shards, again, "--stream")
     assert code == 1
     assert "comes back after rows of other queries" in " ".join(err.split())
 

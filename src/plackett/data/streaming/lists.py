@@ -19,10 +19,18 @@ from plackett.data.arrays import Missing
 from plackett.data.columns import Columns
 from plackett.data.dataset import Dataset
 from plackett.data.on_disk import block_rows
-from plackett.data.streaming.tables import Progress, tables
+from plackett.data.streaming.tables import Progress, tables, unchanged
 from plackett.data.table import Table
 
-_PER_ROW = ("features", "labels", "query_ids", "document_ids", "weights", "document_weights")
+_PER_ROW = (
+    "features",
+    "labels",
+    "query_ids",
+    "document_ids",
+    "weights",
+    "document_weights",
+    "groups",
+)
 
 
 def whole_lists(
@@ -30,23 +38,34 @@ def whole_lists(
 ) -> Iterator[Dataset]:
     """Data sets of a few thousand documents, in the order of the files.
 
-    ``rows`` count through all files from 0.
+    ``rows`` count through all files from 0. Files without a document are refused, as in reading.
     """
-    least = block_rows(4 * columns.width)
-    waiting: list[Table] = []
     first, seen = 0, _Seen()
-    for table in tables(columns, missing, progress):
+    with unchanged(columns):
+        for table in _cut_at_lists(tables(columns, missing, progress), 4 * columns.width):
+            yield _dataset(table, first, seen)
+            first += table.n_docs
+    if first == 0:
+        raise DataError("there are no documents.", path=columns.name)
+
+
+def _cut_at_lists(parts: Iterator[Table], row_bytes: int) -> Iterator[Table]:
+    """The same rows in blocks of whole lists."""
+    least = wanted = block_rows(row_bytes)
+    waiting: list[Table] = []
+    for table in parts:
         waiting.append(table)
-        if sum(part.n_docs for part in waiting) < least:
+        if sum(part.n_docs for part in waiting) < wanted:
             continue
         joined = _joined(waiting)
         end = _last_start(joined.query_ids)
-        waiting = [_cut(joined, end, joined.n_docs)]
         if end > 0:
-            yield _dataset(_cut(joined, 0, end), first, seen)
-            first += end
+            yield _cut(joined, 0, end)
+        waiting = [_cut(joined, end, joined.n_docs)]
+        # A list longer than blocks is not put together anew for each of them.
+        wanted = max(least, 2 * waiting[0].n_docs)
     if waiting:
-        yield _dataset(_joined(waiting), first, seen)
+        yield _joined(waiting)
 
 
 class _Seen:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 from plackett.data.formats import COMPRESSED
 from plackett.data.reading import ReadOptions
+from plackett.data.streaming.limits import bytes_of, limits
 from plackett.data.streaming.opening import columns_of
 from plackett.data.streaming.sources import Sources
 
 SHARE = 0.5
 """Of the memory there is that features may take; models and what they keep need the rest."""
-_GROUPS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
 _MEMINFO = Path("/proc/meminfo")
 
 
@@ -37,25 +33,6 @@ def feature_bytes(sources: Sources, options: ReadOptions) -> int | None:
 
 def available_bytes() -> int | None:
     """Memory that this process can still have, as far as the system says."""
-    limits = [_free_bytes(), *(_number(path) for path in _GROUPS)]
-    for kind in (resource.RLIMIT_DATA, resource.RLIMIT_AS):
-        soft, _ = resource.getrlimit(kind)
-        limits.append(None if soft == resource.RLIM_INFINITY else soft)
-    known = [limit for limit in limits if limit is not None]
+    free = bytes_of(_MEMINFO, "MemAvailable")
+    known = [each.left for each in limits()] + ([] if free is None else [free])
     return min(known) if known else None
-
-
-def _free_bytes() -> int | None:
-    try:
-        lines = _MEMINFO.read_text().splitlines()
-    except OSError:
-        return None
-    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return 1024 * int(found[0]) if found else None
-
-
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):  # no such file, or "max"
-        return None

@@ -53,8 +53,19 @@ def find_sources(source: Source) -> Sources:
                 "convert it first, or give it alone."
             )
     files = [file for path in found for file in (shards_in(path) if path.is_dir() else [path])]
+    _refuse_twice(files)
     name = str(found[0]) if len(found) == 1 else f"{files[0]} and {len(files) - 1} more"
     return Sources("columns", tuple(files), name)
+
+
+def _refuse_twice(files: Sequence[Path]) -> None:
+    """A file named twice, such as by itself and by its folder, would double its lists."""
+    seen = set()
+    for file in files:
+        place = file.resolve()
+        if place in seen:
+            raise UsageError(f"{file}: is among the data twice; give each file once.")
+        seen.add(place)
 
 
 def _expanded(path: Path) -> list[Path]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.types import Features, Ids, Rows
-from plackett.data.arrays import Missing, as_weights, first_appearance
+from plackett.data.arrays import Missing, as_groups, as_weights, first_appearance
 from plackett.data.canonical import Arrangement, arrange_hashes
 from plackett.data.columns import Columns
 from plackett.data.dataset import Dataset, report_scattered
@@ -25,10 +25,10 @@ from plackett.data.halves import Halves
 from plackett.data.hashing import hash_documents
 from plackett.data.on_disk import BLOCK_BYTES, release, scratch_array
 from plackett.data.shards import naming
-from plackett.data.streaming.tables import Progress, tables
+from plackett.data.streaming.tables import Progress, tables, unchanged
 from plackett.data.table import Table
 
-_PER_ROW = ("labels", "document_ids", "weights", "document_weights")
+_PER_ROW = ("labels", "document_ids", "weights", "document_weights", "groups")
 
 
 def spool(
@@ -54,12 +54,13 @@ def spool(
     """
     halves = Halves(progress)
     small = _Small()
-    for table in tables(columns, missing, halves.first):
-        small.add(table)
-    with naming(Path(columns.name)):
-        lists = small.lists(columns.name, strict=strict)
-    plan = arrange_hashes(small.joined("hashes"), lists.codes, len(lists.names))
-    features = _in_order(columns, plan.rows, missing, folder, halves.second)
+    with unchanged(columns):  # other values in the second pass would be those of other documents
+        for table in tables(columns, missing, halves.first):
+            small.add(table)
+        with naming(Path(columns.name)):
+            lists = small.lists(columns.name, strict=strict)
+        plan = arrange_hashes(small.joined("hashes"), lists.codes, len(lists.names))
+        features = _in_order(columns, plan.rows, missing, folder, halves.second)
     return _dataset(small, lists, plan, features)
 
 
@@ -71,6 +72,7 @@ class _Lists:
     codes: Rows
     """The list of each row."""
     weights: NDArray[np.float64] | None
+    groups: Rows | None
 
 
 @dataclass
@@ -108,8 +110,13 @@ class _Small:
         codes = np.repeat(runs, self.joined("lengths"))
         if not contiguous:
             _report(source, names, codes, strict=strict)
-        weights = self.optional("weights")
-        return _Lists(names, codes, None if weights is None else as_weights(weights, names, codes))
+        weights, groups = self.optional("weights"), self.optional("groups")
+        return _Lists(
+            names,
+            codes,
+            None if weights is None else as_weights(weights, names, codes),
+            None if groups is None else as_groups(groups, names, codes),
+        )
 
 
 def _report(source: str, names: Ids, codes: Rows, *, strict: bool) -> None:
@@ -154,6 +161,7 @@ def _dataset(small: _Small, lists: _Lists, plan: Arrangement, features: Features
         weights=None if lists.weights is None else lists.weights[plan.lists],
         document_weights=None if each is None else each[plan.rows],
         feature_names=small.feature_names,
+        groups=None if lists.groups is None else lists.groups[plan.lists],
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from plackett.base.errors import DataError
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with the bytes done and the bytes in all."""
 
+Stamp: TypeAlias = tuple[int, int, int]
+
 _ROW = re.compile(r"\brow (\d+) \(counted from 0\)")
 
 
@@ -31,6 +35,10 @@ def tables(columns: Columns, missing: Missing, progress: Progress | None = None)
         row = 0
         with naming(shard.path):
             for batch in shard.batches(columns.roles.columns):
+                if row + batch.num_rows > shard.n_rows:
+                    raise DataError(
+                        f"has more rows than the {shard.n_rows} it says; it is damaged."
+                    )
                 table = _table(columns, shard, batch, row, missing)
                 kinds = _same_kinds(table, kinds)
                 row += batch.num_rows
@@ -40,6 +48,38 @@ def tables(columns: Columns, missing: Missing, progress: Progress | None = None)
             if row != shard.n_rows:
                 raise DataError(f"has {row} rows, and says {shard.n_rows}; it is damaged.")
         done += shard.n_bytes
+
+
+@contextmanager
+def unchanged(columns: Columns) -> Iterator[None]:
+    """Refuse what was read while somebody wrote to the files, or took them away."""
+    before = [_stamp(shard.path) for shard in columns.shards]
+    try:
+        yield
+    except Exception as error:  # whatever a file that is not whole brings about
+        _refuse_changed(columns, before, error)
+        raise
+    _refuse_changed(columns, before, None)
+
+
+def _refuse_changed(columns: Columns, before: list[Stamp | None], error: Exception | None) -> None:
+    for shard, stamp in zip(columns.shards, before, strict=True):
+        now = _stamp(shard.path)
+        if now is None or now != stamp:
+            what = "was taken away" if now is None else "was changed"
+            raise DataError(
+                f"{what} while it was read; try again when nobody writes to it.",
+                path=str(shard.path),
+            ) from error
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """What differs when a file is written to or replaced; None if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _table(

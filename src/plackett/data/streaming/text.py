@@ -104,6 +104,7 @@ def stream_to_columns(
             document_ids=rows.document_ids,
             weights=None,
             document_weights=None,
+            groups=None,
             feature_names=None,
             n_features=scratch.width,
             features=features,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from plackett.base.types import Features
 from plackett.data.on_disk import block_rows, release
 from plackett.models.trees.predicting import predicted
+from plackett.models.trees.room import check_room
 
 _RELEASED_AFTER = 1024  # single rows: each one may bring a few neighbouring pages along
 
@@ -69,6 +70,7 @@ class BlockDataset(Dataset):  # type: ignore[misc]
         sample_cnt: int,
         total_nrow: int,
     ) -> BlockDataset:
+        check_room(sample_data, sample_cnt, total_nrow, self.params or {})
         with self._by_all_parameters():
             super()._init_from_sample(sample_data, sample_indices, sample_cnt, total_nrow)
         # The bins are found; LightGBM's caller would hold the sample until all rows are in them.

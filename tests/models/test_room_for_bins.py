@@ -1,0 +1,113 @@
+"""Memory that LightGBM could not have is told beforehand, and nothing else is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import plackett as pk
+from plackett.data.streaming import limits as known
+from plackett.data.streaming.limits import Limit, limits
+from plackett.models.trees.room import check_room, least_bytes
+
+SAMPLED, DOCS = 1000, 1_000_000
+
+
+def values(kind: str) -> np.ndarray:
+    """Values of a feature in the sample that are not zero."""
+    rng = np.random.default_rng(0)
+    return {
+        "many": rng.normal(size=SAMPLED),
+        "few": rng.integers(1, 10, SAMPLED).astype(float),
+        "rare": rng.normal(size=SAMPLED // 4),
+        "usual": np.where(rng.uniform(size=SAMPLED) < 0.8, 5.0, rng.normal(size=SAMPLED)),
+        "missing": np.where(rng.uniform(size=SAMPLED) < 0.8, np.nan, rng.normal(size=SAMPLED)),
+        "none": np.empty(0),
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("many", 1.0), ("few", 0.5), ("rare", 0), ("usual", 0), ("missing", 0), ("none", 0)],
+)
+def test_only_features_that_lightgbm_lays_out_in_full_count(kind, expected) -> None:
+    assert sum(least_bytes([values(kind)], SAMPLED, DOCS, {})) == expected * DOCS
+
+
+@pytest.mark.parametrize("name", ["max_bin", "max_bins", "min_data_in_bin"])
+def test_coarser_bins_take_half_a_byte_at_least(name) -> None:
+    assert sum(least_bytes([values("many")], SAMPLED, DOCS, {name: 15})) == DOCS // 2
+
+
+def test_bins_beyond_a_limit_are_refused_with_both_numbers(monkeypatch) -> None:
+    monkeypatch.setattr("plackett.models.trees.room.limits", lambda: [Limit("a", 10**6, 10**5)])
+    sample = [values("many"), values("few")]
+    check_room(sample, SAMPLED, 600_000, {})
+    expected = r"at least 0\.01 GB more .* 7,000,000 documents x 2 features.*a: 0\.00 GB"
+    with pytest.raises(pk.DataError, match=expected):
+        check_room(sample, SAMPLED, 7_000_000, {})
+
+
+def test_a_fit_from_disk_is_refused_before_lightgbm_begins(tmp_path, monkeypatch) -> None:
+    pk.write(pk.synthetic("letor", n_lists=20), tmp_path / "a.pkdata")
+    monkeypatch.setattr("plackett.data.on_disk.SMALL", 0)
+    data = pk.read(tmp_path / "a.pkdata")
+    ranker = pk.TreeRanker(trees=2, leaves=4)
+    ranker.clone().fit(data)
+    monkeypatch.setattr("plackett.models.trees.room.limits", lambda: [Limit("ulimit -d", 99, 0)])
+    with pytest.raises(pk.DataError, match=r"coarser bins .*or train on a part of the lists"):
+        ranker.clone().fit(data)
+
+
+SCRIPT = """
+import resource, sys
+import numpy as np
+from plackett.base.errors import DataError
+from plackett.data.streaming.limits import limits
+from plackett.models.trees.room import check_room
+sample = [np.random.default_rng(0).normal(size=1000)] * 10
+check_room(sample, 1000, 10**9, {})
+assert not limits()
+text = open("/proc/self/status").read()
+taken = 1024 * int(text.split("VmData:")[1].split()[0])
+resource.setrlimit(resource.RLIMIT_DATA, (taken + 300 * 10**6,) * 2)
+check_room(sample, 1000, 10**7, {})
+try:
+    check_room(sample, 1000, 4 * 10**7, {})
+except DataError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+def test_a_real_limit_is_found_by_asking() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False
+    )
+    if done.returncode and "assert not limits()" in done.stderr:
+        pytest.skip("these tests run under a limit already")
+    assert done.returncode == 0, done.stderr
+    assert "LightGBM needs at least 0.40 GB more memory" in done.stdout
+    assert "ulimit -d" in done.stdout
+
+
+def test_limits_of_control_groups_count_what_cannot_be_dropped(tmp_path, monkeypatch) -> None:
+    inner = tmp_path / "groups" / "unit" / "own"
+    inner.mkdir(parents=True)
+    (inner.parent / "memory.max").write_text("1000\n")
+    (inner.parent / "memory.stat").write_text("anon 300\nfile 600\n")
+    (inner / "memory.max").write_text("max\n")
+    (tmp_path / "own").write_text("3:cpu:/\n0::/unit/own\n")
+    (tmp_path / "meminfo").write_text("MemAvailable: 9 kB\nSwapTotal: 1 kB\n")
+    monkeypatch.setattr(known, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(known, "_OWN_GROUP", tmp_path / "own")
+    monkeypatch.setattr(known, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(known, "_OLD_GROUP", tmp_path / "nothing")
+    monkeypatch.setattr(known.resource, "getrlimit", lambda _: (known.resource.RLIM_INFINITY, 0))
+    (found,) = limits()
+    assert (found.most, found.used, found.left) == (2024, 300, 1724)
+    (inner.parent / "memory.swap.max").write_text("0\n")
+    assert [limit.left for limit in limits()] == [700]
