@@ -24,8 +24,8 @@ from plackett.models.run import Run, as_metrics, silent, unwatched
 
 # Batches of 3 lists: in some of them, one of the workers has none.
 SETTINGS = {"layers": (8,), "epochs": 5, "batch_lists": 3, "seed": 2, "threads": 1, "clip": 1.0}
-# Of a weight without effect, such as the bias before a batch normalisation, the gradient is a
-# rounding error. Adam makes steps of full length from it; Adagrad, as in Bruch et al. (2020), none.
+# Of a weight without effect, such as a constant added to all scores, the gradient is a rounding
+# error. Adam makes steps of full length from it; Adagrad, as in Bruch et al. (2020), none.
 STEADY = SETTINGS | {"optimiser": "adagrad", "learning_rate": 0.02}
 
 

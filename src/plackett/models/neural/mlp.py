@@ -5,7 +5,9 @@ r"""Fully connected nets.
 Normalisation over the batch, where asked for, is on the input and between the layers, as in Bruch
 et al. (2020). Its momentum m follows TensorFlow,
 :math:`\text{running} \leftarrow m \cdot \text{running} + (1 - m) \cdot \text{batch}`; PyTorch calls
-:math:`1 - m` momentum.
+:math:`1 - m` momentum. A constant that is added before a normalisation is taken out again by it: its
+gradient is a rounding error, from which Adam would make steps of full length, so it stays as it
+began. That is each W's bias, and that of the normalisation of the input.
 """
 
 from __future__ import annotations
@@ -29,11 +31,15 @@ def body(given: NetSettings, n_inputs: int) -> nn.Sequential:
     """The layers before the last one."""
     parts: list[nn.Module] = []
     if given.batch_norm is not None:
-        parts.append(nn.BatchNorm1d(n_inputs, momentum=1.0 - given.batch_norm))
+        norm = nn.BatchNorm1d(n_inputs, momentum=1.0 - given.batch_norm)
+        norm.bias.requires_grad_(not given.layers)
+        parts.append(norm)
     width = n_inputs
     for layer in given.layers:
-        parts.append(nn.Linear(width, layer))
+        linear = nn.Linear(width, layer)
+        parts.append(linear)
         if given.batch_norm is not None:
+            linear.bias.requires_grad_(False)
             parts.append(nn.BatchNorm1d(layer, momentum=1.0 - given.batch_norm))
         parts.append(_ACTIVATIONS[given.activation]())
         if given.dropout:
