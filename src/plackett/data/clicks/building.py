@@ -12,8 +12,9 @@ mean of u over the clicked documents of a list,
 An objective that divides by the gains of a list, which with weights of mean 1 are those of k
 documents, gives a click kU (u/U) / k = u: the estimate of :math:`\sum_i -\log p_i` over all
 relevant documents that has no bias. Without k, clicks of impressions with few of them would count
-for more. For lists by query, u is the sum over the impressions of the document, and each query
-counts by its mean.
+for more. (Objectives that add up pairs without dividing, such as RankNet, then count a click k
+times, which is nearly the same for all documents of a query.) For lists by query, u is the sum over
+the impressions of the document, and each query counts by its mean.
 
 A click at position 20 that counts 20 times makes a model of noise: impressions are many and their
 clicks few, so propensities below :data:`CLIP` count as it there, unless another limit is given. By

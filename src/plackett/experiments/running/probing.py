@@ -3,7 +3,7 @@ r"""How long a whole fit will take, judged by the beginnings of small ones.
 A look at a fit begins it on some of the lists and ends it after a few steps. What steps cost is
 counted in processor time, since other programs make the clock run on between them, and on one
 thread: threads that wait for each other on a busy machine may do so at full speed. What several
-threads win is seen by one look with all of them,
+threads win is seen by one look with all of them, for each kind of model,
 
 .. math:: \text{speed-up} = \frac{\text{time of one thread}}
           {\max(\text{time of the calling thread}, \text{time of the process} / \text{threads})},
@@ -28,12 +28,13 @@ from plackett.base.errors import ConvergenceWarning
 from plackett.data.dataset import Dataset
 from plackett.experiments.protocols import Trial
 from plackett.experiments.running.system import System
+from plackett.models.ranker import Ranker
 
 _FIRST, _FACTOR = 500, 4
 """Documents of the first look, and how many times more the next one has."""
-_LEAST, _SECONDS, _LONGEST = 6, 0.03, 0.2
+_LEAST, _SECONDS, _LONGEST = 4, 0.02, 0.1
 """Steps to look at, for so many seconds at least; and seconds after which fewer are enough."""
-_WORTH, _MOST = 0.005, 0.4
+_WORTH, _MOST = 0.002, 0.3
 """What looks beyond the first two may cost together: a share of the time foreseen, and seconds."""
 
 
@@ -74,6 +75,8 @@ class Probe:
         self._threads = threads or os.cpu_count() or 1
         self._documents = documents or trial.train.n_docs
         self._processor, self._clock = 0.0, 0.0
+        self._speed_ups: dict[type[Ranker], float] = {}
+        """What all threads win, by kind of model."""
 
     @property
     def slowdown(self) -> float:
@@ -90,9 +93,12 @@ class Probe:
             documents *= _FACTOR
         if self._threads == 1 or seconds * trials < _LITTLE:
             return seconds
-        together = self._look(system, looks[-1].documents, threads=self._threads)
-        speed_up = looks[-1].steps / together.steps if together.steps > 0 else 1.0
-        return seconds / min(max(speed_up, 1.0), self._threads)
+        kind = type(system.ranker)
+        if kind not in self._speed_ups:
+            together = self._look(system, looks[-1].documents, threads=self._threads)
+            found = looks[-1].steps / together.steps if together.steps > 0 else 1.0
+            self._speed_ups[kind] = min(max(found, 1.0), self._threads)
+        return seconds / self._speed_ups[kind]
 
     def _worthwhile(self, looks: list[_Look], foreseen: float) -> bool:
         if not looks:

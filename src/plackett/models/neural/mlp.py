@@ -5,9 +5,9 @@ r"""Fully connected nets.
 Normalisation over the batch, where asked for, is on the input and between the layers, as in Bruch
 et al. (2020). Its momentum m follows TensorFlow,
 :math:`\text{running} \leftarrow m \cdot \text{running} + (1 - m) \cdot \text{batch}`; PyTorch calls
-:math:`1 - m` momentum. A constant that is added before a normalisation is taken out again by it: its
-gradient is a rounding error, from which Adam would make steps of full length, so it stays as it
-began. That is each W's bias, and that of the normalisation of the input.
+:math:`1 - m` momentum. A constant that is added before a normalisation is taken out again by it:
+its gradient is a rounding error, from which Adam would make steps of full length, so it stays as
+it began. That is each W's bias, and that of the normalisation of the input.
 """
 
 from __future__ import annotations
