@@ -16,3 +16,14 @@ def ray_head() -> Iterator[Head]:
             patch.setenv(name, value)
         with head() as started:
             yield started
+
+
+@pytest.fixture(scope="module")
+def sent_by_value() -> Iterator[None]:
+    """Workers do not see this folder: what ``turning`` defines is sent to them whole."""
+    cloudpickle = pytest.importorskip("ray.cloudpickle", reason="needs the extra distributed")
+    import turning
+
+    cloudpickle.register_pickle_by_value(turning)
+    yield
+    cloudpickle.unregister_pickle_by_value(turning)

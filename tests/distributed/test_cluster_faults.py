@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 
 import pytest
@@ -31,8 +29,7 @@ def test_when_the_head_goes_the_fit_ends_in_time_and_its_checkpoint_is_taken_up(
 
         def kill(_: str, done: int, __: int) -> None:
             if done >= 2 and not gone:
-                (server,) = [p for p in started.running("/") if "gcs_server" in _name(p)]
-                os.kill(server, signal.SIGKILL)
+                started.kill_server()
                 gone.append(time.monotonic())
 
         where = Cluster(
@@ -46,7 +43,3 @@ def test_when_the_head_goes_the_fit_ends_in_time_and_its_checkpoint_is_taken_up(
     first: list[int] = []
     ranker.fit(data, checkpoint=checkpoint, progress=lambda _, done, __: first.append(done))
     assert first[0] > 1  # taken up here, in one process
-
-
-def _name(process: int) -> str:
-    return os.path.basename(os.readlink(f"/proc/{process}/exe"))

@@ -18,20 +18,10 @@ import plackett as pk
 from plackett.experiments.store import RunStore
 
 pytest.importorskip("optuna", reason="needs the extra tune")
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("sent_by_value")]
 
 TASK = "ray::_run"
 SCRIPT = Path(__file__).with_name("turning.py")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _sent_by_value():
-    """Workers do not see this folder: what it defines is sent to them whole."""
-    cloudpickle = pytest.importorskip("ray.cloudpickle", reason="needs the extra distributed")
-    module = sys.modules[TurningRanker.__module__]
-    cloudpickle.register_pickle_by_value(module)
-    yield
-    cloudpickle.unregister_pickle_by_value(module)
 
 
 def _told(found):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import sys
 import time
 
 import numpy as np
@@ -21,16 +18,7 @@ from plackett.experiments.comparing import compare
 from plackett.experiments.store import RunStore
 
 pytest.importorskip("optuna", reason="needs the extra tune")
-pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _sent_by_value():
-    cloudpickle = pytest.importorskip("ray.cloudpickle", reason="needs the extra distributed")
-    module = sys.modules[TurningRanker.__module__]
-    cloudpickle.register_pickle_by_value(module)
-    yield
-    cloudpickle.unregister_pickle_by_value(module)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("sent_by_value")]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +75,7 @@ def test_when_the_head_goes_the_search_ends_in_time_and_what_is_finished_stays(
 
         def kill(_: str, done: int, __: int) -> None:
             if done >= 2 and not gone:
-                (server,) = [p for p in started.running("/") if "gcs_server" in _name(p)]
-                os.kill(server, signal.SIGKILL)
+                started.kill_server()
                 gone.append(time.monotonic())
 
         where = Cluster(
@@ -104,7 +91,3 @@ def test_when_the_head_goes_the_search_ends_in_time_and_what_is_finished_stays(
         assert kept.held() == {}  # what was begun can be taken up at once
     found = search(store, 3, **options)
     assert found.ran < 3
-
-
-def _name(process: int) -> str:
-    return os.path.basename(os.readlink(f"/proc/{process}/exe"))
