@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from lightgbm import Dataset, Sequence
+import lightgbm
 from numpy.typing import NDArray
 
 from plackett.base.types import Features
@@ -18,7 +18,7 @@ from plackett.models.trees.room import check_room
 _RELEASED_AFTER = 1024  # single rows: each one may bring a few neighbouring pages along
 
 
-class Blocks(Sequence):  # type: ignore[misc]
+class Blocks(lightgbm.Sequence):  # type: ignore[misc]
     """Rows of features on disk, which LightGBM copies into its bins."""
 
     def __init__(self, features: Features) -> None:
@@ -41,7 +41,7 @@ class Blocks(Sequence):  # type: ignore[misc]
         return self.features[index].astype(np.float64)
 
 
-class BlockDataset(Dataset):  # type: ignore[misc]
+class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
     """LightGBM's data set, which does with blocks what it does with a matrix.
 
     - LightGBM draws the sample for the bins, and drops features that cannot be split, by all of its
