@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from plackett.base.mixing import GOLDEN
+from plackett.base.random import GOLDEN
 from plackett.experiments.significance import randomisation_test
 from turns import fastest
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plackett.base.mixing import combine, mix, unit
+from plackett.base.random import combine, mix, unit
 
 pytestmark = pytest.mark.kernels
 

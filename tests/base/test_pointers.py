@@ -6,8 +6,7 @@ import weakref
 import numpy as np
 import pytest
 
-from plackett.base.kernels import ListFunction
-from plackett.base.pointers import addresses
+from plackett.base.kernels import ListFunction, addresses
 from plackett.objectives import XENDCG, ListMLE, custom
 from plackett.objectives.driver import LIST_FUNCTION
 

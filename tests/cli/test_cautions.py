@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.base.cells import cell
 from plackett.base.errors import ConvergenceWarning, DataWarning
+from plackett.base.files import cell
 from plackett.cli import main
 from plackett.cli.cautions import solvers_counted, spoken
 from plackett.data.clicks import simulate

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import plackett as pk
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.cli.durations import ahead_in_words
 from plackett.data.dataset import Dataset
 from plackett.experiments.planning import Forecast

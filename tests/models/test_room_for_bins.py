@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.data.streaming import limits as known
-from plackett.data.streaming.limits import Limit, limits
+from plackett.base import memory as known
+from plackett.base.memory import Limit, limits
 from plackett.models.trees.room import check_room, least_bytes
 
 SAMPLED, DOCS = 1000, 1_000_000

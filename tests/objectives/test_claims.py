@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.special import gamma as gamma_function
 from scipy.special import softmax
 
+from plackett.base.random import noise_state, perturb
 from plackett.metrics import metric
 from plackett.objectives import XENDCG, CrossEntropy, LambdaRank, Stochastic
-from plackett.objectives.noise import noise_state, perturb
 
 pytestmark = pytest.mark.kernels
 

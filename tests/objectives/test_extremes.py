@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plackett.objectives.extremes import extremes, largest
+from plackett.base.arithmetic import extremes, largest
 
 pytestmark = pytest.mark.kernels
 

@@ -13,6 +13,13 @@ These are sums and products of their argument after the usual reduction:
 The functions are compiled where they are used, and agree with the library's to two units in the
 last place (single precision: to 2e-7). They take no NaN; ``exp`` saturates outside +-708 (87 in
 single precision) and ``log`` takes positive normal numbers only.
+
+The largest and smallest of a list's numbers, in vector code.
+
+The comparison of floats is not associative where NaN occurs, so a compiler leaves ``max`` of floats
+as one comparison after the other. The bits of a float64, with all but the sign flipped where it is
+negative, are integers of the same order, and ``max`` of integers becomes vector code. NaN counts
+as beyond the infinity of its sign, so it is found, not lost.
 """
 
 from __future__ import annotations
@@ -96,3 +103,32 @@ def log(x):  # type: ignore[no-untyped-def]
     p = p * z + 1 / 3
     k = float64(e)
     return k * _LN2_HIGH + (2.0 * s + (2.0 * s * z * p + k * _LN2_LOW))
+
+
+_ALL_BUT_SIGN = 0x7FFFFFFFFFFFFFFF
+
+
+@compiled
+def _ordered(word):  # type: ignore[no-untyped-def]
+    """Map the bits of a float64 to an integer of the same order, and back."""
+    return word ^ ((word >> int64(63)) & int64(_ALL_BUT_SIGN))
+
+
+@compiled
+def largest(values):  # type: ignore[no-untyped-def]
+    """The largest of some float64."""
+    high = int64(-_ALL_BUT_SIGN)
+    for i in range(len(values)):
+        high = max(high, _ordered(np.float64(values[i]).view(np.int64)))
+    return np.int64(_ordered(high)).view(np.float64)
+
+
+@compiled
+def extremes(values):  # type: ignore[no-untyped-def]
+    """The smallest and the largest of some float64."""
+    low, high = int64(_ALL_BUT_SIGN), int64(-_ALL_BUT_SIGN)
+    for i in range(len(values)):
+        word = _ordered(np.float64(values[i]).view(np.int64))
+        low = min(low, word)
+        high = max(high, word)
+    return np.int64(_ordered(low)).view(np.float64), np.int64(_ordered(high)).view(np.float64)

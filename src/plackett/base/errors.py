@@ -10,6 +10,10 @@
 
     DataWarning              input that was accepted but deserves a look (a UserWarning)
     ConvergenceWarning       a solver that stopped before it was done (a UserWarning)
+
+What goes wrong between machines.
+
+What a run store raises.
 """
 
 from __future__ import annotations
@@ -62,3 +66,24 @@ class DataWarning(UserWarning):
 
 class ConvergenceWarning(UserWarning):
     """A solver that stopped before it was done; the text says what to do."""
+
+
+class ClusterError(PlackettError):
+    """A cluster that cannot be reached, or that stopped working; the text says what to do."""
+
+
+class StoreError(PlackettError):
+    """A run store that cannot be read or written; what was finished before is kept.
+
+    Parameters
+    ----------
+    place
+        The file or server.
+    message
+        What happened and what to do.
+    """
+
+    def __init__(self, place: str, message: str) -> None:
+        self.place = place
+        self.message = message
+        super().__init__(f"{place}: {message}")

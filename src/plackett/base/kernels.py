@@ -9,15 +9,31 @@ loads none of the dozens of them.
 
 Numba's cache sees a change of the file that holds the function, not of the functions it calls
 in other files; ``make clean`` empties the cache after such a change.
+
+List functions as pointers that compiled code can call.
+
+Numba takes a first-class function as an argument, but turning the Python object into a pointer
+takes some 35 microseconds at each call: as long as a small batch. Here that is done once for each
+list function; drivers receive the two addresses and make the function of them.
+
+How many threads compiled kernels use, set in one place.
+
+Loops over all lists, compiled when first used and found in the on-disk cache afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from numba import float32, float64, njit, types
+from numba import float32, float64, int64, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from plackett.base.errors import UsageError
 
 
 def readonly(dtype: Any, ndim: int = 1) -> types.Array:
@@ -86,3 +102,90 @@ class ListFunction:
 def list_function(signature: Any) -> Callable[[Callable[..., Any]], ListFunction]:
     """Decorate a function of one list; it is compiled when first used."""
     return lambda function: ListFunction(function, signature)
+
+
+_KNOWN: WeakKeyDictionary[ListFunction, tuple[int, int]] = WeakKeyDictionary()
+
+
+def addresses(function: ListFunction) -> tuple[int, int]:
+    """Where its C wrapper and its machine code are; they live as long as the function does."""
+    found = _KNOWN.get(function)
+    if found is None:
+        found = _KNOWN[function] = _look_up(function)
+    return found
+
+
+def _look_up(function: ListFunction) -> tuple[int, int]:
+    result = function.compiled.get_compile_result(function.signature)
+    names = result.fndesc.llvm_cfunc_wrapper_name, result.fndesc.llvm_func_name
+    wrapper, machine_code = map(result.library.get_pointer_to_function, names)
+    return wrapper, machine_code
+
+
+def function_maker(signature: Any) -> Any:
+    """For compiled code: make a function of this signature from its two addresses."""
+    kind = types.FunctionType(signature)
+
+    @intrinsic
+    def function_at(_typing, wrapper, machine_code):  # type: ignore[no-untyped-def]
+        def generate(context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+            pointer = context.get_value_type(types.voidptr)
+            function = cgutils.create_struct_proxy(kind)(context, builder)
+            function.c_addr = builder.inttoptr(arguments[0], pointer)
+            function.jit_addr = builder.inttoptr(arguments[1], pointer)
+            # Only compiled code sees the function: there is no Python object to give back.
+            function.py_addr = cgutils.get_null_value(pointer)
+            return function._getvalue()
+
+        return kind(int64, int64), generate
+
+    return function_at
+
+
+@contextmanager
+def kernel_threads(count: int | None) -> Iterator[None]:
+    """Let parallel kernels use at most ``count`` threads inside the block; None: all there are."""
+    if count is None:
+        yield
+        return
+    if count < 1:
+        raise UsageError(f"threads must be at least 1, or None for all, got {count}.")
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+CHUNK = 64
+"""Lists that one thread takes at a time; they share buffers."""
+
+
+class ParallelFunction:
+    """A loop over lists and its compiled form, with a fixed signature.
+
+    Read-only and writeable arrays, and all list functions, share one compiled form.
+    """
+
+    def __init__(self, function: Callable[..., Any], returns: Any, arguments: Any) -> None:
+        self.function = function
+        self.returns = returns
+        self.arguments = arguments
+
+    @cached_property
+    def compiled(self) -> Any:
+        """The machine code."""
+        returns = types.Tuple(self.returns) if isinstance(self.returns, tuple) else self.returns
+        return njit(
+            returns(*self.arguments), parallel=True, cache=True, nogil=True, error_model="numpy"
+        )(self.function)
+
+
+def parallel_function(
+    returns: Any, *arguments: Any
+) -> Callable[[Callable[..., Any]], ParallelFunction]:
+    """Decorate a loop over lists; it is compiled when first used."""
+    return lambda function: ParallelFunction(function, returns, arguments)

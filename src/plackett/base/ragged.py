@@ -1,14 +1,41 @@
-"""Ragged arrays: the documents of all lists in one array, and the offsets at which lists begin."""
+"""Ragged arrays: the documents of all lists in one array, and the offsets at which lists begin.
+
+Names for the arrays that pass between the layers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.types import Offsets
+
+Features: TypeAlias = NDArray[np.float32]
+"""One row per document, one column per feature; C-contiguous."""
+
+Labels: TypeAlias = NDArray[np.float32]
+"""One non-negative real number per document."""
+
+Scores: TypeAlias = NDArray[np.float64]
+"""One real number per document; higher is better."""
+
+Offsets: TypeAlias = NDArray[np.int64]
+"""List q holds the documents offsets[q] to offsets[q + 1]; n_lists + 1 values from 0 to n_docs."""
+
+Keys: TypeAlias = NDArray[np.uint64]
+"""One hash of its contents per list."""
+
+Values: TypeAlias = NDArray[np.float64]
+"""One number per list."""
+
+Ids: TypeAlias = NDArray[Any]
+"""Integers or strings that name queries or documents."""
+
+Rows: TypeAlias = NDArray[np.int64]
+"""Positions in what the caller gave."""
 
 
 def as_offsets(offsets: ArrayLike, n_docs: int) -> Offsets:

@@ -11,6 +11,7 @@ from plackett.base.errors import UsageError
 if TYPE_CHECKING:
     from plackett.distributed import Cluster as Place
 
+
 Cluster = Annotated[
     str | None,
     typer.Option(
@@ -25,8 +26,8 @@ def cluster_of(given: str | None) -> Place | None:
     """The cluster that is meant; refused before any work is done if Ray is missing."""
     if given is None:
         return None
+    from plackett.base.optional import need_ray
     from plackett.distributed import as_cluster
-    from plackett.distributed.needs import need_ray
 
     found = as_cluster(given)
     try:

@@ -11,21 +11,12 @@ import typer
 from rich import box
 from rich.table import Table
 
-from plackett.base.cells import cell
 from plackett.base.errors import DataError, DataWarning, UsageError
-from plackett.base.files import atomic_file
-from plackett.base.types import Ids, Values
+from plackett.base.files import atomic_file, cell
+from plackett.base.ragged import Ids, Values
 from plackett.cli.console import OUT, print_json
 from plackett.cli.opening import Stream
-from plackett.cli.options import (
-    Features,
-    Json,
-    Label,
-    Missing,
-    Query,
-    Strict,
-    read_options,
-)
+from plackett.cli.options import Features, Json, Label, Missing, Query, Strict, read_options
 from plackett.cli.scores import load
 from plackett.experiments.significance import Comparison, compare_paired
 from plackett.metrics import Metric

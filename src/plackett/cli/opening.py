@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.cli.console import byte_progress
 from plackett.data.dataset import Dataset
 from plackett.data.reading import ReadOptions

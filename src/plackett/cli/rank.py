@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.cli.clusters import Cluster, cluster_of
 from plackett.cli.console import OUT, print_json
 from plackett.cli.opening import Stream, blocks_of, open_data, should_stream

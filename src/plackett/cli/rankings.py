@@ -10,11 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plackett.base.cells import cell
 from plackett.base.errors import UsageError
-from plackett.base.files import atomic_file
-from plackett.base.ragged import list_of_document
-from plackett.base.types import Scores
+from plackett.base.files import atomic_file, cell
+from plackett.base.ragged import Scores, list_of_document
 from plackett.cli.console import print_json
 from plackett.data.dataset import Dataset
 from plackett.data.trec import run_lines

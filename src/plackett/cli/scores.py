@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.cli.opening import open_data, should_stream, without_features
 from plackett.data.dataset import Dataset
 from plackett.data.streaming.sources import Sources, find_sources
@@ -25,7 +25,8 @@ def load(
 
     Tables that do not fit in memory are streamed, and the data set has no features then.
     """
-    from plackett.data.trec import is_run, judged, read_qrels, read_run
+    from plackett.data.pairs import is_run, read_qrels, read_run
+    from plackett.data.trec import judged
 
     if scores.is_dir():
         return _of_model(scores, data, options, stream)

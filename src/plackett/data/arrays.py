@@ -16,7 +16,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.types import Features, Ids, Labels, Rows
+from plackett.base.ragged import Features, Ids, Labels, Rows
 from plackett.data.id_objects import checked_text, from_objects
 from plackett.data.on_disk import walk
 

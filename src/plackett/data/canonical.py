@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.kernels import compiled
-from plackett.base.mixing import combine
-from plackett.base.ragged import from_sizes
-from plackett.base.types import Features, Ids, Keys, Offsets, Rows
+from plackett.base.ragged import Features, Ids, Keys, Offsets, Rows, from_sizes
+from plackett.base.random import combine
 from plackett.data.hashing import hash_documents
 from plackett.data.on_disk import empty, release, walk
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.files import atomic_file
-from plackett.base.types import Features, Ids, Labels
+from plackett.base.ragged import Features, Ids, Labels
 from plackett.data.columns import default_names
 from plackett.data.role_notes import RoleNote
 from plackett.data.roles import DOCUMENT, DOCUMENT_WEIGHT, GROUP, LABEL, QUERY, WEIGHT

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.types import Features
+from plackett.base.ragged import Features
 from plackett.data.arrays import (
     Missing,
     as_document_weights,

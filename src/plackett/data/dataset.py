@@ -12,8 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, DataWarning
-from plackett.base.ragged import from_sizes, list_of_document
-from plackett.base.types import Features, Ids, Keys, Labels, Offsets, Rows
+from plackett.base.ragged import (
+    Features,
+    Ids,
+    Keys,
+    Labels,
+    Offsets,
+    Rows,
+    from_sizes,
+    list_of_document,
+)
 from plackett.data.arrays import (
     Missing,
     as_column,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plackett.base.errors import DataError
-from plackett.base.types import Features
+from plackett.base.ragged import Features
 from plackett.data.arrays import Missing
 from plackett.data.dataset import Dataset
 from plackett.data.formats import PARTS, Part, part_of
@@ -23,6 +23,7 @@ from plackett.data.table import Table
 
 if TYPE_CHECKING:
     from plackett.data.letor import Progress
+
 
 _FOLD = re.compile(r"fold[ _-]?(\d+)", re.IGNORECASE | re.ASCII)
 _CHUNK = 1 << 20

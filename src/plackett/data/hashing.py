@@ -7,7 +7,7 @@ The hash of a document is
     h = \operatorname{mix}\Big(c + \sum_{j:\,x_j \ne 0}
         \operatorname{mix}(\text{bits}(x_j) + G\,(j + 1))\Big)
 
-with :math:`\operatorname{mix}` of :mod:`plackett.base.mixing`, and c the hash of the document id if
+with :math:`\operatorname{mix}` of :mod:`plackett.base.random`, and c the hash of the document id if
 there is one. Zeros add nothing, so a dense row and the same row in CSR form have the same hash;
 -0.0 counts as 0.0, and every NaN as the same NaN.
 """
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.kernels import compiled
-from plackett.base.mixing import GOLDEN, combine, mix
-from plackett.base.types import Features, Ids
+from plackett.base.ragged import Features, Ids
+from plackett.base.random import GOLDEN, combine, mix
 from plackett.data.on_disk import walk
 
 _NAN_BITS = 0x7FC00000

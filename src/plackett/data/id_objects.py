@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.types import Ids
+from plackett.base.ragged import Ids
 
 
 def from_objects(column: NDArray[Any], what: str) -> NDArray[Any]:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError
-from plackett.base.ragged import list_of_document
-from plackett.base.types import Features, Rows
+from plackett.base.ragged import Features, Rows, list_of_document
 from plackett.data.arrays import first_appearance
 from plackett.data.canonical import arrange, take_rows
 from plackett.data.dataset import Dataset

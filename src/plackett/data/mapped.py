@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.ragged import as_offsets
-from plackett.base.types import Features, Rows
+from plackett.base.ragged import Features, Rows, as_offsets
 from plackett.data.arrays import Missing, as_labels
 from plackett.data.dataset import Dataset
 from plackett.data.manifest import Manifest, read_manifest

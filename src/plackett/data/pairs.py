@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.ragged import from_sizes
-from plackett.base.types import Ids, Offsets
+from plackett.base.ragged import Ids, Offsets, from_sizes
 
 _QRELS = ("query", "iteration", "document", "label")
 _RUN = ("query", "Q0", "document", "rank", "score", "tag")

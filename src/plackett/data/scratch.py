@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from plackett.base.types import Features, Rows
+from plackett.base.ragged import Features, Rows
 
 
 class Scratch:

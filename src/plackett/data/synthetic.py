@@ -30,8 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
-from plackett.base.ragged import from_sizes, list_of_document
-from plackett.base.types import Features, Labels, Offsets
+from plackett.base.ragged import Features, Labels, Offsets, from_sizes, list_of_document
 from plackett.data.dataset import Dataset
 from plackett.data.generators import factors, pages
 from plackett.data.generators.draws import draw_sizes, mark_best

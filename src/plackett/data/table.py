@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.types import Features, Ids, Labels
+from plackett.base.ragged import Features, Ids, Labels
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

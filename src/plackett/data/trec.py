@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
-from plackett.base.ragged import list_of_document
-from plackett.base.types import Ids, Scores
+from plackett.base.ragged import Ids, Scores, list_of_document
 from plackett.data.dataset import Dataset
 from plackett.data.pairs import Pairs, is_run, read_qrels, read_run
 

@@ -14,8 +14,7 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, DataWarning
 from plackett.base.files import atomic_directory
-from plackett.base.ragged import list_of_document
-from plackett.base.types import Features, Rows
+from plackett.base.ragged import Features, Rows, list_of_document
 from plackett.data.canonical import take_rows
 from plackett.data.dataset import Dataset
 from plackett.data.formats import format_of

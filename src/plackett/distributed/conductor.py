@@ -20,11 +20,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Any
 
-from plackett.base.errors import DataError, PlackettError, UsageError
+from plackett.base.errors import ClusterError, DataError, PlackettError, UsageError
+from plackett.base.optional import need_ray
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.errors import ClusterError
 from plackett.distributed.line import Line
-from plackett.distributed.needs import need_ray
 from plackett.distributed.sessions import SCRATCH
 
 _KINDS: dict[str, type[Exception]] = {

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import ClusterError, DataError, UsageError
 from plackett.data.dataset import Dataset
-from plackett.distributed.errors import ClusterError
 from plackett.distributed.line import Line
 from plackett.distributed.order import Order
 from plackett.distributed.peers import Peers

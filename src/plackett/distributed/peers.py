@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.types import Values
+from plackett.base.ragged import Values
 from plackett.distributed.states import How, State
 
 _BEAT = 1.0  # seconds between signs of life

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from plackett.base.errors import ClusterError
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.errors import ClusterError
 
 _QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
 _STORE = 512 << 20  # bytes of shared memory where Ray is started here; more goes to disk

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import UsageError
-from plackett.base.types import Keys, Offsets, Rows
+from plackett.base.ragged import Keys, Offsets, Rows
 from plackett.data.dataset import Dataset
 from plackett.data.manifest import is_mapped
 from plackett.data.mapped import open_mapped

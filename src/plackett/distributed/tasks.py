@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from plackett.base.errors import ClusterError
 from plackett.distributed.cluster import Cluster
 from plackett.distributed.desk import Desk
-from plackett.distributed.errors import ClusterError
 from plackett.distributed.line import Line
 from plackett.distributed.sessions import here, machines, room
 

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from plackett.base.errors import DataError
-from plackett.base.types import Scores, Values
+from plackett.base.ragged import Scores, Values
 from plackett.experiments.leaderboard import Interval
 from plackett.experiments.protocols import Part, Protocol, Seeds, Source, Splits, Trial
 from plackett.experiments.running import Job

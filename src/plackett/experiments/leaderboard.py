@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
-from plackett.base.types import Values
+from plackett.base.ragged import Values
 from plackett.experiments.significance import (
     Comparison,
     benjamini_hochberg,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.types import Scores, Values
+from plackett.base.ragged import Scores, Values
 from plackett.data.dataset import Dataset
 from plackett.experiments.gathering import Shown
 from plackett.experiments.report.looking import (

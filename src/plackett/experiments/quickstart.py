@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from plackett.base.files import atomic_file
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.data.describing import Description, describe
 from plackett.data.joining import split

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plackett.base.cells import cell
+from plackett.base.files import as_json, cell, write_text
 from plackett.data.describing import Description, describe
 from plackett.experiments.comparing import Compared
 from plackett.experiments.environment import environment
 from plackett.experiments.figures import Line, can_draw_png, interval_figure, line_figure, write_png
-from plackett.experiments.files import as_json, write_text
 from plackett.experiments.gathering import Shown
 from plackett.experiments.looks import look_at
 from plackett.experiments.protocols import Seeds, Splits

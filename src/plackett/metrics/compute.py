@@ -9,12 +9,11 @@ import numpy as np
 from numba import boolean, float64, int64, prange, types, void
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import FLOATS, LABELS
-from plackett.base.types import Labels, Values
+from plackett.base.kernels import FLOATS, LABELS, parallel_function
+from plackett.base.ragged import Labels, Values
 from plackett.metrics.definition import NO_CUTOFF, RANKS, SIGNATURE, Definition
 from plackett.metrics.ideal import ideal_ranking
 from plackett.metrics.inputs import Lists
-from plackett.metrics.parallel import parallel_function
 from plackett.metrics.ranking import Ranking, RankingRule, rank
 from plackett.metrics.settings import Settings
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from plackett.base.errors import DataError
-from plackett.base.types import Ids, Keys, Labels, Offsets, Values
+from plackett.base.ragged import Ids, Keys, Labels, Offsets, Values
 from plackett.metrics.compute import values_per_list
 from plackett.metrics.inputs import as_lists
 from plackett.metrics.value import Metric, metrics

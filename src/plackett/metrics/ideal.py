@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import boolean, float32, int64, prange, void
 
-from plackett.base.kernels import LABELS, compiled
+from plackett.base.kernels import CHUNK, LABELS, compiled, parallel_function
 from plackett.base.ragged import from_sizes
 from plackett.metrics.definition import RANKS
 from plackett.metrics.inputs import Lists
-from plackett.metrics.parallel import CHUNK, parallel_function
 from plackett.metrics.ranking import Ranking
 
 

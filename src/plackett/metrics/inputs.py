@@ -9,10 +9,8 @@ from numba import float32, float64, int64, prange
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import FLOATS, LABELS
-from plackett.base.ragged import as_offsets
-from plackett.base.types import Ids, Keys, Labels, Offsets, Scores
-from plackett.metrics.parallel import parallel_function
+from plackett.base.kernels import FLOATS, LABELS, parallel_function
+from plackett.base.ragged import Ids, Keys, Labels, Offsets, Scores, as_offsets
 
 BLOCK = 1 << 14
 """Documents that are looked at in one go."""

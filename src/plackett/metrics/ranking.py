@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.ragged import from_sizes
-from plackett.base.types import Labels, Offsets, Scores
+from plackett.base.ragged import Labels, Offsets, Scores, from_sizes
 from plackett.metrics.inputs import Lists
 from plackett.metrics.selection import top_of_lists
 from plackett.metrics.sorting import sort_lists

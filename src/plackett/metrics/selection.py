@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import float32, int64, njit, prange, uint64, void
 
-from plackett.base.kernels import FLOATS, LABELS, compiled
+from plackett.base.kernels import CHUNK, FLOATS, LABELS, compiled, parallel_function
 from plackett.metrics.definition import RANKS
-from plackett.metrics.parallel import CHUNK, parallel_function
 
 BLOCK = 16
 """Documents between two looks at the worst of the buffer: fewer mispredictions against more

@@ -17,11 +17,10 @@ from numba import float64, prange, types, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import readonly
-from plackett.base.mixing import combine, mix, unit
+from plackett.base.kernels import parallel_function, readonly
+from plackett.base.random import combine, mix, unit
 from plackett.metrics.definition import RANKS
 from plackett.metrics.inputs import Lists
-from plackett.metrics.parallel import parallel_function
 
 
 def second_key(ties: str, seed: int, lists: Lists) -> NDArray[np.float64]:

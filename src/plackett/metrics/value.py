@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from numpy.typing import ArrayLike
 
 from plackett.base.errors import UsageError
-from plackett.base.types import Values
+from plackett.base.ragged import Values
 from plackett.metrics.catalogue import definition_of
 from plackett.metrics.compute import Request, values_per_list
 from plackett.metrics.conventions import default_settings

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.mixing import combine
-from plackett.base.types import Offsets, Scores
+from plackett.base.ragged import Offsets, Scores
+from plackett.base.random import combine
 from plackett.data.dataset import Dataset
 from plackett.data.joining import concat, group_codes
 from plackett.metrics import Metric
@@ -35,6 +35,7 @@ from plackett.models.run import Progress, Run
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
 
 _FILE = "crossfit.json"
 _LEAST = 1e-100  # of a scale: dividing by less would make scores infinite

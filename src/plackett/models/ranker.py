@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
-from plackett.base.ragged import list_blocks
-from plackett.base.types import Scores
+from plackett.base.optional import need_ray
+from plackett.base.ragged import Scores, list_blocks
 from plackett.data.dataset import Dataset
 from plackett.data.fingerprint import fingerprint
 from plackett.data.on_disk import is_large, release, walk
 from plackett.data.transforms import FittedTransform, chain, transform
 from plackett.data.transforms.applying import applied
 from plackett.distributed import Cluster, as_cluster
-from plackett.distributed.needs import need_ray
 from plackett.metrics import Metric
 from plackett.models.artifact.manifest import versions
 from plackett.models.artifact.settings import identity_of

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plackett.base.errors import DataError
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.distributed.peers import Peers
 from plackett.metrics import Metric, evaluate, per_list

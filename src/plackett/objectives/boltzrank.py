@@ -37,9 +37,8 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.mixing import combine
-from plackett.base.ragged import from_sizes
-from plackett.base.types import Keys, Labels, Offsets
+from plackett.base.ragged import Keys, Labels, Offsets, from_sizes
+from plackett.base.random import combine
 from plackett.objectives.checks import need_count
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.floor import raise_to_floor

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.objectives.lists import Lists
 
 Boosting: TypeAlias = Callable[[Scores, int], tuple[NDArray[Any], NDArray[Any]]]

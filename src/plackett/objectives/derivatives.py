@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plackett.base.types import Scores, Values
+from plackett.base.ragged import Scores, Values
 
 
 class Derivatives(NamedTuple):

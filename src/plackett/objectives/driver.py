@@ -2,7 +2,7 @@
 
 The list function comes as a typed first-class function, so the driver is compiled once for all
 objectives and found in the on-disk cache by later processes; the call costs nanoseconds per list.
-It comes by its addresses (:mod:`plackett.base.pointers`), which keeps small batches fast.
+It comes by its addresses (:mod:`plackett.base.kernels`), which keeps small batches fast.
 
 With ``samples`` above zero the driver perturbs the scores of each list that many times and averages
 (:mod:`plackett.objectives.stochastic` has the mathematics): buffers are made once per list, and
@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, njit, prange, uint64, void
 
-from plackett.base.kernels import FLOATS, LABELS, compiled, readonly
-from plackett.base.pointers import function_maker
-from plackett.objectives.noise import inner_key, noise_state, perturb
+from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, readonly
+from plackett.base.random import inner_key, noise_state, perturb
 
 LIST_FUNCTION = float64(FLOATS, LABELS, FLOATS, uint64, FLOATS, float64[::1], float64[::1])
 """scores, labels, extra, key, params, gradient, curvature -> value.

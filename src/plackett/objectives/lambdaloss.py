@@ -29,7 +29,7 @@ import numpy as np
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.types import Keys, Labels, Offsets
+from plackett.base.ragged import Keys, Labels, Offsets
 from plackett.objectives.boosting import Boosting
 from plackett.objectives.checks import need_choice, need_positive
 from plackett.objectives.driver import LIST_FUNCTION

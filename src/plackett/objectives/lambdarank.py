@@ -30,7 +30,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.types import Keys, Labels, Offsets
+from plackett.base.ragged import Keys, Labels, Offsets
 from plackett.objectives.boosting import Boosting
 from plackett.objectives.checks import need_choice, need_count, need_positive
 from plackett.objectives.driver import LIST_FUNCTION

@@ -26,8 +26,8 @@ from numba import uint64
 from numpy.typing import NDArray
 
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.mixing import combine, unit
-from plackett.base.types import Keys, Labels, Offsets
+from plackett.base.ragged import Keys, Labels, Offsets
+from plackett.base.random import combine, unit
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.lists import Extra
 from plackett.objectives.objective import Draws, Objective

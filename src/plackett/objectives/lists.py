@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import ListFunction, compiled
-from plackett.base.mixing import combine
-from plackett.base.pointers import addresses
-from plackett.base.ragged import as_offsets
-from plackett.base.types import Keys, Labels, Offsets, Scores
+from plackett.base.kernels import ListFunction, addresses, compiled
+from plackett.base.ragged import Keys, Labels, Offsets, Scores, as_offsets
+from plackett.base.random import combine
 from plackett.objectives.derivatives import Derivatives
 from plackett.objectives.driver import each_list
 

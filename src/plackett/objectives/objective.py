@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction
-from plackett.base.types import Keys, Labels, Offsets
+from plackett.base.ragged import Keys, Labels, Offsets
 from plackett.objectives.boosting import Boosting, by_newton
 from plackett.objectives.derivatives import Derivatives
 from plackett.objectives.lists import NO_NOISE, Extra, Lists, Noise, as_lists

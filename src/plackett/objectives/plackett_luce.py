@@ -33,12 +33,11 @@ import numpy as np
 from numba import uint64
 from numpy.typing import ArrayLike, NDArray
 
-from plackett.base.arithmetic import exp, log
+from plackett.base.arithmetic import exp, extremes, log
 from plackett.base.errors import DataError
 from plackett.base.kernels import compiled, reordered
-from plackett.base.mixing import combine, unit
-from plackett.base.types import Offsets
-from plackett.objectives.extremes import extremes
+from plackett.base.ragged import Offsets
+from plackett.base.random import combine, unit
 from plackett.objectives.logistic import WIDEST
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from plackett.base.kernels import compiled
-from plackett.base.types import Labels, Offsets
+from plackett.base.ragged import Labels, Offsets
 from plackett.objectives.lists import Extra
 
 _LOG_2 = np.log(2.0)

@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, list_function
-from plackett.base.types import Keys, Labels, Offsets
+from plackett.base.ragged import Keys, Labels, Offsets
 from plackett.objectives.checks import need_positive
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.lists import Extra

@@ -39,7 +39,7 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.types import Keys, Labels, Offsets
+from plackett.base.ragged import Keys, Labels, Offsets
 from plackett.objectives.checks import need_positive
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.floor import raise_to_floor

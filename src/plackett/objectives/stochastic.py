@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction
-from plackett.base.types import Keys, Labels, Offsets
+from plackett.base.ragged import Keys, Labels, Offsets
 from plackett.objectives.boosting import Boosting
 from plackett.objectives.lists import Extra, Lists, Noise
 from plackett.objectives.objective import Draws, Objective

@@ -20,7 +20,7 @@ from numba import uint64
 
 from plackett.base.arithmetic import exp
 from plackett.base.kernels import compiled, reordered
-from plackett.base.mixing import combine, unit
+from plackett.base.random import combine, unit
 
 LABEL_SHARE, SOFTMAX, PERTURBED_GAIN = 0.0, 1.0, 2.0
 _LOG_2 = np.log(2.0)

@@ -29,8 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.kernels import compiled
-from plackett.base.ragged import from_sizes
-from plackett.base.types import Labels, Offsets
+from plackett.base.ragged import Labels, Offsets, from_sizes
 from plackett.objectives.lists import Extra
 
 Weighting: TypeAlias = Literal["gain", "share", "exponential", "order"]

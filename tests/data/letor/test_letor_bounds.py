@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from plackett.data.letor.words import find_byte, word_at
+from plackett.base.decimals import find_byte, word_at
 
 pytestmark = pytest.mark.skipif(
     not numba.config.BOUNDSCHECK, reason="needs NUMBA_BOUNDSCHECK=1 and an empty NUMBA_CACHE_DIR"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from plackett.base.errors import DataError
+from plackett.base.memory import available_memory, spelled
 from plackett.data.letor import careful, iter_tables, parse, read_table
-from plackett.data.letor.memory import available_memory, spelled
 
 GOOD = b"0 qid:1 1:0.5 2:7\n"
 LONG = "9" * 100

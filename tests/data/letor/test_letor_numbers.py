@@ -11,9 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from letor_reference import nearest_float32
 
-from plackett.data.letor import exact
-from plackett.data.letor.numbers import number, short_number
-from plackett.data.letor.words import PADDING, digits_ahead, digits_value, word_at
+from plackett.base import decimals as exact
+from plackett.base.decimals import (
+    PADDING,
+    digits_ahead,
+    digits_value,
+    number,
+    short_number,
+    word_at,
+)
 
 SPELLINGS = [
     "0 -0 +1 1. .5 -.5 00012.500 1e5 1E-5 1e+05 0e999999999999999999999 1e-999999999999999999999",

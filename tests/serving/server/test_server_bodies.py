@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
 
-from plackett.data.letor.exact import exact_float32
+from plackett.base.decimals import exact_float32
 from plackett.serving.server.bodies import FeatureNames, read_json, read_raw
 from plackett.serving.server.bodies.careful import read_carefully
 from plackett.serving.server.bodies.json_body import read_fast

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.types import Ids, Rows
+from plackett.base.ragged import Ids, Rows
 from plackett.data.canonical import take_rows
 from plackett.data.clicks.log import ClickLog, at_row, codes_of
 from plackett.data.clicks.matching import match_documents

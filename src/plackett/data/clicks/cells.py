@@ -17,7 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.types import Rows
+from plackett.base.ragged import Rows
 from plackett.data.clicks.log import ClickLog, codes_of
 
 

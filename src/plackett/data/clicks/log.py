@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.types import Ids, Rows
+from plackett.base.ragged import Ids, Rows
 from plackett.data.arrays import as_column, as_ids
 from plackett.data.clicks.naming import choose_columns
 

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.ragged import list_of_document
-from plackett.base.types import Ids, Rows
+from plackett.base.ragged import Ids, Rows, list_of_document
 from plackett.data.clicks.log import ClickLog, at_row, codes_of
 from plackett.data.dataset import Dataset
 

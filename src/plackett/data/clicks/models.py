@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.types import Labels
+from plackett.base.ragged import Labels
 
 Own = TypeVar("Own", bound="ClickModel")
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.types import Rows
+from plackett.base.ragged import Rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import compiled
-from plackett.base.mixing import combine
-from plackett.base.ragged import from_sizes, list_of_document
-from plackett.base.types import Offsets, Rows
+from plackett.base.ragged import Offsets, Rows, from_sizes, list_of_document
+from plackett.base.random import combine
 from plackett.data.arrays import as_column
 from plackett.data.clicks.log import ClickLog
 from plackett.data.clicks.models import CascadeModel, ClickModel, click_model

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from plackett.base.errors import DataError
-from plackett.base.types import Rows
+from plackett.base.ragged import Rows
 from plackett.data.clicks.cells import Cells, count_cells, refuse_unlinked
 from plackett.data.clicks.log import ClickLog
 from plackett.data.clicks.propensities import Propensities

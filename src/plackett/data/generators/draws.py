@@ -13,7 +13,7 @@ import numpy as np
 from numba import uint64
 
 from plackett.base.kernels import compiled
-from plackett.base.mixing import GOLDEN, combine, mix, unit
+from plackett.base.random import GOLDEN, combine, mix, unit
 
 SIZES, CONTENT, WORLD, ANSWERS = range(4)
 """Purposes of streams."""

@@ -2,7 +2,7 @@
 
 A file is a run of *blocks*, each small enough to be held in memory; a block is a list of
 *pieces*, the work of one thread at a time. Every piece is whole lines, ends in a newline and has
-:data:`~plackett.data.letor.words.PADDING` readable bytes behind it. A plain file is mapped, not
+:data:`~plackett.base.decimals.PADDING` readable bytes behind it. A plain file is mapped, not
 copied, save for its last line or two: nothing can be read behind the end of a map.
 """
 
@@ -23,8 +23,8 @@ from typing import BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from plackett.base.decimals import PADDING, find_byte
 from plackett.base.errors import DataError
-from plackett.data.letor.words import PADDING, find_byte
 
 PIECE_BYTES = 4 << 20
 STREAM_BYTES = 64 << 20

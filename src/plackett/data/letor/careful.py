@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plackett.data.letor.exact import exact_float32
+from plackett.base.decimals import exact_float32
 from plackett.data.letor.survey import LARGEST_INDEX
 
 _TOKEN = re.compile(rb"[^ \t]+")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from numba import uint64
 
+from plackett.base.decimals import find_any, word_at
 from plackett.base.kernels import compiled
-from plackett.data.letor.words import find_any, word_at
 
 _NUL, _NEWLINE, _RETURN, _SPACE, _HASH, _EQUALS, _DELETE = 0, 10, 13, 32, 35, 61, 127
 _DOCID, _FIVE_BYTES = int.from_bytes(b"docid", "little"), 0xFFFFFFFFFF

@@ -7,7 +7,7 @@ from numba import int64, uint32, uint64
 from numpy.typing import NDArray
 
 from plackett.base.kernels import compiled
-from plackett.base.types import Ids, Offsets
+from plackett.base.ragged import Ids, Offsets
 
 LONGEST = 256
 """An array of strings gives each as much room as the longest; beyond this they are objects."""

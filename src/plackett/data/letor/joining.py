@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plackett.base.types import Features, Ids
+from plackett.base.ragged import Features, Ids
 from plackett.data.letor.ids import join
 from plackett.data.letor.parse import Part
 from plackett.data.table import Table

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from plackett.base.errors import DataError
-from plackett.base.types import Features, Ids, Labels, Offsets
+from plackett.base.memory import available_memory, spelled
+from plackett.base.ragged import Features, Ids, Labels, Offsets
 from plackett.data.letor.blocks import Piece
 from plackett.data.letor.careful import LineError, Row, Rules, read_line
 from plackett.data.letor.ids import integer, join, strings
-from plackett.data.letor.memory import available_memory, spelled
 from plackett.data.letor.rows import parse_rows, spellings
 from plackett.data.letor.survey import LARGEST_INDEX, Survey, survey
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from plackett.base.errors import DataError
-from plackett.base.types import Ids
+from plackett.base.ragged import Ids
 from plackett.data.letor.blocks import Source
 from plackett.data.letor.survey import survey
 

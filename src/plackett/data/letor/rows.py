@@ -10,13 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numba import float32, uint64
 
+from plackett.base.decimals import decimal, nearest, number, short_number, word_at
 from plackett.base.kernels import compiled
-from plackett.base.types import Offsets
+from plackett.base.ragged import Offsets
 from plackett.data.letor.comments import document_id, is_control, line_end
 from plackett.data.letor.ids import integer, is_utf8
-from plackett.data.letor.numbers import decimal, nearest, number, short_number
 from plackett.data.letor.survey import index_at
-from plackett.data.letor.words import word_at
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _COLON = 9, 10, 13, 32, 35, 58
 _PLUS, _MINUS, _ZERO = 43, 45, 48

@@ -1,7 +1,7 @@
 r"""Float32 to the shortest decimal text that reads back as the same float32.
 
 For n = 6, 7, 8, 9 digits the n-digit decimal nearest to the number is read back with the
-reader's own rounding (:func:`~plackett.data.letor.numbers.nearest`) until it gives the number
+reader's own rounding (:func:`~plackett.base.decimals.nearest`) until it gives the number
 again; nine digits always do. So what the writer writes, the reader reads, by construction. No
 two decimals of six digits share a float32 (FLT_DIG in C), so a shorter one that reads back is the
 one of six digits without its last zeros. Below 2**-126 that does not hold, and n starts at 1.
@@ -12,9 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numba import float32, float64, int64, uint8, uint64
 
+from plackett.base.decimals import bits_of, nearest
 from plackett.base.kernels import compiled
-from plackett.data.letor.numbers import nearest
-from plackett.data.letor.words import bits_of
 
 LONGEST_NUMBER = 24
 """Bytes that one number may take: a sign, nine digits, zeros around them or an exponent."""

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from numba import int64
 
+from plackett.base.decimals import find_byte, find_either
 from plackett.base.kernels import compiled
-from plackett.data.letor.words import find_byte, find_either
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _COLON = 9, 10, 13, 32, 35, 58
 _ZERO, _NINE = 48, 57

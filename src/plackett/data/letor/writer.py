@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
 from plackett.base.kernels import compiled
-from plackett.base.types import Features, Labels
+from plackett.base.ragged import Features, Labels
 from plackett.data.letor.names import as_names
 from plackett.data.letor.spelling import LONGEST_NUMBER, write_number, write_whole
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.ragged import from_sizes
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores, from_sizes
 from plackett.data.dataset import Dataset
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import DataError
-from plackett.base.types import Ids
+from plackett.base.ragged import Ids
 from plackett.data.arrays import Missing
 from plackett.data.columns import Columns
 from plackett.data.dataset import Dataset

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from plackett.base.memory import bytes_of, limits
 from plackett.data.formats import COMPRESSED
 from plackett.data.reading import ReadOptions
-from plackett.data.streaming.limits import bytes_of, limits
 from plackett.data.streaming.opening import columns_of
 from plackett.data.streaming.sources import Sources
 

@@ -16,7 +16,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.types import Features, Ids, Rows
+from plackett.base.ragged import Features, Ids, Rows
 from plackett.data.arrays import Missing, as_groups, as_weights, first_appearance
 from plackett.data.canonical import Arrangement, arrange_hashes
 from plackett.data.columns import Columns

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.files import atomic_directory
-from plackett.base.types import Features, Ids, Labels, Rows
+from plackett.base.ragged import Features, Ids, Labels, Rows
 from plackett.data.arrays import first_appearance
 from plackett.data.canonical import Arrangement, arrange_hashes
 from plackett.data.dataset import report_scattered

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from scipy.sparse import csr_array
 
-from plackett.base.ragged import list_blocks
-from plackett.base.types import Features, Offsets
+from plackett.base.ragged import Features, Offsets, list_blocks
 from plackett.data.on_disk import block_rows, empty, is_large, release
 from plackett.data.transforms.base import FittedTransform
 

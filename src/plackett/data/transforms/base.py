@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, FeatureMismatch
-from plackett.base.types import Features, Offsets
+from plackett.base.ragged import Features, Offsets
 
 if TYPE_CHECKING:
     from plackett.data.dataset import Dataset
+
 
 FORMAT_VERSION = 1
 """Of the dictionaries; raised when their meaning changes."""

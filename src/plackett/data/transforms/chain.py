@@ -9,7 +9,7 @@ from typing import ClassVar
 from scipy.sparse import csr_array
 
 from plackett.base.errors import UsageError
-from plackett.base.types import Features, Offsets
+from plackett.base.ragged import Features, Offsets
 from plackett.data.transforms.applying import applied
 from plackett.data.transforms.base import FittedTransform, Transform
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.types import Features
+from plackett.base.ragged import Features
 from plackett.data.on_disk import is_large, walk
 
 _COLUMN_BYTES = 256 << 20  # of the columns of a file that one pass over it takes into memory

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.types import Features, Offsets
+from plackett.base.ragged import Features, Offsets
 from plackett.data.on_disk import walk
 from plackett.data.transforms.base import (
     FittedTransform,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import UsageError
-from plackett.base.types import Features, Offsets
+from plackett.base.ragged import Features, Offsets
 from plackett.data.transforms.base import FittedTransform, Transform
 
 _LARGEST = float(np.finfo(np.float32).max)

@@ -13,7 +13,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from plackett.base.kernels import compiled
-from plackett.base.types import Features
+from plackett.base.ragged import Features
 from plackett.data.on_disk import walk
 
 BLOCK = 1024

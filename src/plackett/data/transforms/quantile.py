@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.ragged import from_sizes
-from plackett.base.types import Features, Offsets
+from plackett.base.ragged import Features, Offsets, from_sizes
 from plackett.data.transforms.base import (
     FittedTransform,
     Transform,

@@ -19,8 +19,7 @@ import numpy as np
 from numba import njit, prange
 from scipy.sparse import csr_array
 
-from plackett.base.ragged import as_offsets
-from plackett.base.types import Features, Offsets
+from plackett.base.ragged import Features, Offsets, as_offsets
 from plackett.data.transforms.base import FittedTransform, Transform, dense
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError
-from plackett.base.types import Features, Offsets
+from plackett.base.ragged import Features, Offsets
 from plackett.data.transforms.base import (
     FittedTransform,
     Transform,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import ConvergenceWarning, UsageError
-from plackett.base.types import Values
+from plackett.base.ragged import Values
 from plackett.data.cleaning import binarise, clean
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plackett.base.types import Values
+from plackett.base.ragged import Values
 from plackett.experiments.gathering import Gathered
 from plackett.experiments.protocols import Protocol, Splits
 from plackett.experiments.significance import holm, mean_interval, resampled_t_test, t_test

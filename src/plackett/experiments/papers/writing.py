@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plackett.experiments.files import as_json, write_text
+from plackett.base.files import as_json, write_text
 from plackett.experiments.papers.exhibit import Exhibit, Shown
 from plackett.experiments.papers.page import (
     environment_of,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import UsageError
-from plackett.base.types import Values
+from plackett.base.ragged import Values
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster

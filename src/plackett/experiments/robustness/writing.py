@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from plackett.base.files import as_json, write_text
 from plackett.experiments.environment import environment
-from plackett.experiments.files import as_json, write_text
 from plackett.experiments.planning import Plan
 from plackett.experiments.report.closing import closing
 from plackett.experiments.report.page import page

@@ -11,9 +11,9 @@ import time
 from concurrent.futures import Future
 from typing import Any
 
+from plackett.base.errors import ClusterError
 from plackett.distributed.cluster import Cluster
 from plackett.distributed.conductor import Conductor, as_error
-from plackett.distributed.errors import ClusterError
 from plackett.distributed.tasks import Sign, serve_tasks
 from plackett.experiments.protocols import Part, Source
 from plackett.experiments.running.jobs import Job

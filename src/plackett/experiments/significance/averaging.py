@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from plackett.base.errors import DataError
-from plackett.base.types import Values
+from plackett.base.ragged import Values
 
 
 def micro_average(values: Mapping[str, Values]) -> float:

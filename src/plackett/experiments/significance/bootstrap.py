@@ -7,7 +7,7 @@ from numba import njit, prange, uint64
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.mixing import combine
+from plackett.base.random import combine
 
 _RESAMPLES = 10_000
 _HALF = 32  # bits

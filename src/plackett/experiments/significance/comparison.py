@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plackett.base.errors import DataError
-from plackett.base.types import Values
+from plackett.base.ragged import Values
 from plackett.experiments.significance.effects import cohens_d
 from plackett.experiments.significance.randomisation import PERMUTATIONS, randomisation_test
 from plackett.experiments.significance.student import mean_interval, t_test

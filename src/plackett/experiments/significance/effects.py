@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plackett.base.types import Values
+from plackett.base.ragged import Values
 
 
 def cohens_d(differences: Values) -> float:

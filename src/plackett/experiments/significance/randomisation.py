@@ -18,8 +18,8 @@ from numba import njit, prange, uint64
 from numpy.typing import NDArray
 
 from plackett.base.kernels import compiled
-from plackett.base.mixing import combine
-from plackett.base.types import Values
+from plackett.base.ragged import Values
+from plackett.base.random import combine
 
 PERMUTATIONS = 100_000
 _ROUNDING = 1e-12  # sums of the same numbers in another order may differ in the last bits

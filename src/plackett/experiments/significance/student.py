@@ -12,7 +12,7 @@ import math
 
 from scipy import stats
 
-from plackett.base.types import Values
+from plackett.base.ragged import Values
 
 _LEVEL = 0.95
 

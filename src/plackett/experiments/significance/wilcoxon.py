@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from plackett.base.types import Values
+from plackett.base.ragged import Values
 
 _EXACT_UP_TO = 50  # differences; beyond, the normal approximation is good to three digits
 

@@ -6,11 +6,12 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from plackett.experiments.store.errors import StoreError
+from plackett.base.errors import StoreError
 from plackett.experiments.store.store import RunStore
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
 
 _BEATS = 3  # per lease: one may come late without the claim being lost
 

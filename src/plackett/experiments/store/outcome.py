@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.types import Scores, Values
+from plackett.base.ragged import Scores, Values
 
 _STORED = np.dtype("<f8")  # eight bytes per number, the same on every machine
 

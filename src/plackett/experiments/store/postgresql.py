@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from plackett.base.errors import StoreError
 from plackett.experiments.store.database import Database, Result
-from plackett.experiments.store.errors import StoreError
 
 _LOCK = 7_083_017_250_936_481_236  # any number that other programs do not use
 _PATIENCE = 120.0

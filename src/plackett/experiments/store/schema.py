@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
+from plackett.base.errors import StoreError
 from plackett.experiments.store.database import Database
-from plackett.experiments.store.errors import StoreError
 
 VERSION = 1
 

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from plackett.base.errors import StoreError
 from plackett.experiments.store.database import Database, Result
-from plackett.experiments.store.errors import StoreError
 
 _PATIENCE = 60.0
 """Seconds to wait for another process that writes."""

@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from plackett.base.types import Values
+from plackett.base.errors import StoreError
+from plackett.base.ragged import Values
 from plackett.experiments.store import claims
 from plackett.experiments.store.database import Database
-from plackett.experiments.store.errors import StoreError
 from plackett.experiments.store.identity import Identity
 from plackett.experiments.store.opening import open_database
 from plackett.experiments.store.outcome import Outcome, from_blob, to_blob
@@ -18,6 +18,7 @@ from plackett.experiments.store.schema import prepare
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
 
 _LOOKED_UP = 500  # arguments of one statement; SQLite allows 999 at least
 

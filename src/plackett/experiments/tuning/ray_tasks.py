@@ -16,10 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import ClusterError, UsageError
 from plackett.distributed.cluster import Cluster
 from plackett.distributed.errands import Errands, News
-from plackett.distributed.errors import ClusterError
 from plackett.distributed.tasks import Sign
 from plackett.experiments.protocols import Source
 from plackett.experiments.tuning.plan import Plan

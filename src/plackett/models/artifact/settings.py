@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from plackett.models.ranker import Ranker
 
+
 _MAX_DEPTH = 8
 
 
@@ -65,7 +66,7 @@ def own_module(ranker: Ranker) -> Any:
 
 
 def _module(own: Any) -> dict[str, Any]:
-    from plackett.models.neural.needs import need_torch
+    from plackett.base.optional import need_torch
 
     need_torch()
     from plackett.models.neural.identity import module_entry

@@ -34,7 +34,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.models.ensembles.checks import check
 from plackett.models.ensembles.layout import Layout, lay_out
 from plackett.models.ensembles.order import Order

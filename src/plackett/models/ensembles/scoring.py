@@ -17,13 +17,14 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.models.ensembles.sliced import score_blocks
 from plackett.models.ensembles.traversal import traverse
 from plackett.models.ensembles.vectors import DOCUMENTS
 
 if TYPE_CHECKING:
     from plackett.models.ensembles.ensemble import Ensemble
+
 
 NARROW, WIDE = (0,) * 2, (0,) * 8
 """Lanes of a mask: for one list, and for many documents."""

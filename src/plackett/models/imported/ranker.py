@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.distributed import Cluster
 from plackett.models.ensembles import Ensemble, read_xgboost
@@ -20,6 +20,7 @@ from plackett.models.run import Progress, Run, Selector, Watch, silent, unwatche
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
 
 READERS = {"lightgbm": read_lightgbm_sum, "xgboost": read_xgboost, "ranklib": read_ranklib}
 """Readers of model files by whose files they are."""

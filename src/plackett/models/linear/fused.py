@@ -16,7 +16,7 @@ from numba import float32, float64, int64, njit, prange, types, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.kernels import FLOATS, LABELS, readonly
-from plackett.base.types import Offsets
+from plackett.base.ragged import Offsets
 from plackett.models.linear.products import BLOCK, add_combination, fill_scores
 from plackett.objectives.driver import LIST_FUNCTION
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.linear.bundle import Bundle
 from plackett.models.linear.convergence import Convergence, Planes, Solution

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from plackett.base.types import Features, Scores
+from plackett.base.ragged import Features, Scores
 from plackett.data.dataset import Dataset
 from plackett.models.linear.fused import blocks_of, each_block
 from plackett.models.linear.products import Weights, times, transposed_times

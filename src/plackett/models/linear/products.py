@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.kernels import reordered
-from plackett.base.types import Features, Scores
+from plackett.base.ragged import Features, Scores
 
 BLOCK = 2048
 """Rows whose partial sums are kept apart."""

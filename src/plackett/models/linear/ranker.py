@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.threads import kernel_threads
-from plackett.base.types import Scores
+from plackett.base.kernels import kernel_threads
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.learnable import check_learnable
 from plackett.models.linear.convergence import Convergence, warn_unless_converged

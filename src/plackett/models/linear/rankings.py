@@ -13,8 +13,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from plackett.base.kernels import compiled
-from plackett.base.ragged import from_sizes
-from plackett.base.types import Offsets, Scores
+from plackett.base.ragged import Offsets, Scores, from_sizes
 from plackett.data.dataset import Dataset
 from plackett.models.linear.fused import blocks_of
 from plackett.models.linear.losses import bound

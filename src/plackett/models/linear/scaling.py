@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.kernels import compiled
-from plackett.base.types import Offsets, Scores
+from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
 from plackett.models.linear.products import Weights
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from plackett.base.types import Offsets
+from plackett.base.ragged import Offsets
 from plackett.models.neural.mlp import body, width_of
 from plackett.models.neural.settings import NetSettings
 

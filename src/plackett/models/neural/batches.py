@@ -17,8 +17,8 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from plackett.base.kernels import compiled
-from plackett.base.mixing import combine
-from plackett.base.types import Features, Keys, Labels, Offsets, Rows
+from plackett.base.ragged import Features, Keys, Labels, Offsets, Rows
+from plackett.base.random import combine
 from plackett.data.on_disk import is_large, release
 from plackett.models.neural.listwise import gathered
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from plackett.base.mixing import combine
+from plackett.base.random import combine
 from plackett.models.neural.attention import AttentionScorer
 from plackett.models.neural.groupwise import GroupScorer
 from plackett.models.neural.mlp import mlp

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from plackett.base.errors import UsageError
-from plackett.base.threads import kernel_threads
+from plackett.base.kernels import kernel_threads
 
 
 def as_device(name: str) -> torch.device:

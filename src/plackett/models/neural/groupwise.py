@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from plackett.base.types import Offsets
+from plackett.base.ragged import Offsets
 from plackett.models.neural.mlp import body, width_of
 from plackett.models.neural.settings import NetSettings
 

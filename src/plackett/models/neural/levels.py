@@ -15,8 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from plackett.base.ragged import from_sizes, list_of_document
-from plackett.base.types import Offsets, Rows
+from plackett.base.ragged import Offsets, Rows, from_sizes, list_of_document
 from plackett.data.dataset import Dataset
 from plackett.models.neural.batches import Batch
 from plackett.models.neural.listwise import gathered, take_lists

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from plackett.base.errors import UsageError
-from plackett.base.types import Rows, Scores
+from plackett.base.ragged import Rows, Scores
 from plackett.objectives.lists import NO_NOISE, Extra, Lists
 
 

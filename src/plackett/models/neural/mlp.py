@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from plackett.base.types import Offsets
+from plackett.base.ragged import Offsets
 from plackett.models.neural.settings import NetSettings
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.types import Scores
+from plackett.base.optional import need_torch
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.models.neural.needs import need_torch
 from plackett.models.neural.settings import NetSettings, check_settings
 from plackett.models.run import Run
 
 if TYPE_CHECKING:
     from torch import nn
+
 
 Curves = dict[str, dict[str, list[float]]]
 _FILE = "weights-{}.safetensors"

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from plackett.base.errors import PlackettError, UsageError
-from plackett.base.types import Offsets
+from plackett.base.ragged import Offsets
 
 _TRIED_ON = 2  # documents that a module without shapes yet is shown, to get them
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from plackett.base.types import Offsets
+from plackett.base.ragged import Offsets
 from plackett.models.neural.levels import Level
 from plackett.models.neural.mlp import body, width_of
 from plackett.models.neural.settings import NetSettings

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.neural.batches import FeatureRows, blocks
 from plackett.models.neural.listwise import as_float64
 from plackett.models.neural.own import OwnScorer
-from plackett.models.ranker import SCORED_TOGETHER  # keeps the processor busy, takes little memory
+from plackett.models.ranker import SCORED_TOGETHER
 
 
 def score(net: nn.Module, data: Dataset, device: torch.device) -> Scores:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from plackett.base.types import Rows
+from plackett.base.ragged import Rows
 from plackett.data.dataset import Dataset
 from plackett.distributed.peers import Peers
 from plackett.distributed.sharding import Outline

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from plackett.base.errors import UsageError
-from plackett.base.types import Rows
+from plackett.base.ragged import Rows
 from plackett.data.dataset import Dataset
 from plackett.distributed.peers import Peers
 from plackett.distributed.sharding import Outline
@@ -37,6 +37,7 @@ from plackett.models.run import Run, unwatched
 
 if TYPE_CHECKING:
     from plackett.models.neural.net import Net
+
 
 Curves = dict[str, dict[str, list[float]]]
 

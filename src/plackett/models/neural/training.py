@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.types import Rows, Scores
+from plackett.base.ragged import Rows, Scores
 from plackett.data.dataset import Dataset
 from plackett.models.neural.batches import FeatureRows, batch_of
 from plackett.models.neural.building import draws, seed_step

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.run import Run
 from plackett.models.selection import Selection, measure
@@ -18,6 +18,7 @@ from plackett.models.stumps.thresholds import Codes, code, columns
 
 if TYPE_CHECKING:
     from plackett.models.stumps.ranker import StumpRanker
+
 
 _STATE = "stumps.json"
 _PERFECT = 1.0 - 1e-9  # a stump that puts every pair right would get an infinite weight

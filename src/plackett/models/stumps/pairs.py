@@ -20,7 +20,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from plackett.base.kernels import compiled
-from plackett.base.types import Labels, Offsets
+from plackett.base.ragged import Labels, Offsets
 
 _WIDEST = 300.0  # exponents are cut off there: squares of exponentials stay finite
 

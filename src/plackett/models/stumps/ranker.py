@@ -21,8 +21,8 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.threads import kernel_threads
-from plackett.base.types import Scores
+from plackett.base.kernels import kernel_threads
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.learnable import check_learnable
 from plackett.models.ranker import Ranker

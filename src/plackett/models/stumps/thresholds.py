@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
-from plackett.base.types import Features
+from plackett.base.ragged import Features
 
 
 @dataclass(frozen=True)

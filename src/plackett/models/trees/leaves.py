@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.distributed.peers import Peers
 from plackett.models.trees.predicting import predicted

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.run import Run
 from plackett.models.selection import Selection, measure, smoothed
@@ -26,6 +26,7 @@ from plackett.objectives.boosting import Boosting
 
 if TYPE_CHECKING:
     from plackett.models.trees.ranker import TreeRanker
+
 
 Gradients = Callable[[Scores, Any], tuple[Any, Any]]
 """Scores and LightGBM's data set to gradient and curvature."""

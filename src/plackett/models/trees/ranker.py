@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.threads import kernel_threads
-from plackett.base.types import Scores
+from plackett.base.kernels import kernel_threads
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.distributed.peers import Peers
 from plackett.models.ensembles import Ensemble, read_lightgbm

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.data.streaming.limits import limits
+from plackett.base.memory import limits
 
 _HALF_BINS = 16  # LightGBM puts two of them into a byte
 _LOOKED_AT = 2000  # values of a feature in the sample

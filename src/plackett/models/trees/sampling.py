@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from plackett.base.kernels import compiled
-from plackett.base.mixing import combine, mix, unit
-from plackett.base.types import Keys, Offsets
+from plackett.base.ragged import Keys, Offsets
+from plackett.base.random import combine, mix, unit
 from plackett.objectives.boosting import Boosting
 
 _LISTS = 0x6C69737473  # keeps these draws apart from the noise of objectives with the same seed

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import lightgbm
+import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.types import Features
+from plackett.base.ragged import Features
 from plackett.data.on_disk import block_rows, release
 from plackett.models.trees.predicting import predicted
 from plackett.models.trees.room import check_room

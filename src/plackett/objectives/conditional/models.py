@@ -16,17 +16,11 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction
-from plackett.base.types import Keys, Labels, Offsets
+from plackett.base.ragged import Keys, Labels, Offsets
 from plackett.objectives.checks import need_choice, need_count
 from plackett.objectives.conditional.cube import cube_list
 from plackett.objectives.conditional.gains import DISCOUNTS, GAINS, DiscountName, GainName
-from plackett.objectives.conditional.losses import (
-    CONVEX_LOSS,
-    EXP_GAIN,
-    L2_LOSS,
-    L3_LOSS,
-    MLE_LOSS,
-)
+from plackett.objectives.conditional.losses import CONVEX_LOSS, EXP_GAIN, L2_LOSS, L3_LOSS, MLE_LOSS
 from plackett.objectives.conditional.preparing import (
     NO_GAIN,
     NO_WEIGHTS,

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.kernels import compiled
-from plackett.base.mixing import combine
-from plackett.base.ragged import from_sizes
-from plackett.base.types import Keys, Labels, Offsets
+from plackett.base.ragged import Keys, Labels, Offsets, from_sizes
+from plackett.base.random import combine
 from plackett.objectives.conditional.gains import gain_of_weighted_wins, gain_of_wins
 from plackett.objectives.conditional.sampled import COLUMNS
 from plackett.objectives.conditional.sampler import SamplerSettings, draw_rankings

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import compiled
-from plackett.base.mixing import combine, mix, unit
+from plackett.base.random import combine, mix, unit
 from plackett.objectives.checks import need_choice, need_count
 from plackett.objectives.conditional.walk import mutate, restart, start_walk
 

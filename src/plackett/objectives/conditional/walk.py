@@ -21,7 +21,7 @@ from numba import uint64
 from numpy.typing import NDArray
 
 from plackett.base.kernels import compiled
-from plackett.base.mixing import combine, unit
+from plackett.base.random import combine, unit
 from plackett.objectives.conditional.ranking_state import RankingState, flip, ideal_state
 
 

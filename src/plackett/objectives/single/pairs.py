@@ -24,11 +24,10 @@ import numpy as np
 from numba import boolean, float32, float64, int32, int64, njit, prange, uint64, void
 from numpy.typing import NDArray
 
-from plackett.base.kernels import FLOATS, LABELS, list_function
-from plackett.base.pointers import addresses, function_maker
-from plackett.base.types import Offsets, Scores
+from plackett.base.kernels import FLOATS, LABELS, addresses, function_maker, list_function
+from plackett.base.ragged import Offsets, Scores
+from plackett.base.random import noise_state, perturb
 from plackett.objectives.lists import Lists
-from plackett.objectives.noise import noise_state, perturb
 from plackett.objectives.single.ranked_pairs import add_sample
 from plackett.objectives.single.ranks import PADDING
 

@@ -20,14 +20,19 @@ import numpy as np
 from numba import float32, float64, int32, int64, njit, prange, uint64, void
 from numpy.typing import NDArray
 
-from plackett.base.arithmetic import exp_single
-from plackett.base.kernels import FLOATS, LABELS, compiled, list_function, reordered
-from plackett.base.mixing import combine
-from plackett.base.pointers import addresses, function_maker
-from plackett.base.types import Offsets, Scores
-from plackett.objectives.extremes import largest
+from plackett.base.arithmetic import exp_single, largest
+from plackett.base.kernels import (
+    FLOATS,
+    LABELS,
+    addresses,
+    compiled,
+    function_maker,
+    list_function,
+    reordered,
+)
+from plackett.base.ragged import Offsets, Scores
+from plackett.base.random import combine, inner_key, noise_state, perturb
 from plackett.objectives.lists import Lists
-from plackett.objectives.noise import inner_key, noise_state, perturb
 from plackett.objectives.targets import fill_shares, sum_of
 
 _CHUNKS = 64  # pieces of about equal cost that threads take

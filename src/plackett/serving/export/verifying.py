@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.data.transforms import FittedImpute, FittedStandard
 from plackett.models.ensembles import Ensemble, read_lightgbm, read_xgboost
 from plackett.models.ensembles.decisions import CATEGORICAL

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import DataError
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.models.artifact.loading import load
 from plackett.models.artifact.manifest import NAME
 from plackett.models.ranker import Ranker

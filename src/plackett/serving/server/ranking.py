@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from plackett.base.types import Scores
+from plackett.base.ragged import Scores
 from plackett.serving.server.bodies import Lists, read_json, read_raw
 from plackett.serving.server.bodies.raw_body import SIZES
 from plackett.serving.server.explaining import NOTES, explain

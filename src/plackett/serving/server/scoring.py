@@ -9,8 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from plackett.base.errors import DataError
-from plackett.base.ragged import list_of_document
-from plackett.base.types import Features, Offsets, Scores
+from plackett.base.ragged import Features, Offsets, Scores, list_of_document
 from plackett.models.ensembles import Ensemble
 from plackett.models.imported import EnsembleRanker
 from plackett.models.ranker import Ranker

@@ -9,9 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.ragged import from_sizes
-from plackett.base.types import Features
-from plackett.data.letor.exact import exact_float32
+from plackett.base.decimals import exact_float32
+from plackett.base.ragged import Features, from_sizes
 from plackett.serving.server.bodies.lists import Ids, Lists
 from plackett.serving.server.bodies.names import FeatureNames
 from plackett.serving.server.refusals import Refusal

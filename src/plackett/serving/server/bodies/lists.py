@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from plackett.base.types import Features, Offsets
+from plackett.base.ragged import Features, Offsets
 
 Id: TypeAlias = str | int
 Ids: TypeAlias = list[Id]

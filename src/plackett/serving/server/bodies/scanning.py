@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plackett.base.decimals import find_either
 from plackett.base.kernels import compiled
-from plackett.base.types import Features
-from plackett.data.letor.words import find_either
+from plackett.base.ragged import Features
 from plackett.serving.server.bodies.names import NameTable, find_name
 from plackett.serving.server.bodies.values import GIVE_UP, read_value, read_vector, skip
 

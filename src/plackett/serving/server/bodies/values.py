@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from plackett.base.decimals import digits_ahead, digits_value, nearest, number, word_at
 from plackett.base.kernels import compiled
-from plackett.data.letor.numbers import nearest, number
-from plackett.data.letor.words import digits_ahead, digits_value, word_at
 
 GIVE_UP = -1
 """Instead of a position: let the careful reader decide."""

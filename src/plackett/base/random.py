@@ -4,12 +4,15 @@
 which each input bit changes each output bit with probability one half. Content hashes and keyed
 noise are both built on it, so neither depends on hidden state, threads or the order of calls.
 All arguments are uint64.
+
+Gumbel noise as a function of key, sample and the document's place: a value, not a state.
 """
 
 from __future__ import annotations
 
 from numba import float64, uint64
 
+from plackett.base.arithmetic import log
 from plackett.base.kernels import compiled
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio; the stream increment of SplitMix64
@@ -35,3 +38,25 @@ def combine(state, word):  # type: ignore[no-untyped-def]
 def unit(word):  # type: ignore[no-untyped-def]
     """Map a scrambled word to the middle of one of 2**52 cells of (0, 1): never 0, never 1."""
     return (float64(word >> uint64(12)) + 0.5) * _TO_UNIT
+
+
+_NOISE, _INNER = 1, 2  # streams of a list's key: for the scores, and for the objective itself
+
+
+@compiled
+def noise_state(key, sample):  # type: ignore[no-untyped-def]
+    """What the noise of one sample of a list is drawn from."""
+    return combine(combine(key, uint64(_NOISE)), uint64(sample))
+
+
+@compiled
+def inner_key(key, sample):  # type: ignore[no-untyped-def]
+    """The key that the perturbed objective itself draws from in one sample."""
+    return combine(combine(key, uint64(_INNER)), uint64(sample))
+
+
+@compiled
+def perturb(scores, state, beta, out):  # type: ignore[no-untyped-def]
+    """Add Gumbel noise of scale beta to the scores."""
+    for i in range(len(scores)):
+        out[i] = scores[i] - beta * log(-log(unit(combine(state, uint64(i)))))

@@ -1,0 +1,372 @@
+r"""Text eight bytes at a time: the operations on machine words under the scanner.
+
+A word holds eight consecutive bytes, the first in its lowest byte (all machines that Numba
+serves are little-endian). Adding, masking and counting zero bits then answers in a few cycles
+"how many digits come next?" and "where does the line end?" (Lamport 1975, "Multiple byte
+processing with full-word instructions"). Callers see to it that :data:`PADDING` bytes can be read
+behind every line.
+
+Decimal text to the nearest float32.
+
+A decimal is read as :math:`m \cdot 10^e` with m below 2**64 (nineteen digits; more can change the
+value by less than a part in :math:`10^{18}`). In float64 the product has an error of at most
+three units in the last place: m, the power of ten and the product are each rounded once.
+Rounding it once more to float32 gives the nearest float32 of the *text* unless a midpoint between
+two neighbours lies within these units (Clinger 1990, "How to read floating point numbers
+accurately"). Such a text is settled by comparing integers, or left to exact rational arithmetic
+in :mod:`.careful`.
+
+The nearest float32 of a decimal, in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+import llvmlite.ir as ir
+import numpy as np
+from numba import config, float32, float64, int64, types, uint64
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from plackett.base.kernels import compiled
+
+PADDING = 32
+"""Bytes that can be read behind the last line of any piece of text."""
+
+_CHECKED = bool(config.BOUNDSCHECK)
+
+_ONES = 0x0101010101010101
+_HIGH = 0x8080808080808080
+_LOW7 = 0x7F7F7F7F7F7F7F7F
+_ZEROS = 0x3030303030303030  # "00000000"
+_ABOVE_NINE = 0x7676767676767676  # 0x80 - 10: sets the high bit of a byte above nine
+
+
+@intrinsic
+def _load(typing_context: Any, text: Any, at: Any) -> Any:  # noqa: ARG001 - Numba passes it
+    signature = types.uint64(text, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = cgutils.create_struct_proxy(signature.args[0])(context, builder, arguments[0])
+        address = builder.gep(array.data, [arguments[1]])
+        wide = builder.bitcast(address, ir.IntType(64).as_pointer())
+        return builder.load(wide, align=1)
+
+    return signature, generate
+
+
+@intrinsic
+def _trailing_zeros(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def bits_of(typing_context: Any, number: Any) -> Any:  # noqa: ARG001
+    """Bits of a float64 as a uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.uint64(types.float64), generate
+
+
+@intrinsic
+def from_bits(typing_context: Any, bits: Any) -> Any:  # noqa: ARG001
+    """Return the float64 with these bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.uint64), generate
+
+
+@compiled
+def word_at(text, at):  # type: ignore[no-untyped-def]
+    """Eight bytes from ``at``."""
+    if _CHECKED:
+        # The load below is invisible to NUMBA_BOUNDSCHECK; these two are not.
+        _ = text[at] + text[at + 7]
+    return _load(text, at)
+
+
+@compiled
+def digits_ahead(word):  # type: ignore[no-untyped-def]
+    """How many of the first bytes of a word are decimal digits: 0 to 8."""
+    word ^= uint64(_ZEROS)
+    other = (((word & uint64(_LOW7)) + uint64(_ABOVE_NINE)) | word) & uint64(_HIGH)
+    return _trailing_zeros(other) >> 3
+
+
+@compiled
+def digits_value(word, count):  # type: ignore[no-untyped-def]
+    """Integer spelled by the first ``count`` bytes of a word, 1 to 8 digits.
+
+    The digits move to the top of the word, so zeros lead; then neighbours are joined to pairs,
+    fours and the whole, one multiplication each (10 a + b for all pairs at once).
+    """
+    word = (word ^ uint64(_ZEROS)) << uint64(64 - 8 * count)
+    word = ((word * uint64(10 << 8 | 1)) >> uint64(8)) & uint64(0x00FF00FF00FF00FF)
+    word = ((word * uint64(100 << 16 | 1)) >> uint64(16)) & uint64(0x0000FFFF0000FFFF)
+    return (word * uint64(10000 << 32 | 1)) >> uint64(32)
+
+
+@compiled
+def find_byte(text, at, byte):  # type: ignore[no-untyped-def]
+    """First position from ``at`` that holds ``byte``, which must occur."""
+    pattern = uint64(byte) * uint64(_ONES)
+    while True:
+        word = word_at(text, at) ^ pattern
+        found = (word - uint64(_ONES)) & ~word & uint64(_HIGH)
+        if found:
+            return at + (_trailing_zeros(found) >> 3)
+        at += 8
+
+
+@compiled
+def find_any(text, at, first, second, third):  # type: ignore[no-untyped-def]
+    """First position from ``at`` that holds one of three bytes, one of which must occur."""
+    one, two = uint64(first) * uint64(_ONES), uint64(second) * uint64(_ONES)
+    three = uint64(third) * uint64(_ONES)
+    while True:
+        word = word_at(text, at)
+        a, b, c = word ^ one, word ^ two, word ^ three
+        found = ((a - uint64(_ONES)) & ~a) | ((b - uint64(_ONES)) & ~b)
+        found = (found | ((c - uint64(_ONES)) & ~c)) & uint64(_HIGH)
+        if found:
+            return at + (_trailing_zeros(found) >> 3)
+        at += 8
+
+
+@compiled
+def find_either(text, at, first, second):  # type: ignore[no-untyped-def]
+    """First position from ``at`` that holds either byte, one of which must occur."""
+    one, two = uint64(first) * uint64(_ONES), uint64(second) * uint64(_ONES)
+    while True:
+        word = word_at(text, at)
+        a, b = word ^ one, word ^ two
+        found = (((a - uint64(_ONES)) & ~a) | ((b - uint64(_ONES)) & ~b)) & uint64(_HIGH)
+        if found:
+            return at + (_trailing_zeros(found) >> 3)
+        at += 8
+
+
+_LEAST, _MOST = -64, 38  # m * 10**e is below half the least float32, or above all, beyond these
+_POWERS = np.array([float(f"1e{e}") for e in range(_LEAST, _MOST + 1)])
+_WHOLE_POWERS = np.array([10**n for n in range(20)], dtype=np.uint64)
+_FIVES = np.array([5**n for n in range(17)], dtype=np.uint64)  # 5**16 * 2**25 is below 2**63
+_WORD = np.uint64(1 << 63)
+_ROOM_FOR_EIGHT = 10**11  # below it, eight more digits stay below 2**64
+_ROOM_FOR_ONE = 10**18
+
+_MIDPOINT = 1 << 28  # float64 has 29 bits more than float32
+_BELOW = (1 << 29) - 1
+_DOUBT = 8
+_NORMAL = float(np.finfo(np.float32).tiny)
+_LARGEST = float(np.finfo(np.float32).max)
+_SUBNORMALS = 2.0**149  # one over the least float32
+
+_MINUS, _PLUS, _POINT, _ZERO, _NINE = 45, 43, 46, 48, 57
+
+
+@compiled
+def _settle(mantissa, exponent, near):  # type: ignore[no-untyped-def]
+    """Nearest float32 of m * 10**e, where float64 falls too near to a midpoint M * 2**q to tell.
+
+    Divided by 2**e they are m 5**e and M 2**(q - e); for negative e, m and M 5**-e 2**(q - e).
+    As they almost agree, both fit a word if the smaller factors do.
+    """
+    middle = (bits_of(near) & ~uint64(_BELOW)) | uint64(_MIDPOINT)
+    odd = ((middle >> uint64(28)) & uint64((1 << 24) - 1)) | uint64(1 << 24)
+    shift = int64(middle >> uint64(52)) - 1023 - 24 - exponent
+    left, right = mantissa, odd
+    if exponent > 0:
+        left *= _FIVES[exponent]
+    else:
+        right *= _FIVES[-exponent]
+    if shift >= 0:
+        right <<= uint64(shift)
+    else:
+        left <<= uint64(-shift)
+    if left > right:
+        middle += uint64(1)
+    elif left < right:
+        middle -= uint64(1)
+    return float32(from_bits(middle))
+
+
+@compiled
+def nearest(mantissa, exponent):  # type: ignore[no-untyped-def]
+    """Float32 nearest to m * 10**e and True, or False where it cannot tell."""
+    if mantissa == 0 or exponent < _LEAST:
+        return float32(0.0), True
+    if exponent > _MOST:
+        return float32(0.0), False
+    value = float64(mantissa) * _POWERS[exponent - _LEAST]
+    if value < _NORMAL:
+        steps = value * _SUBNORMALS
+        return float32(value), abs(steps - np.floor(steps) - 0.5) > 1e-6
+    if abs(int64(bits_of(value) & uint64(_BELOW)) - _MIDPOINT) <= _DOUBT:
+        # A mantissa of nineteen digits may lack further ones, which decide beside a midpoint.
+        if mantissa >= uint64(_ROOM_FOR_ONE) or abs(exponent) >= len(_FIVES):
+            return float32(0.0), False
+        if mantissa >= _WORD // _FIVES[max(exponent, 0)]:
+            return float32(0.0), False
+        return _settle(mantissa, exponent, value), True
+    single = float32(value)
+    return single, single <= _LARGEST
+
+
+@compiled
+def _digits(text, at, mantissa):  # type: ignore[no-untyped-def]
+    """Append the digits from ``at``; gives the mantissa, the end, and how many did not fit."""
+    while mantissa < uint64(_ROOM_FOR_EIGHT):
+        word = word_at(text, at)
+        count = digits_ahead(word)
+        if count > 0:
+            mantissa = mantissa * _WHOLE_POWERS[count] + digits_value(word, count)
+        at += count
+        if count < 8:
+            return mantissa, at, 0
+    dropped = 0
+    while _ZERO <= text[at] <= _NINE:
+        if mantissa < uint64(_ROOM_FOR_ONE):
+            mantissa = mantissa * uint64(10) + uint64(text[at] - _ZERO)
+        else:
+            dropped += 1
+        at += 1
+    return mantissa, at, dropped
+
+
+@compiled
+def _exponent(text, at):  # type: ignore[no-untyped-def]
+    """Read what follows an ``e``: the number and its end, which is ``at`` if there is none."""
+    negative = text[at] == _MINUS
+    first = at + 1 if negative or text[at] == _PLUS else at
+    end, value = first, 0
+    while _ZERO <= text[end] <= _NINE:
+        # Beyond this every number is zero or too large, whatever its mantissa (it is at most as
+        # long as a file).
+        value = min(value * 10 + int64(text[end] - _ZERO), int64(1) << 50)
+        end += 1
+    return (-value if negative else value), (at if end == first else end)
+
+
+@compiled
+def decimal(text, at):  # type: ignore[no-untyped-def]
+    """Read any decimal at ``at``: mantissa, exponent, sign, and its end (-1 if it is none)."""
+    negative = text[at] == _MINUS
+    if negative or text[at] == _PLUS:
+        at += 1
+    first = at
+    mantissa, at, dropped = _digits(text, at, uint64(0))
+    exponent, count = dropped, at - first
+    if text[at] == _POINT:
+        begin = at + 1
+        mantissa, at, dropped = _digits(text, begin, mantissa)
+        exponent -= at - begin - dropped
+        count += at - begin
+    if count == 0:
+        return mantissa, 0, negative, -1
+    if text[at] | 32 == 101:  # e or E
+        power, end = _exponent(text, at + 1)
+        if end == at + 1:
+            return mantissa, 0, negative, -1
+        exponent, at = exponent + power, end
+    return mantissa, exponent, negative, at
+
+
+@compiled
+def number(text, at):  # type: ignore[no-untyped-def]
+    """Read any decimal at ``at``: its float32 and its end, -1 if :mod:`.careful` must decide."""
+    mantissa, exponent, negative, end = decimal(text, at)
+    if end < 0:
+        return float32(0.0), end
+    value, known = nearest(mantissa, exponent)
+    return (-value if negative else value), (end if known else -1)
+
+
+@compiled
+def short_number(text, at):  # type: ignore[no-untyped-def]
+    """Read what most values are: up to seven digits, or seven, a point and seven; else -1."""
+    negative = text[at] == _MINUS
+    at += int64(negative)
+    word = word_at(text, at)
+    count = digits_ahead(word)
+    if count == 0 or count == 8:
+        return float32(0.0), -1
+    whole = digits_value(word, count)
+    at += count
+    if (word >> uint64(8 * count)) & uint64(255) != uint64(_POINT):
+        return float32(-float64(whole) if negative else float64(whole)), at
+    word = word_at(text, at + 1)
+    count = digits_ahead(word)
+    if count == 0 or count == 8:
+        return float32(0.0), -1
+    mantissa = whole * _WHOLE_POWERS[count] + digits_value(word, count)
+    value = float64(mantissa) * _POWERS[-count - _LEAST]
+    if abs(int64(bits_of(value) & uint64(_BELOW)) - _MIDPOINT) <= _DOUBT:
+        return float32(0.0), -1
+    return float32(-value if negative else value), at + 1 + count
+
+
+DECIMAL = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d+))?", re.ASCII)
+
+# A midpoint between two float32 has at most 113 significant digits, so of more only matters
+# whether they are all zero.
+_DIGITS = 130
+_LARGEST_EXPONENT, _LEAST_EXPONENT = 40, -60
+_EXPONENT_DIGITS = 30  # no file holds as many digits as would make up for a longer exponent
+
+
+def exact_float32(text: str) -> np.float32 | None:
+    """Float32 nearest to a decimal, ties to even; None if the text is no decimal.
+
+    Beyond the range of float32 it is infinite. With x between 2**e and 2**(e + 1), float32 has
+    steps of 2**max(e - 23, -149), and x is rounded to a whole number of them.
+
+    >>> exact_float32("0.1"), exact_float32("1e39")
+    (np.float32(0.1), np.float32(inf))
+    """
+    match = DECIMAL.fullmatch(text)
+    if match is None:
+        return None
+    sign, body, power = match.groups()
+    magnitude = _magnitude(body, _clamped(power or "0"))
+    return np.float32(-magnitude if sign == "-" else magnitude)
+
+
+def _clamped(power: str) -> int:
+    negative, digits = power.startswith("-"), power.lstrip("+-").lstrip("0")
+    value = int(digits[:_EXPONENT_DIGITS] or "0")
+    return -value if negative else value
+
+
+def _magnitude(body: str, power: int) -> float:
+    whole, _, fraction = body.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    if not digits:
+        return 0.0
+    power -= len(fraction)
+    if len(digits) > _DIGITS:
+        power += len(digits) - _DIGITS - 1
+        digits = digits[:_DIGITS] + ("1" if digits[_DIGITS:].strip("0") else "0")
+    if len(digits) + power > _LARGEST_EXPONENT:
+        return float("inf")
+    if len(digits) + power < _LEAST_EXPONENT:
+        return 0.0
+    return _round(int(digits) * Fraction(10) ** power)
+
+
+def _round(x: Fraction) -> float:
+    e = x.numerator.bit_length() - x.denominator.bit_length()
+    if Fraction(2) ** e > x:
+        e -= 1
+    step = Fraction(2) ** max(e - 23, -149)
+    value = round(x / step) * step
+    return float(value) if value < 2**128 else float("inf")
