@@ -7,7 +7,7 @@ import pytest
 
 from plackett.base.errors import DataError, UsageError
 from plackett.metrics import CONVENTION_NAMES, CONVENTIONS, METRICS, NAMES, metric
-from plackett.metrics.settings import CHOICES, OPTIONS, read_option
+from plackett.metrics.definition import CHOICES, OPTIONS, read_option
 
 pytestmark = pytest.mark.kernels
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plackett.base.errors import UsageError
 from plackett.metrics import CONVENTIONS, METRICS, Metric, metric, metrics
-from plackett.metrics.settings import CHOICES
+from plackett.metrics.definition import CHOICES
 
 PAIRS = [(c.name, d) for c in CONVENTIONS for d in METRICS if d.name in c.metrics]
 NUMBERS = {

@@ -11,11 +11,8 @@ from numba import boolean, float64, int64, prange, types, void
 from plackett.base.errors import DataError
 from plackett.base.kernels import FLOATS, LABELS, parallel_function
 from plackett.base.ragged import Labels, Values
-from plackett.metrics.definition import NO_CUTOFF, RANKS, SIGNATURE, Definition
-from plackett.metrics.ideal import ideal_ranking
-from plackett.metrics.inputs import Lists
-from plackett.metrics.ranking import Ranking, RankingRule, rank
-from plackett.metrics.settings import Settings
+from plackett.metrics.definition import NO_CUTOFF, RANKS, SIGNATURE, Definition, Settings
+from plackett.metrics.ranking import Lists, Ranking, RankingRule, ideal_ranking, rank
 
 
 @dataclass(frozen=True)

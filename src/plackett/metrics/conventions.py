@@ -10,6 +10,8 @@ What an option cannot express: XGBoost refuses ``map`` and ``precision`` of labe
 labels above 1, which are refused here. XGBoost's ``auc`` of ranking is left out: it counts a pair
 of equal labels as in order if the row that comes first has the higher score, so it depends on the
 order of rows.
+
+All metrics, in one place.
 """
 
 from __future__ import annotations
@@ -18,8 +20,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from plackett.base.errors import UsageError
-from plackett.metrics.catalogue import NAMES, definition_of
-from plackett.metrics.settings import Option, Settings, unknown
+from plackett.metrics.binary import AUC, MAP, MRR, PRECISION, RECALL
+from plackett.metrics.definition import Definition, Option, Settings, unknown
+from plackett.metrics.graded import DCG, ERR, NDCG, RBP
+
+METRICS = (NDCG, DCG, ERR, MAP, MRR, PRECISION, RECALL, AUC, RBP)
+NAMES = tuple(definition.name for definition in METRICS)
+_DEFINITIONS = {definition.name: definition for definition in METRICS}
+
+
+def definition_of(name: str) -> Definition:
+    """Look a metric up by its name."""
+    if name not in _DEFINITIONS:
+        raise unknown("metric", name, NAMES)
+    return _DEFINITIONS[name]
 
 
 @dataclass(frozen=True)
@@ -113,15 +127,15 @@ CONVENTIONS = (
     ),
 )
 CONVENTION_NAMES = tuple(convention.name for convention in CONVENTIONS)
-_BY_NAME = {convention.name: convention for convention in CONVENTIONS}
+_CONVENTIONS_BY_NAME = {convention.name: convention for convention in CONVENTIONS}
 
 
 def default_settings(name: str, convention: str) -> Settings:
     """Look up the settings of a metric under a convention, before any option of the user."""
     definition = definition_of(name)
-    if convention not in _BY_NAME:
+    if convention not in _CONVENTIONS_BY_NAME:
         raise unknown("convention", convention, CONVENTION_NAMES)
-    rules = _BY_NAME[convention]
+    rules = _CONVENTIONS_BY_NAME[convention]
     if name not in rules.metrics:
         raise UsageError(
             f"{rules.title} has no metric {name!r} of single lists; under the convention "

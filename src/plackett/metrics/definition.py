@@ -1,16 +1,171 @@
-"""What a metric is made of: a function of one list and a description of its options."""
+"""What a metric is made of: a function of one list and a description of its options.
+
+What a convention consists of: the knobs that two tools may turn differently.
+
+=============== ============================================== ====================================
+option          values                                         meaning
+=============== ============================================== ====================================
+``gain``        ``exp2`` ``identity``                          gain of a label
+``discount``    ``log2`` ``letor`` ``reciprocal``              discount of a rank
+``short``       ``truncate`` ``zero``                          a list shorter than the cut-off is
+                                                               cut off at its end, or scores 0
+``ties``        ``stable`` ``expected`` ``pessimistic``        order of documents with equal scores
+                ``optimistic`` ``random`` ``docid``
+``seed``        integer                                        of ``ties=random``
+``rounding``    ``none`` ``float32``                           precision to compare scores in
+``empty``       ``drop`` ``0`` ``0.5`` ``1``                   value of a list without a relevant
+                                                               document (``auc``: without a pair)
+``grade``       ``list`` or a number                           ``err``: the top grade
+``threshold``   number                                         relevant means label > threshold
+``denominator`` ``map``: ``relevant`` ``cutoff`` ``found``;    what a sum is divided by
+                ``precision``: ``cutoff`` ``list``
+``persistence`` number between 0 and 1                         ``rbp``: chance to look at one more
+``pairs``       ``binary`` ``graded``                          ``auc``: the pairs it counts
+=============== ============================================== ====================================
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from typing import TypeAlias
 
 import numpy as np
 from numba import float64, int64
 from numpy.typing import NDArray
 
+from plackett.base.errors import UsageError
+from plackett.base.gains import Discount, Gain
 from plackett.base.kernels import FLOATS, LABELS, ListFunction, readonly
-from plackett.metrics.settings import Option, Settings
+
+Option: TypeAlias = str | float | int
+"""A value of an option, as a user writes it."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All knobs of a metric; those it does not look at keep their defaults."""
+
+    gain: Gain = "exp2"
+    discount: Discount = "log2"
+    short: str = "truncate"
+    ties: str = "stable"
+    seed: int = 0
+    rounding: str = "none"
+    empty: str = "drop"
+    grade: str | float = "list"
+    threshold: float = 0.0
+    denominator: str = "cutoff"
+    persistence: float = 0.8
+    pairs: str = "binary"
+
+
+OPTIONS = tuple(field.name for field in fields(Settings))
+
+CHOICES = {
+    "gain": ("exp2", "identity"),
+    "discount": ("log2", "letor", "reciprocal"),
+    "short": ("truncate", "zero"),
+    "ties": ("stable", "expected", "pessimistic", "optimistic", "random", "docid"),
+    "rounding": ("none", "float32"),
+    "empty": ("drop", "0", "0.5", "1"),
+    "pairs": ("binary", "graded"),
+}
+
+
+def read_option(name: str, value: Option, *, choices: tuple[str, ...] | None = None) -> Option:
+    """Bring the value of an option into the form in which :class:`Settings` holds it.
+
+    Parameters
+    ----------
+    name
+        One of ``OPTIONS``.
+    value
+        As the user wrote it: text or a number.
+    choices
+        The allowed words, where they depend on the metric.
+    """
+    allowed = choices or CHOICES.get(name)
+    if allowed is not None:
+        return _one_of(name, write_option(value), allowed)
+    if name == "grade" and value == "list":
+        return "list"
+    return _NUMBERS[name](name, value)
+
+
+def write_option(value: Option) -> str:
+    """Spell a value so that :func:`read_option` reads it back exactly.
+
+    >>> write_option(4.0), write_option(0.5), write_option("drop")
+    ('4', '0.5', 'drop')
+    """
+    if isinstance(value, str):
+        return value
+    return str(int(value)) if math.isfinite(value) and value == int(value) else repr(float(value))
+
+
+def unknown(kind: str, given: str, known: tuple[str, ...], note: str = "") -> UsageError:
+    """Error for a name that does not exist: what was meant, perhaps, and what there is."""
+    close = get_close_matches(given.lower(), known, n=1)
+    guess = f" Did you mean {close[0]!r}?" if close else ""
+    verb = "is" if len(known) == 1 else "are"
+    return UsageError(f"no {kind} {given!r}.{guess} There {verb}: {', '.join(known)}.{note}")
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise unknown(f"value of option {name!r} called", value, allowed)
+    return value
+
+
+def _number(name: str, value: Option) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise UsageError(f"option {name!r} takes a finite number, got {value!r}.")
+    return number
+
+
+def _grade(name: str, value: Option) -> float:
+    number = _number(name, value)
+    if number <= 0:
+        raise UsageError(f"option 'grade' takes 'list' or a number above 0, got {value!r}.")
+    return number
+
+
+def _threshold(name: str, value: Option) -> float:
+    number = _number(name, value)
+    if number < 0:
+        raise UsageError(f"option 'threshold' takes a number of at least 0, got {value!r}.")
+    return number
+
+
+def _persistence(name: str, value: Option) -> float:
+    number = _number(name, value)
+    if not 0 < number < 1:
+        raise UsageError(f"option 'persistence' takes a number between 0 and 1, got {value!r}.")
+    return number
+
+
+def _seed(name: str, value: Option) -> int:
+    number = _number(name, value)
+    exact = int(value) if not isinstance(value, float) and number == number else int(number)
+    if number != int(number) or not 0 <= exact < 2**63:
+        raise UsageError(f"option 'seed' takes an integer from 0 to 2**63 - 1, got {value!r}.")
+    return exact
+
+
+_NUMBERS: dict[str, Callable[[str, Option], Option]] = {
+    "grade": _grade,
+    "threshold": _threshold,
+    "persistence": _persistence,
+    "seed": _seed,
+}
+
 
 RANKS = readonly(int64)
 

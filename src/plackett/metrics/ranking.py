@@ -2,6 +2,25 @@
 
 All metrics with the same rule of ties share it. A short prefix is kept in a sorted buffer while
 the scores go by; a long one, or the whole list, comes from a stable merge sort.
+
+What comes in is checked once, here; the kernels behind trust it.
+
+The first few documents of each list, without sorting the rest.
+
+All documents of each list in order, by a stable merge sort.
+
+Rules of ties: what puts documents with equal scores in order.
+
+=============== ==================================================================================
+``stable``      the order in which the documents come
+``expected``    none: metrics give the exact expectation over all orders of tied documents
+``pessimistic`` the lower label first
+``optimistic``  the higher label first
+``random``      a random order: a function of the seed, the list's key and the document's place
+``docid``       falling order of document ids as text, as trec_eval
+=============== ==================================================================================
+
+The labels of each list in falling order, down to a cut-off.
 """
 
 from __future__ import annotations
@@ -9,13 +28,345 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numba import boolean, float32, float64, int64, njit, prange, types, uint64, void
+from numpy.typing import ArrayLike, NDArray
 
-from plackett.base.ragged import Labels, Offsets, Scores, from_sizes
-from plackett.metrics.inputs import Lists
-from plackett.metrics.selection import top_of_lists
-from plackett.metrics.sorting import sort_lists
-from plackett.metrics.ties import second_key
+from plackett.base.errors import DataError
+from plackett.base.kernels import CHUNK, FLOATS, LABELS, compiled, parallel_function, readonly
+from plackett.base.ragged import Ids, Keys, Labels, Offsets, Scores, as_offsets, from_sizes
+from plackett.base.random import combine, mix, unit
+from plackett.metrics.definition import RANKS
+
+BLOCK = 1 << 14
+"""Documents that are looked at in one go."""
+LEVELS = 32
+"""Whole labels below it are few enough to be counted."""
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Scored and labelled lists, checked."""
+
+    scores: Scores
+    labels: Labels
+    offsets: Offsets
+    document_ids: Ids | None
+    keys: Keys | None
+    countable: bool
+    """Whether all labels are whole and below ``LEVELS``."""
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of documents of each list."""
+        return np.diff(self.offsets)
+
+
+def as_lists(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    offsets: ArrayLike,
+    *,
+    document_ids: ArrayLike | None = None,
+    keys: ArrayLike | None = None,
+) -> Lists:
+    """Check and convert what a caller gave.
+
+    Raises
+    ------
+    DataError
+        If lengths differ, scores are NaN or plus infinity, or labels are negative or not finite.
+    """
+    s = _vector("scores", scores, np.float64)
+    with np.errstate(over="ignore"):  # a label beyond float32 becomes infinite and is refused
+        y = _vector("labels", labels, np.float32)
+    if len(s) != len(y):
+        raise DataError(
+            f"there must be one score for each label, got {len(s)} scores for {len(y)} labels."
+        )
+    bounds = as_offsets(offsets, len(y))
+    bad_scores, bad_labels, uncountable = inspect.compiled(s, y)
+    if bad_scores:
+        _refuse_scores(s, bounds)
+    if bad_labels:
+        _refuse_labels(y, bounds)
+    ids, list_keys = _ids(document_ids, len(y)), _keys(keys, len(bounds) - 1)
+    return Lists(s, y, bounds, ids, list_keys, countable=uncountable == 0)
+
+
+@parallel_function((int64, int64, int64), FLOATS, LABELS)
+def inspect(scores, labels):  # type: ignore[no-untyped-def]
+    """Count bad scores, bad labels, and labels that are not whole or not below ``LEVELS``."""
+    bad_scores, bad_labels, uncountable = 0, 0, 0
+    for block in prange((len(scores) + BLOCK - 1) // BLOCK):
+        s = scores[block * BLOCK : (block + 1) * BLOCK]
+        y = labels[block * BLOCK : (block + 1) * BLOCK]
+        s_count, y_count, u_count = 0, 0, 0
+        for i in range(len(s)):
+            s_count += not (s[i] < float64(np.inf))
+        for i in range(len(y)):
+            y_count += not ((y[i] >= float32(0.0)) & (y[i] < float32(np.inf)))
+            u_count += not ((y[i] == np.floor(y[i])) & (y[i] < float32(LEVELS)))
+        bad_scores += s_count
+        bad_labels += y_count
+        uncountable += u_count
+    return bad_scores, bad_labels, uncountable
+
+
+def _vector(name: str, given: ArrayLike, dtype: type[np.floating]) -> NDArray:  # type: ignore[type-arg]
+    array = np.asarray(given)
+    if array.ndim != 1 or (array.dtype.kind not in "fiub" and len(array)):
+        raise DataError(
+            f"{name} must be a one-dimensional array of numbers, got {array.dtype} of shape "
+            f"{array.shape}."
+        )
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def _ids(given: ArrayLike | None, n_docs: int) -> Ids | None:
+    if given is None:
+        return None
+    ids = np.asarray(given)
+    if ids.shape != (n_docs,):
+        raise DataError(
+            f"there must be one document id for each of the {n_docs} documents, got shape "
+            f"{ids.shape}."
+        )
+    return ids
+
+
+def _keys(given: ArrayLike | None, n_lists: int) -> Keys | None:
+    if given is None:
+        return None
+    keys = np.asarray(given)
+    if keys.shape != (n_lists,) or (keys.dtype.kind not in "iu" and n_lists):
+        raise DataError(
+            f"there must be one integer key for each of the {n_lists} lists, got {keys.dtype} of "
+            f"shape {keys.shape}."
+        )
+    return np.ascontiguousarray(keys, dtype=np.uint64)
+
+
+def _place(at: int, offsets: Offsets) -> str:
+    return f"document {at} (list {int(np.searchsorted(offsets, at, side='right')) - 1})"
+
+
+def _refuse_scores(scores: Scores, offsets: Offsets) -> None:
+    at = int(np.flatnonzero(~(scores < np.inf))[0])
+    raise DataError(
+        f"the score of {_place(at, offsets)} is {scores[at]}; scores must be finite, or minus "
+        "infinity for a document that was not retrieved."
+    )
+
+
+def _refuse_labels(labels: Labels, offsets: Offsets) -> None:
+    at = int(np.flatnonzero(~((labels >= 0) & (labels < np.inf)))[0])
+    raise DataError(
+        f"the label of {_place(at, offsets)} is {labels[at]} in float32; labels must be finite and "
+        "not negative."
+    )
+
+
+SELECTION_BLOCK = 16
+"""Documents between two looks at the worst of the buffer: fewer mispredictions against more
+insertions in vain."""
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _insert(new, i, best, place):  # type: ignore[no-untyped-def]
+    """Move all documents worse than a new one down by one place; nothing moves if none is."""
+    score, document = new, i
+    for k in range(len(best)):
+        old, old_document = best[k], place[k]
+        better = new > old
+        best[k] = score if better else old
+        place[k] = document if better else old_document
+        score = old if better else new
+        document = old_document if better else i
+
+
+@compiled
+def _top(scores, best, place, candidates):  # type: ignore[no-untyped-def]
+    """Put the best documents in order into ``place``; of equals the earlier one stays ahead.
+
+    An insertion that stops at the right place spends most of its time on wrong predictions of
+    where that is. So no branch here depends on a single score: documents better than the worst
+    of the buffer are gathered, a block at a time, and each insertion runs through the whole
+    buffer in vector instructions.
+    """
+    best[:] = -np.inf
+    for start in range(0, len(scores), SELECTION_BLOCK):
+        worst = best[len(best) - 1]
+        count = 0
+        for i in range(start, min(start + SELECTION_BLOCK, len(scores))):
+            # Unsigned indices spare the check for negative ones.
+            candidates[uint64(count)] = i
+            count += scores[uint64(i)] > worst
+        for j in range(count):
+            i = candidates[uint64(j)]
+            _insert(scores[uint64(i)], i, best, place)
+
+
+@compiled
+def _top_by_two_keys(scores, second, best, place):  # type: ignore[no-untyped-def]
+    """The same, where a larger second key comes first among equal scores."""
+    best[:] = -np.inf
+    last = len(best) - 1
+    for i in range(len(scores)):
+        score = scores[i]
+        if score < best[last] or score == -np.inf:
+            continue
+        if score == best[last] and second[i] <= second[place[last]]:
+            continue
+        at = last
+        while at > 0 and (
+            score > best[at - 1] or (score == best[at - 1] and second[i] > second[place[at - 1]])
+        ):
+            best[at] = best[at - 1]
+            place[at] = place[at - 1]
+            at -= 1
+        best[at] = score
+        place[at] = i
+
+
+@parallel_function(void, FLOATS, FLOATS, LABELS, RANKS, RANKS, int64, float32[::1], int64[::1])
+def top_of_lists(scores, second, labels, offsets, starts, limit, ranked, depth):  # type: ignore[no-untyped-def]
+    """Write the labels of the first ``limit`` retrieved documents of each list."""
+    n_lists = len(offsets) - 1
+    for chunk in prange((n_lists + CHUNK - 1) // CHUNK):
+        best, place = np.empty(limit), np.zeros(limit, np.int64)
+        candidates = np.empty(SELECTION_BLOCK + 1, np.int64)
+        for q in range(chunk * CHUNK, min((chunk + 1) * CHUNK, n_lists)):
+            low, high = offsets[q], offsets[q + 1]
+            if len(second) > 0:
+                _top_by_two_keys(scores[low:high], second[low:high], best, place)
+            else:
+                _top(scores[low:high], best, place, candidates)
+            count = 0
+            while count < limit and best[count] > -np.inf:
+                ranked[starts[q] + count] = labels[low + place[count]]
+                count += 1
+            depth[q] = count
+
+
+RUN = 8
+"""Documents that are sorted by insertion before runs are merged."""
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _before(scores, second, i, j):  # type: ignore[no-untyped-def]
+    """Whether document i must come before document j whatever their positions are."""
+    if scores[i] != scores[j]:
+        return scores[i] > scores[j]
+    return len(second) > 0 and second[i] > second[j]
+
+
+@compiled
+def _merge(scores, second, source, target, low, middle, high):  # type: ignore[no-untyped-def]
+    left, right = low, middle
+    for at in range(low, high):
+        if right == high or (
+            left < middle and not _before(scores, second, source[right], source[left])
+        ):
+            target[at] = source[left]
+            left += 1
+        else:
+            target[at] = source[right]
+            right += 1
+
+
+@compiled
+def _sort(scores, second, order, spare):  # type: ignore[no-untyped-def]
+    """Sort the document numbers in ``order``, best first; return the buffer that holds them."""
+    n = len(order)
+    for low in range(0, n, RUN):
+        for i in range(low + 1, min(low + RUN, n)):
+            document, at = order[i], i
+            while at > low and _before(scores, second, document, order[at - 1]):
+                order[at] = order[at - 1]
+                at -= 1
+            order[at] = document
+    width = RUN
+    while width < n:
+        for low in range(0, n, 2 * width):
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            _merge(scores, second, order, spare, low, middle, high)
+        order, spare = spare, order
+        width *= 2
+    return order
+
+
+@compiled
+def _write(scores, labels, order, ranked, ends):  # type: ignore[no-untyped-def]
+    """Write labels in order and, if asked for, the rank at which each group of equals ends."""
+    for i in range(len(order) - 1, -1, -1):
+        ranked[i] = labels[order[i]]
+        if len(ends) > 0:
+            tied = i + 1 < len(order) and scores[order[i]] == scores[order[i + 1]]
+            ends[i] = ends[i + 1] if tied else i + 1
+
+
+@parallel_function(
+    void, FLOATS, FLOATS, LABELS, RANKS, float64, float32[::1], int64[::1], int64[::1]
+)
+def sort_lists(scores, second, labels, offsets, left_out, ranked, ends, depth):  # type: ignore[no-untyped-def]
+    """Write the labels of all documents of each list but those with the score ``left_out``."""
+    n_lists = len(offsets) - 1
+    for chunk in prange((n_lists + CHUNK - 1) // CHUNK):
+        first, last = chunk * CHUNK, min((chunk + 1) * CHUNK, n_lists)
+        longest = 0
+        for q in range(first, last):
+            longest = max(longest, offsets[q + 1] - offsets[q])
+        order, spare = np.empty(longest, np.int64), np.empty(longest, np.int64)
+        for q in range(first, last):
+            low, high = offsets[q], offsets[q + 1]
+            own = scores[low:high]
+            count = 0
+            for i in range(high - low):
+                if own[i] != left_out:
+                    order[count] = i
+                    count += 1
+            depth[q] = count
+            keys = second[low:high] if len(second) > 0 else second
+            best_first = _sort(own, keys, order[:count], spare[:count])
+            groups = ends[low : low + count] if len(ends) > 0 else ends
+            _write(own, labels[low:high], best_first, ranked[low:high], groups)
+
+
+def second_key(ties: str, seed: int, lists: Lists) -> NDArray[np.float64]:
+    """Give each document a number by which ties fall, larger first; or no number to any."""
+    if ties == "pessimistic":
+        return -lists.labels.astype(np.float64)
+    if ties == "optimistic":
+        return lists.labels.astype(np.float64)
+    if ties == "docid":
+        return _place_of_ids(lists)
+    if ties == "random":
+        n_lists = len(lists.offsets) - 1
+        keys = np.arange(n_lists, dtype=np.uint64) if lists.keys is None else lists.keys
+        lots = np.empty(len(lists.labels))
+        draw_lots.compiled(np.uint64(seed), keys, lists.offsets, lots)
+        return lots
+    return np.empty(0)
+
+
+def _place_of_ids(lists: Lists) -> NDArray[np.float64]:
+    if lists.document_ids is None:
+        raise DataError(
+            "ties=docid (also the convention trec_eval) orders tied documents by their ids, but "
+            "there are no document ids; give them, or choose ties=stable or ties=expected."
+        )
+    # Code points of unicode text sort as the bytes of its UTF-8 form, which trec_eval compares.
+    return np.unique(lists.document_ids.astype(np.str_), return_inverse=True)[1].astype(np.float64)
+
+
+@parallel_function(void, uint64, readonly(uint64), RANKS, types.Array(float64, 1, "C"))
+def draw_lots(seed, keys, offsets, lots):  # type: ignore[no-untyped-def]
+    """Random numbers that are a function of seed, list key and place in the list."""
+    for q in prange(len(offsets) - 1):
+        state = combine(mix(seed), keys[q])
+        for i in range(offsets[q + 1] - offsets[q]):
+            lots[offsets[q] + i] = unit(combine(state, uint64(i)))
+
 
 LONGEST_BUFFER = 32
 """Cut-offs up to it use a sorted buffer, whose cost grows with the cut-off."""
@@ -74,3 +425,56 @@ def rounded(scores: Scores, rounding: str) -> Scores:
     largest = float(np.finfo(np.float32).max)
     near = np.clip(scores, -largest, largest).astype(np.float32).astype(np.float64)
     return np.where(scores == -np.inf, -np.inf, near)
+
+
+def ideal_ranking(lists: Lists, cutoff: int) -> Ranking:
+    """Rank the documents of each list by their labels."""
+    depth = np.minimum(lists.sizes, cutoff)
+    starts = from_sizes(depth)
+    labels = np.empty(starts[-1], np.float32)
+    if cutoff > 0:
+        top = int(lists.labels.max(initial=0)) if lists.countable else 0
+        ideal_lists.compiled(lists.labels, lists.offsets, starts, lists.countable, top, labels)
+    return Ranking(labels, np.empty(0, np.int64), starts, depth)
+
+
+@compiled
+def _by_counting(labels, top, out):  # type: ignore[no-untyped-def]
+    """Fill in the largest of labels that are whole numbers up to ``top``.
+
+    One pass in vector instructions for each level, from the top until the places are filled, is
+    faster than one pass that adds to counters.
+    """
+    filled = 0
+    for level in range(top, 0, -1):
+        least = np.float32(level)
+        count = 0
+        for i in range(len(labels)):
+            count += labels[i] >= least
+        for i in range(filled, min(count, len(out))):
+            out[i] = least
+        filled = count
+        if filled >= len(out):
+            return
+    out[filled:] = 0.0
+
+
+@compiled
+def _by_sorting(labels, out):  # type: ignore[no-untyped-def]
+    rising = np.sort(labels)
+    for i in range(len(out)):
+        out[i] = rising[len(rising) - 1 - i]
+
+
+@parallel_function(void, LABELS, RANKS, RANKS, boolean, int64, float32[::1])
+def ideal_lists(labels, offsets, starts, countable, top, ideal):  # type: ignore[no-untyped-def]
+    """Fill in the largest labels of each list."""
+    n_lists = len(offsets) - 1
+    for chunk in prange((n_lists + CHUNK - 1) // CHUNK):
+        for q in range(chunk * CHUNK, min((chunk + 1) * CHUNK, n_lists)):
+            own = labels[offsets[q] : offsets[q + 1]]
+            out = ideal[starts[q] : starts[q + 1]]
+            if countable:
+                _by_counting(own, top, out)
+            else:
+                _by_sorting(own, out)

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from plackett.base.errors import DataError
 from plackett.base.ragged import Ids, Keys, Labels, Offsets, Values
 from plackett.metrics.compute import values_per_list
-from plackett.metrics.inputs import as_lists
-from plackett.metrics.value import Metric, metrics
+from plackett.metrics.metric import Metric, metrics
+from plackett.metrics.ranking import as_lists
 
 
 class LabelledLists(Protocol):

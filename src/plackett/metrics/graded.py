@@ -1,0 +1,205 @@
+r"""Normalised discounted cumulative gain.
+
+.. math:: \mathrm{NDCG@}k = \frac{\sum_{r \le k} G(y_r) D(r)}{\sum_{r \le k} G(y^*_r) D(r)}
+
+where :math:`y_r` is the label at rank r, :math:`y^*` the labels in falling order, G the gain and D
+the discount (Järvelin & Kekäläinen 2002, "Cumulated gain-based evaluation of IR techniques", ACM
+TOIS; gain :math:`2^y - 1` after Burges et al. 2005, "Learning to rank using gradient descent").
+
+Discounted cumulative gain, :math:`\mathrm{DCG@}k = \sum_{r \le k} G(y_r) D(r)`.
+
+Järvelin & Kekäläinen 2002, "Cumulated gain-based evaluation of IR techniques", ACM TOIS.
+
+Expected reciprocal rank: of the rank at which a user who reads from the top is satisfied.
+
+.. math:: \mathrm{ERR@}k = \sum_{r \le k} \frac1r R_r \prod_{i<r} (1 - R_i), \qquad
+          R = \frac{2^y - 1}{2^g}
+
+with g the top grade (Chapelle, Metzler, Zhang & Grinspan 2009, "Expected reciprocal rank for graded
+relevance", CIKM). With ``gain=identity``, :math:`R = y / g`.
+
+*Ties.* In a group of n tied documents write :math:`E_j` for the mean of :math:`\prod (1 - R)` over
+all its subsets of size j. The chance to pass the first j of them is :math:`E_j`, so to be satisfied
+exactly by the next is :math:`E_j - E_{j+1}`. Adding a document with :math:`x = 1 - R` to m others
+gives
+
+.. math:: E_j \leftarrow \frac{m+1-j}{m+1} E_j + \frac{j}{m+1}\, x E_{j-1},
+
+a mean of non-negative numbers, hence stable.
+
+Rank-biased precision: of a user who looks at one more document with probability p.
+
+.. math:: \mathrm{RBP@}k = (1 - p) \sum_{r \le k} [\text{relevant at } r]\, p^{r-1}
+
+(Moffat & Zobel 2008, "Rank-biased precision for measurement of retrieval effectiveness", ACM TOIS).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plackett.base.gains import discounts
+from plackett.base.kernels import compiled, list_function
+from plackett.metrics.definition import RELEVANCE, SIGNATURE, Definition, Settings, threshold_only
+from plackett.metrics.tied_groups import (
+    BINARY,
+    EXP2,
+    IDENTITY,
+    LARGEST_WHOLE,
+    count_relevant,
+    discounted_sum,
+    exp2_gain,
+    group_end,
+)
+
+
+@list_function(SIGNATURE)
+def ndcg_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: ignore[no-untyped-def] # noqa: ARG001
+    """NDCG of one list; both sums carry the same power of two, so no label overflows."""
+    if len(ideal) == 0 or ideal[0] <= 0.0:
+        return np.nan
+    top = np.float64(ideal[0])
+    best = discounted_sum(ideal, ends[:0], cutoff, discounts, params[0], top)
+    # Sums over groups add in another order, which may end one rounding above the best.
+    return min(discounted_sum(ranked, ends, cutoff, discounts, params[0], top) / best, 1.0)
+
+
+def gain_kind(settings: Settings) -> tuple[float, ...]:
+    """Kind of gain, as a parameter of list functions."""
+    return (EXP2 if settings.gain == "exp2" else IDENTITY,)
+
+
+def rank_discounts(settings: Settings, n: int) -> NDArray[np.float64]:
+    """Discounts of the ranks 1 to n."""
+    return discounts(n, settings.discount)
+
+
+NDCG = Definition(
+    "ndcg",
+    ndcg_list,
+    ("gain", "discount", "short", "ties", "seed", "rounding", "empty"),
+    params=gain_kind,
+    discounts=rank_discounts,
+    uses_ideal=True,
+)
+
+
+LARGEST_EXPONENT = 960.0
+"""2^1023 is the last power of two in float64; this leaves room to add 2^63 documents."""
+
+
+@list_function(SIGNATURE)
+def dcg_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: ignore[no-untyped-def] # noqa: ARG001
+    """DCG of one list."""
+    if len(ideal) == 0 or ideal[0] <= 0.0:
+        return np.nan
+    top = np.float64(ideal[0])
+    total = discounted_sum(ranked, ends, cutoff, discounts, params[0], top)
+    # Above the table the gains come divided by 2^top.
+    return total * np.exp2(top) if params[0] == EXP2 and top > LARGEST_WHOLE else total
+
+
+def largest_label(settings: Settings) -> float:
+    """Labels above it overflow."""
+    return LARGEST_EXPONENT if settings.gain == "exp2" else math.inf
+
+
+DCG = Definition(
+    "dcg",
+    dcg_list,
+    ("gain", "discount", "short", "ties", "seed", "rounding", "empty"),
+    params=gain_kind,
+    discounts=rank_discounts,
+    uses_ideal=True,
+    largest_label=largest_label,
+)
+
+
+@compiled
+def _satisfaction(label, kind, grade, scale):  # type: ignore[no-untyped-def]
+    """R of a label; ``scale`` is 2^-grade where that is needed."""
+    if kind == IDENTITY:
+        # A float32 label may be one rounding above a grade that is not a float32.
+        return min(np.float64(label) / grade, 1.0)
+    if grade > LARGEST_WHOLE:
+        return np.exp2(label - grade) - np.exp2(-grade)
+    return exp2_gain(np.float64(label), 0.0) * scale
+
+
+@compiled
+def _passing_means(group, count, kind, grade, scale):  # type: ignore[no-untyped-def]
+    """E_0 to E_count of a group of tied documents."""
+    means = np.zeros(count + 1)
+    means[0] = 1.0
+    for i in range(len(group)):
+        size = i + 1
+        passing = 1.0 - _satisfaction(group[i], kind, grade, scale)
+        for j in range(min(size, count), 0, -1):
+            means[j] = ((size - j) * means[j] + j * passing * means[j - 1]) / size
+    return means
+
+
+@list_function(SIGNATURE)
+def err_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: ignore[no-untyped-def] # noqa: ARG001
+    """ERR of one list."""
+    if len(ideal) == 0 or ideal[0] <= 0.0:
+        return np.nan
+    kind = params[0]
+    grade = params[1] if params[1] > 0.0 else np.float64(ideal[0])
+    scale = 1.0 / (1.0 + exp2_gain(min(grade, LARGEST_WHOLE), 0.0))
+    depth = min(cutoff, len(ranked))
+    total, reach, start = 0.0, 1.0, 0
+    while start < depth and reach > 0.0:
+        stop = group_end(ends, start)
+        if stop == start + 1:
+            satisfied = _satisfaction(ranked[start], kind, grade, scale)
+            total += reach * satisfied / stop
+            reach *= 1.0 - satisfied
+        else:
+            count = min(stop, depth) - start
+            means = _passing_means(ranked[start:stop], count, kind, grade, scale)
+            for j in range(count):
+                total += reach * (means[j] - means[j + 1]) / (start + j + 1)
+            reach *= means[count]
+        start = stop
+    return total
+
+
+def _params(settings: Settings) -> tuple[float, ...]:
+    kind = EXP2 if settings.gain == "exp2" else IDENTITY
+    return kind, 0.0 if isinstance(settings.grade, str) else settings.grade
+
+
+def _largest_label(settings: Settings) -> float:
+    return math.inf if isinstance(settings.grade, str) else settings.grade
+
+
+ERR = Definition(
+    "err",
+    err_list,
+    ("gain", "short", "ties", "seed", "rounding", "empty", "grade"),
+    params=_params,
+    uses_ideal=True,
+    largest_label=_largest_label,
+)
+
+
+@list_function(SIGNATURE)
+def rbp_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: ignore[no-untyped-def] # noqa: ARG001
+    """Rank-biased precision of one list."""
+    if count_relevant(labels, params[0]) == 0:
+        return np.nan
+    return discounted_sum(ranked, ends, cutoff, discounts, BINARY, params[0])
+
+
+def _attention(settings: Settings, n: int) -> NDArray[np.float64]:
+    p = settings.persistence
+    return (1.0 - p) * p ** np.arange(n, dtype=np.float64)
+
+
+RBP = Definition(
+    "rbp", rbp_list, (*RELEVANCE, "persistence"), params=threshold_only, discounts=_attention
+)
