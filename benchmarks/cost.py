@@ -28,7 +28,7 @@ from rich.table import Table
 
 from cost_chart import Curve, chart
 from plackett.objectives import OBJECTIVES, Objective
-from plackett.objectives.lists import Lists
+from plackett.objectives.bound import Lists
 from turns import fastest
 
 LENGTHS = tuple(2**k for k in range(3, 11))

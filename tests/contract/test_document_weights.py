@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plackett.base.errors import DataError, UsageError
 from plackett.objectives import OBJECTIVES, Objective, Stochastic, custom, objective
-from plackett.objectives.weighting import weighted_labels
+from plackett.objectives.bound import weighted_labels
 
 pytestmark = pytest.mark.kernels
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plackett.objectives.logistic import WIDEST, fill_exponentials, fill_ratios, twice_artanh
+from plackett.objectives.pairwise import WIDEST, fill_exponentials, fill_ratios, twice_artanh
 
 pytestmark = pytest.mark.kernels
 

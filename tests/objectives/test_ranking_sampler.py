@@ -15,7 +15,7 @@ from plackett.objectives.conditional import (
     sample_rankings,
     state_of,
 )
-from plackett.objectives.conditional.walk import mutate, restart, start_walk
+from plackett.objectives.conditional.sampler import mutate, restart, start_walk
 
 pytestmark = pytest.mark.kernels
 

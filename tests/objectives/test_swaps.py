@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from references.lambdarank import swap_change
 
-from plackett.objectives.ranking import normalised_gains
-from plackett.objectives.swaps import METRICS, fill_swaps, prepare_swaps
+from plackett.objectives.ranking import METRICS, fill_swaps, normalised_gains, prepare_swaps
 
 pytestmark = pytest.mark.kernels
 

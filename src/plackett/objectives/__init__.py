@@ -2,6 +2,7 @@
 
 from plackett.objectives.approx import ApproxMRR, ApproxNDCG
 from plackett.objectives.boltzrank import BoltzRank
+from plackett.objectives.bound import Derivatives
 from plackett.objectives.conditional import (
     CONDITIONAL,
     L2AUC,
@@ -19,16 +20,15 @@ from plackett.objectives.conditional import (
     ExpGainNDCG,
 )
 from plackett.objectives.custom import custom
-from plackett.objectives.derivatives import Derivatives
 from plackett.objectives.lambdaloss import LambdaLoss
 from plackett.objectives.lambdarank import LambdaRank
 from plackett.objectives.listmle import ListMLE, PListMLE
 from plackett.objectives.mdprank import MDPRank
-from plackett.objectives.names import OBJECTIVES, objective
 from plackett.objectives.objective import Objective
 from plackett.objectives.rankboost import RankBoost
 from plackett.objectives.ranknet import RankNet
 from plackett.objectives.ranksvm import RankSVM
+from plackett.objectives.registry import OBJECTIVES, objective
 from plackett.objectives.softmax import XENDCG, CrossEntropy, ListNet
 from plackett.objectives.softrank import SoftRank
 from plackett.objectives.stochastic import Stochastic

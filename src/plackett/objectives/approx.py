@@ -47,14 +47,11 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.checks import need_positive
+from plackett.objectives.bound import Extra, Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.floor import raise_to_floor
-from plackett.objectives.lists import Extra
-from plackett.objectives.logistic import fill_exponentials, fill_ratios
-from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.objective import Draws, Objective, need_positive
+from plackett.objectives.pairwise import fill_exponentials, fill_ratios, raise_to_floor
 from plackett.objectives.ranking import normalised_gains
-from plackett.objectives.weighting import Weighting, document_weights
 
 
 @reordered

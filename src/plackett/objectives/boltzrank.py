@@ -39,12 +39,11 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Keys, Labels, Offsets, from_sizes
 from plackett.base.random import combine
-from plackett.objectives.checks import need_count
+from plackett.objectives.bound import Extra, Weighting
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.floor import raise_to_floor
-from plackett.objectives.lists import Extra
-from plackett.objectives.objective import Draws, Objective
-from plackett.objectives.plackett_luce import draw_order
+from plackett.objectives.listmle import draw_order
+from plackett.objectives.objective import Draws, Objective, need_count
+from plackett.objectives.pairwise import raise_to_floor
 from plackett.objectives.ranking import discount, normalised_gains
 from plackett.objectives.ranking_sets import (
     add_mean,
@@ -55,7 +54,6 @@ from plackett.objectives.ranking_sets import (
     fill_softmax,
     set_size,
 )
-from plackett.objectives.weighting import Weighting
 
 _COLUMNS = 2  # NDCG of the ranking, and its probability under the labels
 _STREAM = 3  # of the lists' keys, for the rankings

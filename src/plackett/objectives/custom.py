@@ -15,9 +15,9 @@ from numba.core.errors import NumbaError
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction
+from plackett.objectives.bound import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
-from plackett.objectives.weighting import Weighting
 
 Kernel = Callable[..., float]
 """scores, labels, params, gradient, curvature -> value; all float64 arrays of one list."""
@@ -74,7 +74,7 @@ def custom(
     weighting
         What weights of documents scale: ``"gain"`` if the function goes by 2^y - 1 of labels y,
         ``"share"`` by y itself, ``"exponential"`` by e^y - 1. It then sees labels that stand for
-        the weighted ones (:mod:`plackett.objectives.weighting`). None: weights are refused.
+        the weighted ones (:mod:`plackett.objectives.bound`). None: weights are refused.
 
     Examples
     --------

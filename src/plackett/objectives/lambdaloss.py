@@ -30,15 +30,12 @@ import numpy as np
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.boosting import Boosting
-from plackett.objectives.checks import need_choice, need_positive
+from plackett.objectives.bound import Extra, Lists, Weighting
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.lists import Extra, Lists
-from plackett.objectives.logistic import add_pairs, fill_exponentials, fill_ratios
-from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.float32.pairs import SinglePairs
+from plackett.objectives.objective import Boosting, Draws, Objective, need_choice, need_positive
+from plackett.objectives.pairwise import add_pairs, fill_exponentials, fill_ratios
 from plackett.objectives.ranking import discount, normalised_gains, rank_order
-from plackett.objectives.single.pairs import SinglePairs
-from plackett.objectives.weighting import Weighting
 
 SCHEMES = ("ndcg1", "ndcg2", "ndcg2++", "lambdarank")
 _NDCG1 = 0

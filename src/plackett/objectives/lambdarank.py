@@ -12,7 +12,7 @@ Over all pairs with :math:`y_i > y_j`,
 
 summed over the pairs of a document, with :math:`q_{ij} = 1/(1 + e^{\sigma(s_i - s_j)})` and
 :math:`\Delta_{ij}` the change of the metric when i and j swap ranks in the current ranking
-(:mod:`plackett.objectives.swaps`), held constant. Burges, Ragno & Le (2006), Burges (2010).
+(:mod:`plackett.objectives.ranking`), held constant. Burges, Ragno & Le (2006), Burges (2010).
 
 The value jumps where two scores cross and moves with the weights where ``score_norm`` or
 ``query_norm`` is on: the gradient is that of the value with weights frozen, so the objective is not
@@ -31,16 +31,25 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.boosting import Boosting
-from plackett.objectives.checks import need_choice, need_count, need_positive
+from plackett.objectives.bound import Extra, Lists, Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.lists import Extra, Lists
-from plackett.objectives.logistic import add_pairs, fill_exponentials, fill_ratios
-from plackett.objectives.objective import Draws, Objective
-from plackett.objectives.ranking import normalised_gains, rank_order
-from plackett.objectives.single.pairs import SinglePairs
-from plackett.objectives.swaps import METRICS, fill_swaps, prepare_swaps
-from plackett.objectives.weighting import Weighting, document_weights
+from plackett.objectives.float32.pairs import SinglePairs
+from plackett.objectives.objective import (
+    Boosting,
+    Draws,
+    Objective,
+    need_choice,
+    need_count,
+    need_positive,
+)
+from plackett.objectives.pairwise import add_pairs, fill_exponentials, fill_ratios
+from plackett.objectives.ranking import (
+    METRICS,
+    fill_swaps,
+    normalised_gains,
+    prepare_swaps,
+    rank_order,
+)
 
 SCORE_OFFSET = 0.01  # of the division by score differences, as in LightGBM
 

@@ -30,13 +30,11 @@ import numpy as np
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.checks import need_choice
+from plackett.objectives.bound import Extra, Weighting
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.floor import raise_to_floor
-from plackett.objectives.lists import Extra
-from plackett.objectives.objective import Draws, Objective
-from plackett.objectives.plackett_luce import as_orders, draw_order, weighted_likelihood
-from plackett.objectives.weighting import Weighting
+from plackett.objectives.listmle import as_orders, draw_order, weighted_likelihood
+from plackett.objectives.objective import Draws, Objective, need_choice
+from plackett.objectives.pairwise import raise_to_floor
 
 _JK, _STANDARD = 0.0, 1.0
 _TOP_LABEL = 900.0  # 2**900 leaves room for sums over documents, samples and lists

@@ -1,26 +1,52 @@
-"""What every objective is: a function of one list's scores and labels, with declared properties."""
+"""What every objective is: a function of one list's scores and labels, with declared properties.
+
+What a trainer of trees calls at each step: scores in, gradient and curvature out.
+
+Checks of the parameters of objectives: errors name the value and what is allowed.
+
+The seed of a model carried into its objective.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction
-from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.boosting import Boosting, by_newton
-from plackett.objectives.derivatives import Derivatives
-from plackett.objectives.lists import NO_NOISE, Extra, Lists, Noise, as_lists
-from plackett.objectives.weighting import (
+from plackett.base.ragged import Keys, Labels, Offsets, Scores
+from plackett.objectives.bound import (
+    NO_NOISE,
+    Derivatives,
+    Extra,
+    Lists,
+    Noise,
     Weighting,
     as_document_weights,
+    as_lists,
     weighted_labels,
     with_weights,
 )
+
+Boosting: TypeAlias = Callable[[Scores, int], tuple[NDArray[Any], NDArray[Any]]]
+"""Scores and step to gradient and curvature, float32 or float64."""
+
+
+def by_newton(lists: Lists) -> Boosting:
+    """The derivatives of ``newton``, for objectives without a form of their own for trees."""
+
+    def derivatives(scores: Scores, step: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        found = lists.newton(scores, step)
+        return found.gradient, found.curvature
+
+    return derivatives
+
 
 Draws = Mapping[str, Any]
 """Explicit values for what is random, by name."""
@@ -185,7 +211,7 @@ class Objective(ABC):
             Explicit values for what is random, under the name the objective declares.
         document_weights
             One factor per document for what it gains
-            (:mod:`plackett.objectives.weighting`).
+            (:mod:`plackett.objectives.bound`).
         """
         bound = self.bind(labels, offsets, keys, weights, draws, document_weights)
         return bound.evaluate(scores, step)
@@ -218,3 +244,39 @@ class Objective(ABC):
 def no_extra(offsets: Offsets) -> Extra:
     """Nothing prepared for any list."""
     return Extra(np.empty(0), np.zeros_like(offsets))
+
+
+def need_positive(objective: str, **parameters: float) -> None:
+    """Refuse parameters that are not finite numbers above 0."""
+    for name, value in parameters.items():
+        if not (0 < value < math.inf):
+            raise UsageError(f"{objective} needs a finite {name} > 0, got {name}={value!r}.")
+
+
+def need_count(objective: str, **parameters: int | None) -> None:
+    """Refuse parameters that are neither None (no limit) nor whole numbers from 1 on."""
+    for name, value in parameters.items():
+        if value is not None and (value < 1 or value != int(value)):
+            raise UsageError(
+                f"{objective} needs {name} to be a whole number >= 1, or None for no limit, got "
+                f"{name}={value!r}."
+            )
+
+
+def need_choice(objective: str, choices: Sequence[str], **parameters: str) -> None:
+    """Refuse parameters that are not among the choices."""
+    for name, value in parameters.items():
+        if value not in choices:
+            raise UsageError(
+                f"{objective} has no {name}={value!r}; there are: {', '.join(choices)}."
+            )
+
+
+def reseeded(objective: Objective, seed: int) -> Objective:
+    """The objective with ``seed`` added to its own, so that models of other seeds see other noise.
+
+    An objective that draws nothing is returned as it is.
+    """
+    if seed == 0 or all(f.name != "seed" for f in fields(objective)):  # type: ignore[arg-type]
+        return objective
+    return replace(objective, seed=objective.seed + seed)  # type: ignore[type-var]

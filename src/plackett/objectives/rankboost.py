@@ -23,9 +23,9 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
+from plackett.objectives.bound import Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
-from plackett.objectives.weighting import Weighting, document_weights
 
 _LARGEST_EXPONENT = 700.0
 _LARGEST = np.exp(_LARGEST_EXPONENT)

@@ -22,13 +22,11 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, list_function
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.checks import need_positive
+from plackett.objectives.bound import Extra, Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.lists import Extra
-from plackett.objectives.logistic import add_pairs, fill_exponentials, fill_ratios
-from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.objective import Draws, Objective, need_positive
+from plackett.objectives.pairwise import add_pairs, fill_exponentials, fill_ratios
 from plackett.objectives.ranking import label_order
-from plackett.objectives.weighting import Weighting, document_weights
 
 
 @list_function(LIST_FUNCTION)

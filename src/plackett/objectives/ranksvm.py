@@ -30,9 +30,9 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
+from plackett.objectives.bound import Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
-from plackett.objectives.weighting import Weighting, document_weights
 
 MARGIN = 1.0
 

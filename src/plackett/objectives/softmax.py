@@ -36,14 +36,11 @@ import numpy as np
 from plackett.base.arithmetic import exp, largest
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
-from plackett.objectives.boosting import Boosting
-from plackett.objectives.checks import need_count
+from plackett.objectives.bound import Lists, Weighting
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.lists import Lists
-from plackett.objectives.objective import Objective
-from plackett.objectives.single.softmax import SingleSoftmax
+from plackett.objectives.float32.softmax import SingleSoftmax
+from plackett.objectives.objective import Boosting, Objective, need_count
 from plackett.objectives.targets import LABEL_SHARE, PERTURBED_GAIN, SOFTMAX, fill_targets, sum_of
-from plackett.objectives.weighting import Weighting
 
 _SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
 _LEADS = 1e-6  # a complement from which on differences of sums would lose more than 1e-9

@@ -40,13 +40,11 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.checks import need_positive
+from plackett.objectives.bound import Extra, Weighting
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.floor import raise_to_floor
-from plackett.objectives.lists import Extra
-from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.objective import Draws, Objective, need_positive
+from plackett.objectives.pairwise import raise_to_floor
 from plackett.objectives.ranking import discount, normalised_gains
-from plackett.objectives.weighting import Weighting
 
 
 @compiled

@@ -29,10 +29,8 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.boosting import Boosting
-from plackett.objectives.lists import Extra, Lists, Noise
-from plackett.objectives.objective import Draws, Objective
-from plackett.objectives.weighting import Weighting
+from plackett.objectives.bound import Extra, Lists, Noise, Weighting
+from plackett.objectives.objective import Boosting, Draws, Objective
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class Stochastic(Objective):
 
     def __post_init__(self) -> None:
         if isinstance(self.objective, str):
-            from plackett.objectives.names import objective
+            from plackett.objectives.registry import objective
 
             object.__setattr__(self, "objective", objective(self.objective))
         if isinstance(self.objective, Stochastic):

@@ -41,9 +41,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.objectives.checks import need_positive
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.objective import Objective
+from plackett.objectives.objective import Objective, need_positive
 from plackett.objectives.ranking import rank_order
 
 _BY_SIZE = 0.0  # stands for scale = 1 / (n+ n-)

@@ -28,14 +28,12 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.checks import need_count, need_positive
+from plackett.objectives.bound import Extra, Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.lambdarank import SCORE_OFFSET
-from plackett.objectives.lists import Extra
-from plackett.objectives.logistic import fill_exponentials
-from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.objective import Draws, Objective, need_count, need_positive
+from plackett.objectives.pairwise import fill_exponentials
 from plackett.objectives.ranking import discount, normalised_gains, rank_order
-from plackett.objectives.weighting import Weighting
 
 _HIGHEST = 700.0  # e**700 is finite
 

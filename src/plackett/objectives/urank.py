@@ -33,12 +33,10 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.checks import need_count
+from plackett.objectives.bound import Extra, Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.lists import Extra
-from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.objective import Draws, Objective, need_count
 from plackett.objectives.ranking import label_order, rank_order, scaled_gain
-from plackett.objectives.weighting import Weighting, document_weights
 
 _TOP_LABEL = 512.0
 _NOTHING = -np.inf  # the logarithm of an empty sum

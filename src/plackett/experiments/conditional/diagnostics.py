@@ -30,8 +30,8 @@ from plackett.models.linear.lbfgs import minimise
 from plackett.models.linear.losses import DenseLoss
 from plackett.models.linear.rankings import RankingLoss
 from plackett.objectives import objective
-from plackett.objectives.conditional.gains import GainName, gain_of
-from plackett.objectives.conditional.walk import mutate, restart, start_walk
+from plackett.objectives.conditional.rankings import GainName, gain_of
+from plackett.objectives.conditional.sampler import mutate, restart, start_walk
 
 
 def accuracy_of_samplers(

@@ -13,8 +13,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives.as_data import objective_from_dict, objective_to_dict
 from plackett.objectives.objective import Objective
+from plackett.objectives.registry import objective_from_dict, objective_to_dict
 
 if TYPE_CHECKING:
     from collections.abc import Callable

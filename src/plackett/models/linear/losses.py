@@ -12,7 +12,7 @@ from plackett.data.dataset import Dataset
 from plackett.models.linear.fused import blocks_of, each_block
 from plackett.models.linear.products import Weights, times, transposed_times
 from plackett.objectives import Objective
-from plackett.objectives.lists import Lists
+from plackett.objectives.bound import Lists
 
 
 class Loss(Protocol):

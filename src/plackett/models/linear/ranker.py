@@ -45,7 +45,7 @@ from plackett.models.linear.starts import starts_of
 from plackett.models.ranker import Ranker
 from plackett.models.run import Run
 from plackett.objectives import Objective, objective
-from plackett.objectives.seeds import reseeded
+from plackett.objectives.objective import reseeded
 
 _FILE = "linear.json"
 

@@ -19,7 +19,7 @@ from plackett.models.linear.fused import blocks_of
 from plackett.models.linear.losses import bound
 from plackett.models.linear.products import Weights, add_combination, fill_scores, times
 from plackett.objectives import Objective
-from plackett.objectives.conditional.sampled import COLUMNS, fill_weights
+from plackett.objectives.conditional.kernels import COLUMNS, fill_weights
 from plackett.objectives.ranking_sets import coefficients_of, column_of
 
 

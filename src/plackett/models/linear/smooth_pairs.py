@@ -21,10 +21,10 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
+from plackett.objectives.bound import Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
 from plackett.objectives.ranksvm import MARGIN, enter_score, fill_reach, sum_margins
-from plackett.objectives.weighting import Weighting, document_weights
 
 _FLOOR = 1e-3
 

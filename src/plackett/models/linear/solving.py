@@ -19,10 +19,11 @@ from plackett.models.linear.planes import minimise_by_planes
 from plackett.models.linear.products import Weights
 from plackett.models.linear.rankings import RankingLoss, products_are_smaller
 from plackett.objectives import SVMMAP, Objective, RankSVM, Stochastic
-from plackett.objectives.conditional.sampled import sampled_list
+from plackett.objectives.conditional.kernels import sampled_list
 
 if TYPE_CHECKING:
     from plackett.models.linear.ranker import LinearRanker
+
 
 Solver = Literal["auto", "lbfgs", "smoothed-hinge", "cutting-plane", "adam"]
 SOLVERS: tuple[Solver, ...] = ("auto", "lbfgs", "smoothed-hinge", "cutting-plane", "adam")

@@ -20,7 +20,7 @@ from plackett.data.dataset import Dataset
 from plackett.models.neural.batches import Batch
 from plackett.models.neural.listwise import gathered, take_lists
 from plackett.objectives import Objective
-from plackett.objectives.lists import Lists
+from plackett.objectives.bound import Lists
 
 
 @dataclass(frozen=True)

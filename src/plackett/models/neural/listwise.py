@@ -21,7 +21,7 @@ from torch.autograd.function import once_differentiable
 
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Rows, Scores
-from plackett.objectives.lists import NO_NOISE, Extra, Lists
+from plackett.objectives.bound import NO_NOISE, Extra, Lists
 
 
 class NotFiniteError(UsageError):

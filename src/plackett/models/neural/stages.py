@@ -33,7 +33,7 @@ from plackett.models.neural.training import Curves, Training, Watched, Weights, 
 from plackett.models.run import Progress, Run, Watch
 from plackett.models.selection import Means, Selection
 from plackett.objectives import objective as as_objective
-from plackett.objectives.seeds import reseeded
+from plackett.objectives.objective import reseeded
 
 
 @dataclass

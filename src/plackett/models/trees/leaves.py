@@ -22,7 +22,7 @@ from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.distributed.peers import Peers
 from plackett.models.trees.predicting import predicted
-from plackett.objectives.boosting import Boosting
+from plackett.objectives.objective import Boosting
 
 
 @dataclass

@@ -22,7 +22,7 @@ from plackett.models.trees.callbacks import After, Before, refusals
 from plackett.models.trees.feeding import lightgbm_data
 from plackett.models.trees.leaves import NewtonLeaves
 from plackett.models.trees.sampling import feature_seed
-from plackett.objectives.boosting import Boosting
+from plackett.objectives.objective import Boosting
 
 if TYPE_CHECKING:
     from plackett.models.trees.ranker import TreeRanker

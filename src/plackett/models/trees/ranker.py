@@ -34,8 +34,7 @@ from plackett.models.trees.sizes import sized
 from plackett.models.trees.spreading import grown_together
 from plackett.objectives import Objective
 from plackett.objectives import objective as as_objective
-from plackett.objectives.boosting import Boosting
-from plackett.objectives.seeds import reseeded
+from plackett.objectives.objective import Boosting, reseeded
 
 _FILE, _CURVES = "model.txt", "curves.json"
 

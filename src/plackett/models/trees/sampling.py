@@ -15,7 +15,7 @@ import numpy as np
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Keys, Offsets
 from plackett.base.random import combine, mix, unit
-from plackett.objectives.boosting import Boosting
+from plackett.objectives.objective import Boosting
 
 _LISTS = 0x6C69737473  # keeps these draws apart from the noise of objectives with the same seed
 _SEEDS = 2**30

@@ -1,8 +1,7 @@
 """Conditional models of rankings (Dubey et al. 2009): objectives, ranking state and sampler."""
 
-from plackett.objectives.conditional.cube import log_z
-from plackett.objectives.conditional.gains import gain_of
-from plackett.objectives.conditional.models import (
+from plackett.objectives.conditional.kernels import log_z
+from plackett.objectives.conditional.objectives import (
     CONDITIONAL,
     L2AUC,
     L2MAP,
@@ -18,13 +17,14 @@ from plackett.objectives.conditional.models import (
     ExpGainMAP,
     ExpGainNDCG,
 )
-from plackett.objectives.conditional.ranking_state import (
+from plackett.objectives.conditional.rankings import (
     RankingState,
     alpha,
     bit,
     bits_of,
     flip,
     flippable,
+    gain_of,
     ideal_state,
     state_of,
     worst_state,

@@ -2,8 +2,8 @@
 
 Each but MLE comes for the gains AUC, MAP and NDCG. ``space`` says what the sums run over:
 ``"cube"``, all sign vectors, in closed form (MLE and AUC only;
-:mod:`plackett.objectives.conditional.cube`), or ``"sampled"``, a fixed sample of rankings
-(:mod:`plackett.objectives.conditional.sampled`). The two differ and do not mix.
+:mod:`plackett.objectives.conditional.kernels`), or ``"sampled"``, a fixed sample of rankings
+(:mod:`plackett.objectives.conditional.kernels`). The two differ and do not mix.
 """
 
 from __future__ import annotations
@@ -17,22 +17,28 @@ from numpy.typing import NDArray
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.checks import need_choice, need_count
-from plackett.objectives.conditional.cube import cube_list
-from plackett.objectives.conditional.gains import DISCOUNTS, GAINS, DiscountName, GainName
-from plackett.objectives.conditional.losses import CONVEX_LOSS, EXP_GAIN, L2_LOSS, L3_LOSS, MLE_LOSS
-from plackett.objectives.conditional.preparing import (
+from plackett.objectives.bound import Extra, Weighting
+from plackett.objectives.conditional.kernels import (
+    CONVEX_LOSS,
+    EXP_GAIN,
+    L2_LOSS,
+    L3_LOSS,
+    MLE_LOSS,
+    cube_list,
+    sampled_list,
+)
+from plackett.objectives.conditional.rankings import DISCOUNTS, GAINS, DiscountName, GainName
+from plackett.objectives.conditional.sampler import (
     NO_GAIN,
     NO_WEIGHTS,
     Measure,
+    RestartName,
+    SamplerSettings,
+    as_settings,
     drawn_rankings,
     given_rankings,
 )
-from plackett.objectives.conditional.sampled import sampled_list
-from plackett.objectives.conditional.sampler import RestartName, SamplerSettings, as_settings
-from plackett.objectives.lists import Extra
-from plackett.objectives.objective import Draws, Objective
-from plackett.objectives.weighting import Weighting
+from plackett.objectives.objective import Draws, Objective, need_choice, need_count
 
 Space: TypeAlias = Literal["cube", "sampled"]
 

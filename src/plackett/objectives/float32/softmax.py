@@ -32,7 +32,7 @@ from plackett.base.kernels import (
 )
 from plackett.base.ragged import Offsets, Scores
 from plackett.base.random import combine, inner_key, noise_state, perturb
-from plackett.objectives.lists import Lists
+from plackett.objectives.bound import Lists
 from plackett.objectives.targets import fill_shares, sum_of
 
 _CHUNKS = 64  # pieces of about equal cost that threads take

@@ -10,6 +10,12 @@ Where the scores of a list span less than :data:`WIDEST` (all but degenerate lis
 of two of the 2n numbers :math:`e^{\pm(x_i - m)}`, m the middle of the scores, and
 :math:`\log(1+t)` is a short series: one division and some multiplications per pair, which run in
 vector registers.
+
+A floor under curvature, for objectives whose majoriser may vanish.
+
+Trees divide the sum of gradients in a leaf by the sum of curvatures. Where an objective is not
+convex, a document can have a gradient and next to no curvature; a small share of its list's mean
+keeps the quotient within bounds.
 """
 
 from __future__ import annotations
@@ -89,3 +95,17 @@ def add_pairs(x, ratios, weights, i, low, gradient, curvature):  # type: ignore[
     gradient[i] += own_gradient
     curvature[i] += own_curvature
     return cost, total
+
+
+SHARE = 1e-6
+"""The floor, as a share of the mean curvature of the list."""
+
+
+@compiled
+def raise_to_floor(curvature):  # type: ignore[no-untyped-def]
+    """Raise each curvature of a list to 1e-6 of their mean."""
+    mean = 0.0
+    for h in curvature:
+        mean += h / len(curvature)
+    for i in range(len(curvature)):
+        curvature[i] = max(curvature[i], SHARE * mean)
