@@ -14,15 +14,13 @@ from plackett.base.errors import (
     PlackettError,
     UsageError,
 )
-from plackett.data.converting import convert
 from plackett.data.dataset import Dataset
-from plackett.data.describing import describe
-from plackett.data.folds import Fold, read_folds
-from plackett.data.joining import concat, split
-from plackett.data.reading import read
+from plackett.data.describe import describe
+from plackett.data.folds import Fold, concat, read_folds, split
+from plackett.data.read import read
 from plackett.data.streaming import stream
 from plackett.data.synthetic import synthetic
-from plackett.data.writing import write
+from plackett.data.write import convert, write
 from plackett.metrics import Metric, evaluate, metric, per_list
 from plackett.models import (
     BoostedNeuralRanker,

@@ -20,7 +20,7 @@ from plackett.base.files import cell
 from plackett.cli import main
 from plackett.cli.cautions import solvers_counted, spoken
 from plackett.data.clicks import simulate
-from plackett.data.clicks.writing import write_clicks
+from plackett.data.clicks.files import write_clicks
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import pytest
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.data.dataset import Dataset
-from plackett.data.joining import split
+from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
 from plackett.metrics import evaluate
 from plackett.models import (

@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from plackett.data.canonical import arrange, arrange_hashes, permute_rows, take_rows
-from plackett.data.hashing import hash_documents, hash_ids
+from plackett.data.canonical import (
+    arrange,
+    arrange_hashes,
+    hash_documents,
+    hash_ids,
+    permute_rows,
+    take_rows,
+)
 
 
 def _codes(rows: Rows) -> tuple[np.ndarray, int]:

@@ -15,8 +15,8 @@ from dataset_helpers import difference, make_rows
 
 from plackett.base.errors import DataError, UsageError
 from plackett.data.dataset import Dataset
-from plackett.data.reading import read
-from plackett.data.writing import write
+from plackett.data.read import read
+from plackett.data.write import write
 
 COLUMNS: dict[str, Any] = {
     "query_id": ["a", "a", "b"],

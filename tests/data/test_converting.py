@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plackett.base.errors import DataError, DataWarning, UsageError
-from plackett.data.converting import ConvertReport, convert
-from plackett.data.reading import read
-from plackett.data.writing import write
+from plackett.data.read import read
+from plackett.data.write import ConvertReport, convert, write
 
 
 def _contents(path: Path) -> dict[str, bytes]:

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix, issparse
 
 from plackett.base.errors import DataError, DataWarning
-from plackett.data.dataset import Dataset
-from plackett.data.table import Table
+from plackett.data.dataset import Dataset, Table
 
 
 def _shuffled(rows: Rows, seed: int) -> Rows:

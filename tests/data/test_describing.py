@@ -5,9 +5,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from plackett.data.dataset import Dataset
-from plackett.data.describing import describe
-from plackett.data.folds import read_folds
-from plackett.data.joining import concat
+from plackett.data.describe import describe
+from plackett.data.folds import concat, read_folds
 
 
 def test_counts_of_a_small_set_by_hand() -> None:

@@ -8,7 +8,7 @@ import pytest
 import plackett as pk
 from plackett.base.errors import DataError
 from plackett.data.clicks import simulate
-from plackett.data.fingerprint import fingerprint
+from plackett.data.dataset import fingerprint
 from plackett.experiments.protocols import as_source, protocol
 
 
@@ -51,7 +51,7 @@ def test_files_keep_groups(clicked, tmp_path, name) -> None:
 
 def test_tables_that_are_streamed_keep_groups(clicked, tmp_path) -> None:
     from plackett.data.columns import open_columns
-    from plackett.data.streaming.spooling import spool
+    from plackett.data.streaming.columns import spool
 
     pk.write(clicked, tmp_path / "set.parquet")
     columns = open_columns([tmp_path / "set.parquet"], None, n_features=None)

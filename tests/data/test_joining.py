@@ -6,7 +6,7 @@ from scipy.sparse import csr_matrix
 
 from plackett.base.errors import DataError
 from plackett.data.dataset import Dataset
-from plackett.data.joining import concat, split
+from plackett.data.folds import concat, split
 from plackett.data.synthetic import synthetic
 
 

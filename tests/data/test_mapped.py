@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from plackett.base.errors import DataError
 from plackett.data.dataset import Dataset
-from plackett.data.reading import read
-from plackett.data.writing import write
+from plackett.data.read import read
+from plackett.data.write import write
 
 ARRAYS = ["features", "labels", "offsets", "query_ids", "keys", "rows", "document_ids", "weights"]
 

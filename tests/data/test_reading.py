@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.data.dataset import Dataset
-from plackett.data.reading import read
-from plackett.data.writing import write
+from plackett.data.read import read
+from plackett.data.write import write
 
 SUFFIXES = [".txt", ".dat", ".svmlight", ".letor", ".libsvm", ".txt.gz", ".dat.xz", ".TXT"]
 SUFFIXES += [".parquet", ".arrow", ".feather", ".pkdata"]
@@ -182,7 +182,7 @@ def test_weights_cannot_go_into_text(tmp_path: Path) -> None:
 
 
 def test_lists_of_the_same_name_are_not_merged_by_writing(tmp_path: Path) -> None:
-    from plackett.data.joining import concat
+    from plackett.data.folds import concat
 
     ds = make_rows(seed=0, n_lists=2).dataset()
     both = concat([ds, make_rows(seed=1, n_lists=2).dataset()])
@@ -217,7 +217,7 @@ def test_reading_text_does_not_import_arrow(tmp_path: Path) -> None:
 
     write(make_rows().dataset(), tmp_path / "set.txt")
     code = (
-        "import sys; from plackett.data.reading import read; "
+        "import sys; from plackett.data.read import read; "
         f"read({str(tmp_path / 'set.txt')!r}); sys.exit('pyarrow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

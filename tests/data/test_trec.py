@@ -11,8 +11,7 @@ from dataset_helpers import make_rows
 
 from plackett.base.errors import DataError, UsageError
 from plackett.data.dataset import Dataset
-from plackett.data.pairs import is_run, read_qrels, read_run
-from plackett.data.trec import judged, write_qrels, write_run
+from plackett.data.trec import is_run, judged, read_qrels, read_run, write_qrels, write_run
 
 QRELS = "301 0 d1 1\n301 0 d2 0\n301 0 d9 2\n302 0 d1 -2\n302 0 d3 1\n303 0 d1 1\n"
 RUN = """301 Q0 d2 1 3.5 tag

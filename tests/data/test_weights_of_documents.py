@@ -9,7 +9,7 @@ import pytest
 
 import plackett as pk
 from plackett.base.errors import DataError, DataWarning
-from plackett.data.fingerprint import fingerprint
+from plackett.data.dataset import fingerprint
 
 
 @pytest.fixture

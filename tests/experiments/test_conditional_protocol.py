@@ -5,8 +5,7 @@ import pytest
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.data.folds import Fold, read_folds
-from plackett.data.joining import split
+from plackett.data.folds import Fold, read_folds, split
 from plackett.data.synthetic import synthetic
 from plackett.experiments.conditional import (
     Outcome,

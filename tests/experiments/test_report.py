@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plackett.base.errors import UsageError
-from plackett.data.describing import describe
+from plackett.data.describe import describe
 from plackett.data.synthetic import synthetic
 from plackett.experiments.leaderboard import leaderboard
 from plackett.experiments.report import Report, render

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.data.joining import concat
+from plackett.data.folds import concat
 from plackett.models.crossfit import spread, standardised
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.data import on_disk
+from plackett.data import disk_arrays as on_disk
 from plackett.models.checkpoint import Checkpoint
 from plackett.objectives import LambdaRank
 

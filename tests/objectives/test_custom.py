@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 
 from plackett.base.errors import UsageError
-from plackett.data.joining import split
+from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
 from plackett.metrics import evaluate
 from plackett.models import LinearRanker, TreeRanker

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from plackett.data.clicks import ClickLog, Propensities
     from plackett.data.dataset import Dataset
 
+
 _SHOWN = 10  # positions in the table
 
 
@@ -79,7 +80,7 @@ def clicks(
     """
     from plackett.data.clicks import read_clicks, write_propensities
     from plackett.data.dataset import Dataset
-    from plackett.data.writing import write
+    from plackett.data.write import write
 
     _refuse_text(out)
     if save is not None and propensities == "none":
@@ -96,7 +97,7 @@ def clicks(
 
 
 def _refuse_text(out: Path) -> None:
-    from plackett.data.formats import format_of
+    from plackett.data.read import format_of
 
     if format_of(out) == "letor":
         raise UsageError(

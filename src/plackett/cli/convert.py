@@ -31,7 +31,7 @@ def convert(
 
     Text larger than memory is streamed. The memory-mapped form opens in milliseconds.
     """
-    from plackett.data.converting import convert as run
+    from plackett.data.write import convert as run
 
     start = time.perf_counter()
     with byte_progress(f"converting {source.name}") as progress:

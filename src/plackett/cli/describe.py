@@ -12,11 +12,10 @@ from rich.table import Table
 from plackett.cli.console import OUT, byte_progress, print_json
 from plackett.cli.tables import count_table
 from plackett.data.dataset import Dataset
-from plackett.data.describing import Description
-from plackett.data.describing import describe as describe_dataset
-from plackett.data.folds import Fold, is_folds, read_folds
-from plackett.data.joining import concat
-from plackett.data.reading import read
+from plackett.data.describe import Description
+from plackett.data.describe import describe as describe_dataset
+from plackett.data.folds import Fold, concat, is_folds, read_folds
+from plackett.data.read import read
 
 
 def describe(

@@ -11,11 +11,9 @@ import typer
 from plackett.base.ragged import Scores
 from plackett.cli.console import byte_progress
 from plackett.data.dataset import Dataset
-from plackett.data.reading import ReadOptions
+from plackett.data.read import ReadOptions, Sources, read_sources
+from plackett.data.streaming import columns_of, fits_in_memory
 from plackett.data.streaming import stream as open_streamed
-from plackett.data.streaming.opening import columns_of
-from plackett.data.streaming.sizes import fits_in_memory
-from plackett.data.streaming.sources import Sources, read_sources
 
 Stream = Annotated[
     bool | None,
@@ -51,7 +49,7 @@ def should_stream(sources: Sources, options: dict[str, Any], stream: bool | None
 
 def blocks_of(sources: Sources, options: dict[str, Any]) -> Iterator[Dataset]:
     """Whole lists of Parquet or Arrow files, block by block, with a bar."""
-    from plackett.data.streaming.lists import whole_lists
+    from plackett.data.streaming.columns import whole_lists
 
     chosen = ReadOptions(**options)
     with byte_progress(f"reading {sources.first.name}") as progress:
@@ -62,6 +60,6 @@ def without_features(
     sources: Sources, options: dict[str, Any], score: Callable[[Dataset], Scores] | None = None
 ) -> tuple[Dataset, Scores | None]:
     """Labels and lists of Parquet or Arrow files, and scores made of their features."""
-    from plackett.data.streaming.labels import without_features
+    from plackett.data.streaming.columns import without_features
 
     return without_features(blocks_of(sources, options), score)

@@ -61,7 +61,7 @@ def read_options(
 
 def read_data(path: Path, options: dict[str, Any]) -> Dataset:
     """Read a data set with a bar."""
-    from plackett.data.reading import read
+    from plackett.data.read import read
 
     if not path.exists():
         raise DataError("does not exist", path=str(path))

@@ -15,7 +15,7 @@ from plackett.cli.opening import Stream, blocks_of, open_data, should_stream
 from plackett.cli.options import Features, Json, Missing, Query, Strict, read_options
 from plackett.cli.rankings import FORMS, check_form, print_rankings, ranking_file
 from plackett.data.dataset import Dataset
-from plackett.data.streaming.sources import Sources, find_sources
+from plackett.data.read import Sources, find_sources
 
 if TYPE_CHECKING:
     from plackett.models import Ranker

@@ -19,11 +19,12 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
 from plackett.cli.console import step_progress
 from plackett.cli.rankings import ranking_file
-from plackett.data.streaming.sources import Sources
+from plackett.data.read import Sources
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster
     from plackett.models import Ranker
+
 
 _NOTES = ".plackett"
 """Folder, among the rankings, of what each was made from."""
@@ -65,10 +66,9 @@ def rank_shards(
 
 def rank_shard(item: dict[str, Any]) -> dict[str, Any]:
     """What a worker does: rank one shard block by block, and note what it was made from."""
-    from plackett.data.reading import ReadOptions
-    from plackett.data.streaming.lists import whole_lists
-    from plackett.data.streaming.opening import columns_of
-    from plackett.data.streaming.sources import find_sources
+    from plackett.data.read import ReadOptions, find_sources
+    from plackett.data.streaming import columns_of
+    from plackett.data.streaming.columns import whole_lists
 
     ranker = _model(item["model"], item["digest"])
     options = ReadOptions(**item["options"])

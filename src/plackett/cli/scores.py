@@ -13,7 +13,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores
 from plackett.cli.opening import open_data, should_stream, without_features
 from plackett.data.dataset import Dataset
-from plackett.data.streaming.sources import Sources, find_sources
+from plackett.data.read import Sources, find_sources
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -25,8 +25,7 @@ def load(
 
     Tables that do not fit in memory are streamed, and the data set has no features then.
     """
-    from plackett.data.pairs import is_run, read_qrels, read_run
-    from plackett.data.trec import judged
+    from plackett.data.trec import is_run, judged, read_qrels, read_run
 
     if scores.is_dir():
         return _of_model(scores, data, options, stream)

@@ -24,10 +24,11 @@ from plackett.cli.options import (
     read_options,
 )
 from plackett.data.dataset import Dataset
-from plackett.data.streaming.sources import Source, find_sources
+from plackett.data.read import Source, find_sources
 
 if TYPE_CHECKING:
     from plackett.models import Ranker
+
 
 _SHARE = 0.2
 
@@ -148,8 +149,7 @@ def _parts(
     data: list[Path], validation: Path | None, share: float, seed: int, how: Opening
 ) -> tuple[Dataset, Dataset | None]:
     """Training lists and, if there are any, validation lists."""
-    from plackett.data.folds import is_folds
-    from plackett.data.joining import split
+    from plackett.data.folds import is_folds, split
 
     beside: Dataset | None = None
     if len(data) == 1 and is_folds(data[0]):

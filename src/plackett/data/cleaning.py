@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import list_of_document
+from plackett.data.canonical import hash_documents, hash_ids
 from plackett.data.dataset import Dataset
-from plackett.data.hashing import hash_documents, hash_ids
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,13 @@
-"""The one form in which ranking data travels through plackett."""
+"""The one form in which ranking data travels through plackett.
+
+Rows as they came, before they are grouped into lists: what every reader produces.
+
+A short name for the contents of a data set, so that results can say what they were made from.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,12 +41,48 @@ from plackett.data.arrays import (
     check_names,
     first_appearance,
 )
-from plackett.data.canonical import arrange, arrange_hashes, permute_rows, take_rows
-from plackett.data.hashing import hash_documents
-from plackett.data.table import Table
+from plackett.data.canonical import arrange, arrange_hashes, hash_documents, permute_rows, take_rows
 
 if TYPE_CHECKING:
     from plackett.data.clicks.propensities import Propensities
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of (query, document, features, label) in the order of their source.
+
+    Readers have checked the values (labels finite and not negative, features finite unless
+    missing values were allowed); grouping and ordering is left to ``Dataset.from_table``.
+    """
+
+    features: Features | csr_array
+    """float32; a reader gives its array away: ``Dataset.from_table`` may reorder it in place."""
+    labels: Labels
+    query_ids: Ids
+    """One per row: int64 or str."""
+    document_ids: Ids | None = None
+    """One per row: int64 or str."""
+    weights: NDArray[np.float64] | None = None
+    """One per row, the same in all rows of a list."""
+    document_weights: NDArray[np.float64] | None = None
+    """One per row."""
+    groups: Ids | None = None
+    """One per row, the same in all rows of a list: int64 or str."""
+    feature_names: tuple[str, ...] | None = None
+    source: str | None = None
+    """Name of the file, for messages."""
+    full_rows: bool = True
+    """False if rows of a text file leave features out, so that its width is only a lower bound."""
+
+    @property
+    def n_docs(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.features.shape[1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -230,7 +272,7 @@ class Dataset:
             Propensities below it count as it: less variance for some bias. None: 0.2 for lists by
             impression, 0 (as they are) for lists by query.
         """
-        from plackett.data.clicks.building import lists_from_clicks  # imports this module
+        from plackett.data.clicks.dataset import lists_from_clicks  # imports this module
 
         return lists_from_clicks(clicks, documents, by=by, propensities=propensities, clip=clip)
 
@@ -371,3 +413,21 @@ def report_scattered(source: str | None, *, strict: bool) -> None:
     if strict:
         raise DataError(f"{message}, which strict reading refuses.")
     warnings.warn(f"{message}.", DataWarning, stacklevel=4)
+
+
+def fingerprint(data: Dataset) -> str:
+    """32 hexadecimal digits of the features and their names, labels, lists, weights and groups.
+
+    The keys of the lists are hashes of their documents, so features are not read again. The order
+    of rows and the names of queries do not matter.
+    """
+    digest = hashlib.sha256()
+    for array in (data.keys, data.offsets, data.labels):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    for name, weights in ((b"weights", data.weights), (b"documents", data.document_weights)):
+        if weights is not None:
+            digest.update(name + np.ascontiguousarray(weights).tobytes())
+    if data.groups is not None:  # random divisions depend on them
+        digest.update(b"groups" + first_appearance(data.groups)[1].tobytes())
+    digest.update(repr((data.n_features, data.feature_names)).encode())
+    return digest.hexdigest()[:32]

@@ -16,8 +16,7 @@ import numpy as np
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Keys, Offsets, Rows
 from plackett.data.dataset import Dataset
-from plackett.data.manifest import is_mapped
-from plackett.data.mapped import open_mapped
+from plackett.data.mapped import is_mapped, open_mapped
 
 Bounds = list[tuple[int, int]]
 

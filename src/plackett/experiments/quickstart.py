@@ -13,8 +13,8 @@ import numpy as np
 from plackett.base.files import atomic_file
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.data.describing import Description, describe
-from plackett.data.joining import split
+from plackett.data.describe import Description, describe
+from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
 from plackett.experiments.environment import environment
 from plackett.experiments.gathering import Shown

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plackett.base.files import as_json, cell, write_text
-from plackett.data.describing import Description, describe
+from plackett.data.describe import Description, describe
 from plackett.experiments.comparing import Compared
 from plackett.experiments.environment import environment
 from plackett.experiments.figures import Line, can_draw_png, interval_figure, line_figure, write_png

@@ -24,7 +24,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Offsets, Scores
 from plackett.base.random import combine
 from plackett.data.dataset import Dataset
-from plackett.data.joining import concat, group_codes
+from plackett.data.folds import concat, group_codes
 from plackett.metrics import Metric
 from plackett.models.artifact.modules import module_inside
 from plackett.models.checkpoint import Checkpoint

@@ -14,11 +14,10 @@ from numpy.typing import ArrayLike
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.base.optional import need_ray
 from plackett.base.ragged import Scores, list_blocks
-from plackett.data.dataset import Dataset
-from plackett.data.fingerprint import fingerprint
-from plackett.data.on_disk import is_large, release, walk
+from plackett.data.dataset import Dataset, fingerprint
+from plackett.data.disk_arrays import is_large, release, walk
 from plackett.data.transforms import FittedTransform, chain, transform
-from plackett.data.transforms.applying import applied
+from plackett.data.transforms.base import applied
 from plackett.distributed import Cluster, as_cluster
 from plackett.metrics import Metric
 from plackett.models.artifact.manifest import versions

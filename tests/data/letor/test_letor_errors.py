@@ -11,7 +11,9 @@ import pytest
 
 from plackett.base.errors import DataError
 from plackett.base.memory import available_memory, spelled
-from plackett.data.letor import careful, iter_tables, parse, read_table
+from plackett.data.letor import errors as careful
+from plackett.data.letor import iter_tables, read_table
+from plackett.data.letor import reader as parse
 
 GOOD = b"0 qid:1 1:0.5 2:7\n"
 LONG = "9" * 100

@@ -15,8 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plackett.base.errors import DataError
-from plackett.data.letor import Missing, blocks, iter_tables, parse, read_table
-from plackett.data.table import Table
+from plackett.data.dataset import Table
+from plackett.data.letor import Missing, blocks, iter_tables, read_table
+from plackett.data.letor import reader as parse
 
 T = TypeVar("T")
 EXAMPLES = int(os.environ.get("PLACKETT_FUZZ_EXAMPLES", "400"))

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from plackett.base.errors import UsageError
-from plackett.data.letor import iter_tables, parse, read_table
+from plackett.data.letor import iter_tables, read_table
+from plackett.data.letor import reader as parse
 
 
 @pytest.fixture

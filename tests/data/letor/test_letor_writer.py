@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plackett.base.errors import DataError, UsageError
 from plackett.data.letor import read_table, write_table, writer
-from plackett.data.letor.spelling import LONGEST_NUMBER, write_number
+from plackett.data.letor.writer import LONGEST_NUMBER, write_number
 
 
 def spell(value: float) -> str:

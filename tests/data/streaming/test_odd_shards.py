@@ -17,10 +17,9 @@ from dataset_helpers import difference, make_rows
 
 import plackett as pk
 from plackett.cli import main
-from plackett.data.reading import ReadOptions
-from plackett.data.streaming.lists import whole_lists
-from plackett.data.streaming.opening import columns_of
-from plackett.data.streaming.sources import find_sources
+from plackett.data.read import ReadOptions, find_sources
+from plackett.data.streaming import columns_of
+from plackett.data.streaming.columns import whole_lists
 
 pytestmark = pytest.mark.usefixtures("_tiny_blocks")
 

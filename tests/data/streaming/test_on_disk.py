@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.data import on_disk
-from plackett.data.shards import naming
+from plackett.data import disk_arrays as on_disk
+from plackett.data.columns import naming
 from plackett.data.transforms import transform
-from plackett.data.transforms.applying import applied
+from plackett.data.transforms.base import applied
 
 TRANSFORMS = ("standard", "quantile", "impute", "log1p", "query-minmax")
 
@@ -122,7 +122,7 @@ def test_transforms_of_features_on_disk_are_the_same_to_the_bit(name, missing, t
 def test_median_of_features_on_disk(mapped, monkeypatch) -> None:
     expected = transform("impute", strategy="median").fit(mapped)
     monkeypatch.setattr(on_disk, "SMALL", 0)
-    monkeypatch.setattr("plackett.data.transforms.columns._COLUMN_BYTES", 40_000)
+    monkeypatch.setattr("plackett.data.transforms.quantile._COLUMN_BYTES", 40_000)
     assert transform("impute", strategy="median").fit(mapped) == expected
 
 
@@ -135,7 +135,7 @@ def test_features_are_never_whole_in_memory(tmp_path, monkeypatch) -> None:
     mapped = pk.read(tmp_path / "x.pkdata")
     monkeypatch.setattr(on_disk, "SMALL", 1 << 20)
     monkeypatch.setattr(on_disk, "BLOCK_BYTES", 1 << 18)
-    monkeypatch.setattr("plackett.data.transforms.columns._COLUMN_BYTES", 1 << 20)
+    monkeypatch.setattr("plackett.data.transforms.quantile._COLUMN_BYTES", 1 << 20)
     tracemalloc.start()
     try:
         part = mapped.select(np.arange(0, mapped.n_lists, 2))

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import plackett as pk
-from plackett.data import on_disk
+from plackett.data import disk_arrays as on_disk
 
 pytestmark = pytest.mark.usefixtures("_tiny_blocks")
 
@@ -138,7 +138,7 @@ def test_a_cache_is_used_again_until_the_files_change(tmp_path, monkeypatch) -> 
         raise AssertionError("read again")
 
     with monkeypatch.context() as patch:
-        patch.setattr("plackett.data.streaming.spooling.spool", refuse)
+        patch.setattr("plackett.data.streaming.columns.spool", refuse)
         assert difference(pk.stream(source, cache=cache), first) is None
         with pytest.raises(AssertionError, match="read again"):
             pk.stream(source, cache=cache, label=None)

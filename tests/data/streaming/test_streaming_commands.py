@@ -59,9 +59,9 @@ def shards(folder):
 
 @pytest.fixture(autouse=True)
 def _blocks_of_some_lists(monkeypatch):
-    monkeypatch.setattr("plackett.data.on_disk.SMALL", 1000)
-    monkeypatch.setattr("plackett.data.on_disk.BLOCK_BYTES", 20_000)
-    monkeypatch.setattr("plackett.data.shards._BATCH_ROWS", 50)
+    monkeypatch.setattr("plackett.data.disk_arrays.SMALL", 1000)
+    monkeypatch.setattr("plackett.data.disk_arrays.BLOCK_BYTES", 20_000)
+    monkeypatch.setattr("plackett.data.columns._BATCH_ROWS", 50)
 
 
 def test_train_on_shards_is_train_on_one_file(folder, shards, tmp_path) -> None:
@@ -115,7 +115,7 @@ def test_evaluate_prints_the_same(folder, shards, tmp_path) -> None:
 
 
 def test_sets_that_do_not_fit_are_streamed_unasked(folder, shards, monkeypatch) -> None:
-    monkeypatch.setattr("plackett.data.streaming.sizes.available_bytes", lambda: 1000)
+    monkeypatch.setattr("plackett.data.streaming.available_bytes", lambda: 1000)
 
     def refuse(*_args, **_options):
         raise AssertionError("read into memory")

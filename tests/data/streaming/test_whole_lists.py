@@ -13,11 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import plackett as pk
-from plackett.data.reading import ReadOptions
-from plackett.data.streaming.labels import without_features
-from plackett.data.streaming.lists import whole_lists
-from plackett.data.streaming.opening import columns_of
-from plackett.data.streaming.sources import find_sources
+from plackett.data.read import ReadOptions, find_sources
+from plackett.data.streaming import columns_of
+from plackett.data.streaming.columns import whole_lists, without_features
 
 pytestmark = pytest.mark.usefixtures("_tiny_blocks")
 

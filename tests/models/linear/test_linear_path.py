@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 import plackett as pk
 from plackett.base.errors import ConvergenceWarning, DataError, UsageError
-from plackett.data.joining import split
+from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
 from plackett.models import LinearRanker
 from plackett.models.checkpoint import Checkpoint

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plackett.data.dataset import Dataset
-from plackett.data.joining import split
+from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
 
 

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
 from plackett.data.dataset import Dataset
-from plackett.data.joining import split
+from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
 from plackett.models import StumpRanker
 from plackett.models.checkpoint import Checkpoint

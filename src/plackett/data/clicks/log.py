@@ -1,8 +1,11 @@
-"""A click log: what was shown to whom at which position, and whether it was clicked."""
+"""A click log: what was shown to whom at which position, and whether it was clicked.
+
+Which column of a click log is what.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,10 +13,47 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Ids, Rows
 from plackett.data.arrays import as_column, as_ids
-from plackett.data.clicks.naming import choose_columns
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "impression": ("impression_id", "session", "session_id", "serp_id"),
+    "query": ("query_id", "qid"),
+    "document": ("document_id", "doc_id", "docid", "doc", "url", "item_id"),
+    "position": ("rank", "pos"),
+    "click": ("clicked", "clicks", "is_click"),
+}
+"""Columns of a click log, and other names that are tried where the first is absent."""
+OPTIONAL = ("query",)
+
+
+def choose_columns(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """The name of the column of each role; roles that may be absent are left out."""
+    for role in given:
+        if role not in COLUMNS:
+            raise UsageError(f"a click log has the columns {', '.join(COLUMNS)}, not {role!r}.")
+    chosen = {}
+    for role, aliases in COLUMNS.items():
+        if role in given:
+            if given[role] not in names:
+                raise DataError(f"there is no column {given[role]!r}; {_existing(names)}.")
+            chosen[role] = given[role]
+            continue
+        there = [name for name in (role, *aliases) if name in names]
+        if there:
+            chosen[role] = there[0]
+        elif role not in OPTIONAL:
+            raise DataError(
+                f"there is no column {role!r} (nor {', '.join(map(repr, aliases))}); "
+                f"{_existing(names)}; name it with {role}=."
+            )
+    return chosen
+
+
+def _existing(names: Sequence[str]) -> str:
+    return f"the columns are {', '.join(map(repr, names))}"
+
 
 _TRUE, _FALSE = ("1", "true", "t", "yes"), ("0", "false", "f", "no")
 

@@ -3,7 +3,7 @@
 A *recipe* (:class:`Transform`) holds parameters. ``fit`` looks at a data set and returns a *fitted
 transform* (:class:`FittedTransform`), which holds numbers and changes features. Both are frozen;
 both become plain data with ``to_dict`` and come back, to the bit, with
-:func:`~plackett.data.transforms.registry.transform_from_dict`. A transform that has nothing to
+:func:`~plackett.data.transforms.chain.transform_from_dict`. A transform that has nothing to
 learn (``query-minmax``, ``log1p``) is its own fitted form.
 
 Rules all of them keep:
@@ -14,6 +14,11 @@ Rules all of them keep:
   NaN, except under ``impute``; it takes no part in what is learned. No result is infinite.
 - Features stored as CSR stay CSR where zeros stay zeros (``log1p``). The other transforms refuse
   them: shifting zeros would silently turn a matrix that fits in memory into one that may not.
+
+Fitted transforms applied to features of any size: those on disk by blocks of whole lists.
+
+A transform changes a document by its own features or by those of its list, so blocks of whole lists
+come out as in one go, to the bit.
 """
 
 from __future__ import annotations
@@ -27,7 +32,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, FeatureMismatch
-from plackett.base.ragged import Features, Offsets
+from plackett.base.ragged import Features, Offsets, list_blocks
+from plackett.data.disk_arrays import block_rows, empty, is_large, release
 
 if TYPE_CHECKING:
     from plackett.data.dataset import Dataset
@@ -132,3 +138,18 @@ def _describe(values: Any) -> str:
         return type(values).__name__
     odd = next(v for v in values if type(v) not in (int, float))
     return f"a list with {type(odd).__name__} in it"
+
+
+def applied(
+    transform: FittedTransform, features: Features | csr_array, offsets: Offsets
+) -> Features | csr_array:
+    """The changed features; those of large ones are in a scratch file."""
+    if isinstance(features, csr_array) or not is_large(features):
+        return transform.apply(features, offsets)
+    out = empty(features, features.shape)
+    for start, stop in list_blocks(offsets, block_rows(features[0].nbytes)):
+        low, high = int(offsets[start]), int(offsets[stop])
+        out[low:high] = transform.apply(features[low:high], offsets[start : stop + 1] - low)
+        release(features)
+        release(out)
+    return out

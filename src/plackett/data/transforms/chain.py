@@ -1,17 +1,25 @@
-"""Transforms one after the other, each fitted on what the one before it gives."""
+"""Transforms one after the other, each fitted on what the one before it gives.
+
+Names of transforms, and transforms out of plain data.
+
+A dictionary made by ``to_dict`` holds a name, a version and numbers; reading one back runs no code
+from it and checks all of it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain as joined
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from scipy.sparse import csr_array
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Features, Offsets
-from plackett.data.transforms.applying import applied
-from plackett.data.transforms.base import FittedTransform, Transform
+from plackett.data.transforms.base import FORMAT_VERSION, FittedTransform, Transform, applied
+from plackett.data.transforms.impute import FittedImpute, Impute
+from plackett.data.transforms.quantile import FittedQuantile, Quantile
+from plackett.data.transforms.scaling import FittedStandard, Log1p, QueryMinMax, Standard
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,3 +84,75 @@ def chain(*transforms: Transform) -> Chain:
     Chain(transforms=(Log1p(clip=None), Standard()))
     """
     return Chain(transforms)
+
+
+TRANSFORMS: tuple[type[Transform], ...] = (QueryMinMax, Standard, Log1p, Quantile, Impute)
+"""What ``transform`` finds by name; a chain is made by ``chain``."""
+
+_RECIPES: dict[str, type[Transform]] = {**{t.name: t for t in TRANSFORMS}, Chain.name: Chain}
+_FITTED: dict[str, type[FittedTransform]] = {
+    t.name: t for t in (FittedStandard, FittedQuantile, FittedImpute, FittedChain)
+}
+
+
+def transform(name: str, **parameters: Any) -> Transform:
+    """Make a transform by name, such as ``transform("quantile", n_quantiles=100)``."""
+    by_name = {t.name: t for t in TRANSFORMS}
+    if name not in by_name:
+        raise UsageError(f"there is no transform {name!r}; there are {', '.join(by_name)}.")
+    known = [f.name for f in fields(by_name[name])]  # type: ignore[arg-type]
+    for parameter in parameters:
+        if parameter not in known:
+            raise UsageError(
+                f"{name} has no parameter {parameter!r}; it has {', '.join(known) or 'none'}."
+            )
+    return by_name[name](**parameters)
+
+
+def transform_from_dict(data: Any) -> Transform | FittedTransform:
+    """Check plain data and make the transform whose ``to_dict`` gave it; fitted if that one was."""
+    return _read(data, nested=False)
+
+
+def _read(data: Any, *, nested: bool) -> Transform | FittedTransform:
+    kind = _check_envelope(data)
+    classes: dict[str, Any] = dict(_RECIPES if kind == "parameters" else _FITTED)
+    if nested:
+        del classes["chain"]  # chains are flat; this also bounds the depth of what is read
+    name = data["transform"]
+    if not isinstance(name, str) or name not in classes:
+        raise DataError(f"unknown transform {name!r} ({kind}); known are {', '.join(classes)}.")
+    content = data[kind]
+    expected = [f.name for f in fields(classes[name])]
+    if not isinstance(content, dict) or set(content) != set(expected):
+        found = sorted(map(str, content)) if isinstance(content, dict) else content
+        raise DataError(f"{name}: {kind} must be {expected}, got {found}.")
+    if name == "chain":
+        content = {"transforms": _read_parts(content["transforms"])}
+    try:
+        result: Transform | FittedTransform = classes[name](**content)
+    except UsageError as error:  # here the wrong value came from data, not from a caller
+        raise DataError(str(error)) from error
+    return result
+
+
+def _check_envelope(data: Any) -> str:
+    """Check what surrounds the numbers and say which part holds them."""
+    if not isinstance(data, dict) or "transform" not in data or "version" not in data:
+        raise DataError('a transform is a dictionary with "transform" and "version".')
+    version = data["version"]
+    if type(version) is not int or version != FORMAT_VERSION:
+        raise DataError(
+            f"transform of version {version!r}; this plackett reads version {FORMAT_VERSION}. Fit "
+            "it again, or use the plackett that wrote it."
+        )
+    kinds = sorted(set(data) - {"transform", "version"}, key=str)
+    if kinds not in (["parameters"], ["fitted"]):
+        raise DataError(f'a transform has either "parameters" or "fitted", got {kinds}.')
+    return str(kinds[0])
+
+
+def _read_parts(parts: Any) -> tuple[Transform | FittedTransform, ...]:
+    if not isinstance(parts, list):
+        raise DataError(f"chain: transforms must be a list, got {type(parts).__name__}.")
+    return tuple(_read(part, nested=True) for part in parts)

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Features, Offsets
-from plackett.data.on_disk import walk
+from plackett.data.disk_arrays import walk
 from plackett.data.transforms.base import (
     FittedTransform,
     Transform,
@@ -23,8 +23,8 @@ from plackett.data.transforms.base import (
     dense,
     finite_floats,
 )
-from plackett.data.transforms.columns import quantiles, sorted_columns
-from plackett.data.transforms.moments import means
+from plackett.data.transforms.quantile import quantiles, sorted_columns
+from plackett.data.transforms.scaling import means
 
 Strategy: TypeAlias = Literal["mean", "median", "constant"]
 STRATEGIES: tuple[Strategy, ...] = ("mean", "median", "constant")

@@ -11,7 +11,7 @@ from typing import Literal
 from plackett.base.errors import DataError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold, is_folds, read_folds
-from plackett.data.reading import read
+from plackett.data.read import read
 from plackett.experiments.papers.sets import SETS, KnownSet
 from plackett.experiments.protocols import Source
 from plackett.experiments.protocols.source import parts_of

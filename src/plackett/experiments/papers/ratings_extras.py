@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plackett.data.describing import Description, describe
+from plackett.data.describe import Description, describe
 from plackett.experiments.figures import Line, line_figure
 from plackett.experiments.papers.budget import Budget
 from plackett.experiments.papers.curve_figures import slug

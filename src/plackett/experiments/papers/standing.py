@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plackett.data.dataset import Dataset
-from plackett.data.folds import Fold
-from plackett.data.joining import concat
+from plackett.data.folds import Fold, concat
 from plackett.data.synthetic import synthetic
 from plackett.experiments.papers.finding import View
 from plackett.experiments.papers.sets import KnownSet

@@ -8,14 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.errors import DataError, UsageError
-from plackett.data.joining import shuffled
-from plackett.experiments.protocols.protocol import (
-    Part,
-    Protocol,
-    Trial,
-    as_given,
-    given_division,
-)
+from plackett.data.folds import shuffled
+from plackett.experiments.protocols.protocol import Part, Protocol, Trial, as_given, given_division
 from plackett.experiments.protocols.source import Source, fold_fingerprint
 
 _LEAST = 3  # parts: to learn from, to choose on, to measure on

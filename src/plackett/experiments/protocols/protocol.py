@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from plackett.data.dataset import Dataset
-from plackett.data.folds import Fold
-from plackett.data.joining import split
+from plackett.data.folds import Fold, split
 from plackett.experiments.protocols.source import Source
 
 VALIDATION_SHARE = 0.2

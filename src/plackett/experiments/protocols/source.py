@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from plackett.base.errors import UsageError
-from plackett.data.dataset import Dataset
-from plackett.data.fingerprint import fingerprint
-from plackett.data.folds import Fold
-from plackett.data.joining import concat
+from plackett.data.dataset import Dataset, fingerprint
+from plackett.data.folds import Fold, concat
 
 
 @dataclass(frozen=True, eq=False)

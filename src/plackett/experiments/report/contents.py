@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from plackett.data.describing import Description
+from plackett.data.describe import Description
 from plackett.experiments.leaderboard import Leaderboard
 from plackett.experiments.report.looking import Look
 

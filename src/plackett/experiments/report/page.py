@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from plackett.base.files import atomic_file
-from plackett.data.describing import Description
+from plackett.data.describe import Description
 from plackett.experiments.report.board import board_section, differences_section, trials_section
 from plackett.experiments.report.charts import bars, curves
 from plackett.experiments.report.contents import Report

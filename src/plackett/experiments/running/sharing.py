@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.data.mapped import open_mapped
-from plackett.data.writing import write
+from plackett.data.write import write
 from plackett.experiments.protocols import Source
 
 _PREFIX = ".shared-"

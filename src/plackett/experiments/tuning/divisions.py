@@ -8,7 +8,7 @@ import numpy as np
 
 from plackett.base.errors import DataError, UsageError
 from plackett.data.dataset import Dataset
-from plackett.data.joining import split
+from plackett.data.folds import split
 from plackett.experiments.protocols import Source
 from plackett.experiments.protocols.source import fold_fingerprint
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Keys, Labels, Offsets, Rows
 from plackett.base.random import combine
-from plackett.data.on_disk import is_large, release
+from plackett.data.disk_arrays import is_large, release
 from plackett.models.neural.listwise import gathered
 
 _RELEASED_AFTER = 4 << 20  # bytes: lists from all over a file bring many times as many along

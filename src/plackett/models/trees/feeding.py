@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plackett.data.dataset import Dataset
-from plackett.data.on_disk import is_large
+from plackett.data.disk_arrays import is_large
 from plackett.models.trees.settings import BUILT_IN, feature_indices
 
 if TYPE_CHECKING:

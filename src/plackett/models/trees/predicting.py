@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.data.on_disk import empty, is_large, release, walk
+from plackett.data.disk_arrays import empty, is_large, release, walk
 
 
 def predicted(predict: Callable[..., Any], features: Any, **options: Any) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.ragged import Features
-from plackett.data.on_disk import block_rows, release
+from plackett.data.disk_arrays import block_rows, release
 from plackett.models.trees.predicting import predicted
 from plackett.models.trees.room import check_room
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import FeatureMismatch
 from plackett.data.dataset import Dataset
 from plackett.data.transforms import FittedChain
-from plackett.data.transforms.standard import FittedStandard
+from plackett.data.transforms.scaling import FittedStandard
 from plackett.serving.server.models import Model
 from plackett.serving.server.scoring import ensemble_of
 

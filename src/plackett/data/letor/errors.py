@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plackett.base.decimals import exact_float32
-from plackett.data.letor.survey import LARGEST_INDEX
+from plackett.data.letor.parser import LARGEST_INDEX
 
 _TOKEN = re.compile(rb"[^ \t]+")
 _SPACES = rb"[\x01-\x20]*"

@@ -20,17 +20,16 @@ from plackett.base.errors import DataError
 from plackett.base.files import atomic_directory
 from plackett.base.ragged import Features, Ids, Labels, Rows
 from plackett.data.arrays import first_appearance
-from plackett.data.canonical import Arrangement, arrange_hashes
+from plackett.data.canonical import Arrangement, arrange_hashes, hash_documents
 from plackett.data.dataset import report_scattered
-from plackett.data.hashing import hash_documents
+from plackett.data.disk_arrays import Scratch
 from plackett.data.letor import iter_tables
 from plackett.data.letor.blocks import open_source
-from plackett.data.letor.ids import join
-from plackett.data.letor.returning import refuse_returning
+from plackett.data.letor.parser import join
+from plackett.data.letor.reader import refuse_returning
 from plackett.data.mapped import write_arrays
-from plackett.data.reading import ReadOptions
-from plackett.data.scratch import Scratch
-from plackett.data.writing import blocks, refuse_foreign
+from plackett.data.read import ReadOptions
+from plackett.data.write import blocks, refuse_foreign
 
 Report: TypeAlias = Callable[[int, int], None]
 """Called with the work done and the work in all."""
@@ -85,7 +84,7 @@ def stream_to_columns(
     writing: Report,
 ) -> Streamed:
     """Write a text as Parquet or Arrow, in the order of its rows."""
-    from plackett.data.column_writing import RowBlocks, write_columns  # imports pyarrow
+    from plackett.data.write import RowBlocks, write_columns  # imports pyarrow
 
     target.parent.mkdir(parents=True, exist_ok=True)
     with (

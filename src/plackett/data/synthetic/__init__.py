@@ -13,7 +13,7 @@ binary     home-page finding (HP2003, LETOR 3.0): 64 features scaled within each
            1, one relevant document in most lists and never more than three
 =========  =======================================================================================
 
-The worlds behind them (:mod:`plackett.data.generators`) are fixed; the seed draws lists from them,
+The worlds behind them (:mod:`plackett.data.synthetic`) are fixed; the seed draws lists from them,
 so two seeds are train and test of one problem. Relevance is not linear in the features, depends on
 a hidden intent of the query, and is judged with noise.
 
@@ -32,10 +32,9 @@ from numpy.typing import NDArray
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Features, Labels, Offsets, from_sizes, list_of_document
 from plackett.data.dataset import Dataset
-from plackett.data.generators import factors, pages
-from plackett.data.generators.draws import draw_sizes, mark_best
-from plackett.data.generators.streams import STREAMS
-from plackett.data.transforms.query_minmax import QueryMinMax
+from plackett.data.synthetic import generators
+from plackett.data.synthetic.generators import STREAMS, draw_sizes, mark_best
+from plackett.data.transforms.scaling import QueryMinMax
 
 VERSION = 1
 
@@ -59,7 +58,7 @@ class _Family:
     """Spread of lists, noise, share of queries nothing answers, intent of all queries or -1."""
     thresholds: tuple[float, ...]
     """Opinions above which the label rises, set so that labels have the shares of the real set."""
-    columns: tuple[str, ...] = pages.NAMES
+    columns: tuple[str, ...] = generators.NAMES
     scaled: bool = False
     """Whether features are scaled within lists, as LETOR's are."""
     best: bool = False
@@ -78,7 +77,7 @@ FAMILIES: dict[str, _Family] = {
     ),
     "binary": _Family(
         (4.2, 0.6, 0.0, 1000),
-        (0.0, 0.2, 0.0, pages.NAVIGATE),
+        (0.0, 0.2, 0.0, generators.NAVIGATE),
         (),
         columns=_columns(_BINARY, _BINARY_PAGE),
         scaled=True,
@@ -128,11 +127,11 @@ _Made: TypeAlias = tuple[Features, tuple[str, ...], NDArray[np.float64]]
 
 
 def _pages(family: _Family, offsets: Offsets, seed: int) -> _Made:
-    features = np.empty((offsets[-1], len(pages.NAMES)), np.float32)
+    features = np.empty((offsets[-1], len(generators.NAMES)), np.float32)
     opinions = np.empty(offsets[-1])
-    pages.page_lists(seed, offsets, family.judging, features, opinions)
-    if family.columns != pages.NAMES:
-        places = [pages.NAMES.index(column) for column in family.columns]
+    generators.page_lists(seed, offsets, family.judging, features, opinions)
+    if family.columns != generators.NAMES:
+        places = [generators.NAMES.index(column) for column in family.columns]
         features = np.ascontiguousarray(features[:, places])
     if family.scaled:
         features = QueryMinMax().apply(features, offsets)
@@ -140,11 +139,11 @@ def _pages(family: _Family, offsets: Offsets, seed: int) -> _Made:
 
 
 def _factors(family: _Family, offsets: Offsets, seed: int) -> _Made:
-    world = factors.draw_world()
-    features = np.empty((offsets[-1], factors.N_FEATURES), np.float32)
+    world = generators.draw_world()
+    features = np.empty((offsets[-1], generators.N_FEATURES), np.float32)
     opinions = np.empty(offsets[-1])
-    factors.factor_lists(seed, offsets, family.judging, world, features, opinions)
-    return features, factors.feature_names(world), opinions
+    generators.factor_lists(seed, offsets, family.judging, world, features, opinions)
+    return features, generators.feature_names(world), opinions
 
 
 def _judge(family: _Family, offsets: Offsets, opinions: NDArray[np.float64], seed: int) -> Labels:

@@ -20,7 +20,7 @@ from plackett.data.arrays import as_column
 from plackett.data.clicks.log import ClickLog
 from plackett.data.clicks.models import CascadeModel, ClickModel, click_model
 from plackett.data.dataset import Dataset
-from plackett.data.generators.draws import uniform
+from plackett.data.synthetic.generators import uniform
 
 _CLICKS = 0x636C69636B73  # keeps clicks apart from other noise of the same seed and list
 

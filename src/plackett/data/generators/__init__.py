@@ -1,1 +1,0 @@
-"""Simulated worlds behind :func:`plackett.data.synthetic.synthetic`."""

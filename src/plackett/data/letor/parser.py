@@ -1,0 +1,407 @@
+"""The compiled parser: lines of text to rows of arrays.
+
+It takes every line that is right and says no more of one that is not than that it is not its
+own: it stops there, and :mod:`.careful` either takes the line (a decimal that needs exact
+arithmetic) or names the error. So there is no error code here, and one place for all messages.
+
+Comments, and the document ids that LETOR keeps in them.
+
+LETOR 3 and 4 write ``#docid = GX000-00-0000000 inc = 1 prob = 0.02``; others write the id alone.
+
+Query and document ids: spans of the text to arrays of integers or strings.
+
+The first pass over a text: how many rows, and how wide, so that arrays are allocated once.
+
+Indices rise along a line, so its last one is its largest: the pass looks for the ends of lines
+and at the last token of each, not at what lies between. A line that is not right may be counted
+as anything; the parser will stop at it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import float32, int64, uint32, uint64
+from numpy.typing import NDArray
+
+from plackett.base.decimals import (
+    decimal,
+    find_any,
+    find_byte,
+    find_either,
+    nearest,
+    number,
+    short_number,
+    word_at,
+)
+from plackett.base.kernels import compiled
+from plackett.base.ragged import Ids, Offsets
+
+_NUL, _NEWLINE, _RETURN, _SPACE, _HASH, _EQUALS, _DELETE = 0, 10, 13, 32, 35, 61, 127
+_DOCID, _FIVE_BYTES = int.from_bytes(b"docid", "little"), 0xFFFFFFFFFF
+
+
+@compiled
+def is_control(byte):  # type: ignore[no-untyped-def]
+    """Whether a byte is one that no id may hold."""
+    return byte < _SPACE or byte == _DELETE
+
+
+@compiled
+def _skip_spaces(text, at):  # type: ignore[no-untyped-def]
+    # Any control character but the end of the line parts words here; a comment is free text.
+    while text[at] <= _SPACE and text[at] != _NEWLINE:
+        at += 1
+    return at
+
+
+@compiled
+def _skip_word(text, at):  # type: ignore[no-untyped-def]
+    while text[at] > _SPACE:
+        at += 1
+    return at
+
+
+@compiled
+def document_id(text, at):  # type: ignore[no-untyped-def]
+    """Begin and end of the document id in the comment at ``at``, which are equal without one."""
+    if text[at] != _HASH:
+        return at, at
+    begin = _skip_spaces(text, at + 1)
+    if word_at(text, begin) & uint64(_FIVE_BYTES) == uint64(_DOCID):
+        after = _skip_spaces(text, begin + 5)
+        if text[after] == _EQUALS:
+            first = _skip_spaces(text, after + 1)
+            if text[first] != _NEWLINE:
+                return first, _skip_word(text, first)
+    return begin, _skip_word(text, begin)
+
+
+@compiled
+def line_end(text, at):  # type: ignore[no-untyped-def]
+    """Position of the newline from ``at``, or -1 if a NUL or a lone CR comes first."""
+    end = find_any(text, at, _NEWLINE, _RETURN, _NUL)
+    end += text[end] == _RETURN and text[end + 1] == _NEWLINE
+    return end if text[end] == _NEWLINE else -1
+
+
+LONGEST = 256
+"""An array of strings gives each as much room as the longest; beyond this they are objects."""
+
+_MINUS, _ZERO, _NINE = 45, 48, 57
+_LARGEST = np.iinfo(np.int64).max
+
+
+@compiled
+def integer(text, at, end):  # type: ignore[no-untyped-def]
+    """Integer that an id spells as Python would, and whether it does."""
+    negative = text[at] == _MINUS
+    first = at + int64(negative)
+    count = end - first
+    if count == 0 or count > 19 or (text[first] == _ZERO and (count > 1 or negative)):
+        return int64(0), False
+    value = uint64(0)
+    for i in range(first, end):
+        if not _ZERO <= text[i] <= _NINE:
+            return int64(0), False
+        value = value * uint64(10) + uint64(text[i] - _ZERO)
+    fits = value <= uint64(_LARGEST) + uint64(negative)
+    return (-int64(value) if negative else int64(value)), fits
+
+
+@compiled
+def _sequence(text, at):  # type: ignore[no-untyped-def]
+    """Length and code point of the UTF-8 sequence at ``at``; length 0 if it is malformed."""
+    lead = uint32(text[at])
+    if lead < 0x80:
+        return 1, lead
+    if lead < 0xC2 or lead > 0xF4:
+        return 0, lead
+    length = 2 + int64(lead >= 0xE0) + int64(lead >= 0xF0)
+    point = lead & uint32(0xFF >> (length + 1))
+    for i in range(at + 1, at + length):
+        if text[i] & 0xC0 != 0x80:
+            return 0, lead
+        point = (point << uint32(6)) | uint32(text[i] & 0x3F)
+    surrogate = 0xD800 <= point <= 0xDFFF
+    overlong = point < (0x80 if length == 2 else 0x800 if length == 3 else 0x10000)
+    return (0 if surrogate or overlong or point > 0x10FFFF else length), point
+
+
+@compiled
+def is_utf8(text, at, end):  # type: ignore[no-untyped-def]
+    """Whether the bytes from ``at`` to ``end`` are UTF-8."""
+    while at < end:
+        length, _ = _sequence(text, at)
+        at += length
+        if length == 0:
+            return False
+    return at == end
+
+
+@compiled
+def _longest(text, spans):  # type: ignore[no-untyped-def]
+    """Largest number of characters in a span."""
+    longest = 0
+    for row in range(len(spans)):
+        begin, length = spans[row]
+        if length > longest:
+            characters = 0
+            for i in range(begin, begin + length):
+                characters += text[i] & 0xC0 != 0x80
+            longest = max(longest, characters)
+    return longest
+
+
+@compiled
+def _decode(text, spans, points):  # type: ignore[no-untyped-def]
+    """Write the code points of each span into a row of ``points``, zeros behind them."""
+    for row in range(len(spans)):
+        at, end, column = spans[row, 0], spans[row, 0] + spans[row, 1], 0
+        while at < end:
+            length, point = _sequence(text, at)
+            points[row, column] = point
+            at += length
+            column += 1
+        points[row, column:] = 0
+
+
+def strings(text: NDArray[np.uint8], spans: Offsets) -> Ids:
+    """Array of the strings at these spans (begin and length) of checked UTF-8."""
+    width = max(int(_longest(text, spans)), 1)
+    if width > LONGEST:
+        cut = [text[a : a + n].tobytes().decode("utf-8") for a, n in spans]
+        return np.array(cut, dtype=object)
+    points = np.empty((len(spans), width), dtype=np.uint32)
+    _decode(text, spans, points)
+    return points.view(f"U{width}")[:, 0]
+
+
+def join(parts: list[Ids]) -> Ids:
+    """One array of ids; integers become text if any part is text."""
+    if all(part.dtype.kind == "i" for part in parts):
+        return np.concatenate(parts)
+    return np.concatenate([part.astype(str) if part.dtype.kind == "i" else part for part in parts])
+
+
+_TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _COLON = 9, 10, 13, 32, 35, 58
+_ZERO, _NINE = 48, 57
+
+LARGEST_INDEX = 9 * 10**17 - 1
+"""No index is counted beyond its successor, ten times which still fits an int64."""
+
+
+class Survey(NamedTuple):
+    """What one piece of text holds."""
+
+    lines: int
+    rows: int
+    """Lines that are neither blank nor only a comment."""
+    width: int
+    """Largest feature index."""
+    widest: int
+    """Line of that index, counted from 0."""
+
+
+@compiled
+def index_at(text, at):  # type: ignore[no-untyped-def]
+    """Feature index at ``at``, 0 if there is none, and the position of its value."""
+    index = int64(0)
+    while _ZERO <= text[at] <= _NINE:
+        index = min(index * 10 + int64(text[at] - _ZERO), int64(LARGEST_INDEX + 1))
+        at += 1
+    return (index if text[at] == _COLON else int64(0)), at + 1
+
+
+@compiled
+def _last_index(text, begin, end):  # type: ignore[no-untyped-def]
+    """Index of the last token of the data from ``begin`` to ``end``, or 0 if it has none."""
+    while end > begin and text[end - 1] != _SPACE and text[end - 1] != _TAB:
+        end -= 1
+    return index_at(text, end)[0]
+
+
+@compiled
+def _is_blank(byte):  # type: ignore[no-untyped-def]
+    return byte in (_SPACE, _TAB, _RETURN)
+
+
+@compiled
+def survey(text, at, stop):  # type: ignore[no-untyped-def]
+    """Look over the lines from ``at`` to ``stop``: lines, rows, width, line of the width."""
+    lines = rows = width = widest = 0
+    while at < stop:
+        end = find_either(text, at, _NEWLINE, _HASH)
+        newline = end if text[end] == _NEWLINE else find_byte(text, end, _NEWLINE)
+        while end > at and _is_blank(text[end - 1]):
+            end -= 1
+        if end > at:
+            rows += 1
+            index = _last_index(text, at, end)
+            if index > width:
+                width, widest = index, lines
+        lines += 1
+        at = newline + 1
+    return lines, rows, width, widest
+
+
+_TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _COLON = 9, 10, 13, 32, 35, 58
+_PLUS, _MINUS, _ZERO = 43, 45, 48
+_QID, _FOUR_BYTES = int.from_bytes(b"qid:", "little"), 0xFFFFFFFF
+_NAN, _THREE_BYTES, _TO_LOWER = int.from_bytes(b"nan", "little"), 0xFFFFFF, 0x202020
+_TABLE = 1 << 16  # columns whose spelling is kept at hand
+
+
+def spellings(width: int) -> tuple[np.ndarray, Offsets]:
+    """Return ``1:``, ``2:`` ... as words, and the number of bytes of each."""
+    texts = [b"%d:" % (column + 1) for column in range(min(width, _TABLE))]
+    words = np.array([int.from_bytes(text, "little") for text in texts], dtype=np.uint64)
+    return words, np.array([len(text) for text in texts], dtype=np.int64)
+
+
+@compiled
+def skip_blanks(text, at):  # type: ignore[no-untyped-def]
+    """First position from ``at`` that holds neither a space nor a tab."""
+    while text[at] == _SPACE or text[at] == _TAB:
+        at += 1
+    return at
+
+
+@compiled
+def ends_data(text, at):  # type: ignore[no-untyped-def]
+    """Whether a comment or the end of the line begins at ``at``."""
+    byte = text[at]
+    return byte in (_HASH, _NEWLINE) or (byte == _RETURN and text[at + 1] == _NEWLINE)
+
+
+@compiled
+def ends_token(text, at):  # type: ignore[no-untyped-def]
+    """Whether a token may end before ``at``."""
+    return text[at] == _SPACE or text[at] == _TAB or ends_data(text, at)
+
+
+@compiled
+def _value(text, at, allow_nan):  # type: ignore[no-untyped-def]
+    """Value at ``at`` and its end, or -1."""
+    value, end = short_number(text, at)
+    if end < 0 or text[end] | 32 == 101:
+        value, end = number(text, at)
+        if end < 0 and allow_nan:
+            at += text[at] == _PLUS or text[at] == _MINUS
+            word = (word_at(text, at) | uint64(_TO_LOWER)) & uint64(_THREE_BYTES)
+            if word == uint64(_NAN):
+                return float32(np.nan), at + 3
+    return value, end
+
+
+@compiled
+def fill_row(text, at, row, words, sizes, limit, absent):  # type: ignore[no-untyped-def]
+    """Read the features of one line into its row.
+
+    Returns where the data of the line end (-1: not a line for this parser) and whether the row
+    lists every index.
+    """
+    column, full = 0, True
+    allow_nan = np.isnan(absent)
+    known = len(words)
+    width = len(row)
+    while True:
+        index = column + 1
+        if column < known:
+            size = sizes[column]
+            if (word_at(text, at) ^ words[column]) << uint64(64 - 8 * size) == 0:
+                at += size
+            else:
+                index = 0
+        else:
+            index = 0
+        if index == 0:
+            at = skip_blanks(text, at)
+            if ends_data(text, at):
+                break
+            index, at = index_at(text, at)
+            if index <= column or index > limit:
+                return -1, False
+            full &= index == column + 1
+            for skipped in range(column, min(index - 1, width)):
+                row[skipped] = absent
+        byte = text[at] - _ZERO
+        if text[at + 1] == _SPACE and 0 <= byte <= 9:
+            value, at = float32(byte), at + 1
+        else:
+            value, at = _value(text, at, allow_nan)
+            if at < 0 or not ends_token(text, at):
+                return -1, False
+        if index <= width:
+            row[index - 1] = value
+        column = index
+        at += text[at] == _SPACE
+    for skipped in range(column, width):
+        row[skipped] = absent
+    return at, full and column == width
+
+
+@compiled
+def _query(text, at):  # type: ignore[no-untyped-def]
+    """Span of the query id behind ``qid:`` at ``at``; its end is -1 if there is none."""
+    if word_at(text, at) & uint64(_FOUR_BYTES) != uint64(_QID):
+        return at, -1
+    begin = end = at + 4
+    ascii_only = True
+    while not ends_token(text, end):
+        if is_control(text[end]):
+            return begin, -1
+        ascii_only &= text[end] < 128
+        end += 1
+    if end == begin or not (ascii_only or is_utf8(text, begin, end)):
+        return begin, -1
+    return begin, end
+
+
+@compiled
+def _head(text, at):  # type: ignore[no-untyped-def]
+    """Label and span of the query id, whose end is -1 if either is not right."""
+    mantissa, exponent, negative, end = decimal(text, at)
+    label, known = nearest(mantissa, exponent)
+    blank = end >= 0 and (text[end] == _SPACE or text[end] == _TAB)
+    if not blank or not known or (negative and mantissa != 0):
+        return label, at, -1
+    begin, end = _query(text, skip_blanks(text, end))
+    return label, begin, end
+
+
+@compiled
+def parse_rows(text, at, stop, row, out, settings):  # type: ignore[no-untyped-def]
+    """Parse the lines from ``at`` to ``stop`` into the rows from ``row``.
+
+    Returns where it stopped, ``stop`` or the begin of a line that is not its own; the next row;
+    whether all rows so far were full; and whether all query ids were integers.
+    """
+    features, labels, queries, query_spans, document_spans = out
+    words, sizes, limit, absent = settings
+    full = integers = True
+    while at < stop:
+        begin = at
+        at = skip_blanks(text, at)
+        taken = not ends_data(text, at)
+        if taken:
+            label, first, last = _head(text, at)
+            if last < 0:
+                return begin, row, full, integers
+            at = last + (text[last] == _SPACE)
+            at, whole = fill_row(text, at, features[row], words, sizes, limit, absent)
+            if at < 0:
+                return begin, row, full, integers
+            labels[row] = label
+            query_spans[row, 0], query_spans[row, 1] = first, last - first
+            queries[row], known = integer(text, first, last)
+            first, last = document_id(text, at)
+            document_spans[row, 0], document_spans[row, 1] = first, last - first
+        at = line_end(text, at)
+        if at < 0 or (taken and not is_utf8(text, first, last)):
+            return begin, row, full, integers
+        if taken:
+            full, integers, row = full and whole, integers and known, row + 1
+        at += 1
+    return at, row, full, integers
