@@ -29,7 +29,7 @@ import numpy as np
 
 import plackett as pk
 from plackett.distributed.sharding import cut
-from plackett.models.trees.bins import find_bins, with_bins
+from plackett.models.trees.lightgbm_data import find_bins, with_bins
 
 BIN_BYTES = 16  # a sum of gradients and one of curvatures, double precision each
 BILLION = 1_000_000_000

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.cli.tune import tune
-from plackett.models.recipes.spaces import FAMILIES, OBJECTIVES
+from plackett.models.recipes.search_spaces import FAMILIES, OBJECTIVES
 
 pytest.importorskip("optuna")
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import plackett as pk
 from plackett.distributed.sharding import cut
-from plackett.models.trees.bins import find_bins, with_bins
+from plackett.models.trees.lightgbm_data import find_bins, with_bins
 
 OBJECTIVES = ("lambdarank", "ours")
 TREES = 20

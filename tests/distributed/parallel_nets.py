@@ -17,10 +17,10 @@ from torch import nn
 
 import plackett as pk
 from plackett.distributed.sharding import Outline, cut
+from plackett.models.neural.batch_plan import Share
 from plackett.models.neural.batches import learnable
-from plackett.models.neural.shares import Share
-from plackett.models.neural.spreading import trained
-from plackett.models.run import Run, as_metrics, silent, unwatched
+from plackett.models.neural.distributed import trained
+from plackett.models.ranker import Run, as_metrics, silent, unwatched
 
 # Batches of 3 lists: in some of them, one of the workers has none.
 SETTINGS = {"layers": (8,), "epochs": 5, "batch_lists": 3, "seed": 2, "threads": 1, "clip": 1.0}

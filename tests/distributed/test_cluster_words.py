@@ -16,7 +16,7 @@ from plackett.base.ragged import from_sizes
 from plackett.distributed import Cluster, as_cluster
 from plackett.distributed.post import combined
 from plackett.distributed.sharding import Outline, cut, place_of
-from plackett.models.trees.bins import find_bins, with_bins
+from plackett.models.trees.lightgbm_data import find_bins, with_bins
 
 
 @pytest.mark.parametrize(

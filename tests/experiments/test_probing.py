@@ -16,8 +16,7 @@ from plackett.experiments.planning import Forecast
 from plackett.experiments.protocols import Trial
 from plackett.experiments.running.probing import Probe, _all_steps
 from plackett.experiments.running.system import System
-from plackett.models.ranker import Ranker
-from plackett.models.run import Run
+from plackett.models.ranker import Ranker, Run
 
 _FIXED, _EACH = 1e-4, 5e-7  # seconds of a step, and of a step for each document
 

@@ -8,7 +8,7 @@ import pytest
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
 from plackett.models.linear.lbfgs import minimise
-from plackett.models.linear.losses import ScoreLoss
+from plackett.models.linear.loss import ScoreLoss
 from plackett.objectives import ListNet, custom
 
 

@@ -11,7 +11,7 @@ import pytest
 import plackett as pk
 from plackett.base import memory as known
 from plackett.base.memory import Limit, limits
-from plackett.models.trees.room import check_room, least_bytes
+from plackett.models.trees.lightgbm_data import check_room, least_bytes
 
 SAMPLED, DOCS = 1000, 1_000_000
 
@@ -43,7 +43,9 @@ def test_coarser_bins_take_half_a_byte_at_least(name) -> None:
 
 
 def test_bins_beyond_a_limit_are_refused_with_both_numbers(monkeypatch) -> None:
-    monkeypatch.setattr("plackett.models.trees.room.limits", lambda: [Limit("a", 10**6, 10**5)])
+    monkeypatch.setattr(
+        "plackett.models.trees.lightgbm_data.limits", lambda: [Limit("a", 10**6, 10**5)]
+    )
     sample = [values("many"), values("few")]
     check_room(sample, SAMPLED, 600_000, {})
     expected = r"at least 0\.01 GB more .* 7,000,000 documents x 2 features.*a: 0\.00 GB"
@@ -57,7 +59,9 @@ def test_a_fit_from_disk_is_refused_before_lightgbm_begins(tmp_path, monkeypatch
     data = pk.read(tmp_path / "a.pkdata")
     ranker = pk.TreeRanker(trees=2, leaves=4)
     ranker.clone().fit(data)
-    monkeypatch.setattr("plackett.models.trees.room.limits", lambda: [Limit("ulimit -d", 99, 0)])
+    monkeypatch.setattr(
+        "plackett.models.trees.lightgbm_data.limits", lambda: [Limit("ulimit -d", 99, 0)]
+    )
     with pytest.raises(pk.DataError, match=r"coarser bins .*or train on a part of the lists"):
         ranker.clone().fit(data)
 

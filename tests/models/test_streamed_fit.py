@@ -92,7 +92,7 @@ def test_rare_features_are_kept_where_leaves_may_be_small(tmp_path) -> None:
 
 
 def test_features_reach_lightgbm_in_blocks(streamed, monkeypatch) -> None:
-    from plackett.models.trees.sequences import Blocks
+    from plackett.models.trees.lightgbm_data import Blocks
 
     heights = []
     original = Blocks.__getitem__

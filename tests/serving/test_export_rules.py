@@ -17,7 +17,7 @@ import plackett.serving.export.forms as forms
 from plackett import Dataset, TreeRanker
 from plackett.base.errors import DataError, UsageError
 from plackett.data.transforms import Impute, Log1p, Quantile, Standard, chain
-from plackett.models.imported import EnsembleRanker
+from plackett.models.ensembles import EnsembleRanker
 from plackett.serving.export import FORMS, export
 from plackett.serving.export.encoding import to_json
 from plackett.serving.export.forms import Request, form_of

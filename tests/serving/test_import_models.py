@@ -17,7 +17,7 @@ from target_interpreters import opensearch_raw, plugin_xgboost_dump, ranklib, so
 
 from plackett import evaluate, load
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
-from plackett.models.imported import EnsembleRanker, read_ranklib
+from plackett.models.ensembles import EnsembleRanker, read_ranklib
 from plackett.serving.export import export
 from plackett.serving.importing import import_model
 

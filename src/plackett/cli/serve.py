@@ -98,7 +98,7 @@ def serve(
 
 
 def _examples(path: Path | None, models: list[str]) -> Dataset | None:
-    from plackett.models.artifact.manifest import read_manifest
+    from plackett.models.artifact.save import read_manifest
     from plackett.serving.server.sources import parse_sources
 
     if path is None:

@@ -85,7 +85,7 @@ def train(
 ) -> None:
     """Train a model and write it to disk."""
     from plackett.metrics import evaluate
-    from plackett.models.artifact.writing import check_target
+    from plackett.models.artifact.save import check_target
 
     check_target(out)
     where = cluster_of(cluster)

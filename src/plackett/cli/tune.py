@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from plackett.experiments.protocols import Source
     from plackett.experiments.tuning import Plan, Tuned
 
+
 _SHOWN = 5
 """Trials in the table: the best ones."""
 
@@ -101,7 +102,7 @@ def tune(
     """
     from plackett.experiments.tuning import Divisions, plan_search
     from plackett.experiments.tuning.opening import need_optuna
-    from plackett.models.artifact.writing import check_target
+    from plackett.models.artifact.save import check_target
 
     if shown := [each for each in space or [] if "=" not in each]:
         _print_space(shown, preset, json)
@@ -191,7 +192,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _print_space(names: list[str], preset: str | None, as_json: bool) -> None:
-    from plackett.models.recipes.spaces import search_space
+    from plackett.models.recipes.search_spaces import search_space
 
     found = {name: search_space(name, preset=preset) for name in names}
     if as_json:
@@ -260,7 +261,7 @@ def _trials_table(found: Tuned) -> Table:
 
 
 def _own(found: Tuned, name: str) -> str:
-    from plackett.models.recipes.dotted import setting
+    from plackett.models.recipes.search_spaces import setting
 
     value = setting(found.plan.ranker, name)
     if value is None:
@@ -269,7 +270,7 @@ def _own(found: Tuned, name: str) -> str:
 
 
 def _spelt(value: Any) -> str:
-    from plackett.models.recipes.dimensions import spelt
+    from plackett.models.recipes.search_spaces import spelt
 
     return f"{value:.3g}" if isinstance(value, float) else spelt(value)
 

@@ -1,9 +1,8 @@
 """Rankers: linear models and boosted trees for any objective."""
 
-from plackett.models.artifact.loading import load
+from plackett.models.artifact.load import KINDS, load
 from plackett.models.crossfit import CrossFit
-from plackett.models.imported import EnsembleRanker
-from plackett.models.kinds import KINDS
+from plackett.models.ensembles import EnsembleRanker
 from plackett.models.linear import LinearRanker
 from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
 from plackett.models.ranker import Ranker

@@ -3,23 +3,32 @@
 A checkpoint is a folder. ``fit.json`` says which fit it belongs to; each state is a folder of its
 own, ``step-N``, that appears whole or not at all, and the older ones are removed after it. A lock
 keeps two processes from working on one fit; the system frees it when its holder dies.
+
+States of a fit on their way between workers and the process that keeps the checkpoint.
+
+Workers may be on machines that do not see the checkpoint's folder. Each has a folder of its own;
+the first worker sends what it puts there, and workers that replace dead ones begin with what was
+sent last.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_directory, atomic_file
+from plackett.distributed.peers import Peers
+from plackett.distributed.states import State
 
 _STATE = re.compile(r"step-(\d+)")
 _HALF = re.compile(r"\.(fit\.json|step-\d+|member-\d+)\..*\.(tmp|old)")
@@ -153,3 +162,64 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class MailedCheckpoint(Checkpoint):
+    """A worker's checkpoint: the first worker's states are sent, the others save nothing.
+
+    Parameters
+    ----------
+    folder
+        An empty folder of this worker's own.
+    peers
+        Through whom states are sent.
+    seconds
+        Between two states at least; infinite: nothing is saved.
+    """
+
+    def __init__(self, folder: Path, peers: Peers, seconds: float) -> None:
+        super().__init__(folder)
+        self.seconds = seconds  # type: ignore[misc] # as in the process that keeps the checkpoint
+        self._peers = peers
+        self._next = 0.0 if math.isfinite(seconds) else math.inf  # the first state at once
+        state = peers.latest()
+        if state is not None:
+            write_files(state, folder / f"step-{state[0]}")
+
+    def due(self) -> bool:
+        return self._peers.rank == 0 and super().due()
+
+    @contextmanager
+    def saving(self, step: int) -> Iterator[Path]:
+        with super().saving(step) as folder:
+            yield folder
+        self._peers.keep(*read_files(step, self.folder / f"step-{step}"))
+
+
+def read_files(step: int, folder: Path) -> State:
+    """The state that the files of a folder describe."""
+    return step, {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def write_files(state: State, folder: Path) -> None:
+    """Put the files of a state into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in state[1].items():
+        (folder / name).write_bytes(content)
+
+
+def state_of(checkpoint: Checkpoint | None) -> State | None:
+    """What a checkpoint has to go on from."""
+    latest = None if checkpoint is None else checkpoint.latest()
+    return None if latest is None else read_files(int(latest.name.removeprefix("step-")), latest)
+
+
+def keeper(checkpoint: Checkpoint | None) -> Callable[[State], None]:
+    """A function that puts each state it is given into the checkpoint, if there is one."""
+
+    def keep(state: State) -> None:
+        if checkpoint is not None:
+            with checkpoint.saving(state[0]) as folder:
+                write_files(state, folder)
+
+    return keep

@@ -8,11 +8,23 @@ scores of member m are divided by
 
 its pooled standard deviation within the lists it has not seen. That is a constant, so the average
 of linear members is linear and the average of tree members is a sum of trees.
+
+Members of a cross-fit as Ray tasks, each fitted whole by one worker.
+
+Members are independent of each other, so nothing passes between workers, every kind of ranker can
+be a member (linear models and stumps too, which cannot be shared out), and each member is the one
+that one process with as many threads would fit, to the bit. The other way, all workers at one
+member after the other, would shorten the longest wait where there are more workers than members;
+but trees would then be LightGBM's data-parallel ones, nets would differ by the order of sums, and
+every step would wait for the network.
+
+What each machine needs is room for the data and for as many members as it has workers.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -25,16 +37,102 @@ from plackett.base.ragged import Offsets, Scores
 from plackett.base.random import combine
 from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
+from plackett.distributed import ClusterError
 from plackett.metrics import Metric
-from plackett.models.artifact.modules import module_inside
+from plackett.models.artifact.save import module_inside
 from plackett.models.checkpoint import Checkpoint
-from plackett.models.crossfit_tasks import Fitted, fitted_together
-from plackett.models.parameters import nested
-from plackett.models.ranker import Ranker
-from plackett.models.run import Progress, Run
+from plackett.models.ranker import Progress, Ranker, Run, nested
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from plackett.distributed.tasks import Sign
+
+
+Fitted = tuple[Ranker, float]
+"""A member and its scale."""
+Common = tuple["CrossFit", Dataset, tuple[Metric, ...]]
+
+
+def fitted_together(crossfit: CrossFit, data: Dataset, run: Run) -> list[Fitted]:
+    """All members in their order, those of the checkpoint as they are, the others by workers.
+
+    A member whose worker dies is begun again. Each is in the checkpoint as soon as it is finished.
+    """
+    found: dict[int, Fitted] = {}
+    for i in range(crossfit._count):
+        kept = crossfit._kept(i, data, run.checkpoint)
+        if kept is not None:
+            found[i] = kept
+    missing = [i for i in range(crossfit._count) if i not in found]
+    if missing:
+        _fit_missing(crossfit, data, run, missing, found)
+    return [found[i] for i in range(crossfit._count)]
+
+
+def _fit_missing(
+    crossfit: CrossFit, data: Dataset, run: Run, missing: Sequence[int], found: dict[int, Fitted]
+) -> None:
+    from plackett.distributed.errands import Errands
+
+    assert run.cluster is not None
+    assert crossfit.ranker is not None
+    sent = crossfit.clone().set_params(ranker=with_threads(crossfit.ranker, run.cluster.threads))
+    place = run.cluster.place
+    with Errands(run.cluster, fit_member, (sent, data, run.metrics)) as errands:
+        ahead = list(missing[errands.slots :])
+        for i in missing[: errands.slots]:
+            errands.send(i, i)
+        while len(found) < crossfit._count:
+            run.progress(f"members on {place}", len(found), crossfit._count)
+            news = errands.receive()
+            if news is None or news.kind == "told":
+                continue
+            if news.kind == "failed":
+                raise _failure(news.number, news.content)
+            member, scale = news.content
+            found[news.number] = _as_asked(member, crossfit.ranker), scale
+            crossfit._keep(news.number, member, run.checkpoint)
+            if ahead:
+                i = ahead.pop(0)
+                errands.send(i, i)
+    run.progress(f"members on {place}", len(found), crossfit._count)
+
+
+def fit_member(common: Common, i: int, sign: Sign) -> Fitted:
+    """What a task does: one member."""
+    crossfit, data, metrics = common
+    return crossfit._fit_member(i, data, metrics, None, sign)
+
+
+def with_threads(ranker: Ranker, threads: int | None) -> Ranker:
+    """A ranker like this one, not fitted, that uses so many threads, as what is inside it does."""
+    copy = ranker.clone()
+    inner: dict[str, Any] = {
+        name: with_threads(value, threads)
+        for name, value in copy.get_params().items()
+        if isinstance(value, Ranker)
+    }
+    own = {"threads": threads} if "threads" in copy.get_params() else {}
+    return copy.set_params(**own, **inner)
+
+
+def _as_asked(member: Ranker, ranker: Ranker) -> Ranker:
+    """A member with the threads that were asked for; while it was fitted, the cluster said them."""
+    changed = {
+        name: value
+        for name, value in ranker.get_params().items()
+        if name == "threads" or isinstance(value, Ranker)
+    }
+    return member.set_params(**changed)
+
+
+def _failure(i: int, error: Exception) -> Exception:
+    if not isinstance(error, ClusterError):
+        return error
+    return ClusterError(
+        f"member {i + 1}: {error}. Finished members are in the checkpoint, if there is one."
+    )
 
 
 _FILE = "crossfit.json"
@@ -49,7 +147,7 @@ class CrossFit(Ranker):
     result has then seen both, which tables should say.
 
     On a cluster each member is fitted whole by one worker
-    (:mod:`plackett.models.crossfit_tasks`): the model is that of one process, to the bit.
+    (:mod:`plackett.models.crossfit`): the model is that of one process, to the bit.
 
     Parameters
     ----------
@@ -164,7 +262,7 @@ class CrossFit(Ranker):
 
     def _kept(self, i: int, data: Dataset, checkpoint: Checkpoint | None) -> Fitted | None:
         """A member that was finished before, from the checkpoint; None if it has it not."""
-        from plackett.models.artifact.loading import load
+        from plackett.models.artifact.load import load
 
         if checkpoint is None or not (checkpoint.folder / f"member-{i}").is_dir():
             return None
@@ -198,7 +296,7 @@ class CrossFit(Ranker):
         (folder / _FILE).write_text(json.dumps({"scales": self.scales_.tolist()}))
 
     def _read(self, folder: Path) -> None:
-        from plackett.models.artifact.loading import load
+        from plackett.models.artifact.load import load
 
         path = folder / _FILE
         try:

@@ -1,12 +1,32 @@
-"""What every ranker does: parameters, checks of features, prediction in the caller's order."""
+"""What every ranker does: parameters, checks of features, prediction in the caller's order.
+
+Parameters that are what their annotations say, whether they come from a caller or a file.
+
+What accompanies one fit: what to choose by, where to keep its state, whom to tell.
+
+Whether there is anything to learn in a training set.
+"""
 
 from __future__ import annotations
 
 import os
+import types
 from abc import ABC, abstractmethod
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,16 +39,148 @@ from plackett.data.disk_arrays import is_large, release, walk
 from plackett.data.transforms import FittedTransform, chain, transform
 from plackett.data.transforms.base import applied
 from plackett.distributed import Cluster, as_cluster
+from plackett.distributed.cluster import Cluster
+from plackett.distributed.peers import Peers
 from plackett.metrics import Metric
-from plackett.models.artifact.manifest import versions
-from plackett.models.artifact.settings import identity_of
-from plackett.models.artifact.writing import write
-from plackett.models.checkpoint import checkpoint_in
-from plackett.models.parameters import check_parameters, plain
-from plackett.models.run import Progress, Run, Selector, Watch, as_metrics, silent, unwatched
+from plackett.metrics import metric as as_metric
+from plackett.models.artifact.save import identity_of, versions, write
+from plackett.models.checkpoint import Checkpoint, checkpoint_in
+from plackett.objectives import CONDITIONAL, SVMMAP, Objective, Stochastic
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+def plain(value: Any) -> Any:
+    """NumPy's numbers as Python's, which files and seeds can take, and sequences as tuples."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(map(plain, value)) if isinstance(value, list) else value
+
+
+def nested(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Parameters of a ranker itself, and by name those of what is inside it.
+
+    As in scikit-learn, two underscores lead inside:
+
+    >>> nested({"folds": 3, "ranker__leaves": 31})
+    ({'folds': 3}, {'ranker': {'leaves': 31}})
+    """
+    own: dict[str, Any] = {}
+    inner: dict[str, dict[str, Any]] = {}
+    for name, value in parameters.items():
+        outer, sign, rest = name.partition("__")
+        if sign:
+            inner.setdefault(outer, {})[rest] = value
+        else:
+            own[name] = value
+    return own, inner
+
+
+def check_parameters(kind: type, parameters: dict[str, Any]) -> None:
+    """Refuse a parameter of another type than its annotation names."""
+    hints = _hints(kind)
+    for name, value in parameters.items():
+        if name in hints and not _fits(value, hints[name]):
+            raise UsageError(
+                f"{kind.__name__}'s {name} must be {_spoken(hints[name])}, got {value!r}."
+            )
+
+
+@lru_cache(maxsize=64)
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if hint is Any:
+        return True
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, each) for each in get_args(hint))
+    if origin is Literal:
+        return any(type(value) is type(each) and value == each for each in get_args(hint))
+    if origin is tuple:
+        inner = [each for each in get_args(hint) if each is not Ellipsis]
+        return isinstance(value, tuple) and all(_fits_any(each, inner) for each in value)
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    expected = origin or hint
+    return isinstance(value, expected) if isinstance(expected, type) else True
+
+
+def _fits_any(value: Any, hints: list[Any]) -> bool:
+    return not hints or any(_fits(value, hint) for hint in hints)
+
+
+def _spoken(hint: Any) -> str:
+    """An annotation in words."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_spoken(each) for each in get_args(hint))
+    if origin is Literal:
+        return " or ".join(repr(each) for each in get_args(hint))
+    words = {int: "a whole number", float: "a number", str: "a text", bool: "True or False"}
+    words |= {tuple: "a tuple", dict: "a dictionary", type(None): "None"}
+    expected = origin or hint
+    return words.get(expected) or str(getattr(expected, "__name__", expected))
+
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with what is being done, how many steps are done, and how many there are at most."""
+
+Watch: TypeAlias = Callable[[int, int, float], None]
+"""Called with the steps done, the steps there are at most, and the first metric on validation.
+
+It may raise to end a fit that is not worth going on with; the exception leaves ``fit`` as it is.
+"""
+
+Selector: TypeAlias = str | Metric | Sequence[str | Metric]
+"""One metric, or several that are compared in this order."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One fit's companions."""
+
+    metrics: tuple[Metric, ...]
+    """To choose by; a later one counts where the earlier ones are equal."""
+    checkpoint: Checkpoint | None
+    """Where to keep the state and take it up again; None: nowhere."""
+    progress: Progress
+    watch: Watch
+    """Told the metric on the validation lists, after each step that measures it."""
+    cluster: Cluster | None = None
+    """Where to fit; None: in this process."""
+    peers: Peers | None = None
+    """In a worker: the other workers of the same fit; None: it is fitted by one process."""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The metrics as text."""
+        return tuple(str(metric) for metric in self.metrics)
+
+
+def as_metrics(given: Selector) -> tuple[Metric, ...]:
+    """The metrics to choose by; a string may name several, separated by commas."""
+    if isinstance(given, str):
+        given = [name.strip() for name in given.split(",")]
+    chosen = (given,) if isinstance(given, Metric) else tuple(as_metric(each) for each in given)
+    if not chosen:
+        raise UsageError('fit needs a metric to choose by, for example metric="ndcg@5".')
+    return chosen
+
+
+def silent(text: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+def unwatched(done: int, total: int, mean: float) -> None:
+    """Nobody looks."""
 
 
 SCORED_TOGETHER = 1 << 15
@@ -269,3 +421,21 @@ def _has_nan(features: Any) -> bool:
     values = features if isinstance(features, np.ndarray) else features.data
     # One pass without a temporary as large as the features: a sum is NaN iff some value is.
     return any(np.isnan(np.sum(values[rows], dtype=np.float64)) for rows in walk(values))
+
+
+def check_learnable(data: Dataset, objective: Objective | None = None) -> None:
+    """Refuse data in which the objective tells no two documents of any list apart."""
+    inner = objective.objective if isinstance(objective, Stochastic) else objective
+    binary = isinstance(inner, (*CONDITIONAL, SVMMAP))
+    levels = (data.labels > 0).astype(np.float32) if binary else data.labels
+    starts = data.offsets[:-1][np.diff(data.offsets) > 0]
+    if len(starts) and np.any(
+        np.maximum.reduceat(levels, starts) > np.minimum.reduceat(levels, starts)
+    ):
+        return
+    if inner is not None and binary and np.any(data.labels > 0):
+        raise DataError(
+            f"{inner.name} takes labels above 0 as relevant, and every list here is all relevant "
+            "or all not; subtract from the labels so that 0 means not relevant."
+        )
+    raise DataError("no list has two levels of labels; there is nothing to learn from.")

@@ -10,9 +10,16 @@ import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.experiments.tuning.spelling import dimension
 from plackett.models import RECIPES
-from plackett.models.recipes.dimensions import Choice, Real, Whole
-from plackett.models.recipes.dotted import setting, with_settings
-from plackett.models.recipes.spaces import FAMILIES, family_of, search_space
+from plackett.models.recipes.search_spaces import (
+    FAMILIES,
+    Choice,
+    Real,
+    Whole,
+    family_of,
+    search_space,
+    setting,
+    with_settings,
+)
 
 
 def _ends(given):

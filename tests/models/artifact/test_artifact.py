@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import plackett as pk
 from plackett.base.errors import PlackettError
-from plackett.models.artifact.manifest import NAME
+from plackett.models.artifact.save import NAME
 from plackett.objectives import LambdaRank
 
 JSON = st.recursive(

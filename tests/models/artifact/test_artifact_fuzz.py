@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import plackett as pk
-from plackett.models.artifact.manifest import NAME
+from plackett.models.artifact.save import NAME
 
 JSON = st.one_of(
     st.none(),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from plackett.models.ensembles import Ensemble
-from plackett.models.ensembles.assembly import Tree, assemble
+from plackett.models.ensembles.ensemble import Tree, assemble
 
 N_FEATURES = 4
 TINY = float(np.float32(1e-35))

@@ -11,7 +11,7 @@ from plain_trees import SPECIAL
 
 from plackett.base.errors import DataError
 from plackett.models.ensembles import Ensemble, read_lightgbm
-from plackett.models.ensembles.decisions import CATEGORICAL, DEFAULT_LEFT
+from plackett.models.ensembles.layout import CATEGORICAL, DEFAULT_LEFT
 
 pytestmark = pytest.mark.kernels
 

@@ -5,13 +5,10 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 
 from plackett.data.dataset import Dataset
-from plackett.models.linear.bundle import Bundle
-from plackett.models.linear.convergence import Planes
+from plackett.models.linear.cutting_plane import Bundle, maximise_on_simplex, minimise_by_planes
 from plackett.models.linear.hinge import SmoothHinge, minimise_hinge
-from plackett.models.linear.line_search import Point
-from plackett.models.linear.losses import DenseLoss
-from plackett.models.linear.planes import minimise_by_planes
-from plackett.models.linear.simplex import maximise_on_simplex
+from plackett.models.linear.lbfgs import Planes, Point
+from plackett.models.linear.loss import DenseLoss
 from plackett.objectives import objective
 
 

@@ -6,11 +6,8 @@ from scipy.optimize import minimize as scipy_minimize
 
 from plackett.data.synthetic import synthetic
 from plackett.data.transforms import transform
-from plackett.models.linear.lbfgs import minimise
-from plackett.models.linear.line_search import Point, search
-from plackett.models.linear.losses import DenseLoss, ScoreLoss
-from plackett.models.linear.rankings import RankingLoss, products_are_smaller
-from plackett.models.linear.scaling import scale_of
+from plackett.models.linear.lbfgs import Point, minimise, scale_of, search
+from plackett.models.linear.loss import DenseLoss, RankingLoss, ScoreLoss, products_are_smaller
 from plackett.objectives import objective
 
 

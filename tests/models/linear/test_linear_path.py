@@ -14,7 +14,7 @@ from plackett.data.synthetic import synthetic
 from plackett.models import LinearRanker
 from plackett.models.checkpoint import Checkpoint
 from plackett.models.linear import GRID
-from plackett.models.linear.convergence import Convergence
+from plackett.models.linear.lbfgs import Convergence
 from plackett.objectives import OBJECTIVES, Stochastic, objective
 
 

@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 
 from plackett.data.dataset import Dataset
 from plackett.models import LinearRanker
-from plackett.models.linear.products import times, transposed_times
+from plackett.models.linear.loss import times, transposed_times
 
 
 def _data(n_lists: int = 40) -> Dataset:

@@ -7,8 +7,8 @@ torch = pytest.importorskip("torch")
 
 from plackett.models import NeuralRanker  # noqa: E402
 from plackett.models.neural.batches import FeatureRows, batch_of  # noqa: E402
-from plackett.models.neural.building import build  # noqa: E402
-from plackett.models.neural.tasks import LevelTask  # noqa: E402
+from plackett.models.neural.loss import LevelTask  # noqa: E402
+from plackett.models.neural.scorers import build  # noqa: E402
 from plackett.objectives import objective  # noqa: E402
 
 CPU = torch.device("cpu")

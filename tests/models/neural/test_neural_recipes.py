@@ -7,9 +7,9 @@ torch = pytest.importorskip("torch")
 
 from plackett.metrics import evaluate  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, recipe  # noqa: E402
-from plackett.models.neural.building import build  # noqa: E402
-from plackett.models.neural.settings import check_settings  # noqa: E402
-from plackett.models.recipes.neural import NEURAL  # noqa: E402
+from plackett.models.neural.ranker import check_settings  # noqa: E402
+from plackett.models.neural.scorers import build  # noqa: E402
+from plackett.models.recipes import NEURAL  # noqa: E402
 from plackett.objectives import Stochastic, objective  # noqa: E402
 
 SMALL = {"layers": (16,), "epochs": 3, "batch_lists": 3, "learning_rate": 0.01, "threads": 1}

@@ -7,8 +7,8 @@ torch = pytest.importorskip("torch")
 
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import NeuralRanker  # noqa: E402
-from plackett.models.neural.building import build  # noqa: E402
-from plackett.models.neural.optimiser import Optimiser  # noqa: E402
+from plackett.models.neural.optimizer import Optimiser  # noqa: E402
+from plackett.models.neural.scorers import build  # noqa: E402
 
 PEERS = {
     "adam": lambda weights, decay: torch.optim.Adam(weights, lr=0.1, weight_decay=decay),

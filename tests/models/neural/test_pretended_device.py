@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load, recipe  # noqa: E402
-from plackett.models.neural.listwise import listwise_values  # noqa: E402
+from plackett.models.neural.autograd import listwise_values  # noqa: E402
 from plackett.models.selection import LEXICOGRAPHIC  # noqa: E402
 from plackett.objectives import Stochastic, objective  # noqa: E402
 

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.base.ragged import from_sizes  # noqa: E402
 from plackett.models import NeuralRanker  # noqa: E402
-from plackett.models.neural.building import build  # noqa: E402
+from plackett.models.neural.scorers import build  # noqa: E402
 
 SIZES = [3, 1, 5, 3, 2]
 

@@ -13,7 +13,7 @@ from breaking_off import same  # noqa: E402
 
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load  # noqa: E402
-from plackett.models.neural.devices import as_device  # noqa: E402
+from plackett.models.neural.training import as_device  # noqa: E402
 
 QUICK = {"layers": (8,), "epochs": 2, "batch_lists": 4, "threads": 1}
 NETS = [

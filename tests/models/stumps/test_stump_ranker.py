@@ -13,8 +13,7 @@ from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
 from plackett.models import StumpRanker
 from plackett.models.checkpoint import Checkpoint
-from plackett.models.stumps.pairs import best_stump, fill_potential, label_order
-from plackett.models.stumps.thresholds import code
+from plackett.models.stumps.boosting import best_stump, code, fill_potential, label_order
 
 
 @pytest.fixture(scope="module")

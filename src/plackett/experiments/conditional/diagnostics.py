@@ -27,8 +27,7 @@ from plackett.data.folds import Fold
 from plackett.metrics import Metric, evaluate
 from plackett.models.linear import GRID, LinearRanker
 from plackett.models.linear.lbfgs import minimise
-from plackett.models.linear.losses import DenseLoss
-from plackett.models.linear.rankings import RankingLoss
+from plackett.models.linear.loss import DenseLoss, RankingLoss
 from plackett.objectives import objective
 from plackett.objectives.conditional.rankings import GainName, gain_of
 from plackett.objectives.conditional.sampler import mutate, restart, start_walk

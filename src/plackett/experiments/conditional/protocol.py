@@ -27,7 +27,7 @@ from plackett.experiments.leaderboard import Leaderboard, leaderboard
 from plackett.metrics import Metric, metric, per_list
 from plackett.models import recipe
 from plackett.models.linear import LinearRanker
-from plackett.models.run import Progress, silent
+from plackett.models.ranker import Progress, silent
 
 BASELINES = ("ranksvm", "rankboost", "svmmap", "listnet-linear", "boltzrank")
 SYSTEMS = (

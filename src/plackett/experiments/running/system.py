@@ -10,7 +10,7 @@ from typing import Any
 
 from plackett.base.errors import UsageError
 from plackett.models import RECIPES, recipe
-from plackett.models.artifact.settings import encode_all
+from plackett.models.artifact.save import encode_all
 from plackett.models.ranker import Ranker
 
 

@@ -9,8 +9,7 @@ from plackett.experiments.protocols import Trial
 from plackett.experiments.store import Outcome
 from plackett.experiments.store.outcome import Curves
 from plackett.metrics import per_list
-from plackett.models.ranker import Ranker
-from plackett.models.run import Progress, silent
+from plackett.models.ranker import Progress, Ranker, silent
 
 
 def run_trial(

@@ -4,8 +4,7 @@ from plackett.experiments.tuning.divisions import Divisions
 from plackett.experiments.tuning.plan import Plan
 from plackett.experiments.tuning.result import Tried, Tuned
 from plackett.experiments.tuning.tuning import plan_search, run_search, tune, with_validation
-from plackett.models.recipes.dimensions import Choice, Real, Whole
-from plackett.models.recipes.spaces import search_space
+from plackett.models.recipes.search_spaces import Choice, Real, Whole, search_space
 
 __all__ = [
     "Choice",

@@ -25,7 +25,7 @@ from plackett.experiments.running.workers import KINDS, SHOWN, THREADS
 from plackett.experiments.tuning.plan import Plan
 from plackett.experiments.tuning.study import Study
 from plackett.experiments.tuning.working import tell_best
-from plackett.models.run import Progress
+from plackett.models.ranker import Progress
 
 _POLL = 0.2
 

@@ -13,7 +13,7 @@ from plackett.experiments.running.system import System
 from plackett.experiments.store import Identity
 from plackett.experiments.tuning.divisions import Divisions
 from plackett.models.ranker import Ranker
-from plackett.models.recipes.dimensions import Dimension
+from plackett.models.recipes.search_spaces import Dimension
 
 Pruner = Literal["median", "hyperband", "none"]
 

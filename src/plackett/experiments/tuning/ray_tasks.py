@@ -25,8 +25,7 @@ from plackett.experiments.tuning.plan import Plan
 from plackett.experiments.tuning.study import Study
 from plackett.experiments.tuning.trying import Pruned, configured, try_settings
 from plackett.experiments.tuning.working import OWN, check_hope, left, tell_best
-from plackett.models.ranker import Ranker
-from plackett.models.run import Progress
+from plackett.models.ranker import Progress, Ranker
 
 
 def work_on_cluster(

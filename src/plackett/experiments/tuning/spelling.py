@@ -8,8 +8,7 @@ from typing import Any
 
 from plackett.base.errors import UsageError
 from plackett.models.ranker import Ranker
-from plackett.models.recipes.dimensions import Choice, Dimension, Real, Whole
-from plackett.models.recipes.dotted import setting
+from plackett.models.recipes.search_spaces import Choice, Dimension, Real, Whole, setting
 
 _HOW = "a range such as 0.01..0.3:log or 8..64, or a choice such as relu,elu or [[64,32],[128,64]]"
 

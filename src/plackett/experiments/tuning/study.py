@@ -23,10 +23,11 @@ from plackett.experiments.tuning.opening import open_storage
 from plackett.experiments.tuning.plan import Plan
 from plackett.experiments.tuning.sampling import KeyedSampler
 from plackett.experiments.tuning.trying import Pruned
-from plackett.models.recipes.dimensions import Choice, Dimension, Real, spelt
+from plackett.models.recipes.search_spaces import Choice, Dimension, Real, spelt
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
 
 _OWN = "recipe"
 """Where the study keeps what the recipe's own settings gave."""

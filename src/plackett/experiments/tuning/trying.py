@@ -11,10 +11,9 @@ from plackett.experiments.protocols import Source
 from plackett.experiments.tuning.looks import Looks, Report
 from plackett.experiments.tuning.plan import Plan
 from plackett.metrics import evaluate
-from plackett.models.crossfit_tasks import with_threads
-from plackett.models.ranker import Ranker
-from plackett.models.recipes.dotted import with_settings
-from plackett.models.run import Progress
+from plackett.models.crossfit import with_threads
+from plackett.models.ranker import Progress, Ranker
+from plackett.models.recipes.search_spaces import with_settings
 
 
 class Pruned(Exception):  # noqa: N818 - not an error

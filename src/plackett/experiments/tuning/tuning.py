@@ -25,11 +25,8 @@ from plackett.experiments.tuning.spelling import as_space
 from plackett.experiments.tuning.trying import configured
 from plackett.metrics import metric as as_metric
 from plackett.models import recipe
-from plackett.models.ranker import Ranker
-from plackett.models.recipes.dimensions import Dimension
-from plackett.models.recipes.dotted import setting, with_settings
-from plackett.models.recipes.spaces import space_of
-from plackett.models.run import Progress, silent
+from plackett.models.ranker import Progress, Ranker, silent
+from plackett.models.recipes.search_spaces import Dimension, setting, space_of, with_settings
 
 
 def tune(
@@ -77,7 +74,7 @@ def tune(
         Of the lists, held out for validation where there is nothing else.
     space
         What to search beside or in place of the recipe's own space
-        (:func:`plackett.models.recipes.spaces.search_space`): dimensions, or their spelling such
+        (:func:`plackett.models.recipes.search_spaces.search_space`): dimensions, or their spelling such
         as ``"0.01..0.3:log"``.
     settings
         Parameters that are fixed; they are not searched.

@@ -12,7 +12,7 @@ from plackett.base.errors import UsageError
 from plackett.experiments.protocols import Source
 from plackett.experiments.tuning.study import Study, reason_of
 from plackett.experiments.tuning.trying import Pruned, configured, try_settings
-from plackett.models.run import Progress
+from plackett.models.ranker import Progress
 
 _POLL = 0.5
 """Seconds between looks at what other processes have finished."""

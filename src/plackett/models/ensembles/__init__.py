@@ -1,7 +1,17 @@
 """Tree ensembles as values: read from other libraries' files, scored fast without a compiler."""
 
 from plackett.models.ensembles.ensemble import Ensemble
-from plackett.models.ensembles.lightgbm_text import read_lightgbm
-from plackett.models.ensembles.xgboost_json import read_xgboost
+from plackett.models.ensembles.lightgbm import read_lightgbm, read_lightgbm_sum
+from plackett.models.ensembles.ranker import READERS, EnsembleRanker
+from plackett.models.ensembles.ranklib import read_ranklib
+from plackett.models.ensembles.xgboost import read_xgboost
 
-__all__ = ["Ensemble", "read_lightgbm", "read_xgboost"]
+__all__ = [
+    "Ensemble",
+    "EnsembleRanker",
+    "READERS",
+    "read_lightgbm",
+    "read_lightgbm_sum",
+    "read_ranklib",
+    "read_xgboost",
+]

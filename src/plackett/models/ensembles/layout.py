@@ -1,21 +1,174 @@
-"""From an ensemble to the arrays that the compiled loops read."""
+"""From an ensemble to the arrays that the compiled loops read.
+
+The bits that say how a node decides, and what they make of missing values.
+
+The order in which the nodes of a tree are visited: depth first, left before right.
+
+The walk is also the proof that what a file calls a tree is one: it must reach every node and every
+leaf once.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.models.ensembles.decisions import nan_goes_left, reading, replacements
-from plackett.models.ensembles.order import Order
-from plackett.models.ensembles.questions import Questions
-from plackett.models.ensembles.sliced import MAX_PLANES, Trees
-from plackett.models.ensembles.traversal import NODE, Nodes
+from plackett.base.kernels import compiled
+from plackett.models.ensembles.bitsliced import MAX_PLANES, Questions, Trees
+from plackett.models.ensembles.scoring import NODE, Nodes
 
 if TYPE_CHECKING:
     from plackett.models.ensembles.ensemble import Ensemble
+
+
+CATEGORICAL = 1
+"""A set of categories decides, not a threshold."""
+DEFAULT_LEFT = 2
+"""Missing values go left."""
+MISSING_ZERO, MISSING_NAN = 1, 2
+"""Missing types above 0, which is: nothing is missing."""
+KNOWN_BITS = 0b1111
+_MISSING_SHIFT, _MISSING_MASK = 2, 3
+
+# How a value is read: rows of the table in plackett.models.ensembles.bitsliced.
+_READINGS = np.array(
+    [
+        (0.0, 0.0),
+        (-np.inf, 0.0),
+        (np.nan, 0.0),
+        (-np.inf, -np.inf),
+        (np.nan, np.nan),
+    ],
+    np.float32,
+)
+_NONE, _NAN_LEFT, _NAN_RIGHT, _ZERO_LEFT, _ZERO_RIGHT = range(len(_READINGS))
+
+
+def missing_type(decision: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Missing type of each node: 0 nothing, 1 zero and NaN, 2 NaN."""
+    return (decision >> np.uint8(_MISSING_SHIFT)) & np.uint8(_MISSING_MASK)
+
+
+def decision_bits(
+    categorical: NDArray[np.bool_], default_left: NDArray[np.bool_], missing: int
+) -> NDArray[np.uint8]:
+    """The bits of nodes that share a missing type."""
+    bits = CATEGORICAL * categorical + DEFAULT_LEFT * default_left + (missing << _MISSING_SHIFT)
+    return bits.astype(np.uint8)
+
+
+def reading(decision: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Number of the way in which each node reads its feature."""
+    left = (decision & DEFAULT_LEFT) != 0
+    missing = missing_type(decision)
+    chosen = np.full(len(decision), _NONE, np.int64)
+    chosen[missing == MISSING_NAN] = _NAN_RIGHT
+    chosen[(missing == MISSING_NAN) & left] = _NAN_LEFT
+    chosen[missing == MISSING_ZERO] = _ZERO_RIGHT
+    chosen[(missing == MISSING_ZERO) & left] = _ZERO_LEFT
+    chosen[(decision & CATEGORICAL) != 0] = _NAN_RIGHT  # NaN stays NaN, zero is category 0
+    return chosen
+
+
+def nan_goes_left(decision: NDArray[np.uint8], library: str) -> NDArray[np.bool_]:
+    """Whether NaN goes left at nodes with categories; LightGBM looks at no other bit there."""
+    return (decision & DEFAULT_LEFT != 0) & (library != "lightgbm")
+
+
+def replacements(
+    readings: NDArray[np.int64],
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """What NaN and what zero become, for each way to read a feature."""
+    chosen = _READINGS[readings]
+    return np.ascontiguousarray(chosen[:, 0]), np.ascontiguousarray(chosen[:, 1])
+
+
+class Order(NamedTuple):
+    """Places in the depth-first order, counted from 0 in each tree."""
+
+    node: NDArray[np.int32]
+    """Place of each inner node among the inner nodes of its tree."""
+    leaf: NDArray[np.int32]
+    """Place of each leaf among the leaves of its tree, from left to right."""
+    first_leaf: NDArray[np.int32]
+    """For each inner node, the place of the leftmost leaf below it."""
+
+
+@compiled
+def _visit(left, right, node, leaf, first_leaf, stack):  # type: ignore[no-untyped-def]
+    """Number one tree; return the node that closes a loop or is not reached, or -1."""
+    nodes = leaves = size = 0
+    current = 0 if len(node) else -1
+    while True:
+        if current >= 0:
+            if node[current] >= 0:
+                return current
+            node[current] = nodes
+            first_leaf[current] = leaves
+            nodes += 1
+            stack[size] = right[current]
+            size += 1
+            current = left[current]
+            continue
+        if leaf[~current] >= 0:
+            return len(node) + ~current
+        leaf[~current] = leaves
+        leaves += 1
+        if size == 0:
+            break
+        size -= 1
+        current = stack[size]
+    for i in range(len(node)):
+        if node[i] < 0:
+            return i
+    return -1
+
+
+@compiled
+def _visit_all(  # type: ignore[no-untyped-def]
+    nodes, leaves, left, right, node, leaf, first_leaf
+):
+    largest = 0
+    for tree in range(len(nodes) - 1):
+        largest = max(largest, nodes[tree + 1] - nodes[tree])
+    stack = np.empty(largest, np.int32)
+    for tree in range(len(nodes) - 1):
+        a, b, c, d = nodes[tree], nodes[tree + 1], leaves[tree], leaves[tree + 1]
+        wrong = _visit(left[a:b], right[a:b], node[a:b], leaf[c:d], first_leaf[a:b], stack)
+        if wrong >= 0:
+            return tree, wrong
+    return -1, -1
+
+
+def depth_first(
+    nodes: NDArray[np.int64],
+    leaves: NDArray[np.int64],
+    *,
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+) -> tuple[Order, int, int]:
+    """Order of all trees, and the first tree and node that break it (-1, -1 if none does).
+
+    Parameters
+    ----------
+    nodes, leaves
+        Offsets of the inner nodes and the leaves of each tree; a tree has one leaf more than
+        inner nodes.
+    left, right
+        Children of each inner node within its tree: ``c >= 0`` is an inner node, ``~c`` a leaf.
+        They must be in range. A node beyond the inner ones in the answer is a leaf.
+    """
+    order = Order(
+        np.full(len(left), -1, np.int32),
+        np.full(int(leaves[-1]), -1, np.int32),
+        np.zeros(len(left), np.int32),
+    )
+    tree, node = _visit_all(nodes, leaves, left, right, *order)
+    return order, int(tree), int(node)
+
 
 # LightGBM's kZeroThreshold; XGBoost reads every number as it is.
 _TINY = {"lightgbm": np.float32(1e-35), "xgboost": np.float32(0.0)}

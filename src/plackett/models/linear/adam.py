@@ -15,10 +15,8 @@ import numpy as np
 
 from plackett.data.dataset import Dataset
 from plackett.metrics import Metric
-from plackett.models.linear.convergence import Convergence, Solution
-from plackett.models.linear.lbfgs import Save
-from plackett.models.linear.losses import ScoreLoss
-from plackett.models.linear.products import Weights, times
+from plackett.models.linear.lbfgs import Convergence, Save, Solution
+from plackett.models.linear.loss import ScoreLoss, Weights, times
 from plackett.models.selection import Selection, measure
 
 _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8

@@ -1,23 +1,152 @@
 """The path of penalties: for each C, from the smallest, the best of several searches.
 
 Every search and its report is kept. The C that is best on the validation lists wins.
+
+What a linear fit has solved so far, kept in its checkpoint.
+
+A fit is a fixed sequence of solves. The journal holds the results of those that are done and the
+state of the one under way, so a fit taken up again goes through the same sequence and finds most
+answers written down.
+
+Where searches begin: objectives that are not convex have more than one valley.
+
+======================  =========================================================================
+start                   weights
+======================  =========================================================================
+``zero``                all zero
+``path``                the best ones found with the next smaller C, where there is one
+``mle``                 the minimum of the pairwise logistic loss (convex), with the same C
+``convexloss``          the minimum of ConvexLoss (convex) for the same gain, with the same C
+``random``              normal with deviation 0.1, other ones for each time it is named
+======================  =========================================================================
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.models.linear.convergence import Convergence, Solution
-from plackett.models.linear.journal import Journal
-from plackett.models.linear.products import Weights, times
-from plackett.models.linear.solving import Problem
-from plackett.models.linear.starts import helper_of, random_start
-from plackett.models.run import Run
+from plackett.models.checkpoint import Checkpoint
+from plackett.models.linear.lbfgs import Convergence, Planes, Save, Solution
+from plackett.models.linear.loss import Weights, times
+from plackett.models.linear.solvers import Problem
+from plackett.models.ranker import Run
 from plackett.models.selection import Means, Selection, measure
+from plackett.objectives import Objective, objective
+
+_FILE = "journal.json"
+
+Solve = Callable[[dict[str, Any] | None, Save | None], Solution]
+"""Solves from a state (None: from the start), handing states to the second argument."""
+
+
+class Journal:
+    """The solves of one fit in their order."""
+
+    def __init__(self, checkpoint: Checkpoint | None) -> None:
+        self._checkpoint = checkpoint
+        self._done: list[dict[str, Any]] = []
+        self._state: dict[str, Any] | None = None
+        self._next = 0
+        self._saves = 0
+        latest = None if checkpoint is None else checkpoint.latest()
+        if latest is not None:
+            kept = json.loads((latest / _FILE).read_text(encoding="utf-8"))
+            self._done, self._state, self._saves = kept["done"], kept["state"], kept["saves"]
+
+    def solution(self, solve: Solve) -> Solution:
+        """The result of the next solve: as written down, or solved now."""
+        at = self._next
+        self._next += 1
+        if at < len(self._done):
+            return _read(self._done[at])
+        state, self._state = self._state, None
+        found = solve(state, None if self._checkpoint is None else self._keep)
+        self._state = None
+        if self._checkpoint is not None:
+            self._done.append(_written(found))
+            self._keep(None)
+        return found
+
+    def _keep(self, state: dict[str, Any] | None) -> None:
+        self._state = state
+        if self._checkpoint is None or not self._checkpoint.due():
+            return
+        self._saves += 1
+        kept = {"done": self._done, "state": state, "saves": self._saves}
+        with self._checkpoint.saving(self._saves) as folder:
+            (folder / _FILE).write_text(json.dumps(kept), encoding="utf-8")
+
+
+def _written(solution: Solution) -> dict[str, Any]:
+    planes = solution.planes
+    return {
+        "weights": solution.weights.tolist(),
+        "convergence": solution.convergence.to_dict(),
+        "planes": None if planes is None else [planes.a.tolist(), planes.b.tolist()],
+    }
+
+
+def _read(kept: dict[str, Any]) -> Solution:
+    planes = None
+    if kept["planes"] is not None:
+        planes = Planes(*(np.array(each, dtype=np.float64) for each in kept["planes"]))
+    weights = np.array(kept["weights"], dtype=np.float64)
+    return Solution(weights, Convergence.from_dict(kept["convergence"]), planes)
+
+
+STARTS = ("zero", "path", "mle", "convexloss", "random")
+_CONVEX = ("path",)
+_CONDITIONAL = ("zero", "path", "mle", "convexloss", "random")
+_OTHERS = ("zero", "path", "mle", "random")
+_DEVIATION = 0.1
+
+
+def starts_of(loss: Objective, given: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The starts asked for, or those the objective needs."""
+    if given is not None:
+        for name in given:
+            if name not in STARTS:
+                raise UsageError(f"there is no start {name!r}; there are {', '.join(STARTS)}.")
+        if not given:
+            raise UsageError(f"starts must name at least one of {', '.join(STARTS)}.")
+        return tuple(given)
+    if loss.convex or not loss.exact:
+        return _CONVEX
+    return _CONDITIONAL if _gain(loss) else _OTHERS
+
+
+def helper_of(start: str, loss: Objective) -> Objective | None:
+    """The convex objective whose minimum is the start; None if it needs none."""
+    if start == "mle":
+        return objective("mle")
+    if start != "convexloss":
+        return None
+    helper = objective(f"convexloss-{_gain(loss) or 'ndcg'}")
+    if not _gain(loss):
+        return helper
+    # The same sampled rankings: with the same settings both draw the same ones.
+    shared = {f.name: getattr(loss, f.name) for f in fields(loss)}  # type: ignore[arg-type]
+    return objective(helper.name, **shared)
+
+
+def random_start(n_features: int, *, seed: int, number: int) -> Weights:
+    """Random weights; the number tells several of them apart."""
+    rng = np.random.default_rng([seed, number])
+    return np.asarray(rng.normal(0.0, _DEVIATION, n_features))
+
+
+def _gain(loss: Objective) -> str | None:
+    """The gain of a conditional model by its name (``expgain-map``: map); None for others."""
+    family, _, gain = loss.name.partition("-")
+    return gain if family in ("expgain", "l2", "l3", "convexloss") else None
 
 
 @dataclass(frozen=True)

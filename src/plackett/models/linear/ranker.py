@@ -16,7 +16,7 @@ The solver follows from what the objective declares:
 smooth                L-BFGS; the noise of random objectives is that of step 0 throughout
                       (:mod:`plackett.models.linear.lbfgs`)
 hinge over pairs      smoothed, with a duality gap (:mod:`plackett.models.linear.hinge`)
-SVM-MAP               cutting planes, with a duality gap (:mod:`plackett.models.linear.planes`)
+SVM-MAP               cutting planes, with a duality gap (:mod:`plackett.models.linear.cutting_plane`)
 without a value       Adam, chosen by the metric (:mod:`plackett.models.linear.adam`)
 ====================  =====================================================================
 """
@@ -35,15 +35,11 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.models.learnable import check_learnable
-from plackett.models.linear.convergence import Convergence, warn_unless_converged
-from plackett.models.linear.journal import Journal
-from plackett.models.linear.path import Path, Trial
-from plackett.models.linear.products import times
-from plackett.models.linear.solving import Problem, Solver
-from plackett.models.linear.starts import starts_of
-from plackett.models.ranker import Ranker
-from plackett.models.run import Run
+from plackett.models.linear.lbfgs import Convergence, warn_unless_converged
+from plackett.models.linear.loss import times
+from plackett.models.linear.path import Journal, Path, Trial, starts_of
+from plackett.models.linear.solvers import Problem, Solver
+from plackett.models.ranker import Ranker, Run, check_learnable
 from plackett.objectives import Objective, objective
 from plackett.objectives.objective import reseeded
 

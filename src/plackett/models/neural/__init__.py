@@ -1,6 +1,5 @@
 """Neural rankers on PyTorch, for any objective."""
 
-from plackett.models.neural.boosted import BoostedNeuralRanker
-from plackett.models.neural.ranker import NeuralRanker
+from plackett.models.neural.ranker import BoostedNeuralRanker, NeuralRanker
 
 __all__ = ["BoostedNeuralRanker", "NeuralRanker"]

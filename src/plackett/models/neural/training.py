@@ -2,12 +2,17 @@
 
 Everything random is a function of the seed and the number of the step or epoch, so the state of a
 fit is: the weights, the optimiser's own numbers, the best weights so far, and how far it is.
+
+Scores of whole data sets by fitted nets.
+
+Where a net is trained and run.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,18 +21,45 @@ import torch
 from torch import Tensor, nn
 
 from plackett.base.errors import DataError, UsageError
+from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Rows, Scores
 from plackett.data.dataset import Dataset
-from plackett.models.neural.batches import FeatureRows, batch_of
-from plackett.models.neural.building import draws, seed_step
-from plackett.models.neural.listwise import NotFiniteError
-from plackett.models.neural.optimiser import Optimiser
-from plackett.models.neural.scoring import score
-from plackett.models.neural.settings import NetSettings
-from plackett.models.neural.shares import Share
-from plackett.models.neural.tasks import Task
-from plackett.models.run import Run
+from plackett.models.neural.autograd import NotFiniteError, as_float64
+from plackett.models.neural.batch_plan import Share
+from plackett.models.neural.batches import FeatureRows, batch_of, blocks
+from plackett.models.neural.loss import Task
+from plackett.models.neural.optimizer import Optimiser
+from plackett.models.neural.ranker import NetSettings
+from plackett.models.neural.scorers import draws, seed_step
+from plackett.models.neural.user_module import OwnScorer
+from plackett.models.ranker import SCORED_TOGETHER, Run
 from plackett.models.selection import Selection, measure
+
+
+def score(net: nn.Module, data: Dataset, device: torch.device) -> Scores:
+    """Scores of all documents; the net is left in the mode it was in."""
+    features = FeatureRows(data.features, device)
+    out = np.empty(data.n_docs)
+    training = net.training
+    net.eval()
+    # A module of the user's own may keep tensors that training needs again.
+    with torch.no_grad() if isinstance(net, OwnScorer) else torch.inference_mode():
+        for batch in blocks(data.offsets, SCORED_TOGETHER):
+            found = net(features[batch.documents], batch.offsets)
+            out[batch.documents] = as_float64(found)
+    net.train(training)
+    return out
+
+
+def summed(
+    nets: Sequence[nn.Module], data: Dataset, device: torch.device, *, shrinkage: float
+) -> Scores:
+    """The first net's scores plus the others', each times the shrinkage."""
+    total = np.zeros(data.n_docs)
+    for place, net in enumerate(nets):
+        total += score(net, data, device) * (shrinkage if place else 1.0)
+    return total
+
 
 Weights = dict[str, Tensor]
 Curves = dict[str, dict[str, list[float]]]
@@ -205,3 +237,39 @@ def copied(net: nn.Module) -> Weights:
 def part(tensors: Weights, prefix: str) -> Weights:
     """Those whose names begin with the prefix, by the rest of their names."""
     return {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
+
+
+def as_device(name: str) -> torch.device:
+    """The device of a name; "auto" is a GPU of NVIDIA's or AMD's if there is one.
+
+    Others, such as "mps" and "xpu", are for those who ask for them: not every operation of
+    PyTorch's is there, nor gives the same numbers.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        # A device may exist and lie about it until it is asked for a number.
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0].split(". ")[0].rstrip(".")
+        raise UsageError(
+            f'device {name!r} cannot be used here: {reason}. Use "auto" or "cpu"; a model that '
+            'was saved takes it by set_params(device="cpu").'
+        ) from error
+    return device
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Let PyTorch and compiled kernels use at most so many threads inside the block."""
+    with kernel_threads(count):
+        if count is None:
+            yield
+            return
+        before = torch.get_num_threads()
+        torch.set_num_threads(count)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)

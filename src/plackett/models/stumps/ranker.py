@@ -4,7 +4,7 @@ r"""RankBoost: a sum of weighted thresholds on single features (Freund et al. 20
 
 Each round adds the threshold on a feature that best puts right the pairs that are wrong so far,
 :math:`|r|` largest, with weight :math:`\alpha = \tfrac12 \ln\frac{1+r}{1-r}`
-(:mod:`plackett.models.stumps.pairs`). That minimises the exponential loss over pairs,
+(:mod:`plackett.models.stumps.boosting`). That minimises the exponential loss over pairs,
 :math:`\sum e^{-(s_i - s_j)}`, which falls by at least the factor :math:`\sqrt{1 - r^2}` in a round.
 A round costs O(documents x features) and no pair is ever formed.
 """
@@ -24,11 +24,8 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.models.learnable import check_learnable
-from plackett.models.ranker import Ranker
-from plackett.models.run import Run
-from plackett.models.stumps.boosting import Boosting, steps_of
-from plackett.models.stumps.thresholds import columns
+from plackett.models.ranker import Ranker, Run, check_learnable
+from plackett.models.stumps.boosting import Boosting, columns, steps_of
 
 _FILE = "stumps.json"
 _MOST_THRESHOLDS = 65_534  # codes are 16 bits wide

@@ -3,6 +3,10 @@
 In each iteration the trainer hands the current scores to the objective, takes gradient and
 curvature back, and lets LightGBM grow a tree on them. Names that begin with ``lightgbm-`` stand for
 LightGBM's own C++ objectives instead.
+
+Learning curves out of a file that may be damaged.
+
+What a tree model goes by: importance of features, and contributions to single scores.
 """
 
 from __future__ import annotations
@@ -22,19 +26,55 @@ from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.distributed.peers import Peers
 from plackett.models.ensembles import Ensemble, read_lightgbm
-from plackett.models.ranker import Ranker
-from plackett.models.run import Run
-from plackett.models.trees.curves import read_curves
-from plackett.models.trees.explaining import contributions, importance
-from plackett.models.trees.leaves import NewtonLeaves
-from plackett.models.trees.loop import Curves, Loop
-from plackett.models.trees.sampling import of_some_lists
-from plackett.models.trees.settings import BUILT_IN, check_resumable, lightgbm_settings
-from plackett.models.trees.sizes import sized
-from plackett.models.trees.spreading import grown_together
+from plackett.models.ranker import Ranker, Run
+from plackett.models.trees.distributed import grown_together
+from plackett.models.trees.lightgbm_data import predicted
+from plackett.models.trees.params import BUILT_IN, check_resumable, lightgbm_settings, sized
+from plackett.models.trees.training import Curves, Loop, NewtonLeaves, of_some_lists
 from plackett.objectives import Objective
 from plackett.objectives import objective as as_objective
 from plackett.objectives.objective import Boosting, reseeded
+
+_MAX_BYTES = 64 << 20
+
+
+def read_curves(path: Path) -> dict[str, dict[str, list[float]]]:
+    """Part to metric to values; none if the file is not there."""
+    if not path.is_file():
+        return {}
+    if path.stat().st_size > _MAX_BYTES:
+        raise DataError(f"is larger than {_MAX_BYTES >> 20} MB", path=str(path))
+    try:
+        found = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    except (ValueError, RecursionError) as error:
+        raise DataError("is not JSON", path=str(path)) from error
+    if not isinstance(found, dict) or not all(_is_part(part) for part in found.values()):
+        raise DataError("must hold numbers by part and metric", path=str(path))
+    return found
+
+
+def _is_part(part: Any) -> bool:
+    return isinstance(part, dict) and all(
+        isinstance(values, list) and all(isinstance(v, (int, float)) for v in values)
+        for values in part.values()
+    )
+
+
+def importance(
+    booster: Any, names: tuple[str, ...], kind: Literal["gain", "split"]
+) -> dict[str, float]:
+    """Total gain or number of splits of each feature, the largest first."""
+    if kind not in ("gain", "split"):
+        raise UsageError(f'importance is by "gain" or by "split", got {kind!r}.')
+    values = booster.feature_importance(importance_type=kind)
+    order = np.argsort(-values, kind="stable")
+    return {names[j]: float(values[j]) for j in order}
+
+
+def contributions(booster: Any, features: Any) -> NDArray[np.float64]:
+    """SHAP values of each feature and, in the last column, the mean score."""
+    return predicted(booster.predict, features, pred_contrib=True)
+
 
 _FILE, _CURVES = "model.txt", "curves.json"
 

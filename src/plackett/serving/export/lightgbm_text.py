@@ -13,8 +13,8 @@ import re
 import numpy as np
 
 from plackett.base.errors import UsageError
-from plackett.models.ensembles.decisions import MISSING_NAN, decision_bits
-from plackett.models.imported import EnsembleRanker
+from plackett.models.ensembles import EnsembleRanker
+from plackett.models.ensembles.layout import MISSING_NAN, decision_bits
 from plackett.models.trees import TreeRanker
 from plackett.serving.export.parts import Part
 from plackett.serving.export.tree_parts import trees_of

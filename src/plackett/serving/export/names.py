@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plackett.base.errors import UsageError
-from plackett.models.imported import EnsembleRanker
+from plackett.models.ensembles import EnsembleRanker
 from plackett.models.ranker import Ranker
 
 _LIGHTGBM = ' \t\r\n",:[]{}'

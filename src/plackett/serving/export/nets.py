@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
 from plackett.data.transforms import FittedTransform
-from plackett.models.neural.net import Net
-from plackett.models.neural.settings import NetSettings
+from plackett.models.neural.ranker import Net, NetSettings
 from plackett.serving.export.parts import Part
 
 Matrix = NDArray[np.float64]

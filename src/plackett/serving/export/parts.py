@@ -8,9 +8,9 @@ from typing import Literal
 from plackett.base.errors import UsageError
 from plackett.data.transforms import FittedChain, FittedTransform, QueryMinMax
 from plackett.models.crossfit import CrossFit
-from plackett.models.imported import EnsembleRanker
+from plackett.models.ensembles import EnsembleRanker
 from plackett.models.linear import LinearRanker
-from plackett.models.neural.net import Net
+from plackett.models.neural.ranker import Net
 from plackett.models.ranker import Ranker
 from plackett.models.stumps import StumpRanker
 from plackett.models.trees import TreeRanker

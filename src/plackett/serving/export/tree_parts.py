@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from plackett.base.errors import UsageError
-from plackett.models.ensembles import Ensemble
-from plackett.models.imported import EnsembleRanker, read_lightgbm_sum
+from plackett.models.ensembles import Ensemble, EnsembleRanker, read_lightgbm_sum
 from plackett.models.stumps import StumpRanker
 from plackett.models.trees import TreeRanker
 from plackett.serving.export.parts import Part

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
 from plackett.models.ensembles import Ensemble
-from plackett.models.ensembles.decisions import (
+from plackett.models.ensembles.layout import (
     CATEGORICAL,
     DEFAULT_LEFT,
     MISSING_NAN,

@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.ragged import Scores
 from plackett.data.transforms import FittedImpute, FittedStandard
-from plackett.models.ensembles import Ensemble, read_lightgbm, read_xgboost
-from plackett.models.ensembles.decisions import CATEGORICAL
-from plackett.models.imported import EnsembleRanker, read_ranklib
+from plackett.models.ensembles import (
+    Ensemble,
+    EnsembleRanker,
+    read_lightgbm,
+    read_ranklib,
+    read_xgboost,
+)
+from plackett.models.ensembles.layout import CATEGORICAL
 from plackett.models.ranker import Ranker
 from plackett.serving.export.forms import Request, form_of
 from plackett.serving.export.parts import Part

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plackett.base.errors import DataError, UsageError
-from plackett.models.imported import READERS, EnsembleRanker
+from plackett.models.ensembles import READERS, EnsembleRanker
 
 FORMS = tuple(READERS)
 """Whose files are read."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from plackett.base.errors import DataError, PlackettError
-from plackett.models.artifact.manifest import NAME
+from plackett.models.artifact.save import NAME
 from plackett.serving.server.models import Model, load_model, version_of
 from plackett.serving.server.refusals import Refusal
 from plackett.serving.server.sources import Source

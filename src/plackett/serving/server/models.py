@@ -11,8 +11,8 @@ import numpy as np
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Scores
-from plackett.models.artifact.loading import load
-from plackett.models.artifact.manifest import NAME
+from plackett.models.artifact.load import load
+from plackett.models.artifact.save import NAME
 from plackett.models.ranker import Ranker
 from plackett.serving.server.bodies import FeatureNames, Lists
 from plackett.serving.server.refusals import Refusal

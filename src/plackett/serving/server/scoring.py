@@ -10,8 +10,7 @@ import numpy as np
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Offsets, Scores, list_of_document
-from plackett.models.ensembles import Ensemble
-from plackett.models.imported import EnsembleRanker
+from plackett.models.ensembles import Ensemble, EnsembleRanker
 from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
 

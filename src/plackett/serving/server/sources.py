@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plackett.base.errors import DataError, UsageError
-from plackett.models.artifact.manifest import NAME
+from plackett.models.artifact.save import NAME
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _SUFFIX = ".plackett"

@@ -1,0 +1,400 @@
+"""All trees for a block of documents at once, with one bit per document.
+
+Trees of one ensemble ask the same questions again and again. So for a block of documents each
+distinct question "does the document go right?" is answered once, by a mask with one bit per
+document (:mod:`plackett.models.ensembles.bitsliced`). A tree then takes, per inner node, the mask
+of documents that reach it and splits it in two with two logic operations. There are no branches
+to mispredict and no addresses to wait for.
+
+Which leaf a document ends in comes out as a number, bit by bit. Leaves are numbered from left to
+right. A document that always turns left ends in leaf 0; a right turn at a node exchanges the
+leftmost leaf below its left child for the leftmost leaf below its right child, that is, flips those
+bits in which the two numbers differ. Bit p of the leaf's number is thus the parity of the right
+turns at nodes whose *code* has bit p, and the XOR of their masks gives it for the whole block.
+
+The idea of documents in bits and of leaves found without branches is that of QuickScorer (Lucchese
+et al. 2015) turned by ninety degrees: there, bits stand for leaves.
+
+Machine vectors in compiled code: one bit per document, and 64 small numbers at once.
+
+LLVM turns plain loops into vector code only where it can prove much about them; it does not find
+"64 comparisons to one word of 64 bits" at all. These few operations say it outright, in LLVM's own
+portable vector types: on a machine without wide registers it splits them, and the answer is the
+same.
+
+A *mask* answers one question for 64 documents per lane, the first in the lowest bit. How many
+lanes a mask has is part of its type; functions that make one take a tuple ``lanes`` and read only
+its length, so that Numba compiles a kernel once per width.
+
+Indices are trusted here, as everywhere in kernels, and seen by no bounds check.
+
+The distinct questions that the nodes of an ensemble ask, and their answers for a block.
+
+A question is a feature, how its missing values are read, and a threshold or a set of categories.
+Its answer is a mask with the bits of documents that go *right*.
+
+Every rule about missing values comes down to two replacements before a plain comparison: what NaN
+becomes and what zero becomes. Minus infinity goes left of every threshold, and NaN right of it
+(the comparison is "not x <= t"):
+
+==============================  ============  =============
+missing type, default side       NaN becomes   zero becomes
+==============================  ============  =============
+none                             0             0
+NaN, left                        -inf          0
+NaN, right                       NaN           0
+zero, left                       -inf          -inf
+zero, right                      NaN           NaN
+==============================  ============  =============
+
+Sets of categories keep NaN as it is and say per question where it goes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import llvmlite.ir as ir
+import numpy as np
+from numba import float32, int64, types, uint32, uint64
+from numba.core import cgutils
+from numba.core.datamodel import models
+from numba.extending import intrinsic, register_model
+from numpy.typing import NDArray
+
+from plackett.base.kernels import compiled
+
+DOCUMENTS = 64
+"""Documents in one lane of a mask: the bits of a machine word."""
+
+_WORD = ir.IntType(64)
+
+
+class Vector(types.Type):  # type: ignore[misc]
+    """Numba's name for ``count`` unsigned integers of ``bits`` bits in machine registers."""
+
+    def __init__(self, bits: int, count: int) -> None:
+        self.bits = bits
+        self.count = count
+        super().__init__(name=f"Vector({bits} x {count})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, dmm: Any, fe_type: Vector) -> None:
+        vector = ir.VectorType(ir.IntType(fe_type.bits), fe_type.count)
+        super().__init__(dmm, fe_type, vector)
+
+
+def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any, vector: Any) -> Any:
+    """Where element ``index`` of an array is, as the address of a vector."""
+    data = cgutils.create_struct_proxy(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+
+
+def _splat(builder: Any, value: Any, count: int) -> Any:
+    """One value in all places of a vector."""
+    vector = ir.VectorType(value.type, count)
+    place = ir.Constant(ir.IntType(32), 0)
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), value, place)
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count)
+    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
+
+
+@intrinsic
+def load_mask(typing_context: Any, lanes: Any, words: Any, index: Any) -> Any:  # noqa: ARG001
+    """Mask number ``index`` of an array of words."""
+    signature = Vector(64, len(lanes))(lanes, words, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = context.get_value_type(signature.return_type)
+        at = builder.mul(arguments[2], ir.Constant(_WORD, vector.count))
+        kind = signature.args[1]
+        return builder.load(_address(context, builder, kind, arguments[1], at, vector), align=8)
+
+    return signature, generate
+
+
+@intrinsic
+def store_mask(typing_context: Any, words: Any, index: Any, mask: Any) -> Any:  # noqa: ARG001
+    """Put a mask at place ``index`` of an array of words."""
+    signature = types.void(words, types.int64, mask)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = arguments[2].type
+        at = builder.mul(arguments[1], ir.Constant(_WORD, vector.count))
+        address = _address(context, builder, signature.args[0], arguments[0], at, vector)
+        builder.store(arguments[2], address, align=8)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def no_document(typing_context: Any, lanes: Any) -> Any:  # noqa: ARG001
+    """A mask of zeros."""
+    signature = Vector(64, len(lanes))(lanes)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return ir.Constant(context.get_value_type(signature.return_type), None)
+
+    return signature, generate
+
+
+@intrinsic
+def both(typing_context: Any, one: Any, other: Any) -> Any:  # noqa: ARG001
+    """Bits set in two masks."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.and_(arguments[0], arguments[1])
+
+    return one(one, other), generate
+
+
+@intrinsic
+def differing(typing_context: Any, one: Any, other: Any) -> Any:  # noqa: ARG001
+    """Bits set in one of two masks, not in both."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.xor(arguments[0], arguments[1])
+
+    return one(one, other), generate
+
+
+@intrinsic
+def above(typing_context: Any, values: Any, start: Any, threshold: Any) -> Any:  # noqa: ARG001
+    """One bit for each of 64 float32 values: set where it is above the threshold or NaN."""
+    signature = types.uint64(values, types.int64, types.float32)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = ir.VectorType(ir.FloatType(), DOCUMENTS)
+        kind = signature.args[0]
+        address = _address(context, builder, kind, arguments[0], arguments[1], vector)
+        thresholds = _splat(builder, arguments[2], DOCUMENTS)
+        answers = builder.fcmp_unordered(">", builder.load(address, align=4), thresholds)
+        return builder.bitcast(answers, _WORD)
+
+    return signature, generate
+
+
+@intrinsic
+def no_numbers(typing_context: Any, like: Any) -> Any:  # noqa: ARG001
+    """Sixty-four zeros of the width that the elements of array ``like`` have."""
+    signature = Vector(like.dtype.bitwidth, DOCUMENTS)(like)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return ir.Constant(context.get_value_type(signature.return_type), None)
+
+    return signature, generate
+
+
+@intrinsic
+def with_bit(typing_context: Any, numbers: Any, word: Any, bit: Any) -> Any:  # noqa: ARG001
+    """Numbers of 64 documents with ``bit`` (a power of two) set for those in the word."""
+    signature = numbers(numbers, types.uint64, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        vector = arguments[0].type
+        chosen = builder.bitcast(arguments[1], ir.VectorType(ir.IntType(1), DOCUMENTS))
+        bits = _splat(builder, builder.trunc(arguments[2], vector.element), DOCUMENTS)
+        added = builder.select(chosen, bits, ir.Constant(vector, None))
+        return builder.or_(arguments[0], added)
+
+    return signature, generate
+
+
+@intrinsic
+def store_numbers(typing_context: Any, array: Any, start: Any, numbers: Any) -> Any:  # noqa: ARG001
+    """Write 64 numbers to an array."""
+    signature = types.void(array, types.int64, numbers)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = arguments[2].type
+        kind = signature.args[0]
+        address = _address(context, builder, kind, arguments[0], arguments[1], vector)
+        builder.store(arguments[2], address, align=vector.element.width // 8)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+_CATEGORIES = float32(2.0**31)  # from here on LightGBM's conversion to int is negative
+_BITS = 32  # in a word of a set
+
+
+class Questions(NamedTuple):
+    """Questions grouped by *column*: a feature with one way to read its missing values."""
+
+    offsets: NDArray[np.int64]
+    """Questions of each column."""
+    feature: NDArray[np.int32]
+    """Feature of each column."""
+    nan_becomes: NDArray[np.float32]
+    zero_becomes: NDArray[np.float32]
+    thresholds: NDArray[np.float32]
+    """Per question; documents with x above it go right."""
+    category_set: NDArray[np.int32]
+    """Per question: the set whose members go left, or -1 where the threshold decides."""
+    nan_left: NDArray[np.bool_]
+    """Per question with a set: whether NaN goes left."""
+    set_offsets: NDArray[np.int64]
+    """Words of each set."""
+    sets: NDArray[np.uint32]
+    """Bit b of word w of a set stands for category 32 w + b."""
+    tiny: np.float32
+    """Values up to this size are read as zero."""
+    lowest: np.float32
+    """Values up to this number belong to no category."""
+
+
+@compiled
+def read_value(x, nan_becomes, zero_becomes, tiny):  # type: ignore[no-untyped-def]
+    """A feature's value with missing ones replaced; |x| <= tiny is zero."""
+    if abs(x) <= tiny:
+        return zero_becomes
+    return nan_becomes if x != x else x
+
+
+@compiled
+def outside(x, nan_left, sets, start, stop, lowest):  # type: ignore[no-untyped-def]
+    """Whether a value is no member of a set of categories; its fraction is dropped."""
+    if x != x:
+        return not nan_left
+    if not (x > lowest and x < _CATEGORIES):
+        return True
+    category = int64(x)
+    word = start + category // _BITS
+    if word >= stop:
+        return True
+    return (sets[word] >> uint32(category % _BITS)) & uint32(1) == uint32(0)
+
+
+@compiled
+def _outside_mask(  # type: ignore[no-untyped-def]
+    column, start, nan_left, sets, first, last, lowest
+):
+    word = uint64(0)
+    for i in range(DOCUMENTS):
+        if outside(column[start + i], nan_left, sets, first, last, lowest):
+            word |= uint64(1) << uint64(i)
+    return word
+
+
+@compiled
+def answer(lanes, rows, questions, column, masks):  # type: ignore[no-untyped-def]
+    """Answer all questions for a block of documents.
+
+    ``column`` is scratch space for one value per document.
+    """
+    width, tiny, lowest = len(lanes), questions.tiny, questions.lowest
+    for c in range(len(questions.feature)):
+        feature = questions.feature[c]
+        nan, zero = questions.nan_becomes[c], questions.zero_becomes[c]
+        for i in range(len(rows)):
+            column[i] = read_value(rows[i, feature], nan, zero, tiny)
+        for q in range(questions.offsets[c], questions.offsets[c + 1]):
+            chosen = questions.category_set[q]
+            if chosen < 0:
+                for lane in range(width):
+                    masks[q * width + lane] = above(
+                        column, int64(lane * DOCUMENTS), questions.thresholds[q]
+                    )
+            else:
+                a, b = questions.set_offsets[chosen], questions.set_offsets[chosen + 1]
+                for lane in range(width):
+                    masks[q * width + lane] = _outside_mask(
+                        column,
+                        lane * DOCUMENTS,
+                        questions.nan_left[q],
+                        questions.sets,
+                        a,
+                        b,
+                        lowest,
+                    )
+
+
+MAX_PLANES = 16
+"""Bits of the largest number of a leaf."""
+_BYTE = 8
+
+
+class Trees(NamedTuple):
+    """Trees in the order of the walk."""
+
+    nodes: NDArray[np.int64]
+    """Offsets of each tree in ``source`` and ``question``."""
+    source: NDArray[np.int32]
+    """Where the mask of documents that reach a node stands: 0 for all documents, 1 + 2i for
+    the left turns at node i of the tree, 2 + 2i for the right turns."""
+    question: NDArray[np.int32]
+    """The question a node asks."""
+    planes: NDArray[np.int64]
+    """Offsets of each tree in ``turns``'s offsets: how many bits its leaf numbers have."""
+    turn_offsets: NDArray[np.int64]
+    """Offsets of each plane in ``turns``."""
+    turns: NDArray[np.int32]
+    """Masks of right turns whose parity is one bit of the leaf's number."""
+    leaves: NDArray[np.int64]
+    """Offsets of each tree in ``values``."""
+    values: NDArray[np.floating]
+    """Leaf values from left to right; their precision is that of the sum."""
+
+
+@compiled
+def _walk(lanes, masks, source, question, flow):  # type: ignore[no-untyped-def]
+    for i in range(len(source)):
+        here = load_mask(lanes, flow, int64(source[i]))
+        right = both(here, load_mask(lanes, masks, int64(question[i])))
+        store_mask(flow, int64(1 + 2 * i), differing(here, right))
+        store_mask(flow, int64(2 + 2 * i), right)
+
+
+@compiled
+def _leaf_bits(lanes, flow, offsets, turns, planes):  # type: ignore[no-untyped-def]
+    for p in range(len(offsets) - 1):
+        bits = no_document(lanes)
+        for k in range(offsets[p], offsets[p + 1]):
+            bits = differing(bits, load_mask(lanes, flow, int64(turns[k])))
+        store_mask(planes, int64(p), bits)
+
+
+@compiled
+def _add(lanes, planes, n_planes, values, leaf, scores):  # type: ignore[no-untyped-def]
+    """Add the values of the leaves to the scores."""
+    for lane in range(len(lanes)):
+        numbers = no_numbers(leaf)
+        for p in range(n_planes):
+            numbers = with_bit(numbers, planes[p * len(lanes) + lane], int64(1) << int64(p))
+        store_numbers(leaf, int64(lane * DOCUMENTS), numbers)
+    for i in range(len(scores)):
+        scores[i] += values[leaf[i]]
+
+
+@compiled
+def score_blocks(lanes, features, questions, trees, scores):  # type: ignore[no-untyped-def]
+    """Add to the scores of documents those of all trees.
+
+    Documents are taken in blocks of 64 per lane; ``scores`` has the precision of the leaf values.
+    """
+    width = DOCUMENTS * len(lanes)
+    masks = np.empty(max(len(questions.thresholds), 1) * len(lanes), np.uint64)
+    largest = np.max(np.diff(trees.nodes))
+    flow = np.empty((1 + 2 * largest) * len(lanes), np.uint64)
+    flow[: len(lanes)] = ~uint64(0)
+    planes = np.empty(MAX_PLANES * len(lanes), np.uint64)
+    narrow, wide = np.zeros(width, np.uint8), np.zeros(width, np.uint16)
+    column = np.zeros(width, np.float32)
+    for start in range(0, len(features), width):
+        rows = features[start : start + width]
+        sums = scores[start : start + width]
+        answer(lanes, rows, questions, column, masks)
+        for t in range(len(trees.nodes) - 1):
+            a, b = trees.nodes[t], trees.nodes[t + 1]
+            _walk(lanes, masks, trees.source[a:b], trees.question[a:b], flow)
+            a, b = trees.planes[t], trees.planes[t + 1]
+            _leaf_bits(lanes, flow, trees.turn_offsets[a : b + 1], trees.turns, planes)
+            values = trees.values[trees.leaves[t] : trees.leaves[t + 1]]
+            if b - a <= _BYTE:
+                _add(lanes, planes, b - a, values, narrow, sums)
+            else:
+                _add(lanes, planes, b - a, values, wide, sums)
