@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import plackett as pk
-from plackett.distributed.sharding import cut
+from plackett.distributed.training import cut
 from plackett.models.trees.lightgbm_data import find_bins, with_bins
 
 BIN_BYTES = 16  # a sum of gradients and one of curvatures, double precision each

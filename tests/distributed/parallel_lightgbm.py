@@ -14,7 +14,7 @@ import lightgbm
 import numpy as np
 
 import plackett as pk
-from plackett.distributed.sharding import cut
+from plackett.distributed.training import cut
 from plackett.models.trees.lightgbm_data import find_bins, with_bins
 
 OBJECTIVES = ("lambdarank", "ours")

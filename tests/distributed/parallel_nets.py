@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import plackett as pk
-from plackett.distributed.sharding import Outline, cut
+from plackett.distributed.training import Outline, cut
 from plackett.models.neural.batch_plan import Share
 from plackett.models.neural.batches import learnable
 from plackett.models.neural.distributed import trained

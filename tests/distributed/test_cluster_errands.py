@@ -9,7 +9,7 @@ import pytest
 
 from plackett.base.errors import UsageError
 from plackett.distributed import as_cluster
-from plackett.distributed.errands import Errands, News
+from plackett.distributed.task_pool import Errands, News
 
 pytestmark = pytest.mark.timeout(200)
 

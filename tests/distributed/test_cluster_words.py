@@ -14,8 +14,8 @@ import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.base.ragged import from_sizes
 from plackett.distributed import Cluster, as_cluster
-from plackett.distributed.post import combined
-from plackett.distributed.sharding import Outline, cut, place_of
+from plackett.distributed.training import Outline, cut, place_of
+from plackett.distributed.worker import combined
 from plackett.models.trees.lightgbm_data import find_bins, with_bins
 
 

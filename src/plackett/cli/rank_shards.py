@@ -40,7 +40,7 @@ def rank_shards(
     cluster: Cluster,
 ) -> dict[str, Any]:
     """Rank all shards; what was done, in numbers."""
-    from plackett.distributed.mapping import map_together
+    from plackett.distributed.task_pool import map_together
 
     items = _items(model, sources, out, top, options)
     notes = [_finished(item) for item in items]

@@ -27,8 +27,7 @@ from typing import Any, ClassVar
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_directory, atomic_file
-from plackett.distributed.peers import Peers
-from plackett.distributed.states import State
+from plackett.distributed.worker import Peers, State
 
 _STATE = re.compile(r"step-(\d+)")
 _HALF = re.compile(r"\.(fit\.json|step-\d+|member-\d+)\..*\.(tmp|old)")

@@ -46,7 +46,7 @@ from plackett.models.ranker import Progress, Ranker, Run, nested
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from plackett.distributed.tasks import Sign
+    from plackett.distributed.task_pool import Sign
 
 
 Fitted = tuple[Ranker, float]
@@ -73,7 +73,7 @@ def fitted_together(crossfit: CrossFit, data: Dataset, run: Run) -> list[Fitted]
 def _fit_missing(
     crossfit: CrossFit, data: Dataset, run: Run, missing: Sequence[int], found: dict[int, Fitted]
 ) -> None:
-    from plackett.distributed.errands import Errands
+    from plackett.distributed.task_pool import Errands
 
     assert run.cluster is not None
     assert crossfit.ranker is not None

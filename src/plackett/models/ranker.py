@@ -40,7 +40,7 @@ from plackett.data.transforms import FittedTransform, chain, transform
 from plackett.data.transforms.base import applied
 from plackett.distributed import Cluster, as_cluster
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.peers import Peers
+from plackett.distributed.worker import Peers
 from plackett.metrics import Metric
 from plackett.metrics import metric as as_metric
 from plackett.models.artifact.save import identity_of, versions, write

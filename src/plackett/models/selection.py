@@ -19,7 +19,7 @@ import numpy as np
 from plackett.base.errors import DataError
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.distributed.peers import Peers
+from plackett.distributed.worker import Peers
 from plackett.metrics import Metric, evaluate, per_list
 
 TOLERANCE = 1e-6

@@ -13,8 +13,8 @@ from typing import Any
 
 from plackett.base.errors import ClusterError
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.conductor import Conductor, as_error
-from plackett.distributed.tasks import Sign, serve_tasks
+from plackett.distributed.driver import Conductor, as_error
+from plackett.distributed.task_pool import Sign, serve_tasks
 from plackett.experiments.protocols import Part, Source
 from plackett.experiments.running.jobs import Job
 from plackett.experiments.running.runners import Runner, Setup

@@ -18,8 +18,7 @@ from typing import Any
 
 from plackett.base.errors import ClusterError, UsageError
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.errands import Errands, News
-from plackett.distributed.tasks import Sign
+from plackett.distributed.task_pool import Errands, News, Sign
 from plackett.experiments.protocols import Source
 from plackett.experiments.tuning.plan import Plan
 from plackett.experiments.tuning.study import Study

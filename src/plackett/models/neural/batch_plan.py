@@ -33,8 +33,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Rows
 from plackett.data.dataset import Dataset
-from plackett.distributed.peers import Peers
-from plackett.distributed.sharding import Outline
+from plackett.distributed.training import Outline
+from plackett.distributed.worker import Peers
 from plackett.models.neural.batches import Batch, cut, epoch_order, learnable
 from plackett.models.neural.loss import Task
 from plackett.models.neural.ranker import NetSettings

@@ -21,9 +21,8 @@ from torch import nn
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Rows
 from plackett.data.dataset import Dataset
-from plackett.distributed.peers import Peers
-from plackett.distributed.sharding import Outline
-from plackett.distributed.training import train_together
+from plackett.distributed.training import Outline, train_together
+from plackett.distributed.worker import Peers
 from plackett.metrics import Metric
 from plackett.models.checkpoint import MailedCheckpoint, keeper, state_of
 from plackett.models.neural.batch_plan import Share, check_norms

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.distributed.peers import Peers
-from plackett.distributed.sharding import Outline
+from plackett.distributed.training import Outline
+from plackett.distributed.worker import Peers
 from plackett.models.checkpoint import MailedCheckpoint, keeper, state_of
 from plackett.models.ranker import Run, unwatched
 from plackett.models.trees.lightgbm_data import find_bins, with_bins

@@ -24,7 +24,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.distributed.peers import Peers
+from plackett.distributed.worker import Peers
 from plackett.models.ensembles import Ensemble, read_lightgbm
 from plackett.models.ranker import Ranker, Run
 from plackett.models.trees.distributed import grown_together

@@ -43,7 +43,7 @@ from plackett.base.kernels import compiled
 from plackett.base.ragged import Keys, Offsets, Scores
 from plackett.base.random import combine, mix, unit
 from plackett.data.dataset import Dataset
-from plackett.distributed.peers import Peers
+from plackett.distributed.worker import Peers
 from plackett.models.ranker import Run
 from plackett.models.selection import Selection, measure, smoothed
 from plackett.models.trees.lightgbm_data import lightgbm_data, predicted

@@ -4,18 +4,33 @@ Ray ends a process, without asking, when the head of its cluster is gone; and no
 for another machine is safe from waiting for ever. So Ray is used from a process of its own: this
 side only sends work, reads messages, looks at the clock, and ends that process when time is up.
 With it end the workers it has started, also those on other machines.
+
+Messages between a process and the one that speaks with Ray for it, over pipes.
+
+Objects are pickled with Ray's cloudpickle, so that objectives and modules defined in a user's own
+script can go to other machines.
+
+The process that speaks with Ray: connects, does the work it is sent, and ends.
+
+``python -m plackett.distributed.driver`` is started by :mod:`plackett.distributed.driver`, not by
+people. It ends, and Ray's workers with it, when the process that started it does.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
+import queue
 import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import traceback
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Any
@@ -23,8 +38,53 @@ from typing import IO, Any
 from plackett.base.errors import ClusterError, DataError, PlackettError, UsageError
 from plackett.base.optional import need_ray
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.line import Line
-from plackett.distributed.sessions import SCRATCH
+from plackett.distributed.session import SCRATCH, connected, disconnect
+
+_PROTOCOL = 5  # arrays are written as they are, without a copy
+
+
+class Line:
+    """One end of a line."""
+
+    def __init__(self, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
+        self._incoming, self._outgoing = incoming, outgoing
+        self._received: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._guard = threading.Lock()
+        self.closed = threading.Event()
+        """Set when the other side is gone."""
+        self._listener = threading.Thread(target=self._listen, name="line", daemon=True)
+        self._listener.start()
+
+    def send(self, message: Any) -> None:
+        """Send a message; BrokenPipeError if the other side is gone."""
+        from ray.cloudpickle import CloudPickler
+
+        with self._guard:
+            CloudPickler(self._outgoing, protocol=_PROTOCOL).dump(message)
+            self._outgoing.flush()
+
+    def receive(self, seconds: float) -> Any:
+        """The next message; TimeoutError if there is none in time, EOFError at the end."""
+        try:
+            found = self._received.get(timeout=seconds)
+        except queue.Empty:
+            raise TimeoutError from None
+        if isinstance(found, EOFError):
+            raise found
+        return found
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                self._received.put(pickle.load(self._incoming))
+        except Exception as error:  # whatever breaks a line ends it
+            self.closed.set()
+            self._received.put(EOFError(str(error)))
+
+    def join(self) -> None:
+        """Wait for the thread that listens; the other side must be gone."""
+        self._listener.join()
+
 
 _KINDS: dict[str, type[Exception]] = {
     "ClusterError": ClusterError,
@@ -61,7 +121,7 @@ class Conductor:
         temporary = "/tmp" if os.path.isdir("/tmp") else None
         self._scratch = tempfile.mkdtemp(prefix="plk", dir=temporary)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "plackett.distributed.child"],
+            [sys.executable, "-m", "plackett.distributed.driver"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
@@ -192,3 +252,39 @@ def _surroundings(cluster: Cluster) -> dict[str, str]:
         # Nobody else on this machine may use it. Ray would write its token into the user's home.
         found |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     return found
+
+
+_PATIENCE = 600.0  # seconds for the work to arrive; it may be large
+_ENDING = 8.0  # seconds for Ray to end in good order
+
+
+def main() -> None:
+    """Do one piece of work."""
+    # Libraries that print must not print into the messages.
+    outgoing = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    warnings.simplefilter("ignore")
+    line = Line(sys.stdin.buffer, outgoing)
+    threading.Thread(target=_leave_with, args=(line,), daemon=True).start()
+    try:
+        cluster, work, arguments = line.receive(_PATIENCE)
+        assert isinstance(cluster, Cluster)
+        with connected(cluster):
+            work(line, *arguments)
+            line.send(("over", None))
+    except Exception as error:
+        line.send(("failed", (type(error).__name__, str(error), traceback.format_exc())))
+    line.closed.wait()
+
+
+def _leave_with(line: Line) -> None:
+    """End when the other side does, in good order if that is quick."""
+    line.closed.wait()
+    ending = threading.Thread(target=disconnect, daemon=True)
+    ending.start()
+    ending.join(_ENDING)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,13 @@
 """Independent pieces of work as Ray tasks, sent one by one and answered as they finish.
 
 :func:`serve_tasks` runs in the process that speaks with Ray; whoever wants the work done is on the
-other end of the line (:mod:`plackett.distributed.errands`).
+other end of the line (:mod:`plackett.distributed.task_pool`).
+
+Where tasks leave messages and signs of life, and learn whether they are still wanted.
+
+Pieces of work that a cluster does one by one, seen from the process that wants them done.
+
+One function over many items, such as shards of a data set, with Ray Data.
 """
 
 from __future__ import annotations
@@ -9,15 +15,48 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from plackett.base.errors import ClusterError
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.desk import Desk
-from plackett.distributed.line import Line
-from plackett.distributed.sessions import here, machines, room
+from plackett.distributed.driver import Conductor, Line, as_error
+from plackett.distributed.session import here, machines, room
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Desk:
+    """The actor, one for all tasks of a piece of work; its methods are called through Ray."""
+
+    def __init__(self) -> None:
+        self._messages: list[tuple[int, Any]] = []
+        self._alive: dict[int, tuple[str, float]] = {}
+        self._unwanted: set[int] = set()
+
+    async def sign(self, number: int, name: str) -> bool:
+        """A sign of life of a task; whether its answer is still wanted."""
+        self._alive[number] = (name, time.monotonic())
+        return number not in self._unwanted
+
+    async def tell(self, number: int, name: str, message: Any) -> bool:
+        """A message of a task, which is a sign of life as well."""
+        self._messages.append((number, message))
+        return await self.sign(number, name)
+
+    async def stop(self, number: int) -> None:
+        """Let a task know, the next time it is heard of, that nobody wants its answer."""
+        self._unwanted.add(number)
+
+    async def take(self) -> tuple[list[tuple[int, Any]], dict[int, tuple[str, float]]]:
+        """All messages since the last call; of each task its worker and the seconds of silence."""
+        taken, self._messages = self._messages, []
+        now = time.monotonic()
+        return taken, {number: (name, now - when) for number, (name, when) in self._alive.items()}
+
 
 _WAIT = 0.1  # seconds between looks at the line and at the tasks
 _LISTEN = 0.2  # seconds between looks at the desk
@@ -227,3 +266,143 @@ def _run(work: Work, common: Any, own: Any, number: int, desk: Any, seconds: flo
         return "unwanted", None
     except Exception as error:
         return "failed", (type(error).__name__, str(error), traceback.format_exc())
+
+
+class News(NamedTuple):
+    """What was heard of a piece of work."""
+
+    number: int
+    kind: Literal["told", "done", "failed", "unwanted"]
+    """A message on the way; or its end: with a result, with an error, or since it was stopped."""
+    content: Any
+
+
+class Errands:
+    """Sends pieces of work to a cluster; to be used in a ``with`` block, which ends them all.
+
+    Each is tried again where its worker dies, at most ``cluster.retries`` times: it then says what
+    it had said before once more.
+
+    Parameters
+    ----------
+    cluster
+        Where.
+    work
+        A function of a module: what is done.
+    common
+        What all pieces share; it goes to each machine once.
+    """
+
+    def __init__(self, cluster: Cluster, work: Work, common: Any) -> None:
+        self._cluster = cluster
+        self._conductor = Conductor(cluster, serve_tasks, work, common, cluster)
+        try:
+            deadline = time.monotonic() + cluster.start_limit
+            self.slots: int = self._conductor.receive(deadline, self._late)[1]
+            """Pieces that are done at the same time."""
+        except BaseException:
+            self._conductor.close()
+            raise
+
+    def send(self, number: int, own: Any) -> None:
+        """Have a piece of work done; the number is for :class:`News` of it, and for once only."""
+        self._conductor.send((number, own))
+
+    def stop(self, number: int) -> None:
+        """Say that an answer is not wanted any more; the work ends at its next sign of life."""
+        self._conductor.send(Stop(number))
+
+    def receive(self) -> News | None:
+        """The next news; None, about once a second, where there are none. Raises if all is over."""
+        kind, content = self._conductor.receive(time.monotonic() + self._cluster.limit, self._late)
+        if kind == "told":
+            return News(content[0], "told", content[1])
+        if kind != "answer":
+            return None
+        number, (verdict, result) = content
+        return News(number, verdict, as_error(*result) if verdict == "failed" else result)
+
+    def _late(self) -> str:
+        return f"{self._cluster.place} does not answer within {self._cluster.limit:g} s."
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._conductor.close()
+
+
+Item = dict[str, Any]
+_ROW = "answer"
+
+
+def map_together(
+    work: Callable[[Item], Item],
+    items: Sequence[Item],
+    *,
+    cluster: Cluster,
+    progress: Callable[[int, int], None],
+) -> list[Item]:
+    """The answers of ``work`` to all items, in no particular order.
+
+    Parameters
+    ----------
+    work
+        A function of a module. It may be called again for an item whose worker died.
+    items
+        What it is called with.
+    cluster
+        Where.
+    progress
+        Called with the number of items done, and of all.
+    """
+    found: list[Item] = []
+
+    def late() -> str:
+        return (
+            f"{cluster.place}: none of the {len(items) - len(found)} items left was finished "
+            f"within {cluster.limit:g} s (step_seconds); the workers were ended."
+        )
+
+    with Conductor(cluster, run_map, work, list(items), cluster) as conductor:
+        while len(found) < len(items):
+            kind, content = conductor.receive(time.monotonic() + cluster.limit, late)
+            if kind == "answer":
+                found.append(content)
+                progress(len(found), len(items))
+    return found
+
+
+def run_map(line: Line, work: Callable[[Item], Item], items: list[Item], cluster: Cluster) -> None:
+    """Give the items to Ray Data, and pass on the answers as they come."""
+    import ray
+
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    context.execution_options.preserve_order = False
+    data = ray.data.from_items(items, override_num_blocks=len(items))
+    answers = data.map(
+        _answered, fn_args=(work,), num_cpus=cluster.threads, concurrency=room(cluster)
+    )
+    for row in answers.iter_rows():
+        kind, content = row[_ROW]
+        if kind == "failed":
+            line.send(("failed", content))
+            return
+        line.send(("answer", content))
+
+
+def _answered(item: Item, work: Callable[[Item], Item]) -> dict[str, Any]:
+    """An answer, or what went wrong: Ray Data would wrap an error in many lines of its own."""
+    import traceback
+
+    try:
+        return {_ROW: ("answer", work(item))}
+    except Exception as error:
+        return {_ROW: ("failed", (type(error).__name__, str(error), traceback.format_exc()))}
