@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import plackett as pk
-from plackett.experiments.comparing import run_plan
-from plackett.experiments.planning import Plan, forecast, plan_comparison
-from plackett.experiments.reporting import write_files
+from plackett.experiments.compare import run_plan
+from plackett.experiments.plan import Plan, forecast, plan_comparison
+from plackett.experiments.report.write import write_files
 from plackett.experiments.store import RunStore
 
 MODELS = ("lambdamart", "xendcg-mart", "listnet-mart")

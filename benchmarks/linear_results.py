@@ -19,19 +19,18 @@ from rich.console import Console
 
 from plackett import metric, read_folds
 from plackett.data.folds import Fold
-from plackett.experiments.conditional import (
+from plackett.experiments.figures import draw_lines, draw_scatter
+from plackett.experiments.papers.conditional import (
     SYSTEMS,
     Outcome,
     Results,
     accuracy_of_samplers,
     as_markdown,
-    draw_lines,
-    draw_scatter,
+    cleaned_fold,
     dynamics,
     run_protocol,
     smear,
 )
-from plackett.experiments.conditional.protocol import cleaned_fold
 
 DATA = ("OHSUMED", "MQ2007_partial")
 PUBLISHED = {

@@ -16,7 +16,7 @@ from ray_processes import QUIET
 import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.distributed import ClusterError
-from plackett.experiments.comparing import compare
+from plackett.experiments.compare import compare
 from plackett.experiments.store import RunStore
 
 pytestmark = pytest.mark.timeout(300)

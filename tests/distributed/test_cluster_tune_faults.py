@@ -14,7 +14,7 @@ import plackett as pk
 from plackett.base.errors import DataError
 from plackett.distributed import Cluster, ClusterError
 from plackett.experiments import tune
-from plackett.experiments.comparing import compare
+from plackett.experiments.compare import compare
 from plackett.experiments.store import RunStore
 
 pytest.importorskip("optuna", reason="needs the extra tune")

@@ -11,8 +11,8 @@ import numpy as np
 
 import plackett as pk
 from plackett.base.errors import DataError
-from plackett.experiments.comparing import run_plan
-from plackett.experiments.planning import plan_comparison
+from plackett.experiments.compare import run_plan
+from plackett.experiments.plan import plan_comparison
 from plackett.experiments.store import RunStore
 from plackett.models.ranker import Ranker
 

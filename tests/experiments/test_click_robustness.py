@@ -7,8 +7,8 @@ import plackett as pk
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.protocols import Splits, as_source
 from plackett.experiments.robustness import Clicks
-from plackett.experiments.robustness.kinds import noise_kind
-from plackett.experiments.robustness.protocol import UnderNoise
+from plackett.experiments.robustness.curves import noise_kind
+from plackett.experiments.robustness.noise import UnderNoise
 
 
 @pytest.fixture(scope="module")

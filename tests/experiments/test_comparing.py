@@ -6,10 +6,10 @@ from small_systems import FITS, FeatureRanker, linear_systems, small_data
 
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
-from plackett.experiments.comparing import compare
-from plackett.experiments.planning import forecast, plan_comparison
-from plackett.experiments.running import as_systems
+from plackett.experiments.compare import compare
+from plackett.experiments.plan import forecast, plan_comparison
 from plackett.experiments.store import RunStore
+from plackett.experiments.systems import as_systems
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,9 @@ from small_systems import linear_systems, small_data
 from store_worker import wait_for
 
 from plackett.base.errors import PlackettError
-from plackett.experiments.comparing import compare
-from plackett.experiments.planning import plan_comparison
-from plackett.experiments.running import Setup
-from plackett.experiments.running.sharing import share
-from plackett.experiments.running.workers import Worker
+from plackett.experiments.compare import compare
+from plackett.experiments.plan import plan_comparison
+from plackett.experiments.runners import Setup, Worker, share
 from plackett.experiments.store import RunStore
 
 _SCRIPT = Path(__file__).with_name("small_systems.py")

@@ -7,19 +7,18 @@ from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold, read_folds, split
 from plackett.data.synthetic import synthetic
-from plackett.experiments.conditional import (
+from plackett.experiments.figures import draw_lines, draw_scatter
+from plackett.experiments.papers.conditional import (
     Outcome,
     Results,
     accuracy_of_samplers,
     as_markdown,
     claims,
-    draw_lines,
-    draw_scatter,
+    cleaned_fold,
     dynamics,
     run_protocol,
     smear,
 )
-from plackett.experiments.conditional.protocol import cleaned_fold
 
 
 def _folds(n_lists: int, seed: int) -> list[Fold]:

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from plackett.base.errors import UsageError
-from plackett.experiments.running.messages import receive, send
+from plackett.experiments.runners import receive, send
 
 
 def test_what_cannot_be_sent_is_told_and_leaves_nothing_behind() -> None:

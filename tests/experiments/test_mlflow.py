@@ -8,7 +8,7 @@ import pytest
 from small_systems import FeatureRanker, small_data
 
 from plackett.base.errors import PlackettError, UsageError
-from plackett.experiments.comparing import compare
+from plackett.experiments.compare import compare
 from plackett.experiments.mlflow import check_uri, log_comparison, log_tuning
 
 # MLflow's own use of its libraries is not ours to mend.

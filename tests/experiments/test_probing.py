@@ -12,10 +12,9 @@ import plackett as pk
 from plackett.base.ragged import Scores
 from plackett.cli.durations import ahead_in_words
 from plackett.data.dataset import Dataset
-from plackett.experiments.planning import Forecast
+from plackett.experiments.plan import Forecast, Probe, _all_steps
 from plackett.experiments.protocols import Trial
-from plackett.experiments.running.probing import Probe, _all_steps
-from plackett.experiments.running.system import System
+from plackett.experiments.systems import System
 from plackett.models.ranker import Ranker, Run
 
 _FIXED, _EACH = 1e-4, 5e-7  # seconds of a step, and of a step for each document

@@ -9,8 +9,8 @@ import pytest
 from plackett.base.errors import UsageError
 from plackett.data.describe import describe
 from plackett.data.synthetic import synthetic
-from plackett.experiments.leaderboard import leaderboard
 from plackett.experiments.report import Report, render
+from plackett.experiments.results import leaderboard
 
 
 def _board():

@@ -11,8 +11,8 @@ import pytest
 from small_systems import FeatureRanker, small_data
 from webdriver import CHROMIUM, DRIVER, Browser
 
-from plackett.experiments.comparing import compare
-from plackett.experiments.reporting import write_files
+from plackett.experiments.compare import compare
+from plackett.experiments.report.write import write_files
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None or not sys.platform.startswith("linux"),

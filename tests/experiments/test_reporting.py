@@ -10,10 +10,10 @@ import pytest
 from small_systems import FeatureRanker, small_data
 
 import plackett as pk
-from plackett.experiments.comparing import compare
-from plackett.experiments.looks import look_at
-from plackett.experiments.report import looking
-from plackett.experiments.reporting import payload, resampled, write_files
+from plackett.experiments.compare import compare
+from plackett.experiments.report import query_browser as looking
+from plackett.experiments.report.query_browser import look_at
+from plackett.experiments.report.write import payload, resampled, write_files
 from plackett.experiments.significance import resampled_t_test
 from plackett.experiments.tables import latex_table, markdown_table
 
@@ -92,8 +92,8 @@ def test_documents_stand_in_the_order_of_each_system_with_their_labels(compared)
 def test_queries_come_by_the_size_of_their_differences_and_the_rest_is_counted(
     compared, monkeypatch
 ) -> None:
-    monkeypatch.setattr("plackett.experiments.looks.MOST_QUERIES", 7)
-    monkeypatch.setattr("plackett.experiments.looks.MOST_LOOKS", 2)
+    monkeypatch.setattr("plackett.experiments.report.query_browser.MOST_QUERIES", 7)
+    monkeypatch.setattr("plackett.experiments.report.query_browser.MOST_LOOKS", 2)
     look = look_at(compared.gathered.shown, metric="ndcg@5", baseline="base", note="")
     assert look is not None
     swings = [abs(query.values[1] - query.values[0]) for query in look.queries]

@@ -11,7 +11,7 @@ from small_systems import FITS, FeatureRanker, small_data
 
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
-from plackett.experiments.comparing import compare
+from plackett.experiments.compare import compare
 from plackett.experiments.protocols import Splits, as_source
 from plackett.experiments.robustness import (
     Augmentation,
@@ -20,7 +20,7 @@ from plackett.experiments.robustness import (
     robustness,
     write_curves,
 )
-from plackett.experiments.robustness.protocol import UnderNoise
+from plackett.experiments.robustness.noise import UnderNoise
 
 
 @pytest.fixture(scope="module")

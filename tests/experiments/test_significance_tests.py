@@ -11,6 +11,8 @@ from scipy import stats
 
 from plackett.base.errors import DataError
 from plackett.experiments.significance import (
+    _signed_sums,
+    _tables,
     benjamini_hochberg,
     bootstrap_intervals,
     cohens_d,
@@ -22,7 +24,6 @@ from plackett.experiments.significance import (
     t_test,
     wilcoxon_test,
 )
-from plackett.experiments.significance.randomisation import _signed_sums, _tables
 
 pytestmark = pytest.mark.kernels
 

@@ -9,8 +9,8 @@ from store_worker import identity, outcome
 
 from plackett.base.errors import UsageError
 from plackett.experiments.store import Heartbeat, Identity, RunStore, StoreError
-from plackett.experiments.store.outcome import Outcome
-from plackett.experiments.store.postgresql import without_password
+from plackett.experiments.store.database import without_password
+from plackett.experiments.store.store import Outcome
 
 
 def test_a_finished_trial_comes_back_exactly(place) -> None:

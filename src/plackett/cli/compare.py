@@ -35,10 +35,10 @@ from plackett.cli.options import (
 from plackett.cli.tables import board_table
 
 if TYPE_CHECKING:
-    from plackett.experiments.comparing import Compared
-    from plackett.experiments.planning import Forecast, Plan
+    from plackett.experiments.compare import Compared
+    from plackett.experiments.plan import Forecast, Plan
     from plackett.experiments.protocols import Source
-    from plackett.experiments.reporting import Files
+    from plackett.experiments.report.write import Files
 
 
 def compare(
@@ -90,9 +90,9 @@ def compare(
     json: Json = False,
 ) -> None:
     """Train models on the same lists, compare them, and write tables and a report."""
-    from plackett.experiments.planning import plan_comparison
-    from plackett.experiments.reporting import write_files
-    from plackett.experiments.running import as_systems
+    from plackett.experiments.plan import plan_comparison
+    from plackett.experiments.report.write import write_files
+    from plackett.experiments.systems import as_systems
 
     check_mlflow(mlflow)
     names = [name.strip() for name in models.split(",") if name.strip()]
@@ -123,8 +123,8 @@ def compare(
 def _run(
     plan: Plan, store: str, scratch: Path, cores: dict[str, Any], tests: dict[str, Any]
 ) -> Compared:
-    from plackett.experiments.comparing import run_plan
-    from plackett.experiments.planning import forecast
+    from plackett.experiments.compare import run_plan
+    from plackett.experiments.plan import forecast
     from plackett.experiments.store import RunStore
 
     with RunStore(store) as kept:
@@ -153,8 +153,8 @@ def _announce(plan: Plan, ahead: Forecast) -> None:
 
 
 def _show(found: Compared, files: Files, json: bool) -> None:
-    from plackett.experiments.reporting import payload
-    from plackett.experiments.tables.words import tested_in_words
+    from plackett.experiments.report.write import payload
+    from plackett.experiments.tables import tested_in_words
 
     if json:
         print_json(payload(found) | {"ran": found.ran, "report": str(files.report)})

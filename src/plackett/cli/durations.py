@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from plackett.experiments.planning import Forecast
+    from plackett.experiments.plan import Forecast
+
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _BUSY = 1.5

@@ -13,7 +13,8 @@ from plackett.cli.console import OUT
 
 if TYPE_CHECKING:
     from plackett.experiments.papers import Claim
-    from plackett.experiments.tables.grid import Grid
+    from plackett.experiments.tables import Grid
+
 
 _COLOURS = {"yes": "green", "no": "red", "not judged": "dim"}
 

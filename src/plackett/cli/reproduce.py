@@ -20,7 +20,7 @@ from plackett.cli.options import Jobs, Json, Set, Store, Threads, parse_settings
 if TYPE_CHECKING:
     from plackett.distributed import Cluster as Place
     from plackett.experiments.papers import Agenda, Exhibit, Paper, Reproduction, Shelf
-    from plackett.experiments.planning import Forecast
+    from plackett.experiments.plan import Forecast
 
 
 def reproduce(

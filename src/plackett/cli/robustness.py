@@ -36,7 +36,7 @@ from plackett.cli.options import (
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster as Place
-    from plackett.experiments.planning import Plan
+    from plackett.experiments.plan import Plan
     from plackett.experiments.protocols import Source
     from plackett.experiments.robustness import RobustnessCurves
     from plackett.experiments.store import RunStore
@@ -80,11 +80,11 @@ def robustness(
     json: Json = False,
 ) -> None:
     """Train models under growing noise and draw how they lose, with intervals and differences."""
-    from plackett.experiments.planning import plan_comparison
+    from plackett.experiments.plan import plan_comparison
     from plackett.experiments.protocols import Splits
     from plackett.experiments.robustness import UnderNoise
-    from plackett.experiments.robustness.kinds import noise_kind
-    from plackett.experiments.running import as_systems
+    from plackett.experiments.robustness.curves import noise_kind
+    from plackett.experiments.systems import as_systems
 
     names = [name.strip() for name in models.split(",") if name.strip()]
     kinds = {name.strip(): noise_kind(name.strip()) for name in perturb.split(",")}
@@ -139,7 +139,7 @@ def _run(
     cores: dict[str, Any],
     cluster: Place | None,
 ) -> dict[str, RobustnessCurves]:
-    from plackett.experiments.comparing import run_trials
+    from plackett.experiments.compare import run_trials
     from plackett.experiments.robustness import curves_of
     from plackett.experiments.store import RunStore
 
@@ -156,7 +156,7 @@ def _run(
 
 def _announce(plans: Sequence[Plan], store: RunStore, cores: dict[str, Any]) -> None:
     """Say how much there is to do, and how long it will take; trials without noise are shared."""
-    from plackett.experiments.forecasting import forecast_plans
+    from plackett.experiments.plan import forecast_plans
 
     ahead = forecast_plans(plans, store=store, **cores)
     text = f"{ahead.trials} trials: {len(plans[0].systems)} systems under " + "; ".join(
@@ -169,7 +169,7 @@ def _show(
     plans: dict[str, Plan], found: dict[str, RobustnessCurves], out: Path, json: bool
 ) -> None:
     from plackett.experiments.robustness import curve_grid
-    from plackett.experiments.robustness.writing import robustness_payload, write_robustness
+    from plackett.experiments.robustness.curves import robustness_payload, write_robustness
 
     together = [(name, plans[name], curves) for name, curves in found.items()]
     command = shlex.join(["plackett", *sys.argv[1:]])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from rich import box
 from rich.table import Table
 
-from plackett.experiments.leaderboard import Entry, Leaderboard
+from plackett.experiments.results import Entry, Leaderboard
 
 _MARKS = {"better": "[green]▲[/]", "worse": "[red]▼[/]", "": " "}
 

@@ -101,7 +101,7 @@ def tune(
     Killed or interrupted, the same command goes on where it was. Test lists are not looked at.
     """
     from plackett.experiments.tuning import Divisions, plan_search
-    from plackett.experiments.tuning.opening import need_optuna
+    from plackett.experiments.tuning.study import need_optuna
     from plackett.models.artifact.save import check_target
 
     if shown := [each for each in space or [] if "=" not in each]:

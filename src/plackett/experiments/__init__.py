@@ -1,11 +1,11 @@
 """Comparisons: protocols, trials, significance, leaderboards, reports, the quickstart."""
 
-from plackett.experiments.comparing import Compared, compare
-from plackett.experiments.leaderboard import Leaderboard, leaderboard
+from plackett.experiments.compare import Compared, compare
 from plackett.experiments.protocols import protocol
 from plackett.experiments.quickstart import quickstart
 from plackett.experiments.report import Report, write_report
-from plackett.experiments.reporting import write_files
+from plackett.experiments.report.write import write_files
+from plackett.experiments.results import Leaderboard, leaderboard
 from plackett.experiments.significance import (
     Comparison,
     benjamini_hochberg,

@@ -17,9 +17,9 @@ from typing import Any
 
 from plackett._version import __version__
 from plackett.base.errors import PlackettError, UsageError
-from plackett.experiments.comparing import Compared
-from plackett.experiments.reporting import Files, write_files
-from plackett.experiments.tuning.result import Tuned
+from plackett.experiments.compare import Compared
+from plackett.experiments.report.write import Files, write_files
+from plackett.experiments.tuning.tune import Tuned
 
 EXPERIMENT = "plackett"
 """The experiment that runs go to unless another is named."""
@@ -46,7 +46,7 @@ def log_comparison(
     uri
         MLflow's tracking server: ``http://...``, ``sqlite:///FILE``, or the file's path.
     files
-        What :func:`plackett.experiments.reporting.write_files` wrote; None: it is written for it.
+        What :func:`plackett.experiments.report.write.write_files` wrote; None: it is written for it.
     experiment
         Name of the experiment; made if it is not there.
     """

@@ -16,13 +16,11 @@ from plackett.data.dataset import Dataset
 from plackett.data.describe import Description, describe
 from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
-from plackett.experiments.environment import environment
-from plackett.experiments.gathering import Shown
-from plackett.experiments.leaderboard import Leaderboard, leaderboard
-from plackett.experiments.looks import look_at
 from plackett.experiments.protocols import Part, Trial
 from plackett.experiments.report import Report, write_report
-from plackett.experiments.running import System
+from plackett.experiments.report.query_browser import look_at
+from plackett.experiments.results import Leaderboard, Shown, leaderboard
+from plackett.experiments.systems import System, environment
 from plackett.metrics import evaluate, per_list
 from plackett.models import recipe
 from plackett.models.ranker import Ranker

@@ -6,9 +6,16 @@ import pytest
 
 import plackett as pk
 from plackett.base.errors import DataError
-from plackett.experiments.papers.finding import compared_with_published, find_sets, load, sizes
-from plackett.experiments.papers.sets import LETOR3, SETS
-from plackett.experiments.papers.standing import reduced, stand_in
+from plackett.experiments.papers.datasets import (
+    LETOR3,
+    SETS,
+    compared_with_published,
+    find_sets,
+    load,
+    reduced,
+    sizes,
+    stand_in,
+)
 from plackett.experiments.protocols import Source
 
 _LINES = "1 qid:1 1:0.5 2:1\n0 qid:1 1:0.25 2:0\n2 qid:2 1:0.5 2:0.125\n0 qid:2 1:0 2:1\n"

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plackett.experiments.gathering import Gathered
-from plackett.experiments.papers.budget import Budget
-from plackett.experiments.papers.catalogue import PAPERS
-from plackett.experiments.papers.judging import judge
+from plackett.experiments.papers import PAPERS
+from plackett.experiments.papers.exhibits import ResultTable, judge, ordered
+from plackett.experiments.papers.paper import Budget
 from plackett.experiments.papers.published import A_TABLE_1, D_TABLES, number
-from plackett.experiments.papers.result_table import ResultTable, ordered
 from plackett.experiments.protocols import Splits
+from plackett.experiments.results import Gathered
 from plackett.experiments.significance import holm, resampled_t_test, t_test
-from plackett.experiments.tables.grid import Grid, Row
+from plackett.experiments.tables import Grid, Row
 
 
 def _gathered(**values: object) -> Gathered:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import plackett as pk
 from plackett.base.errors import UsageError
-from plackett.experiments.tuning.spelling import dimension
+from plackett.experiments.tuning.plan import dimension
 from plackett.models import RECIPES
 from plackett.models.recipes.search_spaces import (
     FAMILIES,

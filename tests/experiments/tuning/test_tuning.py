@@ -17,7 +17,7 @@ import plackett as pk
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.store import RunStore
 from plackett.experiments.tuning import Choice, Whole, plan_search, tune
-from plackett.experiments.tuning.trying import configured
+from plackett.experiments.tuning.trial import configured
 
 pytest.importorskip("optuna")
 

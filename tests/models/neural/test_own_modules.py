@@ -337,7 +337,7 @@ def test_trials_of_modules_are_told_apart() -> None:
 
 
 def test_a_comparison_runs_what_is_new_of_modules(parts, tmp_path) -> None:
-    from plackett.experiments.comparing import compare
+    from plackett.experiments.compare import compare
 
     def ran(module) -> int:
         systems = {"own": NeuralRanker(module=module, **QUICK)}

@@ -1,24 +1,39 @@
 """The papers' tables and figures, each made anew by one command."""
 
-from plackett.experiments.papers.budget import Budget
-from plackett.experiments.papers.catalogue import PAPERS, paper
-from plackett.experiments.papers.exhibit import Claim, Drawing, Exhibit, Paper, Shown
-from plackett.experiments.papers.finding import find_sets
-from plackett.experiments.papers.listing import Listed, list_exhibits
-from plackett.experiments.papers.reproducing import (
+from __future__ import annotations
+
+from plackett.base.errors import UsageError
+from plackett.experiments.papers import conditional, stochastic, unique_ratings, xendcg
+from plackett.experiments.papers.datasets import SETS, KnownSet, find_sets
+from plackett.experiments.papers.paper import Budget, Claim, Drawing, Exhibit, Paper, Shown
+from plackett.experiments.papers.report import reproduction_payload, write_reproduction
+from plackett.experiments.papers.run import (
     Agenda,
+    Listed,
     Reproduction,
+    Shelf,
     forecast_agenda,
+    list_exhibits,
     plan_exhibits,
     run_agenda,
 )
-from plackett.experiments.papers.sets import SETS, KnownSet
-from plackett.experiments.papers.shelf import Shelf
-from plackett.experiments.papers.writing import reproduction_payload, write_reproduction
+
+PAPERS: dict[str, Paper] = {
+    each.PAPER.letter: each.PAPER for each in (stochastic, conditional, xendcg, unique_ratings)
+}
+"""By letter."""
+
+
+def paper(letter: str) -> Paper:
+    """One of the papers, by its letter."""
+    found = PAPERS.get(letter.strip().upper())
+    if found is None:
+        listed = "; ".join(f"{p.letter}: {p.authors}" for p in PAPERS.values())
+        raise UsageError(f"there is no paper {letter!r}. There are {listed}.")
+    return found
+
 
 __all__ = [
-    "PAPERS",
-    "SETS",
     "Agenda",
     "Budget",
     "Claim",
@@ -26,8 +41,10 @@ __all__ = [
     "Exhibit",
     "KnownSet",
     "Listed",
+    "PAPERS",
     "Paper",
     "Reproduction",
+    "SETS",
     "Shelf",
     "Shown",
     "find_sets",

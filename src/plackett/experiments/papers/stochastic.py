@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from plackett.experiments.papers.budget import Budget
-from plackett.experiments.papers.curve_figures import LearningCurves
-from plackett.experiments.papers.exhibit import Claim, Paper
-from plackett.experiments.papers.judging import Judged
+from plackett.experiments.papers.exhibits import Judged, LearningCurves, ResultTable, ordered, shown
+from plackett.experiments.papers.paper import Budget, Claim, Paper, Study
 from plackett.experiments.papers.published import A_TABLE_1
-from plackett.experiments.papers.result_table import ResultTable, ordered, shown
-from plackett.experiments.papers.study import Study
 from plackett.experiments.protocols import Holdout, Protocol, Seeds
 from plackett.models.ranker import Ranker
 

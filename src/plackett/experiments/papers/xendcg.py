@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from plackett.experiments.papers.budget import Budget
-from plackett.experiments.papers.curve_figures import LearningCurves, NoiseCurves
-from plackett.experiments.papers.exhibit import Claim, Paper
-from plackett.experiments.papers.judging import Judged
-from plackett.experiments.papers.result_table import ResultTable, ordered
-from plackett.experiments.papers.study import Study
+from plackett.experiments.papers.exhibits import (
+    Judged,
+    LearningCurves,
+    NoiseCurves,
+    ResultTable,
+    ordered,
+)
+from plackett.experiments.papers.paper import Budget, Claim, Paper, Study
 from plackett.experiments.protocols import Holdout, Protocol, Source, Splits
 from plackett.experiments.robustness import UnderNoise
-from plackett.experiments.robustness.kinds import KINDS
+from plackett.experiments.robustness.curves import KINDS
 from plackett.models.ranker import Ranker
 
 WEB, YAHOO = "MSLR-WEB30K", "Yahoo set 1"

@@ -1,19 +1,23 @@
 """What noise in the training data does to systems: curves over its level."""
 
-from plackett.experiments.robustness.augmentation import Augmentation
-from plackett.experiments.robustness.clicks import Clicks
-from plackett.experiments.robustness.corruption import Corruption
-from plackett.experiments.robustness.curves import RobustnessCurves, curves_of, robustness
-from plackett.experiments.robustness.labels import LabelNoise
-from plackett.experiments.robustness.page import (
+from plackett.experiments.robustness.curves import (
+    RobustnessCurves,
     curve_charts,
     curve_figures,
+    curve_grid,
     curve_section,
+    curves_of,
     render_curves,
+    robustness,
     write_curves,
 )
-from plackett.experiments.robustness.protocol import UnderNoise
-from plackett.experiments.robustness.tables import curve_grid
+from plackett.experiments.robustness.noise import (
+    Augmentation,
+    Clicks,
+    Corruption,
+    LabelNoise,
+    UnderNoise,
+)
 
 __all__ = [
     "Augmentation",

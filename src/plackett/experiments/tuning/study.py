@@ -4,29 +4,126 @@ Optuna keeps what was suggested and what came of it; the run store in the same d
 process is at work on which trial (:mod:`plackett.experiments.store.claims`). Trials are numbered
 from 0 and each is brought to its end once. One whose process died is taken up under its number,
 with the settings that were suggested for it and the divisions it had finished.
+
+Optuna's storage in the file or server that a run store is in.
+
+Suggestions that are values: the same seed, trial and history give the same, in any process.
+
+Optuna's sampler draws from a generator that lives as long as its process, so a search that was
+interrupted goes on with other numbers. Here each suggestion has a generator of its own, seeded by
+the seed, the number of the trial and the name of the parameter.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import optuna
+from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import TrialState
 
-from plackett.experiments.store import Heartbeat, Identity, RunStore
-from plackett.experiments.tuning.looks import SHARES
-from plackett.experiments.tuning.opening import open_storage
+from plackett.experiments.store import Heartbeat, Identity, RunStore, StoreError
 from plackett.experiments.tuning.plan import Plan
-from plackett.experiments.tuning.sampling import KeyedSampler
-from plackett.experiments.tuning.trying import Pruned
+from plackett.experiments.tuning.trial import SHARES, Pruned
 from plackett.models.recipes.search_spaces import Choice, Dimension, Real, spelt
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+_PATIENCE = 60.0
+"""Seconds to wait for another process that writes, as in the run store."""
+_PAUSE = 0.05
+_TABLES = Identity("", "tables of searches", {}, seed=0, part="tables", metric="", code="")
+
+
+def need_optuna() -> None:
+    """Say what to install where Optuna is not there."""
+    try:
+        import optuna
+        import sqlalchemy  # noqa: F401
+    except ImportError as error:
+        raise ImportError("tuning needs Optuna: pip install 'plackett[tune]'") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # we say ourselves what is being done
+
+
+def open_storage(store: RunStore) -> Any:
+    """Optuna's storage in the database of a run store.
+
+    Its tables are made at the first time, and Optuna does not expect two processes to make them at
+    once: a claim lets one after the other.
+    """
+    end = time.monotonic() + _PATIENCE
+    store.release_dead()
+    while not store.claim(_TABLES) and time.monotonic() < end:
+        time.sleep(_PAUSE)
+    try:
+        return _opened(store)
+    finally:
+        store.release([_TABLES])
+
+
+def _opened(store: RunStore) -> Any:
+    from optuna.exceptions import StorageInternalError
+    from optuna.storages import RDBStorage
+    from sqlalchemy.exc import SQLAlchemyError
+
+    url, arguments = _database(store.url)
+    try:
+        return RDBStorage(url, engine_kwargs=arguments)
+    except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
+        reason = str(error.__cause__ or error).splitlines()[0]
+        raise StoreError(store.place, f"cannot hold a search: {reason}") from error
+
+
+def _database(text: str) -> tuple[str, dict[str, Any]]:
+    scheme, sign, rest = text.partition("://")
+    if sign and scheme in ("postgresql", "postgres"):
+        return f"postgresql+psycopg://{rest}", {"pool_pre_ping": True}
+    path = Path(rest[1:] if sign else text).absolute()
+    # IMMEDIATE: a transaction that writes takes the right to write at its beginning, and waits for
+    # it; one that comes to it later is refused if another process wrote in between.
+    arguments = {"timeout": _PATIENCE, "isolation_level": "IMMEDIATE"}
+    return f"sqlite:///{path}", {"connect_args": arguments}
+
+
+STARTUP = 10
+"""Trials at random before the sampler (tree-structured Parzen estimators) learns from them."""
+
+
+class KeyedSampler(BaseSampler):  # type: ignore[misc] # Optuna is an extra
+    """Bergstra et al. (2011) as in Optuna, with randomness keyed by trial and parameter."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def infer_relative_search_space(self, study: Any, trial: Any) -> Any:
+        return self._keyed(trial).infer_relative_search_space(study, trial)
+
+    def sample_relative(self, study: Any, trial: Any, search_space: Any) -> Any:
+        return self._keyed(trial).sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self, study: Any, trial: Any, param_name: str, param_distribution: Any
+    ) -> Any:
+        own = self._keyed(trial, param_name)
+        return own.sample_independent(study, trial, param_name, param_distribution)
+
+    def _keyed(self, trial: Any, name: str = "") -> Any:
+        key = f"{self._seed}/{trial.number}/{name}".encode()
+        seed = int.from_bytes(hashlib.sha256(key).digest()[:4], "big")
+        return TPESampler(
+            seed=seed,
+            n_startup_trials=STARTUP,
+            multivariate=True,
+        )
 
 
 _OWN = "recipe"

@@ -1,0 +1,250 @@
+"""The data sets that the papers used: their names, their sizes, and what stands in for them.
+
+Which of the papers' data sets are in a folder, as they were unpacked, and how to read them.
+
+Data for quick runs: synthetic lists in the place of a data set, or a few of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from plackett.base.errors import DataError
+from plackett.data.dataset import Dataset
+from plackett.data.folds import Fold, concat, is_folds, read_folds
+from plackett.data.read import read
+from plackett.data.synthetic import synthetic
+from plackett.experiments.protocols import Source, parts_of
+
+
+@dataclass(frozen=True)
+class KnownSet:
+    """A public data set, as it is distributed."""
+
+    name: str
+    folders: tuple[str, ...]
+    """Names of its folder, in small letters and digits alone."""
+    lists: int
+    documents: int
+    """Both as published."""
+    where: str
+    """What the folder looks like, for people who have to find it."""
+    stand_in: str
+    """The synthetic data of the same kind."""
+    quick_lists: int
+    """How many lists of it, or of the data themselves, a quick run takes."""
+
+
+_FOLDS = "{}/Fold1 ... Fold5 with train.txt, vali.txt, test.txt"
+_GOV = "{}/Fold1 ... Fold5 with trainingset.txt, validationset.txt, testset.txt"
+
+
+def _gov(task: str, year: int, lists: int, documents: int) -> KnownSet:
+    """One of the six .gov sets of LETOR 3; its archive calls them 2003_td_dataset and so on."""
+    folders = (f"{task}{year}", f"{year}{task}", f"{year}{task}dataset")
+    where = _GOV.format(f"Gov/QueryLevelNorm/{year}_{task}_dataset")
+    return KnownSet(f"{task.upper()}{year}", folders, lists, documents, where, "binary", 75)
+
+
+_ALL = (
+    KnownSet(
+        "OHSUMED", ("ohsumed",), 106, 16_140,
+        _GOV.format("OHSUMED/QueryLevelNorm"), "letor", 106,
+    ),
+    _gov("td", 2003, 50, 49_058),
+    _gov("td", 2004, 75, 74_146),
+    _gov("hp", 2003, 150, 147_606),
+    _gov("hp", 2004, 75, 74_409),
+    _gov("np", 2003, 150, 148_657),
+    _gov("np", 2004, 75, 73_834),
+    KnownSet("MQ2007", ("mq2007",), 1_692, 69_623, _FOLDS.format("MQ2007"), "letor", 150),
+    KnownSet(
+        "MSLR-WEB10K", ("mslrweb10k", "mslr10k", "web10k"), 10_000, 1_200_192,
+        _FOLDS.format("MSLR-WEB10K"), "web", 180,
+    ),
+    KnownSet(
+        "MSLR-WEB30K", ("mslrweb30k", "mslr30k", "web30k"), 31_531, 3_771_125,
+        _FOLDS.format("MSLR-WEB30K"), "web", 180,
+    ),
+    KnownSet(
+        "Yahoo set 1", ("yahoo", "yahooset1", "ltrcyahoo", "ltrc", "set1"), 29_921, 709_877,
+        "a folder with set1.train.txt, set1.valid.txt, set1.test.txt", "yahoo", 240,
+    ),
+)  # fmt: skip
+SETS: dict[str, KnownSet] = {each.name: each for each in _ALL}
+"""By name."""
+LETOR3 = ("TD2003", "TD2004", "HP2003", "HP2004", "NP2003", "NP2004", "OHSUMED")
+"""The seven sets of LETOR 3."""
+
+
+View = Literal["first", "all"]
+"""The first fold, which holds the whole set as train, validation and test; or all of them."""
+Progress = Callable[[int, int], None]
+"""Called with bytes done and bytes in all."""
+
+_DEPTH = 5
+"""Folders below the given one that are looked into: archives nest."""
+_FOLD = re.compile(r"fold[ _-]?(\d+)", re.IGNORECASE | re.ASCII)
+_YAHOO = {"train": "set1.train", "validation": "set1.valid", "test": "set1.test"}
+_YAHOO_FEATURES = 700
+"""Features are numbered up to 700; set 1 uses 519 of them."""
+_PREFERRED = "querylevelnorm"
+"""LETOR 3 comes in several forms; the papers learn from features scaled within queries."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a data set lies."""
+
+    known: KnownSet
+    path: Path
+
+
+def find_sets(folder: Path) -> dict[str, Place]:
+    """The papers' data sets in a folder and the folders in it, by name.
+
+    A set is told by the name of its folder (``MSLR-WEB30K``, ``2003_hp_dataset`` ...), Yahoo's
+    also by the names of its files. Of several copies the one with features scaled within queries
+    is taken, then the one whose name fits better, then the one that lies higher.
+    """
+    if not folder.is_dir():
+        raise DataError(
+            "is not a folder; --data takes the one with the data sets", path=str(folder)
+        )
+    best: dict[str, tuple[tuple[int, int, int, str], Place]] = {}
+    for place in _data_folders(folder, _DEPTH):
+        names = [_plain(part) for part in (place.name, *_above(place))]
+        for known in SETS.values():
+            exact = any(name in known.folders for name in names)
+            near = any(name.startswith(own) for name in names for own in known.folders)
+            if not (exact or near or (known.name.startswith("Yahoo") and _is_yahoo(place))):
+                continue
+            rank = (_PREFERRED not in names, not exact, len(place.parts), str(place))
+            if known.name not in best or rank < best[known.name][0]:
+                best[known.name] = (rank, Place(known, place))
+    return {name: best[name][1] for name in SETS if name in best}
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _above(place: Path) -> list[str]:
+    """Names of the folders around it, the nearest first; farther ones say nothing of it."""
+    return [parent.name for parent in place.resolve().parents][:2]
+
+
+def _data_folders(folder: Path, depth: int) -> Iterator[Path]:
+    """Folders that hold folds, or the files of one."""
+    if is_folds(folder) or _is_yahoo(folder):
+        yield folder
+        return
+    if depth == 0:
+        return
+    for entry in sorted(folder.iterdir()):
+        if entry.is_dir() and not entry.name.startswith("."):
+            yield from _data_folders(entry, depth - 1)
+
+
+def _yahoo_files(folder: Path) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+        for part, stem in _YAHOO.items():
+            if entry.name.lower().startswith(stem + "."):
+                found.setdefault(part, entry)
+    return found
+
+
+def _is_yahoo(folder: Path) -> bool:
+    return len(_yahoo_files(folder)) == len(_YAHOO)
+
+
+def load(place: Place, view: View, progress: Progress | None = None) -> Source:
+    """Read a data set that was found."""
+    if _is_yahoo(place.path):
+        return Source(place.known.name, folds=(_read_yahoo(place.path, progress),))
+    path = place.path if view == "all" else _first_fold(place.path)
+    return Source(place.known.name, folds=tuple(read_folds(path, progress=progress)))
+
+
+def _first_fold(path: Path) -> Path:
+    folds = {int(m[1]): e for e in path.iterdir() if e.is_dir() and (m := _FOLD.fullmatch(e.name))}
+    return folds[min(folds)] if folds else path
+
+
+def _read_yahoo(folder: Path, progress: Progress | None) -> Fold:
+    files = _yahoo_files(folder)
+    parts = {
+        part: read(file, n_features=_YAHOO_FEATURES, progress=progress)
+        for part, file in files.items()
+    }
+    return Fold("set 1", parts["train"], parts["validation"], parts["test"])
+
+
+def sizes(source: Source) -> tuple[int, int]:
+    """Lists and documents of the whole set, each once."""
+    parts = _once(source.folds)
+    return sum(part.n_lists for part in parts), sum(part.n_docs for part in parts)
+
+
+def _once(folds: Sequence[Fold]) -> list[Dataset]:
+    if len(folds) > 1:
+        return [fold.test for fold in folds]
+    return [part for part in parts_of(folds[0]) if part is not None]
+
+
+def compared_with_published(known: KnownSet, source: Source) -> str:
+    """Whether the data are those of the papers, in a sentence."""
+    lists, documents = sizes(source)
+    text = f"{known.name}: {lists:,} lists, {documents:,} documents"
+    if (lists, documents) == (known.lists, known.documents):
+        return f"{text}, as published."
+    return (
+        f"{text}, where {known.lists:,} and {known.documents:,} are published: the paper's numbers "
+        "do not apply to these data; comparisons between our own do."
+    )
+
+
+_PARTS = 5
+"""Folds that a stand-in is cut into where the set comes in folds."""
+_LEAST = 5
+"""Lists of each part that are always kept."""
+
+
+def stand_in(known: KnownSet, view: View) -> Source:
+    """Synthetic lists of the same kind; whole, or in folds if all folds are wanted."""
+    # Sets of one kind are different draws of it.
+    whole = synthetic(known.stand_in, n_lists=known.quick_lists, seed=known.documents)
+    name = f"synthetic {known.stand_in!r} for {known.name}"
+    if view == "first":
+        return Source(name, whole=whole)
+    parts = [whole.select(range(i, whole.n_lists, _PARTS)) for i in range(_PARTS)]
+    return Source(name, folds=tuple(_rotated(parts, i) for i in range(_PARTS)))
+
+
+def _rotated(parts: Sequence[Dataset], i: int) -> Fold:
+    """Fold i measures on part i, chooses on the one after it, and learns from the rest."""
+    count = len(parts)
+    rest = [parts[(i + k) % count] for k in range(2, count)]
+    return Fold(f"Fold{i + 1}", concat(rest), parts[(i + 1) % count], parts[i])
+
+
+def reduced(source: Source, known: KnownSet) -> Source:
+    """As many lists of real data as a quick run takes."""
+    total = sum(fold.test.n_lists for fold in source.folds) * (1 if len(source.folds) > 1 else 5)
+    share = min(1.0, known.quick_lists / total)
+    name = f"{share:.1%} of {source.name}" if share < 1 else source.name
+    return Source(name, folds=tuple(_fewer(fold, share) for fold in source.folds))
+
+
+def _fewer(fold: Fold, share: float) -> Fold:
+    def some(data: Dataset) -> Dataset:
+        # Lists stand in the order of a hash of their contents: the first ones are a fair draw.
+        return data.lists(0, min(data.n_lists, max(_LEAST, round(share * data.n_lists))))
+
+    validation = None if fold.validation is None else some(fold.validation)
+    return Fold(fold.name, some(fold.train), validation, some(fold.test))
