@@ -12,22 +12,19 @@ import xgboost
 from serving_models import NAMES, SMALL, data, fitted, probes, scores
 from target_interpreters import plugin_xgboost_dump, ranklib, solr, vespa_lightgbm
 
-import plackett.serving.export.exporting as exporting
+import plackett.serving.export as exporting
 import plackett.serving.export.forms as forms
 from plackett import Dataset, TreeRanker
 from plackett.base.errors import DataError, UsageError
 from plackett.data.transforms import Impute, Log1p, Quantile, Standard, chain
 from plackett.models.ensembles import EnsembleRanker
 from plackett.serving.export import FORMS, export
-from plackett.serving.export.encoding import to_json
 from plackett.serving.export.forms import Request, form_of
-from plackett.serving.export.parts import Part, parts_of
-from plackett.serving.export.raw_thresholds import before_transforms
-from plackett.serving.export.solr_trees import SLACK, without_slack
-from plackett.serving.export.tree_parts import trees_of
-from plackett.serving.export.trees import Trees
-from plackett.serving.export.verifying import verified
-from plackett.serving.export.xgboost_model import xgboost_model
+from plackett.serving.export.parts import Part, parts_of, trees_of
+from plackett.serving.export.solr import SLACK, without_slack
+from plackett.serving.export.trees import Trees, before_transforms
+from plackett.serving.export.verify import verified
+from plackett.serving.export.xgboost import to_json, xgboost_model
 
 
 def stumps(threshold, *, feature=None, n_features=1):

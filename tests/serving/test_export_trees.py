@@ -22,7 +22,7 @@ from target_interpreters import (
 from plackett import TreeRanker
 from plackett.base.errors import UsageError
 from plackett.serving.export import export
-from plackett.serving.export.names import names_for
+from plackett.serving.export.parts import names_for
 from plackett.serving.importing import import_model
 
 SINGLE = 2e-6  # sums of a few dozen leaves of size one, in float32

@@ -67,7 +67,7 @@ def serve(
     go on. SIGTERM lets requests under way end.
     """
     from plackett.serving.server import Examples, Limits, Settings, make_app
-    from plackett.serving.server.running import port_for, run
+    from plackett.serving.server.run import port_for, run
 
     limits = Limits(
         body=int(max_mb * _MB),
@@ -99,7 +99,7 @@ def serve(
 
 def _examples(path: Path | None, models: list[str]) -> Dataset | None:
     from plackett.models.artifact.save import read_manifest
-    from plackett.serving.server.sources import parse_sources
+    from plackett.serving.server.registry import parse_sources
 
     if path is None:
         return None

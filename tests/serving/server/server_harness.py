@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from plackett.serving.server import App, Examples, Settings, Shelf
-from plackett.serving.server.logs import Log
-from plackett.serving.server.sources import Source
+from plackett.serving.server.registry import Source
+from plackett.serving.server.telemetry import Log
 
 JSON = "application/json"
 TOKEN = "correct-horse-battery"

@@ -10,7 +10,7 @@ from server_harness import TOKEN, ask
 
 from plackett.base.errors import DataError, UsageError
 from plackett.cli.serve import serve
-from plackett.serving.server import running
+from plackett.serving.server import run as running
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from server_harness import app_of, ask
 
 from plackett.cli.serve import serve
 from plackett.serving.server import Limits, Settings
-from plackett.serving.server.explaining import NOTES
-from plackett.serving.server.routes import ROUTES
+from plackett.serving.server.answers import NOTES
+from plackett.serving.server.app import ROUTES
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "serve.md"
 

@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
 
 from plackett.base.decimals import exact_float32
-from plackett.serving.server.bodies import FeatureNames, read_json, read_raw
-from plackett.serving.server.bodies.careful import read_carefully
-from plackett.serving.server.bodies.json_body import read_fast
-from plackett.serving.server.refusals import Refusal
-from plackett.serving.server.settings import Limits
+from plackett.serving.server.requests import (
+    FeatureNames,
+    read_carefully,
+    read_fast,
+    read_json,
+    read_raw,
+)
+from plackett.serving.server.settings import Limits, Refusal
 
 pytestmark = pytest.mark.kernels
 

@@ -14,7 +14,7 @@ from serving_models import documents, fitted
 
 from plackett.base.errors import DataError, UsageError
 from plackett.serving.server import Shelf
-from plackett.serving.server.sources import Source, parse_sources
+from plackett.serving.server.registry import Source, parse_sources
 
 X = documents(10, seed=9)
 ADMIN = {"authorization": f"Bearer {TOKEN}"}

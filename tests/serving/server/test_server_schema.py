@@ -13,7 +13,7 @@ from schemathesis import GenerationMode
 from server_harness import TOKEN, app_of, ask
 from serving_models import documents
 
-from plackett.serving.server.routes import ROUTES
+from plackett.serving.server.app import ROUTES
 
 # Not whether what the schema allows is accepted: documents must also fit the model.
 CHECKS = [

@@ -9,21 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from plackett.base.errors import UsageError
-from plackett.serving.export.elasticsearch_linear import elasticsearch_linear
-from plackett.serving.export.encoding import to_json, to_ubjson
-from plackett.serving.export.lightgbm_json import lightgbm_json
-from plackett.serving.export.lightgbm_text import lightgbm_text
-from plackett.serving.export.linear import linear_of
-from plackett.serving.export.missing import Missing, check_absent_is_zero
+from plackett.serving.export.lightgbm import lightgbm_json, lightgbm_text
+from plackett.serving.export.linear import elasticsearch_linear, linear_of
 from plackett.serving.export.nets import nets_of
-from plackett.serving.export.onnx_form import onnx_model
-from plackett.serving.export.parts import Kind, Part
+from plackett.serving.export.onnx import onnx_model
+from plackett.serving.export.parts import Kind, Missing, Part, check_absent_is_zero, trees_of
 from plackett.serving.export.ranklib import ranklib_xml
-from plackett.serving.export.solr import TARGET, solr_linear, solr_net
-from plackett.serving.export.solr_trees import solr_trees
-from plackett.serving.export.tree_parts import trees_of
-from plackett.serving.export.xgboost_dump import xgboost_dump
-from plackett.serving.export.xgboost_model import xgboost_model
+from plackett.serving.export.solr import TARGET, solr_linear, solr_net, solr_trees
+from plackett.serving.export.xgboost import to_json, to_ubjson, xgboost_dump, xgboost_model
 
 
 @dataclass(frozen=True)

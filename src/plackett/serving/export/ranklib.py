@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plackett.serving.export.nested import nested
-from plackett.serving.export.trees import Trees
+from plackett.serving.export.trees import Trees, nested
 
 Lines = list[str]
 

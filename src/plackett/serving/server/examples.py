@@ -12,7 +12,7 @@ from plackett.base.errors import FeatureMismatch
 from plackett.data.dataset import Dataset
 from plackett.data.transforms import FittedChain
 from plackett.data.transforms.scaling import FittedStandard
-from plackett.serving.server.models import Model
+from plackett.serving.server.registry import Model
 from plackett.serving.server.scoring import ensemble_of
 
 _EXAMPLES, _DOCUMENTS = 4, 12

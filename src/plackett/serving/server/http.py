@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from plackett.serving.server.refusals import Refusal
-from plackett.serving.server.settings import Limits
+from plackett.serving.server.settings import Limits, Refusal
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]

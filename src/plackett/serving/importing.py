@@ -1,4 +1,7 @@
-"""Model files of other libraries, recognised by how they begin."""
+"""Models trained elsewhere, as rankers.
+
+Model files of other libraries, recognised by how they begin.
+"""
 
 from __future__ import annotations
 
@@ -64,3 +67,9 @@ def _recognised(source: bytes, file: Path) -> str:
         "with form=",
         path=str(file),
     )
+
+
+__all__ = [
+    "FORMS",
+    "import_model",
+]

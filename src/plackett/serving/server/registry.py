@@ -2,20 +2,157 @@
 
 A :class:`Catalogue` never changes. A reload makes another one and puts it in the place of the first
 in one assignment; a request holds the model it began with until it ends.
+
+A model that is being served: what it is called, which version it is, how it scores.
+
+Where models come from: ``[name=]path`` as given on the command line.
+
+A path is a model, or a folder of models that are all versions of one: the last by name, numbers
+counted as numbers (``v9`` before ``v10``), answers unless a client asks for another.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from plackett.base.errors import DataError, PlackettError
+import numpy as np
+
+from plackett.base.errors import DataError, PlackettError, UsageError
+from plackett.base.ragged import Scores
+from plackett.models.artifact.load import load
 from plackett.models.artifact.save import NAME
-from plackett.serving.server.models import Model, load_model, version_of
-from plackett.serving.server.refusals import Refusal
-from plackett.serving.server.sources import Source
+from plackett.models.ranker import Ranker
+from plackett.serving.server.requests import FeatureNames, Lists
+from plackett.serving.server.scoring import ALONE, Scorer, scorer_of, takes_missing, warm
+from plackett.serving.server.settings import Refusal
+
+VERSION_DIGITS = 12
+_UNPROCESSABLE = 422
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A loaded model under a name; never changed, only replaced."""
+
+    name: str
+    version: str
+    """The beginning of the SHA-256 of its manifest, which holds the sums of all its files."""
+    path: Path
+    ranker: Ranker
+    names: FeatureNames
+    takes_missing: bool
+    scorer: Scorer = field(repr=False)
+
+    def score(self, lists: Lists) -> Scores:
+        """Scores of all documents; raises :class:`Refusal` where the model cannot take them."""
+        if not self.takes_missing:
+            self._check_present(lists)
+        scores = self.scorer(lists.features, lists.offsets)
+        if not np.isfinite(scores).all():
+            raise Refusal(
+                _UNPROCESSABLE,
+                f"document {int(np.argmin(np.isfinite(scores)))} (counted over all lists) has no "
+                "finite score: its features are too large for this model.",
+            )
+        return scores
+
+    def _check_present(self, lists: Lists) -> None:
+        missing = np.isnan(lists.features)
+        if missing.any():
+            i, j = np.argwhere(missing)[0]
+            raise Refusal(
+                _UNPROCESSABLE,
+                f"document {i} (counted over all lists) lacks feature "
+                f"{self.names.names[j]!a}, and this model takes no missing features.",
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What clients are told about it."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "kind": type(self.ranker).__name__,
+            "recipe": self.ranker.recipe_name,
+            "summary": self.ranker.summary(),
+            "takes_missing": self.takes_missing,
+            "features": list(self.names.names),
+        }
+
+
+def load_model(name: str, path: Path) -> Model:
+    """Read a folder, check it, and run it once; raises DataError if it is no model."""
+    version = version_of(path)
+    with ALONE:
+        ranker = load(path)
+    assert ranker.n_features_ is not None
+    named = ranker.feature_names_ or tuple(str(j + 1) for j in range(ranker.n_features_))
+    score = scorer_of(ranker)
+    warm(score, len(named))
+    allowed = takes_missing(score, len(named))
+    if version_of(path) != version:
+        raise DataError("was replaced while it was being read", path=str(path))
+    return Model(name, version, path, ranker, FeatureNames(named), allowed, score)
+
+
+def version_of(path: Path) -> str:
+    """The version of the model in a folder."""
+    return hashlib.sha256((path / NAME).read_bytes()).hexdigest()[:VERSION_DIGITS]
+
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
+_SUFFIX = ".plackett"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A name and a path that has its versions."""
+
+    name: str
+    path: Path
+
+    def folders(self) -> list[Path]:
+        """The folders of its versions, the current one last."""
+        if (self.path / NAME).is_file() or not self.path.is_dir():
+            return [self.path]
+        # Temporary folders of a model that is being written begin with a dot.
+        inside = [p for p in self.path.iterdir() if not p.name.startswith(".")]
+        return sorted((p for p in inside if (p / NAME).is_file()), key=_natural)
+
+
+def parse_sources(given: list[str]) -> list[Source]:
+    """Sources of ``name=path`` or ``path``; the name is then that of the folder."""
+    if not given:
+        raise UsageError("name at least one model to serve.")
+    return [_source(text) for text in given]
+
+
+def _source(text: str) -> Source:
+    name, sign, rest = text.partition("=")
+    if not sign or Path(text).exists():
+        path = Path(text)
+        resolved = path.name if path.name not in ("", "..") else path.resolve().name
+        name = resolved.removesuffix(_SUFFIX)
+    else:
+        path = Path(rest)
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be the name of a model: letters, digits, _ . and - only. Give one "
+            "before the path, for example: ours=path/to/model.plackett"
+        )
+    if not path.exists():
+        raise DataError("does not exist", path=str(path))
+    return Source(name, path)
+
+
+def _natural(path: Path) -> list[tuple[int, int, str]]:
+    parts = re.split(r"(\d+)", path.name)
+    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
+
 
 _NOT_FOUND = 404
 Stamp: TypeAlias = tuple[int, int, int]

@@ -1,0 +1,415 @@
+r"""ONNX: one graph from raw features to scores, transforms included.
+
+A graph of ONNX operations that grows one operation at a time.
+
+Layers and cells of neural nets as ONNX operations, in float32 as PyTorch computes them.
+
+Trees as ONNX's TreeEnsembleRegressor, with thresholds and leaves in float64.
+
+The map of a feature to its level among quantiles, in ONNX.
+
+A tree per feature finds the segment between two knots that a value is in; tables then give the
+segment's level, knot, width and rise:
+
+.. math:: \ell + \frac{x - k}{w}\, r.
+
+Segments are whole numbers, which the float32 results of the tree operator hold exactly; the tables
+are float64.
+
+Transforms of features as ONNX operations: float64 inside, float32 between them, as here.
+
+A ranker as one ONNX model: input ``features``, output ``scores``, both float32.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plackett.base.errors import UsageError
+from plackett.base.ragged import from_sizes
+from plackett.data.transforms import (
+    FittedImpute,
+    FittedQuantile,
+    FittedStandard,
+    FittedTransform,
+    Log1p,
+)
+from plackett.models.linear import LinearRanker
+from plackett.serving.export.nets import Cell, Layer, ScoringNet, nets_of
+from plackett.serving.export.parts import Kind, Part, trees_of
+from plackett.serving.export.trees import Trees
+
+OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
+"""Read by ONNX Runtime since 1.12: old enough for what search engines carry."""
+FEATURES, SCORES = "features", "scores"
+
+_ELEMENTS = {"float32": 1, "int64": 7, "float64": 11}  # onnx.TensorProto's numbers
+
+
+def need_onnx() -> None:
+    """Raise an ImportError with the command to run if the package is missing."""
+    try:
+        import onnx  # noqa: F401
+    except ImportError as error:
+        raise ImportError("export to ONNX needs onnx: pip install 'plackett[export]'") from error
+
+
+class Graph:
+    """Operations so far; each method adds one and gives the name of its result."""
+
+    def __init__(self) -> None:
+        need_onnx()
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def add(self, operation: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """Add an operation."""
+        from onnx import helper
+
+        result = f"{operation.lower()}_{len(self.nodes)}"
+        made = helper.make_node(operation, list(inputs), [result], domain=domain, **attributes)
+        self.nodes.append(made)
+        return result
+
+    def constant(self, values: NDArray[Any] | np.number[Any] | float) -> str:
+        """Add a constant; numbers are float64 unless their type says otherwise."""
+        from onnx import numpy_helper
+
+        array = np.ascontiguousarray(np.asarray(values))
+        if np.ndim(values) == 0:
+            array = array.reshape(())
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(array, name))
+        return name
+
+    def cast(self, name: str, dtype: str) -> str:
+        """Convert to another type, by NumPy's name of it."""
+        return self.add("Cast", name, to=_ELEMENTS[dtype])
+
+    def finished(self, scores: str, n_features: int, properties: dict[str, str]) -> bytes:
+        """The model whose result is ``scores``."""
+        from onnx import checker, helper
+
+        self.nodes.append(helper.make_node("Identity", [scores], [SCORES]))
+        single = _ELEMENTS["float32"]
+        graph = helper.make_graph(
+            self.nodes,
+            "plackett",
+            [helper.make_tensor_value_info(FEATURES, single, ["documents", n_features])],
+            [helper.make_tensor_value_info(SCORES, single, ["documents", 1])],
+            self.constants,
+        )
+        model = helper.make_model(
+            graph,
+            producer_name="plackett",
+            ir_version=IR_VERSION,
+            opset_imports=[
+                helper.make_opsetid("", OPSET),
+                helper.make_opsetid("ai.onnx.ml", ML_OPSET),
+            ],
+        )
+        helper.set_model_props(model, properties)
+        checker.check_model(model)
+        return bytes(model.SerializeToString())
+
+
+_PLAIN = {"relu": "Relu", "elu": "Elu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
+
+
+def add_net(graph: Graph, net: ScoringNet, features: str) -> str:
+    """Scores of a net before its factor, documents x 1."""
+    found = features
+    for layer in net.layers:
+        found = add_layer(graph, layer, found)
+    return found if net.cell is None else _add_cell(graph, net.cell, found)
+
+
+def add_layer(graph: Graph, layer: Layer, features: str) -> str:
+    """A matrix, a bias and an activation."""
+    matrix = graph.constant(layer.matrix.astype(np.float32))
+    bias = graph.constant(layer.bias.astype(np.float32))
+    product = graph.add("Gemm", features, matrix, bias, transB=1)
+    return _activated(graph, layer.activation, product)
+
+
+def _activated(graph: Graph, activation: str, value: str) -> str:
+    if activation == "identity":
+        return value
+    if activation == "silu":
+        return graph.add("Mul", value, graph.add("Sigmoid", value))
+    if activation == "gelu":
+        scaled = graph.add("Mul", value, graph.constant(np.float32(1.0 / sqrt(2.0))))
+        one, half = graph.constant(np.float32(1.0)), graph.constant(np.float32(0.5))
+        share = graph.add("Add", graph.add("Erf", scaled), one)
+        return graph.add("Mul", graph.add("Mul", value, share), half)
+    return graph.add(_PLAIN[activation], value)
+
+
+def _add_cell(graph: Graph, cell: Cell, features: str) -> str:
+    """One step from a state of zeros, in the order of gates that PyTorch keeps."""
+    width = cell.matrix.shape[1]
+
+    def gate(place: int, *, with_state: bool = True) -> str:
+        rows = slice(place * width, (place + 1) * width)
+        bias = cell.bias[rows] + (cell.state_bias[rows] if with_state else 0.0)
+        return add_layer(graph, Layer(cell.matrix[rows], bias, "identity"), features)
+
+    if cell.kind == "rnn":
+        state = graph.add("Tanh", gate(0))
+    elif cell.kind == "lstm":  # gates: in, forget, candidate, out; there is nothing to forget
+        kept = graph.add("Mul", graph.add("Sigmoid", gate(0)), graph.add("Tanh", gate(2)))
+        state = graph.add("Mul", graph.add("Sigmoid", gate(3)), graph.add("Tanh", kept))
+    else:  # gru; gates: reset, update, candidate
+        own = graph.constant(cell.state_bias[2 * width :].astype(np.float32))
+        reset = graph.add("Mul", graph.add("Sigmoid", gate(0)), own)
+        candidate = graph.add("Tanh", graph.add("Add", gate(2, with_state=False), reset))
+        one = graph.constant(np.float32(1.0))
+        share = graph.add("Sub", one, graph.add("Sigmoid", gate(1)))
+        state = graph.add("Mul", share, candidate)
+    if cell.both:
+        state = graph.add("Concat", state, features, axis=1)
+    return add_layer(graph, cell.last, state)
+
+
+def add_trees(graph: Graph, trees: Trees) -> str:
+    """Scores of trees on the raw features, documents x 1, float32.
+
+    Sums are float64; the operator's result is float32.
+    """
+    trees = trees.with_base_as_tree()
+    n_inner, n_leaves = np.diff(trees.nodes), np.diff(trees.leaves)
+    of_inner = np.repeat(np.arange(trees.n_trees), n_inner)
+    of_leaf = np.repeat(np.arange(trees.n_trees), n_leaves)
+    # Within a tree, inner nodes come first and leaves after them.
+    inner_number = np.arange(len(of_inner)) - trees.nodes[of_inner]
+    leaf_number = np.arange(len(of_leaf)) - trees.leaves[of_leaf] + n_inner[of_leaf]
+    left, right = (
+        np.where(child >= 0, child, n_inner[of_inner] + ~child)
+        for child in (trees.left, trees.right)
+    )
+    none = np.zeros(len(of_leaf), np.int64)
+    attributes = {
+        "nodes_treeids": np.concatenate([of_inner, of_leaf]),
+        "nodes_nodeids": np.concatenate([inner_number, leaf_number]),
+        "nodes_featureids": np.concatenate([trees.feature, none]),
+        "nodes_truenodeids": np.concatenate([left, none]),
+        "nodes_falsenodeids": np.concatenate([right, none]),
+        "nodes_missing_value_tracks_true": np.concatenate([trees.nan_left, none]),
+    }
+    modes = ["BRANCH_LEQ"] * len(of_inner) + ["LEAF"] * len(of_leaf)
+    values = np.concatenate([trees.threshold.astype(np.float64), np.zeros(len(of_leaf))])
+    targets = (of_leaf, leaf_number, np.zeros(len(of_leaf), np.int64), trees.values)
+    rows = graph.cast(FEATURES, "float64")
+    return add_operator(graph, rows, attributes, modes, values, targets, n_targets=1)
+
+
+def add_operator(
+    graph: Graph,
+    rows: str,
+    attributes: dict[str, NDArray[Any]],
+    modes: list[str],
+    values: NDArray[np.float64],
+    targets: tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64]],
+    *,
+    n_targets: int,
+) -> str:
+    """Add a TreeEnsembleRegressor; targets are trees, nodes, targets and weights of leaves.
+
+    Nodes are put in the order of their trees: some runtimes take that for granted.
+    """
+    order = np.lexsort((attributes["nodes_nodeids"], attributes["nodes_treeids"]))
+    listed = {key: array[order].astype(np.int64).tolist() for key, array in attributes.items()}
+    of_tree, of_node, of_target, weights = targets
+    return graph.add(
+        "TreeEnsembleRegressor",
+        rows,
+        domain="ai.onnx.ml",
+        n_targets=n_targets,
+        aggregate_function="SUM",
+        post_transform="NONE",
+        nodes_modes=[modes[i] for i in order],
+        nodes_values_as_tensor=_tensor(values[order]),
+        target_treeids=of_tree.tolist(),
+        target_nodeids=of_node.tolist(),
+        target_ids=of_target.tolist(),
+        target_weights_as_tensor=_tensor(weights),
+        **listed,
+    )
+
+
+def _tensor(values: NDArray[np.float64]) -> Any:
+    from onnx import numpy_helper
+
+    return numpy_helper.from_array(np.ascontiguousarray(values, np.float64), "values")
+
+
+def add_quantile(graph: Graph, transform: FittedQuantile, features: str) -> str:
+    """Levels of features, float64."""
+    starts = from_sizes(transform.sizes)
+    knots = [transform.knots[a:b] for a, b in pairwise(starts)]
+    levels = [transform.levels[a:b] for a, b in pairwise(starts)]
+    wide = graph.cast(features, "float64")
+    segment = graph.cast(_add_segments(graph, knots, wide), "int64")
+    first = from_sizes([len(each) + 1 for each in knots])[:-1]
+    row = graph.add("Add", segment, graph.constant(first))
+    tables = np.concatenate([_table(k, v) for k, v in zip(knots, levels, strict=True)])
+    level, knot, width, rise = (
+        graph.add("Gather", graph.constant(np.ascontiguousarray(column)), row)
+        for column in tables.T
+    )
+    share = graph.add("Div", graph.add("Sub", wide, knot), width)
+    return graph.add("Add", level, graph.add("Mul", share, rise))
+
+
+def _table(knots: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Level, knot, width and rise of each segment; flat before the first knot and after the last.
+
+    A feature without knots was constant in train: one flat segment at 0.
+    """
+    table = np.zeros((len(knots) + 1, 4))
+    table[:, 2] = 1.0
+    if len(knots):
+        table[0, 0], table[-1, 0] = levels[0], levels[-1]
+        table[1:-1] = np.stack([levels[:-1], knots[:-1], np.diff(knots), np.diff(levels)], axis=1)
+    return table
+
+
+def _add_segments(graph: Graph, knots: list[NDArray[np.float64]], rows: str) -> str:
+    """The segment of each value of each feature, by a balanced tree over the knots."""
+    listed = []
+    for j, own in enumerate(knots):
+        for i, (first, last, *children) in enumerate(_balanced(len(own))):
+            asked = 0.0 if first == last else float(own[(first + last) // 2])
+            listed.append((j, i, *children, first, first == last, asked))
+    feature, number, left, right, segment, leaf, knot = map(np.array, zip(*listed, strict=True))
+    attributes = {
+        "nodes_treeids": feature,
+        "nodes_nodeids": number,
+        "nodes_featureids": feature,
+        "nodes_truenodeids": left,
+        "nodes_falsenodeids": right,
+        "nodes_missing_value_tracks_true": np.zeros(len(feature), np.int64),
+    }
+    modes = ["LEAF" if is_leaf else "BRANCH_LT" for is_leaf in leaf]
+    targets = (feature[leaf], number[leaf], feature[leaf], segment[leaf].astype(np.float64))
+    return add_operator(graph, rows, attributes, modes, knot, targets, n_targets=len(knots))
+
+
+def _balanced(n_knots: int) -> list[tuple[int, int, int, int]]:
+    """Nodes of a search tree over segments 0 to n: first and last segment, children's numbers.
+
+    A node of segments low to high asks whether x lies below the knot in their middle.
+    """
+    nodes = [(0, n_knots, 0, 0)]
+    at = 0
+    while at < len(nodes):
+        low, high, _, _ = nodes[at]
+        if low < high:
+            middle = (low + high) // 2
+            nodes[at] = (low, high, len(nodes), len(nodes) + 1)
+            nodes += [(low, middle, 0, 0), (middle + 1, high, 0, 0)]
+        at += 1
+    return nodes
+
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def add_transforms(graph: Graph, transforms: Sequence[FittedTransform]) -> str:
+    """The transformed features, float32."""
+    features = FEATURES
+    for each in transforms:
+        features = _add(graph, each, features)
+    return features
+
+
+def _add(graph: Graph, transform: FittedTransform, features: str) -> str:
+    if isinstance(transform, FittedStandard):
+        return _standard(graph, transform, features)
+    if isinstance(transform, Log1p):
+        return _log1p(graph, transform, features)
+    if isinstance(transform, FittedImpute):
+        fill = graph.constant(transform.fill.astype(np.float32))
+        return graph.add("Where", graph.add("IsNaN", features), fill, features)
+    if isinstance(transform, FittedQuantile):
+        return graph.cast(add_quantile(graph, transform, features), "float32")
+    raise UsageError(f"the transform {transform.name!r} cannot be exported to ONNX.")
+
+
+def _standard(graph: Graph, transform: FittedStandard, features: str) -> str:
+    varies = transform.deviation > 0
+    centred = graph.add("Sub", graph.cast(features, "float64"), graph.constant(transform.mean))
+    # A constant feature becomes 0 times its difference: 0, and NaN where it is missing.
+    kept = graph.add("Mul", centred, graph.constant(varies.astype(np.float64)))
+    divisor = graph.constant(np.where(varies, transform.deviation, 1.0))
+    value = graph.add("Div", kept, divisor)
+    held = graph.add("Clip", value, graph.constant(-_LARGEST), graph.constant(_LARGEST))
+    return graph.cast(held, "float32")
+
+
+def _log1p(graph: Graph, transform: Log1p, features: str) -> str:
+    r"""ONNX has no log1p.
+
+    With :math:`u = 1 + x` rounded, :math:`\log(1+x) = x \log(u) / (u - 1)` to the last bits, and x
+    itself where u is 1 (Kahan).
+    """
+    wide, one = graph.cast(features, "float64"), graph.constant(1.0)
+    size = graph.add("Abs", wide)
+    u = graph.add("Add", size, one)
+    is_one = graph.add("Equal", u, one)
+    rest = graph.add("Where", is_one, one, graph.add("Sub", u, one))
+    ratio = graph.add("Div", graph.add("Mul", size, graph.add("Log", u)), rest)
+    value = graph.add("Where", is_one, size, ratio)
+    if transform.clip is not None:
+        value = graph.add("Min", value, graph.constant(float(transform.clip)))
+    signed = graph.add("Mul", value, graph.add("Sign", wide))
+    return graph.cast(signed, "float32")
+
+
+def onnx_model(parts: tuple[Part, ...], kind: Kind, names: tuple[str, ...], name: str) -> bytes:
+    """The sum of the parts; names of features are in the model's properties."""
+    graph = Graph()
+    if kind == "trees":
+        scores = add_trees(graph, trees_of(parts))
+    else:
+        terms = _linear(graph, parts) if kind == "linear" else _nets(graph, parts)
+        total = terms[0]
+        for term in terms[1:]:
+            total = graph.add("Add", total, term)
+        scores = graph.cast(total, "float32")
+    properties = {"name": name, "feature_names": json.dumps(names)}
+    return graph.finished(scores, len(names), properties)
+
+
+def _linear(graph: Graph, parts: tuple[Part, ...]) -> list[str]:
+    """Scores of linear parts, float64."""
+    found = []
+    for part in parts:
+        assert isinstance(part.ranker, LinearRanker)
+        features = graph.cast(add_transforms(graph, part.transforms), "float64")
+        weights = (part.factor * part.ranker.coefficients_).reshape(-1, 1)
+        found.append(graph.add("MatMul", features, graph.constant(weights)))
+    return found
+
+
+def _nets(graph: Graph, parts: tuple[Part, ...]) -> list[str]:
+    """Scores of nets, float64."""
+    found = []
+    for part in parts:
+        features = add_transforms(graph, part.transforms)
+        for net in nets_of((part,)):
+            scores = graph.cast(add_net(graph, net, features), "float64")
+            found.append(graph.add("Mul", scores, graph.constant(np.float64(net.factor))))
+    return found
+
+
+__all__ = [
+    "onnx_model",
+]
