@@ -18,7 +18,7 @@ import plackett as pk
 from plackett.base.errors import ConvergenceWarning, DataWarning
 from plackett.base.files import cell
 from plackett.cli import main
-from plackett.cli.cautions import solvers_counted, spoken
+from plackett.cli.console import solvers_counted, spoken
 from plackett.data.clicks import simulate
 from plackett.data.clicks.files import write_clicks
 

@@ -15,7 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 from plackett.base.errors import DataError, UsageError
-from plackett.cli.durations import with_rest
+from plackett.cli.console import with_rest
 from plackett.cli.reproduce import reproduce
 from plackett.experiments.store import RunStore
 

@@ -10,7 +10,7 @@ import pytest
 
 import plackett as pk
 from plackett.base.ragged import Scores
-from plackett.cli.durations import ahead_in_words
+from plackett.cli.console import ahead_in_words
 from plackett.data.dataset import Dataset
 from plackett.experiments.plan import Forecast, Probe, _all_steps
 from plackett.experiments.protocols import Trial

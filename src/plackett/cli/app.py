@@ -16,12 +16,10 @@ from rich.markup import escape
 
 from plackett._version import __version__
 from plackett.base.errors import PlackettError, UsageError
-from plackett.cli.cautions import show_warning, spoken
 from plackett.cli.clicks import clicks
 from plackett.cli.compare import compare
-from plackett.cli.console import ERR, OUT
-from plackett.cli.convert import convert
-from plackett.cli.describe import describe
+from plackett.cli.console import ERR, OUT, show_warning, spoken
+from plackett.cli.data import convert, describe
 from plackett.cli.evaluate import evaluate
 from plackett.cli.export import export, import_
 from plackett.cli.quickstart import quickstart

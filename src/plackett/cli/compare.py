@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from plackett.cli.cautions import solvers_counted
-from plackett.cli.clusters import Cluster, cluster_of, cores_of
-from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
-from plackett.cli.durations import ahead_in_words, with_rest
+from plackett.cli.console import (
+    ERR,
+    OUT,
+    ahead_in_words,
+    byte_progress,
+    print_json,
+    solvers_counted,
+    step_progress,
+    with_rest,
+)
 from plackett.cli.options import (
     Baseline,
+    ClusterOption,
     Features,
     Jobs,
     Json,
@@ -28,6 +35,8 @@ from plackett.cli.options import (
     Strict,
     Threads,
     check_mlflow,
+    cluster_of,
+    cores_of,
     parse_settings,
     read_data,
     read_options,
@@ -67,7 +76,7 @@ def compare(
     store: Store = None,
     jobs: Jobs = 1,
     threads: Threads = None,
-    cluster: Cluster = None,
+    cluster: ClusterOption = None,
     metric: Annotated[
         str, typer.Option(help="What models are chosen by on the validation lists.")
     ] = "ndcg@5",

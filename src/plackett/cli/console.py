@@ -1,15 +1,24 @@
-"""Where the commands write: results to standard output, everything else to standard error."""
+"""Where the commands write: results to standard output, everything else to standard error.
+
+Times for people.
+
+Warnings and errors of the library in the words of the command line.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -20,6 +29,12 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+from plackett.base.errors import ConvergenceWarning, DataWarning
+
+if TYPE_CHECKING:
+    from plackett.experiments.plan import Forecast
+
 
 OUT = Console()
 ERR = Console(stderr=True)
@@ -68,3 +83,106 @@ def _bar(*columns: ProgressColumn) -> Progress:
         transient=True,
         disable=not ERR.is_terminal,
     )
+
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_BUSY = 1.5
+"""Times longer than on a machine with nothing else to do: worth saying."""
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it.
+
+    >>> duration(45), duration(600), duration(9000), duration(400_000)
+    ('45 s', '10 min', '2.5 h', '4.6 days')
+    """
+    if seconds < 2 * _MINUTE:
+        return f"{max(seconds, 1):.0f} s"
+    if seconds < 2 * _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    if seconds < 2 * _DAY:
+        return f"{seconds / _HOUR:.1f} h"
+    return f"{seconds / _DAY:.1f} days"
+
+
+def ahead_in_words(ahead: Forecast) -> str:
+    """What is finished already, and how long the rest will take; begins with a semicolon."""
+    text = f"; {ahead.finished} are finished already" if ahead.finished else ""
+    if ahead.finished < ahead.trials:
+        text += f"; expected time: about {duration(ahead.seconds)}, less where models stop early"
+        if ahead.slowdown > _BUSY:
+            text += (
+                f"; other programs are running, with which it takes {ahead.slowdown:.0f} times as "
+                "long"
+            )
+    return text
+
+
+def with_rest(
+    progress: Callable[[str, int, int], None], *, clock: Callable[[], float] = time.monotonic
+) -> Callable[[str, int, int], None]:
+    """Progress that also says how long the rest will take, at the pace of what was done so far."""
+    first: list[tuple[float, int]] = []
+
+    def tell(text: str, done: int, total: int) -> None:
+        if not first:
+            first.append((clock(), done))
+        start, before = first[0]
+        if before < done < total:
+            rest = (clock() - start) / (done - before) * (total - done)
+            text = f"{text} · about {duration(rest)} left"
+        progress(text, done, total)
+
+    return tell
+
+
+# What a message of the library calls by its Python name, the command line calls by an option.
+_SPOKEN = (
+    (re.compile(r"missing=(['\"])nan\1"), "--missing nan"),
+    (re.compile(r"\bn_features="), "--features "),
+    (re.compile(r"\bstrict=True"), "--strict"),
+    (re.compile(r'missing="(never|zero)"'), r"--missing \1"),
+    (re.compile(r"\bfeature_names="), "--names "),
+    (re.compile(r"\bform="), "--form "),
+    (re.compile(r"\b(label|query|deepest|iterations|clip)=(?=[\s.,;:)]|$)"), r"--\1"),
+    (re.compile(r"\bRaise max_iterations\b"), "Raise it (--set max_iterations=...)"),
+    (re.compile(r'\(transforms=\("standard",\)\)'), "(--set 'transforms=[\"standard\"]')"),
+)
+
+
+def spoken(text: str) -> str:
+    """A message with the options of the command line for the arguments of Python.
+
+    >>> spoken("there is no column 'y'; choose with label=.")
+    "there is no column 'y'; choose with --label."
+    """
+    for pattern, words in _SPOKEN:
+        text = pattern.sub(words, text)
+    return text
+
+
+def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Print a warning of ours; those of libraries are for developers."""
+    if issubclass(category, (DataWarning, ConvergenceWarning)):
+        text = escape(spoken(str(message)))
+        ERR.print(f"[yellow]warning:[/] {text}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def solvers_counted() -> Iterator[None]:
+    """Solvers that stop early in many trials are warned of once, at the end, with their number."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("default", DataWarning)
+        warnings.simplefilter("always", ConvergenceWarning)
+        try:
+            yield
+        finally:
+            stopped = [each for each in seen if issubclass(each.category, ConvergenceWarning)]
+            others = [each for each in seen if each not in stopped]
+    for each in others:
+        show_warning(each.message, each.category)
+    if stopped:
+        more = len(stopped) - 1
+        text = f" The same in {more} more {'fit' if more == 1 else 'fits'}." if more else ""
+        show_warning(f"{stopped[0].message}{text}", ConvergenceWarning)

@@ -15,9 +15,17 @@ from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.files import atomic_file, cell
 from plackett.base.ragged import Ids, Values
 from plackett.cli.console import OUT, print_json
-from plackett.cli.opening import Stream
-from plackett.cli.options import Features, Json, Label, Missing, Query, Strict, read_options
-from plackett.cli.scores import load
+from plackett.cli.options import (
+    Features,
+    Json,
+    Label,
+    Missing,
+    Query,
+    Stream,
+    Strict,
+    load,
+    read_options,
+)
 from plackett.experiments.significance import Comparison, compare_paired
 from plackett.metrics import Metric
 

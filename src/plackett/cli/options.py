@@ -1,16 +1,34 @@
-"""Options that several commands share, and what they mean to the library."""
+"""Options that several commands share, and what they mean to the library.
+
+``--cluster``: which machines do the work.
+
+Data sets of any size for the commands: read into memory, or streamed where they do not fit.
+
+Scores from files or models, aligned with the data they are for.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from plackett.base.errors import DataError, UsageError
+from plackett.base.ragged import Scores
 from plackett.cli.console import byte_progress
 from plackett.data.dataset import Dataset
+from plackett.data.read import ReadOptions, Sources, find_sources, read_sources
+from plackett.data.streaming import columns_of, fits_in_memory
+from plackett.data.streaming import stream as open_streamed
+
+if TYPE_CHECKING:
+    from plackett.distributed import Cluster as Place
+
 
 Missing = Annotated[Literal["nan"] | None, typer.Option(help='"nan": take NaN as a missing value.')]
 Features = Annotated[int | None, typer.Option(min=1, help="Number of features of a text file.")]
@@ -93,3 +111,183 @@ def parse_settings(given: list[str]) -> dict[str, Any]:
             value = text
         settings[key.strip()] = tuple(value) if isinstance(value, list) else value
     return settings
+
+
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        help='Work on Ray: "local:2" (workers on this machine), "auto" or "HOST:6379" (a cluster), '
+        'with settings behind it: "auto?workers=8&threads=4".  [default: this process]',
+        show_default=False,
+    ),
+]
+
+
+def cluster_of(given: str | None) -> Place | None:
+    """The cluster that is meant; refused before any work is done if Ray is missing."""
+    if given is None:
+        return None
+    from plackett.base.optional import need_ray
+    from plackett.distributed import as_cluster
+
+    found = as_cluster(given)
+    try:
+        need_ray()
+    except ImportError as error:
+        raise UsageError(str(error)) from error
+    return found
+
+
+def cores_of(cluster: Place) -> dict[str, Any]:
+    """Trials at the same time and threads of each, as far as they are known before it starts."""
+    return {"jobs": cluster.local_workers, "threads": cluster.threads}
+
+
+Stream = Annotated[
+    bool | None,
+    typer.Option(
+        "--stream/--no-stream",
+        help="Read features block by block, not into memory. [default: if they would not fit]",
+        show_default=False,
+    ),
+]
+Cache = Annotated[
+    Path | None,
+    typer.Option(help="Folder that keeps streamed features for the next time."),
+]
+
+
+def open_data(
+    sources: Sources, options: dict[str, Any], stream: bool | None, cache: Path | None = None
+) -> Dataset:
+    """The data set, with its features in memory or on disk."""
+    on_disk = should_stream(sources, options, stream)
+    with byte_progress(f"reading {sources.first.name}") as progress:
+        if on_disk:
+            return open_streamed(sources.paths, cache=cache, progress=progress, **options)
+        return read_sources(sources, ReadOptions(**options), progress)
+
+
+def should_stream(sources: Sources, options: dict[str, Any], stream: bool | None) -> bool:
+    """What the user says, or whether it is needed."""
+    if stream is not None:
+        return stream
+    return not fits_in_memory(sources, ReadOptions(**options))
+
+
+def blocks_of(sources: Sources, options: dict[str, Any]) -> Iterator[Dataset]:
+    """Whole lists of Parquet or Arrow files, block by block, with a bar."""
+    from plackett.data.streaming.columns import whole_lists
+
+    chosen = ReadOptions(**options)
+    with byte_progress(f"reading {sources.first.name}") as progress:
+        yield from whole_lists(columns_of(sources, chosen), chosen.missing, progress)
+
+
+def without_features(
+    sources: Sources, options: dict[str, Any], score: Callable[[Dataset], Scores] | None = None
+) -> tuple[Dataset, Scores | None]:
+    """Labels and lists of Parquet or Arrow files, and scores made of their features."""
+    from plackett.data.streaming.columns import without_features
+
+    return without_features(blocks_of(sources, options), score)
+
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def load(
+    scores: Path, data: Sequence[Path], options: dict[str, Any], stream: bool | None = None
+) -> tuple[Dataset, Scores]:
+    """The data set and its scores, aligned: of a model, of a TREC run and qrels, or row by row.
+
+    Tables that do not fit in memory are streamed, and the data set has no features then.
+    """
+    from plackett.data.trec import is_run, judged, read_qrels, read_run
+
+    if scores.is_dir():
+        return _of_model(scores, data, options, stream)
+    if not scores.is_file():
+        raise DataError(
+            "does not exist; scores are a model, a file with one number per row, or a run",
+            path=str(scores),
+        )
+    if is_run(scores):
+        return judged(read_run(scores), read_qrels(_only(data)))
+    by_row = read_scores(scores)
+    sources = find_sources(data)
+    if _in_blocks(sources, options, stream):
+        dataset, _ = without_features(sources, options)
+    else:
+        dataset = open_data(sources, options, stream)
+    if len(by_row) != dataset.n_docs:
+        raise DataError(
+            f"{len(by_row):,} scores for the {dataset.n_docs:,} documents of {sources.name}; there "
+            "must be one per row, in the order of the rows.",
+            path=str(scores),
+        )
+    return dataset, by_row[dataset.rows]
+
+
+def _of_model(
+    model: Path, data: Sequence[Path], options: dict[str, Any], stream: bool | None
+) -> tuple[Dataset, Scores]:
+    from plackett.models import load
+
+    ranker = load(model)
+    sources = find_sources(data)
+    if sources.form == "letor":  # text may leave out its last features
+        options = options | {"n_features": options["n_features"] or ranker.n_features_}
+    if _in_blocks(sources, options, stream):
+        found, scores = without_features(sources, options, ranker.predict)
+        assert scores is not None
+        return found, scores
+    dataset = open_data(sources, options, stream)
+    return dataset, ranker.predict(dataset)
+
+
+def _in_blocks(sources: Sources, options: dict[str, Any], stream: bool | None) -> bool:
+    return sources.form == "columns" and should_stream(sources, options, stream)
+
+
+def _only(data: Sequence[Path]) -> Path:
+    if len(data) > 1:
+        raise UsageError(f"a run goes with one file of qrels, got {len(data)}.")
+    return data[0]
+
+
+def read_scores(path: Path) -> Scores:
+    """One finite number per line of a text file, or a one-dimensional array in .npy form."""
+    return _from_npy(path) if path.suffix == ".npy" else _from_text(path)
+
+
+def _from_npy(path: Path) -> Scores:
+    try:
+        values = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise DataError("is not an array of numbers in .npy form", path=str(path)) from error
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiu":
+        raise DataError("holds no one-dimensional array of numbers", path=str(path))
+    result = values.astype(np.float64)
+    if not np.all(np.isfinite(result)):
+        row = int(np.argmin(np.isfinite(result)))
+        raise DataError(f"score {row} (counted from 0) is {result[row]}", path=str(path))
+    return result
+
+
+def _from_text(path: Path) -> Scores:
+    result = []
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            token = line.strip()
+            if not _NUMBER.fullmatch(token):
+                raise DataError(
+                    f"{token[:40]!r} is not a number; scores are one finite number per line, or a "
+                    "TREC run of six columns",
+                    path=str(path),
+                    line=number,
+                )
+            result.append(float(token))
+    if not result:
+        raise DataError("has no scores", path=str(path))
+    return np.array(result)

@@ -11,11 +11,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plackett.base.errors import UsageError
-from plackett.cli.clusters import Cluster, cluster_of, cores_of
-from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
-from plackett.cli.durations import ahead_in_words, duration, with_rest
-from plackett.cli.grids import claims_table, print_grids
-from plackett.cli.options import Jobs, Json, Set, Store, Threads, parse_settings
+from plackett.cli.console import (
+    ERR,
+    OUT,
+    ahead_in_words,
+    byte_progress,
+    duration,
+    print_json,
+    step_progress,
+    with_rest,
+)
+from plackett.cli.options import (
+    ClusterOption,
+    Jobs,
+    Json,
+    Set,
+    Store,
+    Threads,
+    cluster_of,
+    cores_of,
+    parse_settings,
+)
+from plackett.cli.tables import claims_table, print_grids
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster as Place
@@ -59,7 +76,7 @@ def reproduce(
     store: Store = None,
     jobs: Jobs = 1,
     threads: Threads = None,
-    cluster: Cluster = None,
+    cluster: ClusterOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Of divisions and models.")] = 0,
     json: Json = False,
 ) -> None:  # fmt: skip

@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plackett.base.errors import UsageError
-from plackett.cli.cautions import solvers_counted
-from plackett.cli.clusters import Cluster, cluster_of, cores_of
-from plackett.cli.console import ERR, OUT, byte_progress, print_json, step_progress
-from plackett.cli.durations import ahead_in_words, with_rest
-from plackett.cli.grids import print_grids
+from plackett.cli.console import (
+    ERR,
+    OUT,
+    ahead_in_words,
+    byte_progress,
+    print_json,
+    solvers_counted,
+    step_progress,
+    with_rest,
+)
 from plackett.cli.options import (
     Baseline,
+    ClusterOption,
     Features,
     Jobs,
     Json,
@@ -29,10 +35,13 @@ from plackett.cli.options import (
     Store,
     Strict,
     Threads,
+    cluster_of,
+    cores_of,
     parse_settings,
     read_data,
     read_options,
 )
+from plackett.cli.tables import print_grids
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster as Place
@@ -68,7 +77,7 @@ def robustness(
     store: Store = None,
     jobs: Jobs = 1,
     threads: Threads = None,
-    cluster: Cluster = None,
+    cluster: ClusterOption = None,
     preset: Preset = None,
     settings: Set = None,
     seed: Annotated[int, typer.Option(min=0, help="Of splits, models and noise.")] = 0,

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plackett.base.errors import UsageError
-from plackett.cli.clusters import Cluster, cluster_of
 from plackett.cli.console import OUT, byte_progress, print_json, step_progress
-from plackett.cli.opening import Cache, Stream, open_data
 from plackett.cli.options import (
+    Cache,
+    ClusterOption,
     Features,
     Json,
     Label,
     Missing,
     Query,
+    Stream,
     Strict,
+    cluster_of,
+    open_data,
     parse_settings,
     read_options,
 )
@@ -73,7 +76,7 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the split and the model.")] = 0,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
-    cluster: Cluster = None,
+    cluster: ClusterOption = None,
     missing: Missing = None,
     features: Features = None,
     label: Label = "label",

@@ -13,9 +13,9 @@ from rich import box
 from rich.table import Table
 
 from plackett.base.errors import UsageError
-from plackett.cli.clusters import Cluster, cluster_of
 from plackett.cli.console import OUT, byte_progress, print_json, step_progress
 from plackett.cli.options import (
+    ClusterOption,
     Features,
     Jobs,
     Json,
@@ -26,6 +26,7 @@ from plackett.cli.options import (
     Strict,
     Threads,
     check_mlflow,
+    cluster_of,
     parse_settings,
     read_data,
     read_options,
@@ -82,7 +83,7 @@ def tune(
     ] = "tuning.db",
     jobs: Jobs = 1,
     threads: Threads = None,
-    cluster: Cluster = None,
+    cluster: ClusterOption = None,
     pruner: Annotated[
         Literal["median", "hyperband", "none"],
         typer.Option(help="How trials that are behind are given up early."),

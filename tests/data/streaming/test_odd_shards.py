@@ -159,7 +159,7 @@ def _out(folder: Path, name: str | None) -> list[str]:
 
 
 def test_an_empty_shard_is_an_empty_ranking_on_a_cluster(table, tmp_path) -> None:
-    from plackett.cli.rank_shards import _items, rank_shard
+    from plackett.cli.rank import _items, rank_shard
 
     folder, model = write(tmp_path / "s", table.slice(0, 0), table), tmp_path / "m.plackett"
     pk.LinearRanker(objective="xendcg").fit(make_rows(60, 3, 9).dataset()).save(model)
