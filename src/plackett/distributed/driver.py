@@ -40,6 +40,7 @@ from plackett.base.optional import need_ray
 from plackett.distributed.cluster import Cluster
 from plackett.distributed.session import SCRATCH, connected, disconnect
 
+_CHILD_PROGRAM = "from plackett.distributed.driver import child_main; child_main()"
 _PROTOCOL = 5  # arrays are written as they are, without a copy
 
 
@@ -121,7 +122,7 @@ class Conductor:
         temporary = "/tmp" if os.path.isdir("/tmp") else None
         self._scratch = tempfile.mkdtemp(prefix="plk", dir=temporary)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "plackett.distributed.driver"],
+            [sys.executable, "-c", _CHILD_PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
@@ -258,7 +259,7 @@ _PATIENCE = 600.0  # seconds for the work to arrive; it may be large
 _ENDING = 8.0  # seconds for Ray to end in good order
 
 
-def main() -> None:
+def child_main() -> None:
     """Do one piece of work."""
     # Libraries that print must not print into the messages.
     outgoing = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -284,7 +285,3 @@ def _leave_with(line: Line) -> None:
     ending.start()
     ending.join(_ENDING)
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

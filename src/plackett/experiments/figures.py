@@ -473,7 +473,7 @@ def _point(along: Scale, up: Scale, x: float, y: float) -> str:
     return f"{10 * along.percent(x):.1f},{1000 - 10 * up.percent(y):.1f}"
 
 
-_WIDTH, _SAMPLER_HEIGHT, _SAMPLER_LEFT, _BOTTOM, _SAMPLER_TOP, _SAMPLER_RIGHT = (
+_WIDTH, _TALL, _SAMPLER_LEFT, _BOTTOM, _SAMPLER_TOP, _SAMPLER_RIGHT = (
     560,
     340,
     70,
@@ -507,16 +507,12 @@ def _chart(series: Mapping[str, np.ndarray], title: str, x: str, y: str, *, line
     everything = np.concatenate(list(series.values()))
     low, high = everything.min(axis=0), everything.max(axis=0)
     span = np.where(high > low, high - low, 1.0)
-    size = np.array(
-        [_WIDTH - _SAMPLER_LEFT - _SAMPLER_RIGHT, _SAMPLER_HEIGHT - _SAMPLER_TOP - _BOTTOM]
-    )
+    size = np.array([_WIDTH - _SAMPLER_LEFT - _SAMPLER_RIGHT, _TALL - _SAMPLER_TOP - _BOTTOM])
     parts = [_axes(low, span, title, x, y)]
     for i, (name, points) in enumerate(series.items()):
         colour = _COLOURS[i % len(_COLOURS)]
         places = (points - low) / span * size
-        places = np.column_stack(
-            [_SAMPLER_LEFT + places[:, 0], _SAMPLER_HEIGHT - _BOTTOM - places[:, 1]]
-        )
+        places = np.column_stack([_SAMPLER_LEFT + places[:, 0], _TALL - _BOTTOM - places[:, 1]])
         if lines:
             path = " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
             parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}"/>')
@@ -530,12 +526,12 @@ def _chart(series: Mapping[str, np.ndarray], title: str, x: str, y: str, *, line
 
 
 def _axes(low: np.ndarray, span: np.ndarray, title: str, x: str, y: str) -> str:
-    right, bottom = _WIDTH - _SAMPLER_RIGHT, _SAMPLER_HEIGHT - _BOTTOM
+    right, bottom = _WIDTH - _SAMPLER_RIGHT, _TALL - _BOTTOM
     middle = (_SAMPLER_LEFT + right) / 2
     parts = [
         f'<path d="M{_SAMPLER_LEFT} {_SAMPLER_TOP}V{bottom}H{right}" fill="none" stroke="#888"/>',
         f'<text x="{_SAMPLER_LEFT}" y="18" font-weight="bold">{escape(title)}</text>',
-        f'<text x="{middle}" y="{_SAMPLER_HEIGHT - 10}" text-anchor="middle">{escape(x)}</text>',
+        f'<text x="{middle}" y="{_TALL - 10}" text-anchor="middle">{escape(x)}</text>',
         f'<text x="8" y="{_SAMPLER_TOP - 2}">{escape(y)}</text>',
     ]
     for k in range(_TICKS + 1):
@@ -555,9 +551,9 @@ def _axes(low: np.ndarray, span: np.ndarray, title: str, x: str, y: str) -> str:
 
 def _svg(body: str, title: str) -> str:
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_SAMPLER_HEIGHT}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_TALL}" role="img" '
         f'aria-label="{escape(title)}" font-family="sans-serif" font-size="12">'
-        f'<rect width="{_WIDTH}" height="{_SAMPLER_HEIGHT}" fill="white"/>{body}</svg>\n'
+        f'<rect width="{_WIDTH}" height="{_TALL}" fill="white"/>{body}</svg>\n'
     )
 
 

@@ -46,7 +46,7 @@ def log_comparison(
     uri
         MLflow's tracking server: ``http://...``, ``sqlite:///FILE``, or the file's path.
     files
-        What :func:`plackett.experiments.report.write.write_files` wrote; None: it is written for it.
+        Files that :func:`plackett.experiments.report.write.write_files` wrote; None writes them.
     experiment
         Name of the experiment; made if it is not there.
     """

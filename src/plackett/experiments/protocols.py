@@ -424,9 +424,9 @@ def protocol(spelling: str | Protocol, *, seed: int = 0) -> Protocol:
 
 
 __all__ = [
+    "PROTOCOLS",
     "Folds",
     "Holdout",
-    "PROTOCOLS",
     "Part",
     "Protocol",
     "Seeds",

@@ -138,6 +138,7 @@ class InProcess(Runner):
         """Nothing runs on."""
 
 
+_WORKER_PROGRAM = "from plackett.experiments.runners import worker_main; worker_main()"
 _PREFIX = ".shared-"
 
 
@@ -298,7 +299,7 @@ class Worker:
     def __init__(self, shared: SharedSource, setup: Setup) -> None:
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "plackett.experiments.runners"],
+            [sys.executable, "-c", _WORKER_PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
@@ -400,7 +401,7 @@ class Workers(Runner):
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-def main() -> None:
+def worker_main() -> None:
     """Work until there is no more."""
     # Libraries that print must not print into the results.
     results = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -432,10 +433,6 @@ def _answer(order: Order, source: Source, setup: Setup) -> Answer | Failure:
         return Answer(found, tuple(cautions))
     except Exception as error:
         return Failure(type(error).__name__, str(error), traceback.format_exc())
-
-
-if __name__ == "__main__":
-    main()
 
 
 class RayTasks(Runner):

@@ -97,9 +97,9 @@ def markdown_table(board: Leaderboard) -> str:
         p = "" if base else _p_value(entry.adjusted[board.primary])
         lines.append(_line([name, *cells, p, f"{entry.seconds:.1f}"]))
     note = (
-        f"▲ better, ▼ worse than {_markdown_escaped(board.baseline)}: {tested_in_words(board)}; p is that "
-        f"of {board.primary}. In brackets: 95 % intervals of the means. Seconds: training, one "
-        "trial."
+        f"▲ better, ▼ worse than {_markdown_escaped(board.baseline)}: {tested_in_words(board)}; "
+        f"p is that of {board.primary}. In brackets: 95 % intervals of the means. "
+        "Seconds: training, one trial."
     )
     return "\n".join([*lines, "", note, ""])
 

@@ -39,7 +39,6 @@ from plackett.data.disk_arrays import is_large, release, walk
 from plackett.data.transforms import FittedTransform, chain, transform
 from plackett.data.transforms.base import applied
 from plackett.distributed import Cluster, as_cluster
-from plackett.distributed.cluster import Cluster
 from plackett.distributed.worker import Peers
 from plackett.metrics import Metric
 from plackett.metrics import metric as as_metric

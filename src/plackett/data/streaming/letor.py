@@ -84,7 +84,7 @@ def stream_to_columns(
     writing: Report,
 ) -> Streamed:
     """Write a text as Parquet or Arrow, in the order of its rows."""
-    from plackett.data.write import RowBlocks, write_columns  # imports pyarrow
+    from plackett.data.column_writer import RowBlocks, write_columns  # imports pyarrow
 
     target.parent.mkdir(parents=True, exist_ok=True)
     with (

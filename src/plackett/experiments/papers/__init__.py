@@ -34,6 +34,8 @@ def paper(letter: str) -> Paper:
 
 
 __all__ = [
+    "PAPERS",
+    "SETS",
     "Agenda",
     "Budget",
     "Claim",
@@ -41,10 +43,8 @@ __all__ = [
     "Exhibit",
     "KnownSet",
     "Listed",
-    "PAPERS",
     "Paper",
     "Reproduction",
-    "SETS",
     "Shelf",
     "Shown",
     "find_sets",

@@ -325,9 +325,9 @@ def claims(results: Results) -> tuple[CellClaim, ...]:
 def _wins(results: Results, ours: Sequence[str], others: Sequence[str]) -> int:
     """Cells in which the best of ours is above the best of the others."""
     wins = 0
-    for data, metric in results.cells():
-        best = max(results.mean(system, data, metric) for system in ours)
-        wins += best > max(results.mean(system, data, metric) for system in others)
+    for data, name in results.cells():
+        best = max(results.mean(system, data, name) for system in ours)
+        wins += best > max(results.mean(system, data, name) for system in others)
     return wins
 
 
@@ -753,12 +753,12 @@ def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 __all__ = [
+    "METRICS",
+    "SYSTEMS",
     "Claim",
     "Dynamics",
-    "METRICS",
     "Outcome",
     "Results",
-    "SYSTEMS",
     "accuracy_of_samplers",
     "as_markdown",
     "claims",

@@ -25,13 +25,13 @@ from plackett.experiments.papers.datasets import (
     SETS,
     KnownSet,
     Place,
-    Progress,
     compared_with_published,
     find_sets,
     load,
     reduced,
     stand_in,
 )
+from plackett.experiments.papers.datasets import Progress as ReadProgress
 from plackett.experiments.papers.paper import Budget, Done, Exhibit, Findings, Paper, Shown, Study
 from plackett.experiments.plan import (
     Expected,
@@ -44,7 +44,7 @@ from plackett.experiments.plan import (
 from plackett.experiments.protocols import Source
 from plackett.experiments.store import RunStore
 
-Reading = Callable[[str], AbstractContextManager[Progress]]
+Reading = Callable[[str], AbstractContextManager[ReadProgress]]
 """Given what is being read, a context that takes bytes done and bytes in all."""
 
 

@@ -86,8 +86,8 @@ _REASONS = {
     "disk is full": f"the disk is full. {_KEPT}; free some space and run the same again.",
     "readonly database": f"cannot be written; {_WRITEABLE}.",
     "unable to open": f"cannot be opened for writing; {_WRITEABLE}.",
-    "locked": f"another process has been writing for {_SQLITE_PATIENCE:.0f} seconds. {_KEPT}; run the "
-    "same again.",
+    "locked": f"another process has been writing for {_SQLITE_PATIENCE:.0f} seconds. {_KEPT}; "
+    "run the same again.",
     "not a database": "is not a run store; name another file, or move this one away.",
     "malformed": "is damaged; move it away or restore a copy, and run the same again.",
     "disk I/O": f"the disk does not take what is written to it. {_KEPT}.",

@@ -64,6 +64,7 @@ from plackett.models.ranker import Progress, Ranker
 
 _POLL_STUDY = 0.5
 """Seconds between looks at what other processes have finished."""
+_WORKER_PROGRAM = "from plackett.experiments.tuning.trials import worker_main; worker_main()"
 _HOPELESS = 5
 """Trials that fail before any succeeds, and the search is given up."""
 OWN = -1
@@ -224,7 +225,7 @@ class _Worker:
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self._answer: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "plackett.experiments.tuning.trials"],
+            [sys.executable, "-c", _WORKER_PROGRAM],
             stdin=subprocess.PIPE,
             stdout=self._answer,
             stderr=self._said,
@@ -266,7 +267,7 @@ class _Worker:
                 pipe.close()
 
 
-def main() -> None:
+def worker_main() -> None:
     """Work until all trials are finished."""
     # Libraries that print must not print into the answer.
     answer = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -298,10 +299,6 @@ def _end_with_parent() -> None:
     while os.read(0, 1):
         continue
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
 
 
 def work_on_cluster(

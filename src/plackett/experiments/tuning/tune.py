@@ -190,9 +190,9 @@ def tune(
     share
         Of the lists, held out for validation where there is nothing else.
     space
-        What to search beside or in place of the recipe's own space
-        (:func:`plackett.models.recipes.search_spaces.search_space`): dimensions, or their spelling such
-        as ``"0.01..0.3:log"``.
+        What to search besides the recipe's space, or in place of it
+        (:func:`plackett.models.recipes.search_space`): dimensions, or their spelling such as
+        ``"0.01..0.3:log"``.
     settings
         Parameters that are fixed; they are not searched.
     store

@@ -7,9 +7,9 @@ from plackett.models.ensembles.ranklib import read_ranklib
 from plackett.models.ensembles.xgboost import read_xgboost
 
 __all__ = [
+    "READERS",
     "Ensemble",
     "EnsembleRanker",
-    "READERS",
     "read_lightgbm",
     "read_lightgbm_sum",
     "read_ranklib",

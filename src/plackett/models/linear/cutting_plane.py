@@ -1,6 +1,5 @@
 r"""Cutting planes for convex objectives with kinks (SVM-MAP), to a certified gap.
 
-Tangents from below, and the minimum of their maximum, are in :mod:`plackett.models.linear.cutting_plane`.
 This is the structural SVM with one slack for all lists (Joachims, Finley & Yu 2009): a plane is the
 sum of the most violated constraints of all lists, so some hundreds of planes do for any number of
 lists. Planes do not depend on the penalty: along a path of penalties they are handed on.

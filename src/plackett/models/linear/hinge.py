@@ -9,7 +9,7 @@ below it. Both squares are squared hinges, the second one with margin :math:`1 -
 costs O(n log n) per list (:mod:`plackett.models.linear.hinge`).
 
 **Certificate.** The smoothed loss lies below the hinge, and its tangents below both: every step
-gives a plane, and the planes a lower bound on the minimum (:mod:`plackett.models.linear.cutting_plane`).
+gives a plane, and the planes a lower bound on the minimum (:class:`Bundle`).
 Where the smoothing has the larger part in the gap, :math:`\mu` is lowered; otherwise the smoothed
 problem is solved more exactly, each time from the weights reached.
 

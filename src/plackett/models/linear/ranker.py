@@ -16,7 +16,7 @@ The solver follows from what the objective declares:
 smooth                L-BFGS; the noise of random objectives is that of step 0 throughout
                       (:mod:`plackett.models.linear.lbfgs`)
 hinge over pairs      smoothed, with a duality gap (:mod:`plackett.models.linear.hinge`)
-SVM-MAP               cutting planes, with a duality gap (:mod:`plackett.models.linear.cutting_plane`)
+SVM-MAP               cutting planes (:mod:`plackett.models.linear.cutting_plane`)
 without a value       Adam, chosen by the metric (:mod:`plackett.models.linear.adam`)
 ====================  =====================================================================
 """
