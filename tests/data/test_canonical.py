@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dataset_helpers import Rows, make_rows, row_sets
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from dataset_helpers import Rows, make_rows, row_sets
 from plackett.data.canonical import (
     arrange,
     arrange_hashes,

@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dataset_helpers import difference, make_rows
 
+from dataset_helpers import difference, make_rows
 from plackett.base.errors import DataError, UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.read import read

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dataset_helpers import difference, make_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dataset_helpers import difference, make_rows
 from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.data.read import read
 from plackett.data.write import ConvertReport, convert, write

@@ -8,11 +8,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from dataset_helpers import Rows, difference, make_rows, row_sets
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix, issparse
 
+from dataset_helpers import Rows, difference, make_rows, row_sets
 from plackett.base.errors import DataError, DataWarning
 from plackett.data.dataset import Dataset, Table
 

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dataset_helpers import difference, make_rows
 
+from dataset_helpers import difference, make_rows
 from plackett.base.errors import DataError, DataWarning
 from plackett.data.dataset import Dataset
 from plackett.data.folds import is_folds, read_folds

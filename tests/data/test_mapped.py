@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dataset_helpers import difference, make_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dataset_helpers import difference, make_rows
 from plackett.base.errors import DataError
 from plackett.data.dataset import Dataset
 from plackett.data.read import read

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dataset_helpers import Rows, difference, make_rows, row_sets
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataset_helpers import Rows, difference, make_rows, row_sets
 from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.read import read

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dataset_helpers import make_rows
 
+from dataset_helpers import make_rows
 from plackett.base.errors import DataError, UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.trec import is_run, judged, read_qrels, read_run, write_qrels, write_run

@@ -11,13 +11,13 @@ import threading
 
 import numpy as np
 import pytest
-from ray_processes import QUIET
 
 import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.distributed import ClusterError
 from plackett.experiments.compare import compare
 from plackett.experiments.store import RunStore
+from ray_processes import QUIET
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from ray_processes import QUIET, head
 
 import plackett as pk
 from plackett.distributed import Cluster, ClusterError
 from plackett.models.checkpoint import Checkpoint
+from ray_processes import QUIET, head
 
 pytest.importorskip("ray", reason="needs the extra distributed")
 pytestmark = pytest.mark.timeout(300)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ray_processes import QUIET, end, start, wait_for
 
 pytestmark = pytest.mark.timeout(300)

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ray_processes import free_port
 
+import parallel_nets
 from plackett.base.errors import UsageError
+from ray_processes import free_port
 
 pytest.importorskip("torch", reason="needs the extra neural")
 pytestmark = pytest.mark.timeout(400)
 
-SCRIPT = Path(__file__).with_name("parallel_nets.py")
+SCRIPT = Path(parallel_nets.__file__)
 # Those whose weights all have an effect, or are not moved where they have none.
 STEADY = (
     "norm",

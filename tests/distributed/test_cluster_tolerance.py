@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
+import parallel_lightgbm
+import plackett as pk
 from parallel_lightgbm import OBJECTIVES, lists
 from ray_processes import free_port
 
-import plackett as pk
-
-SCRIPT = Path(__file__).with_name("parallel_lightgbm.py")
+SCRIPT = Path(parallel_lightgbm.__file__)
 
 
 def test_with_our_objective_it_is_as_near_as_with_its_own() -> None:

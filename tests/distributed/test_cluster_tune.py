@@ -11,17 +11,18 @@ import threading
 from pathlib import Path
 
 import pytest
-from ray_processes import QUIET, wait_for
-from turning import PAUSE, TurningRanker, search
 
 import plackett as pk
+import turning
 from plackett.experiments.store import RunStore
+from ray_processes import QUIET, wait_for
+from turning import PAUSE, TurningRanker, search
 
 pytest.importorskip("optuna", reason="needs the extra tune")
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("sent_by_value")]
 
 TASK = "ray::_run"
-SCRIPT = Path(__file__).with_name("turning.py")
+SCRIPT = Path(turning.__file__)
 
 
 def _told(found):

@@ -7,8 +7,6 @@ import time
 
 import numpy as np
 import pytest
-from ray_processes import QUIET, head
-from turning import PAUSE, TurningRanker, search
 
 import plackett as pk
 from plackett.base.errors import DataError
@@ -16,6 +14,8 @@ from plackett.distributed import Cluster, ClusterError
 from plackett.experiments import tune
 from plackett.experiments.compare import compare
 from plackett.experiments.store import RunStore
+from ray_processes import QUIET, head
+from turning import PAUSE, TurningRanker, search
 
 pytest.importorskip("optuna", reason="needs the extra tune")
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("sent_by_value")]

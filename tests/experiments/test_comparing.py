@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_systems import FITS, FeatureRanker, linear_systems, small_data
 
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
@@ -10,6 +9,7 @@ from plackett.experiments.compare import compare
 from plackett.experiments.plan import forecast, plan_comparison
 from plackett.experiments.store import RunStore
 from plackett.experiments.systems import as_systems
+from small_systems import FITS, FeatureRanker, linear_systems, small_data
 
 
 @pytest.fixture(scope="module")

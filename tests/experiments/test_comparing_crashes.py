@@ -9,16 +9,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_systems import linear_systems, small_data
-from store_worker import wait_for
 
+import small_systems
 from plackett.base.errors import PlackettError
 from plackett.experiments.compare import compare
 from plackett.experiments.plan import plan_comparison
 from plackett.experiments.runners import Setup, Worker, share
 from plackett.experiments.store import RunStore
+from small_systems import linear_systems, small_data
+from store_worker import wait_for
 
-_SCRIPT = Path(__file__).with_name("small_systems.py")
+_SCRIPT = Path(small_systems.__file__)
 _TRIALS = 18
 
 

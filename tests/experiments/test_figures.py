@@ -8,13 +8,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from small_systems import FeatureRanker, small_data
 
 from plackett.experiments import figures as png
 from plackett.experiments.compare import compare
 from plackett.experiments.figures import Line, as_png, can_draw_png, interval_figure, line_figure
 from plackett.experiments.report.write import write_files
 from plackett.experiments.robustness import Augmentation, curve_figures, robustness
+from small_systems import FeatureRanker, small_data
 
 _SVG = "{http://www.w3.org/2000/svg}"
 

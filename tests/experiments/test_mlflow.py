@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 
 import pytest
-from small_systems import FeatureRanker, small_data
 
 from plackett.base.errors import PlackettError, UsageError
 from plackett.experiments.compare import compare
 from plackett.experiments.mlflow import check_uri, log_comparison, log_tuning
+from small_systems import FeatureRanker, small_data
 
 # MLflow's own use of its libraries is not ours to mend.
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_systems import FeatureRanker, small_data
-from webdriver import CHROMIUM, DRIVER, Browser
 
 from plackett.experiments.compare import compare
 from plackett.experiments.report.write import write_files
+from small_systems import FeatureRanker, small_data
+from webdriver import CHROMIUM, DRIVER, Browser
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None or not sys.platform.startswith("linux"),

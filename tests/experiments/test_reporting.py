@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 import pytest
-from small_systems import FeatureRanker, small_data
 
 import plackett as pk
 from plackett.experiments.compare import compare
@@ -16,6 +15,7 @@ from plackett.experiments.report.query_browser import look_at
 from plackett.experiments.report.write import payload, resampled, write_files
 from plackett.experiments.significance import resampled_t_test
 from plackett.experiments.tables import latex_table, markdown_table
+from small_systems import FeatureRanker, small_data
 
 _HOSTILE = "</script><script>alert(1)</script> & 50%_x|y"
 

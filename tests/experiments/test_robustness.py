@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.sparse import csr_array
-from small_systems import FITS, FeatureRanker, small_data
 
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
@@ -21,6 +20,7 @@ from plackett.experiments.robustness import (
     write_curves,
 )
 from plackett.experiments.robustness.noise import UnderNoise
+from small_systems import FITS, FeatureRanker, small_data
 
 
 @pytest.fixture(scope="module")

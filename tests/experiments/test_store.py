@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from store_worker import identity, outcome
 
 from plackett.base.errors import UsageError
 from plackett.experiments.store import Heartbeat, Identity, RunStore, StoreError
 from plackett.experiments.store.database import without_password
 from plackett.experiments.store.store import Outcome
+from store_worker import identity, outcome
 
 
 def test_a_finished_trial_comes_back_exactly(place) -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import store_worker
+from plackett.experiments.store import RunStore, StoreError
 from store_worker import identity, outcome, wait_for
 
-from plackett.experiments.store import RunStore, StoreError
-
-_WORKER = Path(__file__).with_name("store_worker.py")
+_WORKER = Path(store_worker.__file__)
 
 
 def _start(place: str, count: int, *, pause: float, lease: float = 60.0) -> subprocess.Popen[str]:

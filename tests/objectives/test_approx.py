@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from references.approx import approxmrr, approxndcg
-from references.autograd import hessian_diagonal, value_and_gradient
-from references.random_lists import one_list
 
 from plackett.base.errors import UsageError
 from plackett.objectives.approx import ApproxMRR, ApproxNDCG
+from references.approx import approxmrr, approxndcg
+from references.autograd import hessian_diagonal, value_and_gradient
+from references.random_lists import one_list
 
 pytestmark = pytest.mark.kernels
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from references.autograd import hessian_diagonal, value_and_gradient
-from references.boltzrank import boltzrank, ndcg
-from references.random_lists import one_list
 
 from plackett.base.errors import DataError, UsageError
 from plackett.objectives.boltzrank import BoltzRank
+from references.autograd import hessian_diagonal, value_and_gradient
+from references.boltzrank import boltzrank, ndcg
+from references.random_lists import one_list
 
 pytestmark = pytest.mark.kernels
 

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from references.autograd import hessian_diagonal, value_and_gradient
-from references.conditional import conditional, cube, gain_of_ranking
 
 from plackett.base.errors import UsageError
 from plackett.objectives.conditional import (
@@ -19,6 +17,8 @@ from plackett.objectives.conditional import (
     ExpGainAUC,
     log_z,
 )
+from references.autograd import hessian_diagonal, value_and_gradient
+from references.conditional import conditional, cube, gain_of_ranking
 
 pytestmark = pytest.mark.kernels
 

@@ -9,8 +9,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from references.autograd import as_tensor, hessian_diagonal, value_and_gradient
-from references.conditional import conditional, gain_of_ranking, valid_rankings
 
 from plackett.base.errors import DataError, UsageError
 from plackett.objectives.conditional import (
@@ -20,6 +18,8 @@ from plackett.objectives.conditional import (
     ConvexLossNDCG,
     ExpGainNDCG,
 )
+from references.autograd import as_tensor, hessian_diagonal, value_and_gradient
+from references.conditional import conditional, gain_of_ranking, valid_rankings
 
 pytestmark = pytest.mark.kernels
 

@@ -3,14 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from references.autograd import hessian_diagonal, value_and_gradient
-from references.lambdaloss import lambdaloss
-from references.lambdarank import ndcg, ranking
-from references.random_lists import one_list
 
 from plackett.base.errors import UsageError
 from plackett.objectives.lambdaloss import SCHEMES, LambdaLoss
 from plackett.objectives.lambdarank import LambdaRank
+from references.autograd import hessian_diagonal, value_and_gradient
+from references.lambdaloss import lambdaloss
+from references.lambdarank import ndcg, ranking
+from references.random_lists import one_list
 
 pytestmark = pytest.mark.kernels
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from references.autograd import hessian_diagonal, value_and_gradient
-from references.lambdarank import lambdarank
-from references.random_lists import one_list
 
 from plackett.base.errors import UsageError
 from plackett.objectives.lambdarank import LambdaRank
+from references.autograd import hessian_diagonal, value_and_gradient
+from references.lambdarank import lambdarank
+from references.random_lists import one_list
 
 pytestmark = pytest.mark.kernels
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from references.autograd import hessian_diagonal, value_and_gradient
-from references.plackett_luce import likelihood, top_heavy_weights
-from references.random_lists import one_list
 from scipy.special import logsumexp
 
 from plackett.base.errors import DataError
 from plackett.objectives.listmle import ListMLE, PListMLE
+from references.autograd import hessian_diagonal, value_and_gradient
+from references.plackett_luce import likelihood, top_heavy_weights
+from references.random_lists import one_list
 
 pytestmark = pytest.mark.kernels
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from references.conditional import valid_rankings
 
 from plackett.base.errors import UsageError
 from plackett.objectives.conditional import (
@@ -16,6 +15,7 @@ from plackett.objectives.conditional import (
     state_of,
 )
 from plackett.objectives.conditional.sampler import mutate, restart, start_walk
+from references.conditional import valid_rankings
 
 pytestmark = pytest.mark.kernels
 

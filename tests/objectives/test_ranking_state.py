@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from references.conditional import cube, gain_of_ranking, valid_rankings
 
 from plackett.base.errors import DataError, UsageError
 from plackett.objectives.conditional import (
@@ -18,6 +17,7 @@ from plackett.objectives.conditional import (
     state_of,
     worst_state,
 )
+from references.conditional import cube, gain_of_ranking, valid_rankings
 
 pytestmark = pytest.mark.kernels
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from references.autograd import hessian_diagonal, value_and_gradient
-from references.random_lists import one_list
-from references.ranknet import ranknet
 
 from plackett.base.errors import UsageError
 from plackett.objectives.ranknet import RankNet
+from references.autograd import hessian_diagonal, value_and_gradient
+from references.random_lists import one_list
+from references.ranknet import ranknet
 
 pytestmark = pytest.mark.kernels
 

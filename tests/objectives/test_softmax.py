@@ -4,11 +4,11 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from references import softmax as reference
-from references.autograd import as_tensor, hessian_diagonal, value_and_gradient
 from scipy.special import log_softmax, softmax
 
 from plackett.objectives import XENDCG, CrossEntropy, ListNet, Stochastic, objective
+from references import softmax as reference
+from references.autograd import as_tensor, hessian_diagonal, value_and_gradient
 
 pytestmark = pytest.mark.kernels
 

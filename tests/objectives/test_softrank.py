@@ -5,12 +5,12 @@ from math import erf, sqrt
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from references.autograd import hessian_diagonal, value_and_gradient
-from references.random_lists import one_list
-from references.softrank import softrank
 
 from plackett.base.errors import UsageError
 from plackett.objectives.softrank import SoftRank
+from references.autograd import hessian_diagonal, value_and_gradient
+from references.random_lists import one_list
+from references.softrank import softrank
 
 pytestmark = pytest.mark.kernels
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from references.autograd import value_and_gradient
-from references.margins import average_precision, svmmap
-from references.random_lists import one_list
 
 from plackett.base.errors import DataError, UsageError
 from plackett.objectives.svmmap import SVMMAP, most_violated
+from references.autograd import value_and_gradient
+from references.margins import average_precision, svmmap
+from references.random_lists import one_list
 
 pytestmark = pytest.mark.kernels
 

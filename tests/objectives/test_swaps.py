@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from references.lambdarank import swap_change
 
 from plackett.objectives.ranking import METRICS, fill_swaps, normalised_gains, prepare_swaps
+from references.lambdarank import swap_change
 
 pytestmark = pytest.mark.kernels
 

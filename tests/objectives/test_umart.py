@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from references.random_lists import one_list
-from references.umart import umart
 
 from plackett.base.errors import UsageError
 from plackett.objectives.lambdarank import LambdaRank
 from plackett.objectives.umart import UMart
+from references.random_lists import one_list
+from references.umart import umart
 
 pytestmark = pytest.mark.kernels
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from references.autograd import hessian_diagonal, value_and_gradient
-from references.random_lists import one_list
-from references.urank import urank
 from scipy.special import logsumexp
 
 from plackett.base.errors import UsageError
 from plackett.objectives.urank import URank
+from references.autograd import hessian_diagonal, value_and_gradient
+from references.random_lists import one_list
+from references.urank import urank
 
 pytestmark = pytest.mark.kernels
 

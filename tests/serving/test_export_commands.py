@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pytest
 import typer
-from serving_models import NAMES, fitted, probes, scores
-from target_interpreters import solr
 from typer.testing import CliRunner
 
 from plackett import load
 from plackett.base.errors import UsageError
 from plackett.cli.export import export, import_
 from plackett.serving.export import FORMS
+from serving_models import NAMES, fitted, probes, scores
+from target_interpreters import solr
 
 
 @pytest.fixture

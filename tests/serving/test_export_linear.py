@@ -7,11 +7,11 @@ import json
 import numpy as np
 import onnxruntime
 import pytest
-from serving_models import NAMES, documents, fitted, scores
-from target_interpreters import plugin_linear, solr
 
 from plackett.base.errors import UsageError
 from plackett.serving.export import export
+from serving_models import NAMES, documents, fitted, scores
+from target_interpreters import plugin_linear, solr
 
 SINGLE = 1e-5  # relative to the largest score: a dozen operations in float32
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime
 import pytest
-from serving_models import NAMES, NET, data, documents, fitted, scores
-from target_interpreters import solr
 
 from plackett import NeuralRanker
 from plackett.base.errors import UsageError
 from plackett.serving.export import export
+from serving_models import NAMES, NET, data, documents, fitted, scores
+from target_interpreters import solr
 
 torch = pytest.importorskip("torch")
 

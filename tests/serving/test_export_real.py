@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from target_interpreters import plugin_linear, solr
-from test_export_trees import READ, SINGLE, from_onnx, suffixed
 
 import plackett as pk
 from plackett.serving.export import export
+from target_interpreters import plugin_linear, solr
+from target_readers import READ, SINGLE, from_onnx, suffixed
 
 READ_OTHERS = {
     "solr": lambda path, X, names: solr(path.read_text(), X, names),

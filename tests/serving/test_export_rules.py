@@ -9,8 +9,6 @@ import numpy as np
 import onnxruntime
 import pytest
 import xgboost
-from serving_models import NAMES, SMALL, data, fitted, probes, scores
-from target_interpreters import plugin_xgboost_dump, ranklib, solr, vespa_lightgbm
 
 import plackett.serving.export as exporting
 import plackett.serving.export.forms as forms
@@ -25,6 +23,8 @@ from plackett.serving.export.solr import SLACK, without_slack
 from plackett.serving.export.trees import Trees, before_transforms
 from plackett.serving.export.verify import verified
 from plackett.serving.export.xgboost import to_json, xgboost_model
+from serving_models import NAMES, SMALL, data, fitted, probes, scores
+from target_interpreters import plugin_xgboost_dump, ranklib, solr, vespa_lightgbm
 
 
 def stumps(threshold, *, feature=None, n_features=1):

@@ -6,26 +6,23 @@ import json
 
 import lightgbm
 import numpy as np
-import onnxruntime
 import pytest
 import xgboost
-from serving_models import NAMES, TREES, data, documents, fitted, probes, scores
-from target_interpreters import (
-    lightgbm_json,
-    opensearch_raw,
-    plugin_xgboost_dump,
-    ranklib,
-    solr,
-    vespa_lightgbm,
-)
 
 from plackett import TreeRanker
 from plackett.base.errors import UsageError
 from plackett.serving.export import export
 from plackett.serving.export.parts import names_for
 from plackett.serving.importing import import_model
+from serving_models import NAMES, TREES, data, documents, fitted, probes, scores
+from target_interpreters import (
+    lightgbm_json,
+    ranklib,
+    vespa_lightgbm,
+)
+from target_readers import READ, SINGLE, from_lightgbm, from_xgboost, suffixed
 
-SINGLE = 2e-6  # sums of a few dozen leaves of size one, in float32
+TAKE_MISSING = [form for form in READ if form != "ranklib"]
 
 
 def written(tmp_path, model, form, **options):
@@ -34,50 +31,12 @@ def written(tmp_path, model, form, **options):
     return path
 
 
-def from_lightgbm(path, features):
-    booster = lightgbm.Booster(model_file=str(path))
-    return booster.predict(features, raw_score=True, num_threads=1)
-
-
-def from_xgboost(path, features):
-    booster = xgboost.Booster({"nthread": 1}, model_file=str(path))
-    matrix = xgboost.DMatrix(features, feature_names=list(NAMES), nthread=1)
-    return booster.predict(matrix, output_margin=True)
-
-
-def from_onnx(path, features):
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    (found,) = session.run(["scores"], {"features": features})
-    assert found.shape == (len(features), 1)
-    return found[:, 0]
-
-
-READ = {
-    "lightgbm-text": from_lightgbm,
-    "lightgbm-json": lambda path, X: vespa_lightgbm(path.read_text(), X),
-    "xgboost-json": from_xgboost,
-    "xgboost-ubj": from_xgboost,
-    "xgboost-dump": lambda path, X: plugin_xgboost_dump(path.read_text(), X, NAMES),
-    "opensearch-xgboost": lambda path, X: opensearch_raw(path.read_text(), X, NAMES),
-    "ranklib": lambda path, X: ranklib(path.read_text(), X),
-    "solr": lambda path, X: solr(path.read_text(), X, NAMES),
-    "onnx": from_onnx,
-}
-TAKE_MISSING = [form for form in READ if form != "ranklib"]
-
-
 def documents_for(model, form, **options):
     """Probes; to Solr, values closer to zero than 1.2e-13 are zero, as the guide says."""
     X = probes(model, **options)
     if form == "solr":
         X[np.abs(X) < 1.2e-13] = 0.0
     return X
-
-
-def suffixed(path, form):
-    """XGBoost goes by the suffix of a file."""
-    suffix = {"xgboost-json": ".json", "xgboost-ubj": ".ubj"}.get(form, "")
-    return path.rename(path.with_suffix(suffix))
 
 
 @pytest.mark.parametrize("form", READ)

@@ -12,14 +12,14 @@ import pytest
 import xgboost
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from serving_models import NAMES, data, documents, fitted, probes, scores
-from target_interpreters import opensearch_raw, plugin_xgboost_dump, ranklib, solr, vespa_lightgbm
 
 from plackett import evaluate, load
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.models.ensembles import EnsembleRanker, read_ranklib
 from plackett.serving.export import export
 from plackett.serving.importing import import_model
+from serving_models import NAMES, data, documents, fitted, probes, scores
+from target_interpreters import opensearch_raw, plugin_xgboost_dump, ranklib, solr, vespa_lightgbm
 
 BY_HAND = """## LambdaMART
 ## No. of trees = 2

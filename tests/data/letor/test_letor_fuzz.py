@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-import letor_reference as reference
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import letor_reference as reference
 from plackett.base.errors import DataError
 from plackett.data.dataset import Table
 from plackett.data.letor import Missing, blocks, iter_tables, read_table

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from letor_reference import nearest_float32
 
+from letor_reference import nearest_float32
 from plackett.base import decimals as exact
 from plackett.base.decimals import (
     PADDING,

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dataset_helpers import difference, make_rows
 
 import plackett as pk
+from dataset_helpers import difference, make_rows
 from plackett.cli import main
 from plackett.data.read import ReadOptions, find_sources
 from plackett.data.streaming import columns_of

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dataset_helpers import difference, make_rows, row_sets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import plackett as pk
+from dataset_helpers import difference, make_rows, row_sets
 from plackett.data import disk_arrays as on_disk
 
 pytestmark = pytest.mark.usefixtures("_tiny_blocks")

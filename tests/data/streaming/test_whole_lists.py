@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dataset_helpers import difference, make_rows
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import plackett as pk
+from dataset_helpers import difference, make_rows
 from plackett.data.read import ReadOptions, find_sources
 from plackett.data.streaming import columns_of
 from plackett.data.streaming.columns import whole_lists, without_features

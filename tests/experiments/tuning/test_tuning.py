@@ -11,17 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tuned_systems import FITS, SPACE, AngleRanker, search, small_data
 
 import plackett as pk
+import tuned_systems
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.store import RunStore
 from plackett.experiments.tuning import Choice, Whole, plan_search, tune
 from plackett.experiments.tuning.trial import configured
+from tuned_systems import FITS, SPACE, AngleRanker, search, small_data
 
 pytest.importorskip("optuna")
 
-SCRIPT = Path(__file__).with_name("tuned_systems.py")
+SCRIPT = Path(tuned_systems.__file__)
 
 
 def _suggestions(found):

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from plain_trees import random_ensemble
 
 from plackett.base.errors import DataError
 from plackett.models.ensembles import Ensemble
+from plain_trees import random_ensemble
 
 # Two trees: a root with a leaf on the left and a node with two leaves on the right; and one leaf.
 GOOD: dict[str, Any] = {

@@ -7,11 +7,11 @@ import lightgbm
 import numpy as np
 import pytest
 import scipy.sparse
-from plain_trees import SPECIAL
 
 from plackett.base.errors import DataError
 from plackett.models.ensembles import Ensemble, read_lightgbm
 from plackett.models.ensembles.layout import CATEGORICAL, DEFAULT_LEFT
+from plain_trees import SPECIAL
 
 pytestmark = pytest.mark.kernels
 

@@ -8,10 +8,10 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_trees import N_FEATURES, awkward_features, plain_scores, random_ensemble
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.models.ensembles.scoring import FEW, SHARE
+from plain_trees import N_FEATURES, awkward_features, plain_scores, random_ensemble
 
 pytestmark = pytest.mark.kernels
 

@@ -11,7 +11,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from breaking_off import break_off, same, states, weights  # noqa: E402
-
 from plackett.data.synthetic import synthetic  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker  # noqa: E402
 

@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from own_nets import MAKERS, Tied, dropping  # noqa: E402
 from torch import nn  # noqa: E402
 
+from own_nets import MAKERS, Tied, dropping  # noqa: E402
 from plackett.base.errors import DataError, UsageError  # noqa: E402
 from plackett.metrics import evaluate  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load  # noqa: E402

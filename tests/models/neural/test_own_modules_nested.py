@@ -6,7 +6,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from own_nets import Buffered, Tied  # noqa: E402
-
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, CrossFit, NeuralRanker, load  # noqa: E402
 

@@ -11,10 +11,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from breaking_off import break_off, same, states  # noqa: E402
-from own_nets import MAKERS, Buffered, Tied, dropping  # noqa: E402
 from torch import nn  # noqa: E402
 
+import own_nets  # noqa: E402
+from breaking_off import break_off, same, states  # noqa: E402
+from own_nets import MAKERS, Buffered, Tied, dropping  # noqa: E402
 from plackett.base.errors import DataError, UsageError  # noqa: E402
 from plackett.data.synthetic import synthetic  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker  # noqa: E402
@@ -169,8 +170,8 @@ ranker.save(sys.argv[2])
 
 def test_a_killed_fit_of_ones_own_module_is_taken_up_to_the_same_bits(tmp_path) -> None:
     command = [sys.executable, "-c", PROGRAM]
-    here = os.path.dirname(__file__)
-    quick = {**os.environ, "OMP_WAIT_POLICY": "passive", "PYTHONPATH": here}
+    path = os.pathsep.join([os.path.dirname(own_nets.__file__), os.environ.get("PYTHONPATH", "")])
+    quick = {**os.environ, "OMP_WAIT_POLICY": "passive", "PYTHONPATH": path}
     state = tmp_path / "state"
     with subprocess.Popen([*command, state, tmp_path / "killed"], env=quick) as process:
         while process.poll() is None and not states(state, at_least=10):

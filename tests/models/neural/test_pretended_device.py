@@ -7,17 +7,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from breaking_off import break_off, weights  # noqa: E402
-from own_nets import Buffered, Tied, Turned, dropping  # noqa: E402
-from pretended_device import NAME, PretendedTensor, pretended_device  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
+from breaking_off import break_off, weights  # noqa: E402
+from own_nets import Buffered, Tied, Turned, dropping  # noqa: E402
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load, recipe  # noqa: E402
 from plackett.models.neural.autograd import listwise_values  # noqa: E402
 from plackett.models.selection import LEXICOGRAPHIC  # noqa: E402
 from plackett.objectives import Stochastic, objective  # noqa: E402
+from pretended_device import NAME, PretendedTensor, pretended_device  # noqa: E402
 
 QUICK = {"layers": (8,), "epochs": 2, "batch_lists": 4, "learning_rate": 0.01, "threads": 1}
 NETS = [

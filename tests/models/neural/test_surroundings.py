@@ -10,7 +10,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from breaking_off import same  # noqa: E402
-
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load  # noqa: E402
 from plackett.models.neural.training import as_device  # noqa: E402

@@ -6,11 +6,10 @@ import pytest
 
 pytest.importorskip("granian", reason="pip install 'plackett[serve]'")
 
-from server_harness import TOKEN, ask
-
 from plackett.base.errors import DataError, UsageError
 from plackett.cli.serve import serve
 from plackett.serving.server import run as running
+from server_harness import TOKEN, ask
 
 
 @pytest.fixture

@@ -11,12 +11,11 @@ import pytest
 
 pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
 
-from server_harness import app_of, ask
-
 from plackett.cli.serve import serve
 from plackett.serving.server import Limits, Settings
 from plackett.serving.server.answers import NOTES
 from plackett.serving.server.app import ROUTES
+from server_harness import app_of, ask
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "serve.md"
 

@@ -9,11 +9,10 @@ import pytest
 
 pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
 
-from server_harness import app_of, ask
-from serving_models import NAMES, documents, fitted
-
 from plackett.base.errors import FeatureMismatch
 from plackett.serving.server import Examples, make_app
+from server_harness import app_of, ask
+from serving_models import NAMES, documents, fitted
 
 KINDS = (
     "trees",

@@ -11,11 +11,10 @@ import pytest
 
 pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
 
-from server_harness import TOKEN, app_of, ask, call, logged
-from serving_models import documents
-
 from plackett.base.errors import UsageError
 from plackett.serving.server import Limits, Settings
+from server_harness import TOKEN, app_of, ask, call, logged
+from serving_models import documents
 
 X = documents(30, seed=3)
 

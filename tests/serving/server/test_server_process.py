@@ -13,11 +13,10 @@ import pytest
 
 pytest.importorskip("granian", reason="pip install 'plackett[serve]'")
 
-from server_harness import TOKEN, Process, answer_of, message
-from serving_models import documents, fitted
-
 from plackett.base.errors import UsageError
 from plackett.cli.serve import serve
+from server_harness import TOKEN, Process, answer_of, message
+from serving_models import documents, fitted
 
 X = documents(60, seed=4)
 BODY = json.dumps({"documents": X.tolist()}).encode()

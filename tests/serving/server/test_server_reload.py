@@ -9,12 +9,11 @@ import pytest
 
 pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
 
-from server_harness import TOKEN, app_of, ask, logged
-from serving_models import documents, fitted
-
 from plackett.base.errors import DataError, UsageError
 from plackett.serving.server import Shelf
 from plackett.serving.server.registry import Source, parse_sources
+from server_harness import TOKEN, app_of, ask, logged
+from serving_models import documents, fitted
 
 X = documents(10, seed=9)
 ADMIN = {"authorization": f"Bearer {TOKEN}"}

@@ -10,10 +10,10 @@ pytest.importorskip("schemathesis")
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
-from server_harness import TOKEN, app_of, ask
-from serving_models import documents
 
 from plackett.serving.server.app import ROUTES
+from server_harness import TOKEN, app_of, ask
+from serving_models import documents
 
 # Not whether what the schema allows is accepted: documents must also fit the model.
 CHECKS = [

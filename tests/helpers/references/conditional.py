@@ -6,6 +6,7 @@ from itertools import permutations, product
 
 import numpy as np
 import torch
+
 from references.autograd import as_tensor
 
 

@@ -13,9 +13,10 @@ from collections import Counter
 from contextlib import contextmanager
 
 import torch
-from fused_cells import CELLS
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
+
+from fused_cells import CELLS
 
 aten = torch.ops.aten
 NAME = "pretended"
