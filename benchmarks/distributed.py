@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 import plackett as pk
-from plackett.distributed.training import cut
-from plackett.models.trees.lightgbm_data import find_bins, with_bins
+from plackett.distributed.training_job import cut
+from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 
 BIN_BYTES = 16  # a sum of gradients and one of curvatures, double precision each
 BILLION = 1_000_000_000
@@ -74,7 +74,7 @@ def work(options: argparse.Namespace) -> None:
     made = lightgbm.Dataset(
         own.features,
         np.zeros(n_docs, np.float32),
-        reference=with_bins(bins, settings, []),
+        reference=dataset_from_bins(bins, settings, []),
         free_raw_data=False,
     )
     marks: list[tuple[float, float, int]] = []

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from plackett.base.ragged import from_sizes
+from plackett.base.ragged import offsets_from_sizes
 from plackett.metrics import evaluate
 
 LARGEST_LIST = 1200
@@ -64,7 +64,7 @@ def make_data(n_lists: int, mean_size: float, seed: int) -> Data:
     center = math.log(mean_size) - SPREAD**2 / 2
     sizes = np.clip(rng.lognormal(center, SPREAD, n_lists), 1, LARGEST_LIST).astype(np.int64)
     labels = rng.choice(len(LABEL_SHARES), sizes.sum(), p=LABEL_SHARES).astype(np.float32)
-    return Data(0.5 * labels + rng.normal(size=len(labels)), labels, from_sizes(sizes))
+    return Data(0.5 * labels + rng.normal(size=len(labels)), labels, offsets_from_sizes(sizes))
 
 
 def ours(data: Data, spellings: list[str]) -> Contender:

@@ -63,7 +63,7 @@ def discounts(batch: Padded) -> Tensor:
 
 
 @torch.no_grad()
-def normalised_gains(batch: Padded) -> Tensor:
+def normalized_gains(batch: Padded) -> Tensor:
     """Gains over the ideal DCG of their lists; 0 where padding is."""
     labels = batch.labels.clamp(min=0.0)
     ideal = (torch.exp2(labels.sort(dim=1, descending=True).values) - 1.0) @ discounts(batch)
@@ -76,7 +76,7 @@ def approxndcg(scores: Tensor, batch: Padded, eta: float = 10.0) -> Tensor:
     x = eta * torch.where(batch.present, scores, sunk)
     above = torch.sigmoid(x[:, None, :] - x[:, :, None])
     ranks = 0.5 + above.sum(dim=2)  # the comparison with itself adds one half
-    return -(normalised_gains(batch) * (math.log(2.0) / torch.log1p(ranks))).sum(dim=1)
+    return -(normalized_gains(batch) * (math.log(2.0) / torch.log1p(ranks))).sum(dim=1)
 
 
 def lambdaloss(scores: Tensor, batch: Padded, mu: float = 10.0) -> Tensor:
@@ -90,7 +90,7 @@ def lambdaloss(scores: Tensor, batch: Padded, mu: float = 10.0) -> Tensor:
 
 def _pair_weights(batch: Padded, order: Tensor, mu: float) -> Tensor:
     """Weights of pairs of ranks; padding gains nothing and cannot be beaten."""
-    gains = normalised_gains(batch).gather(1, order)
+    gains = normalized_gains(batch).gather(1, order)
     beaten = torch.where(batch.present.gather(1, order), gains, math.inf)
     ranks = torch.arange(order.shape[1])
     d = discounts(batch)

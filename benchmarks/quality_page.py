@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import plackett as pk
 from plackett.data.dataset import Dataset
 from plackett.experiments.significance import Comparison, compare_paired
-from plackett.models.crossfit import spread
+from plackett.models.crossfit import pooled_deviation
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10")
 MAIN = "e-lambdaloss-mart"
@@ -100,7 +100,9 @@ def _merged(system: str, runs: Runs, tests: list[Dataset]) -> Values:
     """Values of the mean of the scores of all seeds."""
     seeds = [folds for (name, _), folds in sorted(runs.items()) if name == system]
     scores = [
-        np.mean([f[i]["scores"] / spread(f[i]["scores"], test.offsets) for f in seeds], axis=0)
+        np.mean(
+            [f[i]["scores"] / pooled_deviation(f[i]["scores"], test.offsets) for f in seeds], axis=0
+        )
         for i, test in enumerate(tests)
     ]
     return _values(scores, tests)

@@ -15,12 +15,12 @@ from plackett.base.errors import (
     UsageError,
 )
 from plackett.data.dataset import Dataset
-from plackett.data.describe import describe
+from plackett.data.description import describe
 from plackett.data.folds import Fold, concat, read_folds, split
-from plackett.data.read import read
+from plackett.data.reader import read
 from plackett.data.streaming import stream
 from plackett.data.synthetic import synthetic
-from plackett.data.write import convert, write
+from plackett.data.writer import convert, write
 from plackett.metrics import Metric, evaluate, metric, per_list
 from plackett.models import (
     BoostedNeuralRanker,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plackett.base.random import combine, mix, unit
+from plackett.base.random import combine, mix, to_uniform
 
 pytestmark = pytest.mark.kernels
 
@@ -18,11 +18,13 @@ def test_mix_agrees_with_the_published_generator() -> None:
 
 def test_unit_never_reaches_zero_or_one() -> None:
     for word in (0, 1, 2**63, 2**64 - 1):
-        assert 0.0 < unit(np.uint64(word)) < 1.0
+        assert 0.0 < to_uniform(np.uint64(word)) < 1.0
 
 
 def test_unit_of_combined_words_is_uniform() -> None:
-    draws = np.array([unit(np.uint64(combine(np.uint64(7), np.uint64(i)))) for i in range(20_000)])
+    draws = np.array(
+        [to_uniform(np.uint64(combine(np.uint64(7), np.uint64(i)))) for i in range(20_000)]
+    )
     counts, _ = np.histogram(draws, bins=20, range=(0, 1))
     # Chi-square with 19 degrees of freedom: 43.8 is its 0.1 % point.
     assert np.sum((counts - 1000.0) ** 2 / 1000.0) < 43.8

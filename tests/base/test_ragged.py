@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plackett.base.errors import DataError
-from plackett.base.ragged import as_offsets, from_sizes, list_of_document
+from plackett.base.ragged import as_offsets, list_of_document, offsets_from_sizes
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,6 @@ def test_offsets_may_have_empty_lists() -> None:
 
 def test_sizes_and_offsets_are_inverse() -> None:
     sizes = np.array([3, 0, 2, 1])
-    offsets = from_sizes(sizes)
+    offsets = offsets_from_sizes(sizes)
     assert np.array_equal(np.diff(offsets), sizes)
     assert list_of_document(offsets).tolist() == [0, 0, 0, 2, 2, 3]

@@ -14,7 +14,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.data.cleaning import (
     Cleaning,
     Removed,
-    binarise,
+    binarize,
     clean,
     drop_blank,
     drop_conflicting,
@@ -95,8 +95,8 @@ def test_blank_and_uniform_lists_go_with_all_their_documents():
 
 def test_binarise_asks_for_labels_above_the_threshold():
     ds = make([("a", 1, 0), ("a", 2, 1), ("a", 3, 2)])
-    assert ds.to_rows(binarise(ds).labels).tolist() == [0, 1, 1]
-    assert ds.to_rows(binarise(ds, 1.0).labels).tolist() == [0, 0, 1]
+    assert ds.to_rows(binarize(ds).labels).tolist() == [0, 1, 1]
+    assert ds.to_rows(binarize(ds, 1.0).labels).tolist() == [0, 0, 1]
 
 
 def test_weights_and_names_follow_their_lists():

@@ -15,8 +15,8 @@ import pytest
 from dataset_helpers import difference, make_rows
 from plackett.base.errors import DataError, UsageError
 from plackett.data.dataset import Dataset
-from plackett.data.read import read
-from plackett.data.write import write
+from plackett.data.reader import read
+from plackett.data.writer import write
 
 COLUMNS: dict[str, Any] = {
     "query_id": ["a", "a", "b"],

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dataset_helpers import difference, make_rows
 from plackett.base.errors import DataError, DataWarning, UsageError
-from plackett.data.read import read
-from plackett.data.write import ConvertReport, convert, write
+from plackett.data.reader import read
+from plackett.data.writer import ConvertReport, convert, write
 
 
 def _contents(path: Path) -> dict[str, bytes]:

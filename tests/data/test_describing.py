@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from plackett.data.dataset import Dataset
-from plackett.data.describe import describe
+from plackett.data.description import describe
 from plackett.data.folds import concat, read_folds
 
 

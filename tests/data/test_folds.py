@@ -12,8 +12,8 @@ from dataset_helpers import difference, make_rows
 from plackett.base.errors import DataError, DataWarning
 from plackett.data.dataset import Dataset
 from plackett.data.folds import is_folds, read_folds
-from plackett.data.read import read
-from plackett.data.write import write
+from plackett.data.reader import read
+from plackett.data.writer import write
 
 LAYOUTS = [
     ("train.txt", "vali.txt", "test.txt"),

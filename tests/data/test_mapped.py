@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from dataset_helpers import difference, make_rows
 from plackett.base.errors import DataError
 from plackett.data.dataset import Dataset
-from plackett.data.read import read
-from plackett.data.write import write
+from plackett.data.reader import read
+from plackett.data.writer import write
 
 ARRAYS = ["features", "labels", "offsets", "query_ids", "keys", "rows", "document_ids", "weights"]
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dataset_helpers import Rows, difference, make_rows, row_sets
 from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.data.dataset import Dataset
-from plackett.data.read import read
-from plackett.data.write import write
+from plackett.data.reader import read
+from plackett.data.writer import write
 
 SUFFIXES = [".txt", ".dat", ".svmlight", ".letor", ".libsvm", ".txt.gz", ".dat.xz", ".TXT"]
 SUFFIXES += [".parquet", ".arrow", ".feather", ".pkdata"]
@@ -217,7 +217,7 @@ def test_reading_text_does_not_import_arrow(tmp_path: Path) -> None:
 
     write(make_rows().dataset(), tmp_path / "set.txt")
     code = (
-        "import sys; from plackett.data.read import read; "
+        "import sys; from plackett.data.reader import read; "
         f"read({str(tmp_path / 'set.txt')!r}); sys.exit('pyarrow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,7 +11,7 @@ import pytest
 from dataset_helpers import make_rows
 from plackett.base.errors import DataError, UsageError
 from plackett.data.dataset import Dataset
-from plackett.data.trec import is_run, judged, read_qrels, read_run, write_qrels, write_run
+from plackett.data.trec import is_run, judge_run, read_qrels, read_run, write_qrels, write_run
 
 QRELS = "301 0 d1 1\n301 0 d2 0\n301 0 d9 2\n302 0 d1 -2\n302 0 d3 1\n303 0 d1 1\n"
 RUN = """301 Q0 d2 1 3.5 tag
@@ -166,7 +166,7 @@ def test_runs_are_told_from_other_files(tmp_path: Path, qrels: Path, run: Path) 
 
 
 def test_a_run_is_joined_with_its_judgements(qrels: Path, run: Path) -> None:
-    dataset, scores = judged(read_run(run), read_qrels(qrels))
+    dataset, scores = judge_run(read_run(run), read_qrels(qrels))
     assert dataset.n_features == 0
     assert _lists(dataset, scores) == {
         "301": {
@@ -180,7 +180,7 @@ def test_a_run_is_joined_with_its_judgements(qrels: Path, run: Path) -> None:
 
 
 def test_judged_queries_that_the_run_lacks_are_kept_on_request(qrels: Path, run: Path) -> None:
-    dataset, scores = judged(read_run(run), read_qrels(qrels), missing_queries="zero")
+    dataset, scores = judge_run(read_run(run), read_qrels(qrels), missing_queries="zero")
     lists = _lists(dataset, scores)
     assert sorted(lists) == ["301", "302", "303"]
     assert lists["303"] == {"d1": (1, -np.inf)}
@@ -188,8 +188,8 @@ def test_judged_queries_that_the_run_lacks_are_kept_on_request(qrels: Path, run:
 
 def test_the_order_of_lines_does_not_matter(tmp_path: Path, qrels: Path, run: Path) -> None:
     (tmp_path / "b.run").write_text("".join(reversed(RUN.splitlines(keepends=True))))
-    one, scores = judged(read_run(run), read_qrels(qrels))
-    other, other_scores = judged(read_run(tmp_path / "b.run"), read_qrels(qrels))
+    one, scores = judge_run(read_run(run), read_qrels(qrels))
+    other, other_scores = judge_run(read_run(tmp_path / "b.run"), read_qrels(qrels))
     assert np.array_equal(one.labels, other.labels)
     assert np.array_equal(one.offsets, other.offsets)
     assert np.array_equal(scores, other_scores)
@@ -198,9 +198,9 @@ def test_the_order_of_lines_does_not_matter(tmp_path: Path, qrels: Path, run: Pa
 def test_joins_that_make_no_sense_are_refused(tmp_path: Path, qrels: Path, run: Path) -> None:
     (tmp_path / "other").write_text("9 0 a 1\n")
     with pytest.raises(DataError, match=r"no query of .*a\.run is judged in .*other"):
-        judged(read_run(run), read_qrels(tmp_path / "other"))
+        judge_run(read_run(run), read_qrels(tmp_path / "other"))
     with pytest.raises(UsageError, match="missing_queries must be"):
-        judged(read_run(run), read_qrels(qrels), missing_queries="drop")  # type: ignore[arg-type]
+        judge_run(read_run(run), read_qrels(qrels), missing_queries="drop")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("strings", [False, True])
@@ -209,7 +209,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, strings: bool) -> None:
     scores = np.random.default_rng(0).normal(size=ds.n_docs) / 3
     write_qrels(ds, tmp_path / "q")
     write_run(ds, scores, tmp_path / "r", tag="mine")
-    dataset, again = judged(read_run(tmp_path / "r"), read_qrels(tmp_path / "q"))
+    dataset, again = judge_run(read_run(tmp_path / "r"), read_qrels(tmp_path / "q"))
     expected = Dataset.from_arrays(
         np.empty((ds.n_docs, 0)),
         ds.to_rows(ds.labels),
@@ -308,7 +308,7 @@ def test_metrics_of_a_joined_run_are_those_of_trec_eval(tmp_path: Path) -> None:
     names = {"ndcg@10": "ndcg_cut_10", "map": "map", "precision@5": "P_5", "mrr": "recip_rank"}
     whole = {q: {d: int(y) for d, y in docs.items()} for q, docs in judgements.items()}
     expected = pytrec_eval.RelevanceEvaluator(whole, set(names.values())).evaluate(dict(scored))
-    ds, scores = judged(scored, judgements)
+    ds, scores = judge_run(scored, judgements)
     assert sorted(ds.query_ids.tolist()) == sorted(expected)
     for ours, theirs in names.items():
         m = metric(ours, convention="trec_eval")

@@ -9,7 +9,7 @@ import pytest
 
 from plackett.base.errors import UsageError
 from plackett.distributed import as_cluster
-from plackett.distributed.task_pool import Errands, News
+from plackett.distributed.task_pool import TaskEvent, TaskPool
 
 pytestmark = pytest.mark.timeout(200)
 
@@ -36,7 +36,7 @@ def work(common, own, sign):
     return common + own
 
 
-def _news(errands: Errands) -> News:
+def _news(errands: TaskPool) -> TaskEvent:
     deadline = time.monotonic() + 100
     while time.monotonic() < deadline:
         found = errands.receive()
@@ -46,7 +46,7 @@ def _news(errands: Errands) -> News:
 
 
 def test_messages_come_before_answers_and_work_that_is_not_wanted_ends(ray_head) -> None:
-    with Errands(as_cluster(ray_head.cluster()), work, "common ") as errands:
+    with TaskPool(as_cluster(ray_head.cluster()), work, "common ") as errands:
         assert errands.slots == 2
         errands.send(5, "own")
         assert [_news(errands) for _ in range(3)] == [(5, "told", ("own", i)) for i in range(3)]

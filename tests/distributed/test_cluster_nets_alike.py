@@ -119,10 +119,10 @@ def test_a_batch_of_one_worker_is_normalised_as_pytorch_does_it(shape, options) 
     import torch
     from torch import nn
 
-    from plackett.models.neural.batch_plan import spread_norms
+    from plackett.models.neural.batch_plan import synchronize_batch_norm
 
     ours, theirs = nn.Sequential(nn.BatchNorm1d(4, **options)), nn.BatchNorm1d(4, **options)
-    assert spread_norms(ours, 10.0)
+    assert synchronize_batch_norm(ours, 10.0)
     for step in range(3):
         torch.manual_seed(step)
         values = 30.0 + torch.randn(shape)
@@ -141,10 +141,10 @@ def test_one_value_per_channel_is_refused_and_small_variances_are_kept() -> None
     import torch
     from torch import nn
 
-    from plackett.models.neural.batch_plan import spread_norms
+    from plackett.models.neural.batch_plan import synchronize_batch_norm
 
     net = nn.Sequential(nn.BatchNorm1d(1, momentum=1.0, affine=False))
-    spread_norms(net, 10.0)
+    synchronize_batch_norm(net, 10.0)
     with pytest.raises(UsageError, match="two values per channel, got 1"):
         net(torch.zeros(1, 1))
     far = 1e6 + torch.tensor([[0.0], [1.0], [2.0]])
@@ -156,11 +156,11 @@ def test_one_value_per_channel_is_refused_and_small_variances_are_kept() -> None
 def test_a_layer_in_two_places_stays_one() -> None:
     from torch import nn
 
-    from plackett.models.neural.batch_plan import spread_norms
+    from plackett.models.neural.batch_plan import synchronize_batch_norm
 
     norm = nn.BatchNorm1d(3)
     net = nn.Sequential(norm, nn.Linear(3, 3), norm)
-    spread_norms(net, 10.0)
+    synchronize_batch_norm(net, 10.0)
     assert net[0] is net[2]
     assert net[0].weight is norm.weight
-    assert not spread_norms(nn.Sequential(nn.Linear(3, 1)), 10.0)
+    assert not synchronize_batch_norm(nn.Sequential(nn.Linear(3, 1)), 10.0)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import plackett as pk
 from plackett.base.errors import UsageError
-from plackett.base.ragged import from_sizes
+from plackett.base.ragged import offsets_from_sizes
 from plackett.distributed import Cluster, as_cluster
-from plackett.distributed.training import Outline, cut, place_of
-from plackett.distributed.worker import combined
-from plackett.models.trees.lightgbm_data import find_bins, with_bins
+from plackett.distributed.coordinator import combined
+from plackett.distributed.training_job import Partition, cut, place_of
+from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_models_of_one_process_say_so() -> None:
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 8))
 def test_every_list_goes_to_one_worker_and_every_worker_has_one(sizes, workers) -> None:
-    offsets = from_sizes(sizes)
+    offsets = offsets_from_sizes(sizes)
     if len(sizes) < workers:
         with pytest.raises(UsageError, match="cannot be shared out among"):
             cut(offsets, workers)
@@ -97,8 +97,8 @@ def test_a_mean_over_workers_is_that_of_one_process_to_the_bit(data) -> None:
 
 
 def test_a_worker_finds_its_own_lists_in_a_batch() -> None:
-    outline = Outline(np.arange(6, dtype=np.uint64), np.ones(6, np.int64), 2, 4)
-    assert outline.own(np.array([5, 3, 0, 2])).tolist() == [1, 0]
+    partition = Partition(np.arange(6, dtype=np.uint64), np.ones(6, np.int64), 2, 4)
+    assert partition.own(np.array([5, 3, 0, 2])).tolist() == [1, 0]
 
 
 def test_a_mapped_data_set_is_opened_where_it_is(tmp_path) -> None:
@@ -126,7 +126,7 @@ def test_bins_sent_to_workers_are_those_of_one_process(sparse: bool) -> None:
     # Fewer than there are documents, so that the sample is drawn.
     settings = {"bin_construct_sample_cnt": 1000, "verbosity": -1, "num_threads": 1, "max_bin": 63}
     settings |= {"seed": 5}  # which is not a parameter of the data, but decides what is drawn
-    reference = with_bins(find_bins(data, settings, [4]), settings, [4])
+    reference = dataset_from_bins(find_bins(data, settings, [4]), settings, [4])
     models = []
     for given_reference in (None, reference):
         made = lightgbm.Dataset(

@@ -8,7 +8,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.experiments.protocols import Splits, as_source
 from plackett.experiments.robustness import Clicks
 from plackett.experiments.robustness.curves import noise_kind
-from plackett.experiments.robustness.noise import UnderNoise
+from plackett.experiments.robustness.noise import NoiseProtocol
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_more_noise_clicks_more_irrelevant_documents(web) -> None:
 
 
 def test_validation_lists_become_clicks_too_and_test_lists_do_not(web) -> None:
-    noisy = UnderNoise(Splits(2, 0), Clicks(impressions=2), (0.05,))
+    noisy = NoiseProtocol(Splits(2, 0), Clicks(impressions=2), (0.05,))
     source = as_source(web, name="web")
     (part, _) = noisy.plan(source)
     trial = noisy.trial(source, part)

@@ -169,7 +169,7 @@ def test_threads_and_names_do_not_change_what_a_trial_is(data) -> None:
 
 def test_the_seed_reaches_models_inside_models() -> None:
     (system,) = as_systems({"x": pk.CrossFit(pk.recipe("lambdamart"), folds=3)})
-    ranker = system.configured(seed=5, threads=1)
+    ranker = system.build(seed=5, threads=1)
     assert (ranker.seed, ranker.ranker.seed, ranker.ranker.threads) == (5, 5, 1)
     assert system.ranker.ranker.seed == 0
     assert "lightgbm" in system.libraries()

@@ -13,7 +13,7 @@ from plackett.base.ragged import Scores
 from plackett.cli.console import ahead_in_words
 from plackett.data.dataset import Dataset
 from plackett.experiments.plan import Forecast, Probe, _all_steps
-from plackett.experiments.protocols import Trial
+from plackett.experiments.protocols import SplitData
 from plackett.experiments.systems import System
 from plackett.models.ranker import Ranker, Run
 
@@ -47,9 +47,9 @@ class Metronome(Ranker):
 
 
 @pytest.fixture(scope="module")
-def trial() -> Trial:
+def trial() -> SplitData:
     data = pk.synthetic("letor", n_lists=150, seed=0)
-    return Trial("all", data.lists(0, 100), data.lists(100, 120), data.lists(120, 150), seed=0)
+    return SplitData("all", data.lists(0, 100), data.lists(100, 120), data.lists(120, 150), seed=0)
 
 
 @pytest.mark.parametrize("asleep", [0.0, 0.01])

@@ -9,7 +9,7 @@ import pytest
 import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.data.folds import Fold
-from plackett.experiments.plan import without_features
+from plackett.experiments.plan import drop_features
 from plackett.experiments.protocols import Folds, Holdout, Seeds, Splits, as_source, protocol
 
 
@@ -145,7 +145,7 @@ def test_protocols_that_do_not_fit_the_data_say_what_does(whole, fold) -> None:
 def test_lists_without_features_are_divided_alike(spelling) -> None:
     source = as_source(pk.synthetic("letor", n_lists=30, seed=3))
     way = protocol(spelling, seed=1)
-    light = without_features(source, way)
+    light = drop_features(source, way)
     for part in way.plan(source):
         ours, theirs = way.trial(light, part), way.trial(source, part)
         for name in ("train", "validation", "test"):

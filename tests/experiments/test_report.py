@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plackett.base.errors import UsageError
-from plackett.data.describe import describe
+from plackett.data.description import describe
 from plackett.data.synthetic import synthetic
 from plackett.experiments.report import Report, render
 from plackett.experiments.results import leaderboard

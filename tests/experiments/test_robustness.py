@@ -19,7 +19,7 @@ from plackett.experiments.robustness import (
     robustness,
     write_curves,
 )
-from plackett.experiments.robustness.noise import UnderNoise
+from plackett.experiments.robustness.noise import NoiseProtocol
 from small_systems import FITS, FeatureRanker, small_data
 
 
@@ -124,7 +124,7 @@ def test_label_noise_refuses_what_it_has_no_chances_for(web) -> None:
 
 def test_only_training_lists_are_touched_and_level_zero_is_the_plain_protocol(web) -> None:
     source, plain = as_source(web), Splits(2)
-    noisy = UnderNoise(plain, LabelNoise(), (0.0, 0.5))
+    noisy = NoiseProtocol(plain, LabelNoise(), (0.0, 0.5))
     plan = noisy.plan(source)
     for part, own in zip(plan[:2], plain.plan(source), strict=True):
         assert (part.division, part.seed, part.name) == (own.division, own.seed, own.name)
@@ -134,7 +134,7 @@ def test_only_training_lists_are_touched_and_level_zero_is_the_plain_protocol(we
     assert _same(clean.validation, dirty.validation)
     assert not _same(clean.train, dirty.train)
     with pytest.raises(UsageError, match="must be different numbers"):
-        UnderNoise(plain, LabelNoise(), (0.5, 0.5))
+        NoiseProtocol(plain, LabelNoise(), (0.5, 0.5))
 
 
 @dataclass

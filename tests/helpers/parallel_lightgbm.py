@@ -14,8 +14,8 @@ import lightgbm
 import numpy as np
 
 import plackett as pk
-from plackett.distributed.training import cut
-from plackett.models.trees.lightgbm_data import find_bins, with_bins
+from plackett.distributed.training_job import cut
+from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 
 OBJECTIVES = ("lambdarank", "ours")
 TREES = 20
@@ -71,7 +71,7 @@ def main() -> None:
             "local_listen_port": pair[rank],
             "time_out": 1,
         }
-        bins = with_bins(find_bins(whole, SETTINGS, []), SETTINGS, [])
+        bins = dataset_from_bins(find_bins(whole, SETTINGS, []), SETTINGS, [])
         models[f"{objective} together"] = grown(own, objective, SETTINGS | network, bins)
     sys.stderr.write(json.dumps(models))
 

@@ -16,11 +16,11 @@ import torch
 from torch import nn
 
 import plackett as pk
-from plackett.distributed.training import Outline, cut
-from plackett.models.neural.batch_plan import Share
+from plackett.distributed.training_job import Partition, cut
+from plackett.models.neural.batch_plan import BatchPlan
 from plackett.models.neural.batches import learnable
 from plackett.models.neural.distributed import trained
-from plackett.models.ranker import Run, as_metrics, silent, unwatched
+from plackett.models.ranker import Run, as_metrics, no_progress, no_watch
 
 # Batches of 3 lists: in some of them, one of the workers has none.
 SETTINGS = {"layers": (8,), "epochs": 5, "batch_lists": 3, "seed": 2, "threads": 1, "clip": 1.0}
@@ -94,12 +94,12 @@ def lists() -> pk.Dataset:
 
 def train(case: str, rank: int, size: int, folder: Path) -> None:
     ranker = net(case)
-    data, _ = ranker._begin(lists(), None)
+    data, _ = ranker._prepare_fit(lists(), None)
     start, stop = cut(data.offsets, size)[rank]
-    outline = Outline(data.keys, np.diff(data.offsets), start, stop)
+    outline = Partition(data.keys, np.diff(data.offsets), start, stop)
     peers: Any = Peers(rank, size)
-    share = Share(outline, learnable(data.labels, data.offsets), peers)
-    run = Run(as_metrics("ndcg@5"), None, silent, unwatched)
+    share = BatchPlan(outline, learnable(data.labels, data.offsets), peers)
+    run = Run(as_metrics("ndcg@5"), None, no_progress, no_watch)
     found = trained(ranker, data.lists(start, stop), None, run, torch.device("cpu"), share)
     weights = {
         f"{place}.{name}": value.numpy()

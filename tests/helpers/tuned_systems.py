@@ -40,7 +40,7 @@ class AngleRanker(Ranker):
             self.turned_ = self.angle * (1 - (1 - self.rate) ** (step + 1))
             time.sleep(self.pause)
             if validation is not None:
-                name = run.spellings[0]
+                name = run.metric_names[0]
                 mean = evaluate(self._predict(validation), validation, [name])[name]
                 run.watch(step + 1, self.steps, mean)
 

@@ -45,7 +45,7 @@ class TurningRanker(Ranker):
             time.sleep(self.pause)
             run.progress("steps", step + 1, self.steps)
             if validation is not None:
-                name = run.spellings[0]
+                name = run.metric_names[0]
                 mean = evaluate(self._predict(validation), validation, [name])[name]
                 run.watch(step + 1, self.steps, mean)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Lists:
+class ScoredLists:
     scores: NDArray[np.float64]
     labels: NDArray[np.float32]
     offsets: NDArray[np.int64]
@@ -28,7 +28,7 @@ class Lists:
         return list(zip(np.split(self.scores, bounds), np.split(self.labels, bounds), strict=True))
 
 
-def random_lists(seed: int, *, n_lists: int = 60, top: int = 4, largest: int = 25) -> Lists:
+def random_lists(seed: int, *, n_lists: int = 60, top: int = 4, largest: int = 25) -> ScoredLists:
     """Short and long lists, single documents, ties, lists with one label only."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, largest, n_lists)
@@ -45,14 +45,14 @@ def random_lists(seed: int, *, n_lists: int = 60, top: int = 4, largest: int = 2
         labels[offsets[q] : offsets[q + 1]] = top
     ids = np.array([f"d{number}" for number in rng.permutation(n_docs)])
     keys = rng.integers(0, 2**63, n_lists).astype(np.uint64)
-    return Lists(scores, labels.astype(np.float32), offsets, ids, keys)
+    return ScoredLists(scores, labels.astype(np.float32), offsets, ids, keys)
 
 
 @pytest.fixture
-def lists() -> Lists:
+def lists() -> ScoredLists:
     return random_lists(0)
 
 
 @pytest.fixture
-def binary_lists() -> Lists:
+def binary_lists() -> ScoredLists:
     return random_lists(1, top=1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plackett.base.ragged import from_sizes
+from plackett.base.ragged import offsets_from_sizes
 from plackett.metrics import metric, per_list
 
 pytestmark = pytest.mark.kernels
@@ -45,7 +45,7 @@ def ragged(draw, *, tied=True, min_lists=1):
     values = st.integers(-3, 3) if tied else st.integers(-1000, 1000)
     scores = draw(st.lists(values, min_size=n_docs, max_size=n_docs, unique=not tied))
     labels = draw(st.lists(st.integers(0, 4), min_size=n_docs, max_size=n_docs))
-    return np.array(scores, float), np.array(labels, np.float32), from_sizes(sizes)
+    return np.array(scores, float), np.array(labels, np.float32), offsets_from_sizes(sizes)
 
 
 def same(left, right):
@@ -83,7 +83,9 @@ def test_permuting_lists_permutes_values(data, spelling, random):
     order = list(range(len(offsets) - 1))
     random.shuffle(order)
     rows = np.concatenate([np.arange(offsets[q], offsets[q + 1]) for q in order]).astype(int)
-    moved = metric(spelling)(scores[rows], labels[rows], from_sizes(np.diff(offsets)[order]))
+    moved = metric(spelling)(
+        scores[rows], labels[rows], offsets_from_sizes(np.diff(offsets)[order])
+    )
     assert same(moved, metric(spelling)(scores, labels, offsets)[order])
 
 
@@ -146,7 +148,7 @@ def test_one_thread_and_two_give_the_same_bits(lists):
 @pytest.mark.parametrize("cutoff", [10, 32, 33, 1000])
 def test_selecting_the_top_and_sorting_all_agree_on_long_lists(cutoff):
     rng = np.random.default_rng(2)
-    offsets = from_sizes(rng.integers(1, 700, 150))
+    offsets = offsets_from_sizes(rng.integers(1, 700, 150))
     labels = rng.integers(0, 5, offsets[-1])
     for scores in (rng.normal(size=offsets[-1]), rng.integers(0, 40, offsets[-1]).astype(float)):
         order = np.concatenate(

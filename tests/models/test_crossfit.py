@@ -9,7 +9,7 @@ import pytest
 
 import plackett as pk
 from plackett.data.folds import concat
-from plackett.models.crossfit import spread, standardised
+from plackett.models.crossfit import pooled_deviation, standardize
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_scores_are_the_mean_of_members_on_one_scale(parts) -> None:
     part = fit._part_of(train, 0)
     held_out = train.select(np.flatnonzero(part == 1))
     assert fit.scales_[1] == pytest.approx(
-        spread(fit.members_[1].predict(held_out), held_out.offsets)
+        pooled_deviation(fit.members_[1].predict(held_out), held_out.offsets)
     )
 
 
@@ -111,9 +111,9 @@ def test_a_checkpoint_is_taken_up_on_another_number_of_threads(parts, tmp_path) 
 def test_equal_scores_have_no_spread() -> None:
     offsets = np.array([0, 2, 4])
     scores = np.array([1.0, 1.0, 0.0, 2.0])
-    assert np.array_equal(standardised(scores, offsets), [0.0, 0.0, -1.0, 1.0])
-    assert spread(np.ones(4), offsets) == 1.0
-    assert spread(scores, offsets) == pytest.approx(np.sqrt(0.5))
+    assert np.array_equal(standardize(scores, offsets), [0.0, 0.0, -1.0, 1.0])
+    assert pooled_deviation(np.ones(4), offsets) == 1.0
+    assert pooled_deviation(scores, offsets) == pytest.approx(np.sqrt(0.5))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
-from plackett.models.linear.lbfgs import minimise
+from plackett.models.linear.lbfgs import minimize
 from plackett.models.linear.loss import ScoreLoss
 from plackett.objectives import ListNet, custom
 
@@ -58,9 +58,9 @@ def test_a_search_taken_up_from_any_state_ends_at_the_same_weights() -> None:
     data = _data(np.tile([0, 1, 2, 1, 0], 8))
     states = []
     options = {"C": 10.0, "max_iterations": 200, "tolerance": 1e-6}
-    whole = minimise(ScoreLoss(ListNet(), data), np.zeros(3), save=states.append, **options)
+    whole = minimize(ScoreLoss(ListNet(), data), np.zeros(3), save=states.append, **options)
     for state in states:
-        again = minimise(ScoreLoss(ListNet(), data), np.zeros(3), resume=state, **options)
+        again = minimize(ScoreLoss(ListNet(), data), np.zeros(3), resume=state, **options)
         np.testing.assert_array_equal(again.weights, whole.weights)
         assert again.convergence.trace == whole.convergence.trace
 

@@ -11,7 +11,7 @@ import pytest
 import plackett as pk
 from plackett.base import memory as known
 from plackett.base.memory import Limit, limits
-from plackett.models.trees.lightgbm_data import check_room, least_bytes
+from plackett.models.trees.lightgbm_data import check_memory_for_bins, least_bytes
 
 SAMPLED, DOCS = 1000, 1_000_000
 
@@ -47,15 +47,15 @@ def test_bins_beyond_a_limit_are_refused_with_both_numbers(monkeypatch) -> None:
         "plackett.models.trees.lightgbm_data.limits", lambda: [Limit("a", 10**6, 10**5)]
     )
     sample = [values("many"), values("few")]
-    check_room(sample, SAMPLED, 600_000, {})
+    check_memory_for_bins(sample, SAMPLED, 600_000, {})
     expected = r"at least 0\.01 GB more .* 7,000,000 documents x 2 features.*a: 0\.00 GB"
     with pytest.raises(pk.DataError, match=expected):
-        check_room(sample, SAMPLED, 7_000_000, {})
+        check_memory_for_bins(sample, SAMPLED, 7_000_000, {})
 
 
 def test_a_fit_from_disk_is_refused_before_lightgbm_begins(tmp_path, monkeypatch) -> None:
     pk.write(pk.synthetic("letor", n_lists=20), tmp_path / "a.pkdata")
-    monkeypatch.setattr("plackett.data.disk_arrays.SMALL", 0)
+    monkeypatch.setattr("plackett.data.large_arrays.SMALL", 0)
     data = pk.read(tmp_path / "a.pkdata")
     ranker = pk.TreeRanker(trees=2, leaves=4)
     ranker.clone().fit(data)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plackett.base.ragged import from_sizes
+from plackett.base.ragged import offsets_from_sizes
 from plackett.objectives.ranking import label_order
 
 pytestmark = pytest.mark.kernels
@@ -18,7 +18,7 @@ LABELS = st.one_of(st.integers(0, 4), st.integers(60, 70), st.sampled_from([0.5,
 @settings(deadline=None)
 def test_labels_fall_and_equal_ones_keep_their_order(lists) -> None:
     labels = np.array([y for each in lists for y in each], dtype=np.float32)
-    offsets = from_sizes([len(each) for each in lists])
+    offsets = offsets_from_sizes([len(each) for each in lists])
     order = label_order(labels, offsets)
     for low, high in pairwise(offsets):
         expected = np.argsort(-labels[low:high], kind="stable")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plackett.objectives.ranking import METRICS, fill_swaps, normalised_gains, prepare_swaps
+from plackett.objectives.ranking import METRICS, fill_swaps, normalized_gains, prepare_swaps
 from references.lambdarank import swap_change
 
 pytestmark = pytest.mark.kernels
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.kernels
 def changes(metric, labels_by_rank, a):
     y = np.array(labels_by_rank, dtype=np.float64)
     state, out = np.empty((3, len(y))), np.zeros(len(y))
-    gains = normalised_gains(y.astype(np.float32), np.array([0, len(y)])).values
+    gains = normalized_gains(y.astype(np.float32), np.array([0, len(y)])).values
     code = METRICS.index(metric)
     prepare_swaps(code, y, gains, state)
     fill_swaps(code, state, a, out)

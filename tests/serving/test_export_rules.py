@@ -11,15 +11,15 @@ import pytest
 import xgboost
 
 import plackett.serving.export as exporting
-import plackett.serving.export.forms as forms
+import plackett.serving.export.targets as forms
 from plackett import Dataset, TreeRanker
 from plackett.base.errors import DataError, UsageError
 from plackett.data.transforms import Impute, Log1p, Quantile, Standard, chain
 from plackett.models.ensembles import EnsembleRanker
 from plackett.serving.export import FORMS, export
-from plackett.serving.export.forms import Request, form_of
 from plackett.serving.export.parts import Part, parts_of, trees_of
 from plackett.serving.export.solr import SLACK, without_slack
+from plackett.serving.export.targets import Request, form_of
 from plackett.serving.export.trees import Trees, before_transforms
 from plackett.serving.export.verify import verified
 from plackett.serving.export.xgboost import to_json, xgboost_model

@@ -66,7 +66,7 @@ def exp(x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def exp_single(x):  # type: ignore[no-untyped-def]
+def exp_float32(x):  # type: ignore[no-untyped-def]
     """The exponential of a float32."""
     x = min(max(x, float32(-87.0)), float32(88.0))
     k = np.rint(x * float32(_INVERSE_LN2))

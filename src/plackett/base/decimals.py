@@ -67,7 +67,7 @@ def _trailing_zeros(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def bits_of(typing_context: Any, number: Any) -> Any:  # noqa: ARG001
+def bits_of(typing_context: Any, parse_float32: Any) -> Any:  # noqa: ARG001
     """Bits of a float64 as a uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
@@ -201,7 +201,7 @@ def _settle(mantissa, exponent, near):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def nearest(mantissa, exponent):  # type: ignore[no-untyped-def]
+def nearest_float32(mantissa, exponent):  # type: ignore[no-untyped-def]
     """Float32 nearest to m * 10**e and True, or False where it cannot tell."""
     if mantissa == 0 or exponent < _LEAST:
         return float32(0.0), True
@@ -258,7 +258,7 @@ def _exponent(text, at):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def decimal(text, at):  # type: ignore[no-untyped-def]
+def parse_decimal(text, at):  # type: ignore[no-untyped-def]
     """Read any decimal at ``at``: mantissa, exponent, sign, and its end (-1 if it is none)."""
     negative = text[at] == _MINUS
     if negative or text[at] == _PLUS:
@@ -282,17 +282,17 @@ def decimal(text, at):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def number(text, at):  # type: ignore[no-untyped-def]
+def parse_float32(text, at):  # type: ignore[no-untyped-def]
     """Read any decimal at ``at``: its float32 and its end, -1 if :mod:`.careful` must decide."""
-    mantissa, exponent, negative, end = decimal(text, at)
+    mantissa, exponent, negative, end = parse_decimal(text, at)
     if end < 0:
         return float32(0.0), end
-    value, known = nearest(mantissa, exponent)
+    value, known = nearest_float32(mantissa, exponent)
     return (-value if negative else value), (end if known else -1)
 
 
 @compiled
-def short_number(text, at):  # type: ignore[no-untyped-def]
+def parse_short_float32(text, at):  # type: ignore[no-untyped-def]
     """Read what most values are: up to seven digits, or seven, a point and seven; else -1."""
     negative = text[at] == _MINUS
     at += int64(negative)

@@ -111,7 +111,7 @@ def _umask() -> int:
 _SPECIAL = re.compile(r'[\t\r\n"]')
 
 
-def cell(value: object) -> str:
+def tsv_cell(value: object) -> str:
     r"""A value as a cell: what holds a tab, a quote or the end of a line stands in quotes.
 
     >>> cell("a b"), cell("a\tb")
@@ -129,7 +129,7 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def as_json(value: Any) -> str:
+def to_json(value: Any) -> str:
     """Indented JSON; NaN, for which JSON has no word, is null."""
     return json.dumps(_plain(value), indent=1, ensure_ascii=False)
 

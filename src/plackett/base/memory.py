@@ -122,7 +122,7 @@ def available_memory(meminfo: str = "/proc/meminfo") -> int:
     return _UNKNOWN if found is None else int(found.group(1)) * _KIB
 
 
-def spelled(size: float) -> str:
+def format_bytes(size: float) -> str:
     """Return a number of bytes as people say it.
 
     >>> spelled(3 * 1024**3)

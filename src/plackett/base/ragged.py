@@ -66,7 +66,7 @@ def as_offsets(offsets: ArrayLike, n_docs: int) -> Offsets:
     return result
 
 
-def from_sizes(sizes: ArrayLike) -> Offsets:
+def offsets_from_sizes(sizes: ArrayLike) -> Offsets:
     """Offsets of lists with these numbers of documents.
 
     >>> from_sizes([2, 3])

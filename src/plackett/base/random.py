@@ -35,7 +35,7 @@ def combine(state, word):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def unit(word):  # type: ignore[no-untyped-def]
+def to_uniform(word):  # type: ignore[no-untyped-def]
     """Map a scrambled word to the middle of one of 2**52 cells of (0, 1): never 0, never 1."""
     return (float64(word >> uint64(12)) + 0.5) * _TO_UNIT
 
@@ -59,4 +59,4 @@ def inner_key(key, sample):  # type: ignore[no-untyped-def]
 def perturb(scores, state, beta, out):  # type: ignore[no-untyped-def]
     """Add Gumbel noise of scale beta to the scores."""
     for i in range(len(scores)):
-        out[i] = scores[i] - beta * log(-log(unit(combine(state, uint64(i)))))
+        out[i] = scores[i] - beta * log(-log(to_uniform(combine(state, uint64(i)))))

@@ -80,7 +80,7 @@ def clicks(
     """
     from plackett.data.clicks import read_clicks, write_propensities
     from plackett.data.dataset import Dataset
-    from plackett.data.write import write
+    from plackett.data.writer import write
 
     _refuse_text(out)
     if save is not None and propensities == "none":
@@ -97,9 +97,9 @@ def clicks(
 
 
 def _refuse_text(out: Path) -> None:
-    from plackett.data.read import format_of
+    from plackett.data.reader import require_format
 
-    if format_of(out) == "letor":
+    if require_format(out) == "letor":
         raise UsageError(
             f"{out}: text has no place for weights; write .parquet, .arrow or .pkdata."
         )

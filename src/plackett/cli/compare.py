@@ -44,10 +44,10 @@ from plackett.cli.options import (
 from plackett.cli.tables import board_table
 
 if TYPE_CHECKING:
-    from plackett.experiments.compare import Compared
+    from plackett.experiments.compare import CompareResult
     from plackett.experiments.plan import Forecast, Plan
-    from plackett.experiments.protocols import Source
-    from plackett.experiments.report.write import Files
+    from plackett.experiments.protocols import DataSource
+    from plackett.experiments.report.write import ReportFiles
 
 
 def compare(
@@ -131,7 +131,7 @@ def compare(
 
 def _run(
     plan: Plan, store: str, scratch: Path, cores: dict[str, Any], tests: dict[str, Any]
-) -> Compared:
+) -> CompareResult:
     from plackett.experiments.compare import run_plan
     from plackett.experiments.plan import forecast
     from plackett.experiments.store import RunStore
@@ -143,7 +143,7 @@ def _run(
             return run_plan(plan, store=kept, scratch=scratch, progress=tell, **cores, **tests)
 
 
-def _source(data: Path, options: dict[str, Any]) -> Source:
+def _source(data: Path, options: dict[str, Any]) -> DataSource:
     from plackett.data.folds import is_folds, read_folds
     from plackett.experiments.protocols import as_source
 
@@ -161,9 +161,9 @@ def _announce(plan: Plan, ahead: Forecast) -> None:
     ERR.print(text + ahead_in_words(ahead), highlight=False, soft_wrap=True)
 
 
-def _show(found: Compared, files: Files, json: bool) -> None:
+def _show(found: CompareResult, files: ReportFiles, json: bool) -> None:
     from plackett.experiments.report.write import payload
-    from plackett.experiments.tables import tested_in_words
+    from plackett.experiments.tables import describe_test
 
     if json:
         print_json(payload(found) | {"ran": found.ran, "report": str(files.report)})
@@ -171,7 +171,7 @@ def _show(found: Compared, files: Files, json: bool) -> None:
     board = found.board
     OUT.print(board_table(board))
     OUT.print(
-        f"▲ better, ▼ worse than {board.baseline} (base): {tested_in_words(board)};\np of "
+        f"▲ better, ▼ worse than {board.baseline} (base): {describe_test(board)};\np of "
         f"{board.primary}; s: seconds of training, one trial",
         highlight=False,
     )

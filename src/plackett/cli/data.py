@@ -16,10 +16,10 @@ from rich.table import Table
 from plackett.cli.console import OUT, byte_progress, print_json
 from plackett.cli.tables import count_table
 from plackett.data.dataset import Dataset
-from plackett.data.describe import Description
-from plackett.data.describe import describe as describe_dataset
+from plackett.data.description import Description
+from plackett.data.description import describe as describe_dataset
 from plackett.data.folds import Fold, concat, is_folds, read_folds
-from plackett.data.read import read
+from plackett.data.reader import read
 
 
 def convert(
@@ -42,7 +42,7 @@ def convert(
 
     Text larger than memory is streamed. The memory-mapped form opens in milliseconds.
     """
-    from plackett.data.write import convert as run
+    from plackett.data.writer import convert as run
 
     start = time.perf_counter()
     with byte_progress(f"converting {source.name}") as progress:

@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 
 from plackett.base.errors import DataError, DataWarning, UsageError
-from plackett.base.files import atomic_file, cell
+from plackett.base.files import atomic_file, tsv_cell
 from plackett.base.ragged import Ids, Values
 from plackett.cli.console import OUT, print_json
 from plackett.cli.options import (
@@ -136,7 +136,7 @@ def _write_values(path: Path, query_ids: Ids, values: dict[str, Values]) -> None
         out.write("\t".join(["query_id", *values]) + "\n")
         for q, name in enumerate(query_ids):
             row = (f"{v[q]:.10g}" if np.isfinite(v[q]) else "" for v in values.values())
-            out.write("\t".join([cell(name), *row]) + "\n")
+            out.write("\t".join([tsv_cell(name), *row]) + "\n")
 
 
 def _payload(

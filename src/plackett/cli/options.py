@@ -22,7 +22,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores
 from plackett.cli.console import byte_progress
 from plackett.data.dataset import Dataset
-from plackett.data.read import ReadOptions, Sources, find_sources, read_sources
+from plackett.data.reader import DataFiles, ReadOptions, find_files, read_files
 from plackett.data.streaming import columns_of, fits_in_memory
 from plackett.data.streaming import stream as open_streamed
 
@@ -79,7 +79,7 @@ def read_options(
 
 def read_data(path: Path, options: dict[str, Any]) -> Dataset:
     """Read a data set with a bar."""
-    from plackett.data.read import read
+    from plackett.data.reader import read
 
     if not path.exists():
         raise DataError("does not exist", path=str(path))
@@ -158,24 +158,24 @@ Cache = Annotated[
 
 
 def open_data(
-    sources: Sources, options: dict[str, Any], stream: bool | None, cache: Path | None = None
+    sources: DataFiles, options: dict[str, Any], stream: bool | None, cache: Path | None = None
 ) -> Dataset:
     """The data set, with its features in memory or on disk."""
     on_disk = should_stream(sources, options, stream)
     with byte_progress(f"reading {sources.first.name}") as progress:
         if on_disk:
             return open_streamed(sources.paths, cache=cache, progress=progress, **options)
-        return read_sources(sources, ReadOptions(**options), progress)
+        return read_files(sources, ReadOptions(**options), progress)
 
 
-def should_stream(sources: Sources, options: dict[str, Any], stream: bool | None) -> bool:
+def should_stream(sources: DataFiles, options: dict[str, Any], stream: bool | None) -> bool:
     """What the user says, or whether it is needed."""
     if stream is not None:
         return stream
     return not fits_in_memory(sources, ReadOptions(**options))
 
 
-def blocks_of(sources: Sources, options: dict[str, Any]) -> Iterator[Dataset]:
+def blocks_of(sources: DataFiles, options: dict[str, Any]) -> Iterator[Dataset]:
     """Whole lists of Parquet or Arrow files, block by block, with a bar."""
     from plackett.data.streaming.columns import whole_lists
 
@@ -185,7 +185,7 @@ def blocks_of(sources: Sources, options: dict[str, Any]) -> Iterator[Dataset]:
 
 
 def without_features(
-    sources: Sources, options: dict[str, Any], score: Callable[[Dataset], Scores] | None = None
+    sources: DataFiles, options: dict[str, Any], score: Callable[[Dataset], Scores] | None = None
 ) -> tuple[Dataset, Scores | None]:
     """Labels and lists of Parquet or Arrow files, and scores made of their features."""
     from plackett.data.streaming.columns import without_features
@@ -203,7 +203,7 @@ def load(
 
     Tables that do not fit in memory are streamed, and the data set has no features then.
     """
-    from plackett.data.trec import is_run, judged, read_qrels, read_run
+    from plackett.data.trec import is_run, judge_run, read_qrels, read_run
 
     if scores.is_dir():
         return _of_model(scores, data, options, stream)
@@ -213,9 +213,9 @@ def load(
             path=str(scores),
         )
     if is_run(scores):
-        return judged(read_run(scores), read_qrels(_only(data)))
+        return judge_run(read_run(scores), read_qrels(_only(data)))
     by_row = read_scores(scores)
-    sources = find_sources(data)
+    sources = find_files(data)
     if _in_blocks(sources, options, stream):
         dataset, _ = without_features(sources, options)
     else:
@@ -235,7 +235,7 @@ def _of_model(
     from plackett.models import load
 
     ranker = load(model)
-    sources = find_sources(data)
+    sources = find_files(data)
     if sources.form == "letor":  # text may leave out its last features
         options = options | {"n_features": options["n_features"] or ranker.n_features_}
     if _in_blocks(sources, options, stream):
@@ -246,7 +246,7 @@ def _of_model(
     return dataset, ranker.predict(dataset)
 
 
-def _in_blocks(sources: Sources, options: dict[str, Any], stream: bool | None) -> bool:
+def _in_blocks(sources: DataFiles, options: dict[str, Any], stream: bool | None) -> bool:
     return sources.form == "columns" and should_stream(sources, options, stream)
 
 

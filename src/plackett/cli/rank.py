@@ -24,7 +24,7 @@ import numpy as np
 import typer
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.files import atomic_file, cell
+from plackett.base.files import atomic_file, tsv_cell
 from plackett.base.ragged import Scores, list_of_document
 from plackett.cli.console import OUT, print_json, step_progress
 from plackett.cli.options import (
@@ -42,8 +42,8 @@ from plackett.cli.options import (
     should_stream,
 )
 from plackett.data.dataset import Dataset
-from plackett.data.read import Sources, find_sources
-from plackett.data.trec import run_lines
+from plackett.data.reader import DataFiles, find_files
+from plackett.data.trec import format_run
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster
@@ -79,7 +79,7 @@ def ranking_file(path: Path, top: int | None, tag: str) -> Iterator[Add]:
 
 def _text(form: str, data: Dataset, scores: Scores, top: int | None, tag: str) -> Iterator[str]:
     if form == ".run":
-        return run_lines(data, scores, tag="-".join(tag.split()))
+        return format_run(data, scores, tag="-".join(tag.split()))
     if form == ".txt":
         return (f"{score!r}\n" for score in data.to_rows(scores).tolist())
     return _lines(ranking(data, scores, top))
@@ -138,7 +138,7 @@ def _rows(columns: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
 
 def _lines(columns: dict[str, Any]) -> Iterator[str]:
     for query, document, rank, score in _rows(columns):
-        yield f"{cell(query)}\t{cell(document)}\t{rank}\t{score!r}\n"
+        yield f"{tsv_cell(query)}\t{tsv_cell(document)}\t{rank}\t{score!r}\n"
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def rank(
     if out is not None and where is None:
         check_form(out, top)
     ranker = load(model)
-    sources = find_sources(data)
+    sources = find_files(data)
     table = sources.form == "columns"
     n_features = features or (None if table else ranker.n_features_)
     given = read_options(missing, n_features, label if table else "label", query, strict)
@@ -228,7 +228,7 @@ def _tell(facts: dict[str, Any], json: bool) -> None:
 
 
 def _scored(
-    ranker: Ranker, sources: Sources, options: dict[str, Any], stream: bool | None
+    ranker: Ranker, sources: DataFiles, options: dict[str, Any], stream: bool | None
 ) -> Iterator[tuple[Dataset, Scores]]:
     """Lists and their scores: all at once, or block by block where tables do not fit in memory."""
     if sources.form == "columns" and should_stream(sources, options, stream):
@@ -244,7 +244,7 @@ _NOTES = ".plackett"
 
 def rank_shards(
     model: Path,
-    sources: Sources,
+    sources: DataFiles,
     out: Path | None,
     *,
     top: int | None,
@@ -252,7 +252,7 @@ def rank_shards(
     cluster: Cluster,
 ) -> dict[str, Any]:
     """Rank all shards; what was done, in numbers."""
-    from plackett.distributed.task_pool import map_together
+    from plackett.distributed.task_pool import map_on_cluster
 
     items = _items(model, sources, out, top, options)
     notes = [_finished(item) for item in items]
@@ -260,7 +260,7 @@ def rank_shards(
     found = [note for note in notes if note is not None]
     if missing:
         with step_progress() as told:
-            found += map_together(
+            found += map_on_cluster(
                 rank_shard,
                 missing,
                 cluster=cluster,
@@ -278,7 +278,7 @@ def rank_shards(
 
 def rank_shard(item: dict[str, Any]) -> dict[str, Any]:
     """What a worker does: rank one shard block by block, and note what it was made from."""
-    from plackett.data.read import ReadOptions, find_sources
+    from plackett.data.reader import ReadOptions, find_files
     from plackett.data.streaming import columns_of
     from plackett.data.streaming.columns import whole_lists
 
@@ -287,7 +287,7 @@ def rank_shard(item: dict[str, Any]) -> dict[str, Any]:
     lists = documents = 0
     ids: list[int] = []
     target = Path(item["out"])
-    columns = columns_of(find_sources([Path(item["shard"])]), options)
+    columns = columns_of(find_files([Path(item["shard"])]), options)
     with ranking_file(target, item["top"], tag="") as add:
         # Of a set of shards, some may be empty.
         for part in whole_lists(columns, options.missing) if columns.n_docs else ():
@@ -308,7 +308,7 @@ def _model(path: str, digest: str) -> Ranker:  # noqa: ARG001 - another model is
 
 
 def _items(
-    model: Path, sources: Sources, out: Path | None, top: int | None, options: dict[str, Any]
+    model: Path, sources: DataFiles, out: Path | None, top: int | None, options: dict[str, Any]
 ) -> list[dict[str, Any]]:
     if sources.form != "columns":
         raise UsageError("--cluster ranks the shards of Parquet or Arrow data; convert them first.")

@@ -36,7 +36,13 @@ from plackett.cli.tables import claims_table, print_grids
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster as Place
-    from plackett.experiments.papers import Agenda, Exhibit, Paper, Reproduction, Shelf
+    from plackett.experiments.papers import (
+        Paper,
+        PaperDatasets,
+        PaperItem,
+        Reproduction,
+        ReproductionPlan,
+    )
     from plackett.experiments.plan import Forecast
 
 
@@ -81,13 +87,13 @@ def reproduce(
     json: Json = False,
 ) -> None:  # fmt: skip
     """Make the tables and figures of one of the four papers anew, beside its own numbers."""
-    from plackett.experiments.papers import Budget, Shelf
+    from plackett.experiments.papers import Budget, PaperDatasets
     from plackett.experiments.papers import paper as paper_of
 
     chosen = paper_of(paper)
     exhibits = _chosen(chosen, table or [], figure or [])
     budget = Budget(quick, trials, parse_settings(settings or []), seed)
-    shelf = Shelf(chosen, budget, data, byte_progress)
+    shelf = PaperDatasets(chosen, budget, data, byte_progress)
     where = cluster_of(cluster)
     cores = {"jobs": jobs, "threads": threads} if where is None else cores_of(where)
     if listed:
@@ -98,21 +104,23 @@ def reproduce(
     _show(found, folder, json)
 
 
-def _chosen(paper: Paper, tables: Sequence[int], figures: Sequence[int]) -> Sequence[Exhibit]:
+def _chosen(paper: Paper, tables: Sequence[int], figures: Sequence[int]) -> Sequence[PaperItem]:
     if not tables and not figures:
         return paper.exhibits
     wanted = [paper.exhibit("table", number) for number in tables]
     return [*wanted, *(paper.exhibit("figure", number) for number in figures)]
 
 
-def _list(shelf: Shelf, exhibits: Sequence[Exhibit], cores: dict[str, Any], json: bool) -> None:
+def _list(
+    shelf: PaperDatasets, exhibits: Sequence[PaperItem], cores: dict[str, Any], json: bool
+) -> None:
     from rich import box
     from rich.table import Table
 
-    from plackett.experiments.papers import list_exhibits
+    from plackett.experiments.papers import list_items
 
     with step_progress() as progress:
-        found = list_exhibits(shelf, exhibits, progress=progress, **cores)
+        found = list_items(shelf, exhibits, progress=progress, **cores)
     if json:
         print_json([
             {
@@ -150,28 +158,32 @@ def _list(shelf: Shelf, exhibits: Sequence[Exhibit], cores: dict[str, Any], json
 
 
 def _run(
-    shelf: Shelf,
-    exhibits: Sequence[Exhibit],
+    shelf: PaperDatasets,
+    exhibits: Sequence[PaperItem],
     store: str,
     folder: Path,
     cores: dict[str, Any],
     cluster: Place | None,
 ) -> Reproduction:
-    from plackett.experiments.papers import forecast_agenda, plan_exhibits, run_agenda
+    from plackett.experiments.papers import (
+        forecast_reproduction,
+        plan_reproduction,
+        run_reproduction,
+    )
     from plackett.experiments.store import RunStore
 
-    agenda = plan_exhibits(shelf, exhibits)
+    agenda = plan_reproduction(shelf, exhibits)
     _check_settings(agenda)
     with RunStore(store) as kept:
-        _announce(agenda, forecast_agenda(agenda, store=kept, **cores))
+        _announce(agenda, forecast_reproduction(agenda, store=kept, **cores))
         with step_progress() as progress:
             tell = with_rest(progress)
-            return run_agenda(
+            return run_reproduction(
                 agenda, store=kept, scratch=folder, progress=tell, cluster=cluster, **cores
             )
 
 
-def _check_settings(agenda: Agenda) -> None:
+def _check_settings(agenda: ReproductionPlan) -> None:
     """Refuse a setting that would change nothing."""
     rankers = [system.ranker for plan in agenda.plans() for system in plan.systems]
     for name in agenda.shelf.budget.settings:
@@ -179,7 +191,7 @@ def _check_settings(agenda: Agenda) -> None:
             raise UsageError(f"none of the systems has a parameter {name!r} (--set).")
 
 
-def _announce(agenda: Agenda, ahead: Forecast) -> None:
+def _announce(agenda: ReproductionPlan, ahead: Forecast) -> None:
     """Say what is to be done, on what, and how long it will take, before it is done."""
     names = ", ".join(item.exhibit.name for item in agenda.items)
     ERR.print(f"paper {agenda.paper.letter}: {names}", highlight=False, soft_wrap=True)

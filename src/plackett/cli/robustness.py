@@ -46,7 +46,7 @@ from plackett.cli.tables import print_grids
 if TYPE_CHECKING:
     from plackett.distributed import Cluster as Place
     from plackett.experiments.plan import Plan
-    from plackett.experiments.protocols import Source
+    from plackett.experiments.protocols import DataSource
     from plackett.experiments.robustness import RobustnessCurves
     from plackett.experiments.store import RunStore
 
@@ -91,7 +91,7 @@ def robustness(
     """Train models under growing noise and draw how they lose, with intervals and differences."""
     from plackett.experiments.plan import plan_comparison
     from plackett.experiments.protocols import Splits
-    from plackett.experiments.robustness import UnderNoise
+    from plackett.experiments.robustness import NoiseProtocol
     from plackett.experiments.robustness.curves import noise_kind
     from plackett.experiments.systems import as_systems
 
@@ -105,7 +105,7 @@ def robustness(
         name: plan_comparison(
             source,
             systems,
-            protocol=UnderNoise(Splits(trials, seed), kind.corruption, chosen or kind.levels),
+            protocol=NoiseProtocol(Splits(trials, seed), kind.corruption, chosen or kind.levels),
             metrics=metrics,
             baseline=baseline,
             select=metrics.split(",")[0],
@@ -119,7 +119,7 @@ def robustness(
     _show(plans, found, out, json)
 
 
-def _source(data: Path, options: dict[str, Any]) -> Source:
+def _source(data: Path, options: dict[str, Any]) -> DataSource:
     from plackett.data.folds import is_folds, read_folds
     from plackett.experiments.protocols import as_source
 
@@ -149,7 +149,7 @@ def _run(
     cluster: Place | None,
 ) -> dict[str, RobustnessCurves]:
     from plackett.experiments.compare import run_trials
-    from plackett.experiments.robustness import curves_of
+    from plackett.experiments.robustness import read_curves
     from plackett.experiments.store import RunStore
 
     with RunStore(store) as kept:
@@ -160,7 +160,7 @@ def _run(
                 run_trials(
                     plan, store=kept, scratch=scratch, progress=tell, cluster=cluster, **cores
                 )
-        return {name: curves_of(plan, store=kept) for name, plan in plans.items()}
+        return {name: read_curves(plan, store=kept) for name, plan in plans.items()}
 
 
 def _announce(plans: Sequence[Plan], store: RunStore, cores: dict[str, Any]) -> None:
@@ -177,7 +177,7 @@ def _announce(plans: Sequence[Plan], store: RunStore, cores: dict[str, Any]) -> 
 def _show(
     plans: dict[str, Plan], found: dict[str, RobustnessCurves], out: Path, json: bool
 ) -> None:
-    from plackett.experiments.robustness import curve_grid
+    from plackett.experiments.robustness import curve_table
     from plackett.experiments.robustness.curves import robustness_payload, write_robustness
 
     together = [(name, plans[name], curves) for name, curves in found.items()]
@@ -186,5 +186,5 @@ def _show(
     if json:
         print_json(robustness_payload(together) | {"report": str(files.report)})
         return
-    print_grids([curve_grid(curves) for curves in found.values()])
+    print_grids([curve_table(curves) for curves in found.values()])
     OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)

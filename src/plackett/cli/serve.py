@@ -11,7 +11,7 @@ from plackett.base.errors import UsageError
 from plackett.cli.console import ERR
 from plackett.cli.options import read_data, read_options
 from plackett.data.dataset import Dataset
-from plackett.data.read import known_format
+from plackett.data.reader import detect_format
 
 _MB = 1 << 20
 
@@ -98,13 +98,13 @@ def serve(
 
 
 def _examples(path: Path | None, models: list[str]) -> Dataset | None:
-    from plackett.models.artifact.save import read_manifest
+    from plackett.models.artifact.manifest import read_manifest
     from plackett.serving.server.registry import parse_sources
 
     if path is None:
         return None
     folders = parse_sources(models)[0].folders()
-    if known_format(path) == "letor" and folders:  # text may leave out features that are zero
+    if detect_format(path) == "letor" and folders:  # text may leave out features that are zero
         n_features = read_manifest(folders[-1]).get("features", {}).get("count")
         return read_data(path, read_options(None, n_features, "label", "query_id", False))
     return read_data(path, read_options("nan", None, "label", "query_id", False))

@@ -17,7 +17,7 @@ from plackett.experiments.results import Entry, Leaderboard
 
 if TYPE_CHECKING:
     from plackett.experiments.papers import Claim
-    from plackett.experiments.tables import Grid
+    from plackett.experiments.tables import TextTable
 
 
 _MARKS = {"better": "[green]▲[/]", "worse": "[red]▼[/]", "": " "}
@@ -70,7 +70,7 @@ def count_table(title: str, counts: Mapping[str, int], *, width: int = 40) -> Ta
 _COLOURS = {"yes": "green", "no": "red", "not judged": "dim"}
 
 
-def print_grids(grids: Sequence[Grid]) -> None:
+def print_grids(grids: Sequence[TextTable]) -> None:
     """Each with its caption; a note that several have in common comes once, after the last."""
     for i, grid in enumerate(grids):
         OUT.print(grid.caption, highlight=False, markup=False, style="bold")
@@ -79,7 +79,7 @@ def print_grids(grids: Sequence[Grid]) -> None:
             OUT.print(grid.note, highlight=False, markup=False, style="dim")
 
 
-def grid_table(grid: Grid) -> Table:
+def grid_table(grid: TextTable) -> Table:
     """A grid; the paper's rows are dimmed."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for i, name in enumerate(grid.columns):

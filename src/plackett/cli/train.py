@@ -27,7 +27,7 @@ from plackett.cli.options import (
     read_options,
 )
 from plackett.data.dataset import Dataset
-from plackett.data.read import Source, find_sources
+from plackett.data.reader import Source, find_files
 
 if TYPE_CHECKING:
     from plackett.models import Ranker
@@ -88,9 +88,9 @@ def train(
 ) -> None:
     """Train a model and write it to disk."""
     from plackett.metrics import evaluate
-    from plackett.models.artifact.save import check_target
+    from plackett.models.artifact.manifest import check_save_path
 
-    check_target(out)
+    check_save_path(out)
     where = cluster_of(cluster)
     if checkpoint is not None and checkpoint.resolve() == out.resolve():
         raise UsageError("--out and --checkpoint are the same folder; each needs one of its own.")
@@ -145,7 +145,7 @@ class Opening:
     def open(self, source: Source, role: str, **more: Any) -> Dataset:
         """Open a data set; each role has a cache of its own."""
         place = None if self.cache is None else self.cache / role
-        return open_data(find_sources(source), self.options | more, self.stream, place)
+        return open_data(find_files(source), self.options | more, self.stream, place)
 
 
 def _parts(

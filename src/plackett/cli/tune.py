@@ -33,8 +33,8 @@ from plackett.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from plackett.experiments.protocols import Source
-    from plackett.experiments.tuning import Plan, Tuned
+    from plackett.experiments.protocols import DataSource
+    from plackett.experiments.tuning import SearchPlan, TuneResult
 
 
 _SHOWN = 5
@@ -101,9 +101,9 @@ def tune(
 
     Killed or interrupted, the same command goes on where it was. Test lists are not looked at.
     """
-    from plackett.experiments.tuning import Divisions, plan_search
+    from plackett.experiments.tuning import ValidationSplits, plan_search
     from plackett.experiments.tuning.study import need_optuna
-    from plackett.models.artifact.save import check_target
+    from plackett.models.artifact.manifest import check_save_path
 
     if shown := [each for each in space or [] if "=" not in each]:
         _print_space(shown, preset, json)
@@ -113,7 +113,7 @@ def tune(
             "give the data and a model, for example: plackett tune train.txt --model lambdamart"
         )
     if out is not None:
-        check_target(out)
+        check_save_path(out)
     check_mlflow(mlflow)
     where = cluster_of(cluster)
     try:
@@ -126,7 +126,7 @@ def tune(
         space=dict(_pair(each) for each in space or []),
         settings=parse_settings(settings or []),
         preset=preset,
-        divisions=Divisions(folds, validation_share, seed),
+        divisions=ValidationSplits(folds, validation_share, seed),
         pruner=pruner,
         seed=seed,
     )
@@ -145,8 +145,14 @@ def tune(
 
 
 def _run(
-    plan: Plan, source: Source, store: str, trials: int, cores: dict[str, Any], *, refit: bool
-) -> Tuned:
+    plan: SearchPlan,
+    source: DataSource,
+    store: str,
+    trials: int,
+    cores: dict[str, Any],
+    *,
+    refit: bool,
+) -> TuneResult:
     import tempfile
 
     from plackett.experiments.tuning import run_search
@@ -170,7 +176,7 @@ def _run(
         )
 
 
-def _source(data: Path, validation: Path | None, options: dict[str, Any]) -> Source:
+def _source(data: Path, validation: Path | None, options: dict[str, Any]) -> DataSource:
     from plackett.data.folds import is_folds, read_folds
     from plackett.experiments.protocols import as_source
     from plackett.experiments.tuning import with_validation
@@ -208,7 +214,12 @@ def _print_space(names: list[str], preset: str | None, as_json: bool) -> None:
 
 
 def _show(
-    found: Tuned, source: Source, data: Path, out: Path | None, seconds: float, as_json: bool
+    found: TuneResult,
+    source: DataSource,
+    data: Path,
+    out: Path | None,
+    seconds: float,
+    as_json: bool,
 ) -> None:
     if as_json:
         model = None if out is None else str(out)
@@ -235,7 +246,7 @@ def _show(
     OUT.print(f"to fit them: {_command(found, data)}", highlight=False, soft_wrap=True)
 
 
-def _command(found: Tuned, data: Path) -> str:
+def _command(found: TuneResult, data: Path) -> str:
     """The same search, which costs nothing again, with a place for the model."""
     import sys
 
@@ -243,7 +254,7 @@ def _command(found: Tuned, data: Path) -> str:
     return shlex.join(["plackett", *given, "--out", f"{found.plan.name}.plackett"])
 
 
-def _trials_table(found: Tuned) -> Table:
+def _trials_table(found: TuneResult) -> Table:
     """The best trials and the recipe's own settings, a column each."""
     finished = [each for each in found.trials if each.state == "finished"]
     best = sorted(finished, key=lambda each: (-(each.value or 0.0), each.number))[:_SHOWN]
@@ -261,7 +272,7 @@ def _trials_table(found: Tuned) -> Table:
     return table
 
 
-def _own(found: Tuned, name: str) -> str:
+def _own(found: TuneResult, name: str) -> str:
     from plackett.models.recipes.search_spaces import setting
 
     value = setting(found.plan.ranker, name)
@@ -271,12 +282,12 @@ def _own(found: Tuned, name: str) -> str:
 
 
 def _spelt(value: Any) -> str:
-    from plackett.models.recipes.search_spaces import spelt
+    from plackett.models.recipes.search_spaces import format_value
 
-    return f"{value:.3g}" if isinstance(value, float) else spelt(value)
+    return f"{value:.3g}" if isinstance(value, float) else format_value(value)
 
 
-def _importance_table(found: Tuned) -> Table:
+def _importance_table(found: TuneResult) -> Table:
     table = Table(box=None, pad_edge=False, title="importance", title_justify="left")
     table.add_column(justify="right")
     table.add_column()

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Ids, Labels, Rows
-from plackett.data.disk_arrays import walk
+from plackett.data.large_arrays import iter_blocks
 
 
 def from_objects(column: NDArray[Any], what: str) -> NDArray[Any]:
@@ -213,7 +213,7 @@ def _bad_rows(values, allow_nan, bad):  # type: ignore[no-untyped-def]
 
 def _first_bad(values: NDArray[np.float32], allow_nan: bool) -> tuple[int, int]:
     bad = np.zeros(len(values), np.bool_)
-    for rows in walk(values):
+    for rows in iter_blocks(values):
         _bad_rows(values[rows], allow_nan, bad[rows])
     if not bad.any():
         return -1, -1

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.kernels import compiled
-from plackett.base.ragged import Features, Ids, Keys, Offsets, Rows, from_sizes
+from plackett.base.ragged import Features, Ids, Keys, Offsets, Rows, offsets_from_sizes
 from plackett.base.random import GOLDEN, combine, mix
-from plackett.data.disk_arrays import empty, release, walk
+from plackett.data.large_arrays import empty, iter_blocks, release_pages
 
 _NAN_BITS = 0x7FC00000
 _SIGN_BIT = 0x80000000
@@ -49,7 +49,7 @@ def hash_documents(
         _hash_sparse(bits, columns, features.indptr.astype(np.int64), seeds, out)
     else:
         bits = np.ascontiguousarray(features).view(np.uint32)
-        for rows in walk(bits):
+        for rows in iter_blocks(bits):
             _hash_dense(bits[rows], seeds[rows], out[rows])
     return out
 
@@ -125,11 +125,11 @@ def arrange_hashes(hashes: NDArray[np.uint64], codes: Rows, n_lists: int) -> Arr
     """The same from the hashes of the documents, for sets whose features are not in memory."""
     sizes = np.bincount(codes, minlength=n_lists)
     grouped = np.argsort(codes, kind="stable")
-    starts = from_sizes(sizes)
+    starts = offsets_from_sizes(sizes)
     keys = np.empty(n_lists, np.uint64)
     _sort_lists(hashes, starts, grouped, keys)
     lists = np.argsort(keys, kind="stable")
-    offsets = from_sizes(sizes[lists])
+    offsets = offsets_from_sizes(sizes[lists])
     rows = np.empty(len(codes), np.int64)
     _gather_lists(grouped, starts, lists, offsets, rows)
     return Arrangement(rows, lists, offsets, keys[lists])
@@ -138,9 +138,9 @@ def arrange_hashes(hashes: NDArray[np.uint64], codes: Rows, n_lists: int) -> Arr
 def take_rows(features: Features, rows: Rows) -> Features:
     """Copy rows of a dense matrix into a new order, on all threads."""
     out = empty(features, (len(rows), features.shape[1]))
-    for part in walk(out):
+    for part in iter_blocks(out):
         _copy_rows(features, rows[part], out[part])
-        release(features)
+        release_pages(features)
     return out
 
 

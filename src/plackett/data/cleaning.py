@@ -87,7 +87,7 @@ def drop_uniform(ds: Dataset) -> Dataset:
     return _keep_lists(ds, highest > lowest, "uniform")
 
 
-def binarise(ds: Dataset, threshold: float = 0.0) -> Dataset:
+def binarize(ds: Dataset, threshold: float = 0.0) -> Dataset:
     """Set labels above ``threshold`` to 1 and the others to 0."""
     return ds.with_labels((ds.labels > threshold).astype(np.float32))
 

@@ -160,7 +160,7 @@ def read_columns(
 ) -> Table:
     """Read Parquet or Arrow files as one table, in the order given.
 
-    The arguments are those of :func:`plackett.data.read.read`; ``source`` names the table in
+    The arguments are those of :func:`plackett.data.reader.read`; ``source`` names the table in
     messages.
     """
     wanted = {"label": label, "query": query, "document": document, "weight": weight}

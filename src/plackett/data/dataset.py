@@ -25,8 +25,8 @@ from plackett.base.ragged import (
     Labels,
     Offsets,
     Rows,
-    from_sizes,
     list_of_document,
+    offsets_from_sizes,
 )
 from plackett.data.arrays import (
     Missing,
@@ -330,7 +330,7 @@ class Dataset:
         if chosen[-1] - chosen[0] + 1 == len(chosen):
             return self.lists(int(chosen[0]), int(chosen[-1]) + 1)
         sizes = np.diff(self.offsets)[chosen]
-        offsets = from_sizes(sizes)
+        offsets = offsets_from_sizes(sizes)
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
         documents = np.repeat(self.offsets[chosen], sizes) + within
         return self._pick(documents, chosen, offsets, self.keys[chosen])

@@ -24,8 +24,8 @@ from plackett.base.ragged import Features, Rows, list_of_document
 from plackett.data.arrays import Missing, first_appearance
 from plackett.data.canonical import arrange, take_rows
 from plackett.data.dataset import Dataset, Table
-from plackett.data.disk_arrays import empty, is_large, release, walk
-from plackett.data.read import PARTS, Part, ReadOptions, part_of, read_part
+from plackett.data.large_arrays import empty, is_large, iter_blocks, release_pages
+from plackett.data.reader import PARTS, Part, ReadOptions, part_of, read_part
 
 if TYPE_CHECKING:
     from plackett.data.letor import Progress
@@ -62,7 +62,7 @@ def read_folds(
 
     The directory holds ``Fold1``, ``Fold2`` ... and each of them a file ``train`` (``training``,
     ``trainingset``), ``test`` (``testset``) and perhaps ``vali`` (``valid``, ``validation``,
-    ``validationset``, ``dev``), in any format that :func:`plackett.data.read.read` knows, in
+    ``validationset``, ``dev``), in any format that :func:`plackett.data.reader.read` knows, in
     upper or lower case. A directory that holds such files itself is one fold. Files with the same
     content are read once and shared: in LETOR, a fold's validation set is another one's test set.
     All files must have the same features: as many, and of the same names where they have names.
@@ -72,12 +72,12 @@ def read_folds(
     path
         The directory.
     label, query, document, weight, features
-        The columns of Parquet and Arrow files, as for :func:`plackett.data.read.read`.
+        The columns of Parquet and Arrow files, as for :func:`plackett.data.reader.read`.
     n_features
         The number of features. By default, text files whose rows leave features out are as wide
         as the widest file.
     missing, strict
-        As for :func:`plackett.data.read.read`.
+        As for :func:`plackett.data.reader.read`.
     progress
         Called now and then with the bytes done and the bytes in all.
     """
@@ -293,7 +293,7 @@ def split(
     # Written so that NaN, which compares as false, is refused.
     if not (len(shares) and all(share > 0 for share in shares) and sum(shares) <= 1 + 1e-9):
         raise DataError(f"shares must be positive and add up to at most 1, got {tuple(shares)}.")
-    place, count = shuffled(dataset, seed=seed)
+    place, count = shuffle_lists(dataset, seed=seed)
     edges = np.round(np.cumsum([0.0, *shares]) * count).astype(np.int64)
     if np.any(np.diff(edges) == 0):
         one, several = ("list", "lists") if dataset.groups is None else ("group", "groups")
@@ -305,7 +305,7 @@ def split(
     )
 
 
-def shuffled(dataset: Dataset, *, seed: int) -> tuple[Rows, int]:
+def shuffle_lists(dataset: Dataset, *, seed: int) -> tuple[Rows, int]:
     """The place of each list in a random order, and how many places there are.
 
     Lists of one group have the same place, so that what goes by places does not part them.
@@ -334,9 +334,9 @@ def _stack(parts: Sequence[Dataset]) -> Features | csr_array:
     at = 0
     for part in parts:
         features = np.asarray(part.features)
-        for rows in walk(features):
+        for rows in iter_blocks(features):
             out[at + rows.start : at + rows.stop] = features[rows]
-            release(out)
+            release_pages(out)
         at += part.n_docs
     return out
 

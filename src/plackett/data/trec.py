@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
-from plackett.base.ragged import Ids, Offsets, Scores, from_sizes, list_of_document
+from plackett.base.ragged import Ids, Offsets, Scores, list_of_document, offsets_from_sizes
 from plackett.data.dataset import Dataset
 
 _QRELS = ("query", "iteration", "document", "label")
@@ -122,7 +122,7 @@ def _read(path: Path, columns: tuple[str, ...], what: str) -> Pairs:
         raise DataError(f"has no lines; a line reads '{' '.join(columns)}'", path=str(path))
     return Pairs(
         queries=np.array(list(groups)),
-        offsets=from_sizes([len(group) for group in groups.values()]),
+        offsets=offsets_from_sizes([len(group) for group in groups.values()]),
         documents=np.array([document for group in groups.values() for document in group]),
         numbers=np.array([value for group in groups.values() for value in group.values()]),
         source=str(path),
@@ -170,7 +170,7 @@ def _add(
     group[document] = value
 
 
-def judged(
+def judge_run(
     run: Pairs, qrels: Pairs, *, missing_queries: Literal["omit", "zero"] = "omit"
 ) -> tuple[Dataset, Scores]:
     """Join a run with judgements into lists that metrics can be computed of.
@@ -251,10 +251,10 @@ def write_run(
         The name of the run, without blanks.
     """
     with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.writelines(run_lines(dataset, scores, tag=tag))
+        file.writelines(format_run(dataset, scores, tag=tag))
 
 
-def run_lines(dataset: Dataset, scores: ArrayLike, *, tag: str) -> Iterator[str]:
+def format_run(dataset: Dataset, scores: ArrayLike, *, tag: str) -> Iterator[str]:
     """The lines that :func:`write_run` writes."""
     if len(tag.split()) != 1 or tag != tag.strip():
         raise UsageError(f"the tag of a run is one word, got {tag!r}.")
@@ -320,11 +320,11 @@ def _label(label: float) -> str:
 
 __all__ = [
     "Pairs",
+    "format_run",
     "is_run",
-    "judged",
+    "judge_run",
     "read_qrels",
     "read_run",
-    "run_lines",
     "write_qrels",
     "write_run",
 ]

@@ -44,7 +44,7 @@ _CHILD_PROGRAM = "from plackett.distributed.driver import child_main; child_main
 _PROTOCOL = 5  # arrays are written as they are, without a copy
 
 
-class Line:
+class Pipe:
     """One end of a line."""
 
     def __init__(self, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
@@ -101,7 +101,7 @@ _LOOPBACK = ("127.0.0.1:", "localhost:")
 _LOST = ("Failed to connect to GCS", "GCS may have been killed", "gcs_server", "Raylet is term")
 
 
-class Conductor:
+class DriverProcess:
     """Runs ``work(line, *arguments)`` in a process that is connected to a cluster.
 
     Parameters
@@ -132,7 +132,7 @@ class Conductor:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._line = Line(self._process.stdout, self._process.stdin)
+        self._line = Pipe(self._process.stdout, self._process.stdin)
         try:
             self.send((cluster, work, arguments))
         except BaseException:
@@ -166,7 +166,7 @@ class Conductor:
             except EOFError:
                 raise self._death() from None
             if kind == "failed":
-                raise as_error(*content)
+                raise rebuild_error(*content)
             return kind, content
 
     def finish(self, seconds: float) -> None:
@@ -215,14 +215,14 @@ class Conductor:
         self._said.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def __enter__(self) -> Conductor:
+    def __enter__(self) -> DriverProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def as_error(kind: str, text: str, trace: str) -> Exception:
+def rebuild_error(kind: str, text: str, trace: str) -> Exception:
     """An error of another process, for this one: of the same kind if its text is for people."""
     known = _KINDS.get(kind)
     return RuntimeError(trace) if known is None else known(text)
@@ -265,7 +265,7 @@ def child_main() -> None:
     outgoing = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     warnings.simplefilter("ignore")
-    line = Line(sys.stdin.buffer, outgoing)
+    line = Pipe(sys.stdin.buffer, outgoing)
     threading.Thread(target=_leave_with, args=(line,), daemon=True).start()
     try:
         cluster, work, arguments = line.receive(_PATIENCE)
@@ -278,7 +278,7 @@ def child_main() -> None:
     line.closed.wait()
 
 
-def _leave_with(line: Line) -> None:
+def _leave_with(line: Pipe) -> None:
     """End when the other side does, in good order if that is quick."""
     line.closed.wait()
     ending = threading.Thread(target=disconnect, daemon=True)

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from plackett.base.errors import ClusterError
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.driver import Conductor, Line, as_error
+from plackett.distributed.driver import DriverProcess, Pipe, rebuild_error
 from plackett.distributed.session import here, machines, room
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Desk:
+class TaskMonitor:
     """The actor, one for all tasks of a piece of work; its methods are called through Ray."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Unwanted(Exception):  # noqa: N818 - not an error
 
 
 @dataclass
-class Sign:
+class TaskContext:
     """How a task speaks with those who wait for it; to be called now and then by work that lives.
 
     It raises :class:`Unwanted` once the task has been stopped; work lets that pass through.
@@ -111,7 +111,7 @@ class Sign:
             raise Unwanted
 
 
-Work = Callable[[Any, Any, Sign], Any]
+Work = Callable[[Any, Any, TaskContext], Any]
 """What a task does: with what all share, what is its own, and a way to show that it lives."""
 
 
@@ -122,7 +122,7 @@ class Stop:
     number: int
 
 
-def serve_tasks(line: Line, work: Work, common: Any, cluster: Cluster) -> None:
+def serve_tasks(line: Pipe, work: Work, common: Any, cluster: Cluster) -> None:
     """Run what comes over the line.
 
     ``(number, own)`` starts a task and :class:`Stop` stops it. What goes back: ``("told", (number,
@@ -149,7 +149,7 @@ def serve_tasks(line: Line, work: Work, common: Any, cluster: Cluster) -> None:
 
 @dataclass
 class _Serving:
-    line: Line
+    line: Pipe
     work: Work
     common: Any
     cluster: Cluster
@@ -165,7 +165,7 @@ class _Serving:
     def __post_init__(self) -> None:
         import ray
 
-        self._desk = ray.remote(num_cpus=0, scheduling_strategy=here())(Desk).remote()
+        self._desk = ray.remote(num_cpus=0, scheduling_strategy=here())(TaskMonitor).remote()
         self._task = ray.remote(num_cpus=self.cluster.threads, max_retries=self.cluster.retries)(
             _run
         )
@@ -258,7 +258,7 @@ def _run(work: Work, common: Any, own: Any, number: int, desk: Any, seconds: flo
     import ray
 
     name = f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
-    sign = Sign(desk, number, name, seconds)
+    sign = TaskContext(desk, number, name, seconds)
     try:
         sign.begin()
         return "done", work(common, own, sign)
@@ -268,7 +268,7 @@ def _run(work: Work, common: Any, own: Any, number: int, desk: Any, seconds: flo
         return "failed", (type(error).__name__, str(error), traceback.format_exc())
 
 
-class News(NamedTuple):
+class TaskEvent(NamedTuple):
     """What was heard of a piece of work."""
 
     number: int
@@ -277,7 +277,7 @@ class News(NamedTuple):
     content: Any
 
 
-class Errands:
+class TaskPool:
     """Sends pieces of work to a cluster; to be used in a ``with`` block, which ends them all.
 
     Each is tried again where its worker dies, at most ``cluster.retries`` times: it then says what
@@ -295,7 +295,7 @@ class Errands:
 
     def __init__(self, cluster: Cluster, work: Work, common: Any) -> None:
         self._cluster = cluster
-        self._conductor = Conductor(cluster, serve_tasks, work, common, cluster)
+        self._conductor = DriverProcess(cluster, serve_tasks, work, common, cluster)
         try:
             deadline = time.monotonic() + cluster.start_limit
             self.slots: int = self._conductor.receive(deadline, self._late)[1]
@@ -312,15 +312,15 @@ class Errands:
         """Say that an answer is not wanted any more; the work ends at its next sign of life."""
         self._conductor.send(Stop(number))
 
-    def receive(self) -> News | None:
+    def receive(self) -> TaskEvent | None:
         """The next news; None, about once a second, where there are none. Raises if all is over."""
         kind, content = self._conductor.receive(time.monotonic() + self._cluster.limit, self._late)
         if kind == "told":
-            return News(content[0], "told", content[1])
+            return TaskEvent(content[0], "told", content[1])
         if kind != "answer":
             return None
         number, (verdict, result) = content
-        return News(number, verdict, as_error(*result) if verdict == "failed" else result)
+        return TaskEvent(number, verdict, rebuild_error(*result) if verdict == "failed" else result)
 
     def _late(self) -> str:
         return f"{self._cluster.place} does not answer within {self._cluster.limit:g} s."
@@ -341,7 +341,7 @@ Item = dict[str, Any]
 _ROW = "answer"
 
 
-def map_together(
+def map_on_cluster(
     work: Callable[[Item], Item],
     items: Sequence[Item],
     *,
@@ -369,7 +369,7 @@ def map_together(
             f"within {cluster.limit:g} s (step_seconds); the workers were ended."
         )
 
-    with Conductor(cluster, run_map, work, list(items), cluster) as conductor:
+    with DriverProcess(cluster, run_map, work, list(items), cluster) as conductor:
         while len(found) < len(items):
             kind, content = conductor.receive(time.monotonic() + cluster.limit, late)
             if kind == "answer":
@@ -378,7 +378,7 @@ def map_together(
     return found
 
 
-def run_map(line: Line, work: Callable[[Item], Item], items: list[Item], cluster: Cluster) -> None:
+def run_map(line: Pipe, work: Callable[[Item], Item], items: list[Item], cluster: Cluster) -> None:
     """Give the items to Ray Data, and pass on the answers as they come."""
     import ray
 

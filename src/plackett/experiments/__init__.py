@@ -1,6 +1,6 @@
 """Comparisons: protocols, trials, significance, leaderboards, reports, the quickstart."""
 
-from plackett.experiments.compare import Compared, compare
+from plackett.experiments.compare import CompareResult, compare
 from plackett.experiments.protocols import protocol
 from plackett.experiments.quickstart import quickstart
 from plackett.experiments.report import Report, write_report
@@ -16,16 +16,16 @@ from plackett.experiments.significance import (
     randomisation_test,
 )
 from plackett.experiments.store import RunStore, StoreError
-from plackett.experiments.tuning import Tuned, tune
+from plackett.experiments.tuning import TuneResult, tune
 
 __all__ = [
-    "Compared",
+    "CompareResult",
     "Comparison",
     "Leaderboard",
     "Report",
     "RunStore",
     "StoreError",
-    "Tuned",
+    "TuneResult",
     "benjamini_hochberg",
     "bootstrap_intervals",
     "compare",

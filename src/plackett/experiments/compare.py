@@ -23,17 +23,17 @@ from plackett.distributed import Cluster, as_cluster
 from plackett.experiments.plan import (
     METRICS,
     Expected,
-    Job,
     Plan,
+    Trial,
     expected_time,
-    jobs_of,
     plan_comparison,
-    threads_of,
+    plan_trials,
+    threads_per_trial,
 )
-from plackett.experiments.protocols import Protocol, Source
+from plackett.experiments.protocols import DataSource, Protocol
 from plackett.experiments.results import (
+    ComparisonResults,
     Correction,
-    Gathered,
     Leaderboard,
     Test,
     gather,
@@ -51,7 +51,9 @@ _POLL = 1.0
 """Seconds between looks at what other processes have finished."""
 
 
-def run_missing(jobs: Sequence[Job], *, store: RunStore, runner: Runner, progress: Progress) -> int:
+def run_missing(
+    jobs: Sequence[Trial], *, store: RunStore, runner: Runner, progress: Progress
+) -> int:
     """Run the trials that the store has not; returns how many were run here.
 
     Trials that another process has claimed are waited for, and taken over if that process dies.
@@ -82,10 +84,10 @@ class _Schedule:
     heartbeat: Heartbeat
     progress: Progress
     total: int
-    pending: list[Job]
-    claimed: dict[str, Job] = field(default_factory=dict)
+    pending: list[Trial]
+    claimed: dict[str, Trial] = field(default_factory=dict)
     """By digest: what this process is at work on."""
-    running: dict[Future[Outcome], Job] = field(default_factory=dict)
+    running: dict[Future[Outcome], Trial] = field(default_factory=dict)
     finished: int = 0
 
     def start(self) -> None:
@@ -130,7 +132,7 @@ class _Schedule:
         self.progress(text or at_work, done, self.total)
 
 
-def _outcome(job: Job, future: Future[Outcome]) -> Outcome:
+def _outcome(job: Trial, future: Future[Outcome]) -> Outcome:
     """The outcome; what went wrong says in which trial, and keeps its kind."""
     try:
         return future.result()
@@ -144,7 +146,7 @@ def _outcome(job: Job, future: Future[Outcome]) -> Outcome:
         raise RuntimeError(f"{_told(job, error)} It was a {type(error).__name__}.") from error
 
 
-def _told(job: Job, error: Exception) -> str:
+def _told(job: Trial, error: Exception) -> str:
     return f"{job.title}: {error} (Trials that are finished are kept.)"
 
 
@@ -152,18 +154,18 @@ _STORE = "runs.db"
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class CompareResult:
     """A comparison that is done."""
 
     plan: Plan
     board: Leaderboard
-    gathered: Gathered
+    gathered: ComparisonResults
     ran: int
     """Trials that were run now; the others were in the store."""
 
 
 def compare(
-    data: Dataset | Fold | Sequence[Fold] | Source,
+    data: Dataset | Fold | Sequence[Fold] | DataSource,
     models: Sequence[str] | Mapping[str, Ranker],
     *,
     protocol: str | Protocol = "holdout",
@@ -178,7 +180,7 @@ def compare(
     test: Test | None = None,
     correction: Correction = "holm",
     progress: Progress = lambda *_: None,
-) -> Compared:
+) -> CompareResult:
     """Train systems on the trials of a protocol, and compare them with tests of significance.
 
     Every trial is written to the store as soon as it is finished. Run again, whether this one was
@@ -254,7 +256,7 @@ def run_plan(
     test: Test | None = None,
     correction: Correction = "holm",
     progress: Progress = lambda *_: None,
-) -> Compared:
+) -> CompareResult:
     """Run the trials that are missing, and compare; parameters as for :func:`compare`.
 
     ``scratch`` is a folder in which the data may be written for several processes to see.
@@ -288,7 +290,7 @@ def run_plan(
         correction=correction,
         intervals=gathered.intervals,
     )
-    return Compared(plan, board, gathered, ran)
+    return CompareResult(plan, board, gathered, ran)
 
 
 def run_trials(
@@ -303,7 +305,7 @@ def run_trials(
 ) -> int:
     """Run the trials that the store has not; returns how many were run here."""
     where = None if cluster is None else as_cluster(cluster)
-    each = threads_of(jobs, threads) if where is None else where.threads
+    each = threads_per_trial(jobs, threads) if where is None else where.threads
     setup = Setup(plan.protocol, plan.metrics, plan.select, each)
     finished = store.finished(job.identity for job in plan.jobs)
     if len(finished) == len({job.identity.digest for job in plan.jobs}):
@@ -323,13 +325,13 @@ def _runner(plan: Plan, setup: Setup, jobs: int, scratch: Path, cluster: Cluster
 __all__ = [
     "Expected",
     "InProcess",
-    "Job",
     "Runner",
     "Setup",
     "System",
+    "Trial",
     "Workers",
     "as_systems",
     "expected_time",
-    "jobs_of",
+    "plan_trials",
     "run_missing",
 ]

@@ -17,9 +17,9 @@ from typing import Any
 
 from plackett._version import __version__
 from plackett.base.errors import PlackettError, UsageError
-from plackett.experiments.compare import Compared
-from plackett.experiments.report.write import Files, write_files
-from plackett.experiments.tuning.tune import Tuned
+from plackett.experiments.compare import CompareResult
+from plackett.experiments.report.write import ReportFiles, write_files
+from plackett.experiments.tuning.tune import TuneResult
 
 EXPERIMENT = "plackett"
 """The experiment that runs go to unless another is named."""
@@ -31,10 +31,10 @@ _LONGEST = 6000  # characters of a parameter that MLflow takes
 
 
 def log_comparison(
-    compared: Compared,
+    compared: CompareResult,
     *,
     uri: str | os.PathLike[str],
-    files: Files | None = None,
+    files: ReportFiles | None = None,
     experiment: str = EXPERIMENT,
 ) -> str:
     """Log a comparison; returns the id of its run.
@@ -86,7 +86,11 @@ def log_comparison(
 
 
 def log_tuning(
-    found: Tuned, *, uri: str | os.PathLike[str], name: str = "data", experiment: str = EXPERIMENT
+    found: TuneResult,
+    *,
+    uri: str | os.PathLike[str],
+    name: str = "data",
+    experiment: str = EXPERIMENT,
 ) -> str:
     """Log a search; returns the id of its run.
 

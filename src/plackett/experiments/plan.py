@@ -48,14 +48,14 @@ from plackett.base.errors import ConvergenceWarning, UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.experiments.protocols import (
+    DataSource,
     Folds,
     Holdout,
-    Part,
     Protocol,
     Seeds,
-    Source,
+    Split,
+    SplitData,
     Splits,
-    Trial,
     as_source,
 )
 from plackett.experiments.protocols import protocol as as_protocol
@@ -63,15 +63,15 @@ from plackett.experiments.store import Identity, Outcome, RunStore
 from plackett.experiments.store.store import Curves
 from plackett.experiments.systems import System, as_systems, code_version
 from plackett.metrics import metric, per_list
-from plackett.models.ranker import Progress, Ranker, silent
+from plackett.models.ranker import Progress, Ranker, no_progress
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class Trial:
     """One trial of one system."""
 
     system: System
-    part: Part
+    part: Split
     identity: Identity
 
     @property
@@ -80,12 +80,12 @@ class Job:
         return f"{self.system.name}, {self.part.name}"
 
 
-def jobs_of(systems: Sequence[System], parts: Sequence[Part], *, select: str) -> list[Job]:
+def plan_trials(systems: Sequence[System], parts: Sequence[Split], *, select: str) -> list[Trial]:
     """All trials; those of one part come together, so that early results compare all systems."""
-    return [Job(s, part, _identity(s, part, select)) for part in parts for s in systems]
+    return [Trial(s, part, _identity(s, part, select)) for part in parts for s in systems]
 
 
-def _identity(system: System, part: Part, select: str) -> Identity:
+def _identity(system: System, part: Split, select: str) -> Identity:
     return Identity(
         data=part.data,
         system=system.name,
@@ -100,11 +100,11 @@ def _identity(system: System, part: Part, select: str) -> Identity:
 
 def run_trial(
     ranker: Ranker,
-    trial: Trial,
+    trial: SplitData,
     *,
     metrics: Sequence[str],
     select: str,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> Outcome:
     """Fit the ranker on the trial's training lists and measure it on its test lists.
 
@@ -176,7 +176,9 @@ class Probe:
         Training documents of the trial, if the data only stand in for larger ones.
     """
 
-    def __init__(self, trial: Trial, *, threads: int | None, documents: int | None = None) -> None:
+    def __init__(
+        self, trial: SplitData, *, threads: int | None, documents: int | None = None
+    ) -> None:
         self._trial = trial
         self._threads = threads or os.cpu_count() or 1
         self._documents = documents or trial.train.n_docs
@@ -217,7 +219,7 @@ class Probe:
         return len(looks) == 1 or ahead < min(_WORTH * foreseen, _MOST)
 
     def _look(self, system: System, documents: int, *, threads: int) -> _Look:
-        ranker = system.configured(seed=0, threads=threads)
+        ranker = system.build(seed=0, threads=threads)
         train = _some_lists(self._trial.train, documents)
         share = train.n_docs / self._trial.train.n_docs
         validation = _some_lists(self._trial.validation, share * self._trial.validation.n_docs)
@@ -292,10 +294,10 @@ class Expected:
 
 
 def expected_time(
-    jobs: Sequence[Job],
+    jobs: Sequence[Trial],
     *,
     store: RunStore,
-    trial: Trial,
+    trial: SplitData,
     threads: int | None,
     slots: int,
     documents: int | None = None,
@@ -339,17 +341,17 @@ METRICS = ("ndcg@5", "ndcg@10", "err@10")
 class Plan:
     """A comparison before it is run."""
 
-    source: Source
+    source: DataSource
     systems: tuple[System, ...]
     protocol: Protocol
     metrics: tuple[str, ...]
     select: str
     baseline: str
-    jobs: tuple[Job, ...]
+    jobs: tuple[Trial, ...]
     """Its trials."""
 
     @cached_property
-    def trial(self) -> Callable[[Part], Trial]:
+    def trial(self) -> Callable[[Split], SplitData]:
         """Makes the data of a trial; those made last are kept, since systems share them."""
         return lru_cache(maxsize=1)(partial(self.protocol.trial, self.source))
 
@@ -368,7 +370,7 @@ class Forecast:
 
 
 def plan_comparison(
-    data: Dataset | Fold | Sequence[Fold] | Source,
+    data: Dataset | Fold | Sequence[Fold] | DataSource,
     models: Sequence[str] | Mapping[str, Ranker],
     *,
     protocol: str | Protocol = "holdout",
@@ -390,7 +392,7 @@ def plan_comparison(
     listed = metrics.split(",") if isinstance(metrics, str) else metrics
     spelt = tuple(dict.fromkeys(str(metric(each.strip())) for each in listed))
     by = ",".join(str(metric(each.strip())) for each in select.split(","))
-    jobs = jobs_of(systems, way.plan(source), select=by)
+    jobs = plan_trials(systems, way.plan(source), select=by)
     return Plan(source, systems, way, spelt, by, chosen, tuple(jobs))
 
 
@@ -404,14 +406,14 @@ def forecast(plan: Plan, *, store: RunStore, jobs: int = 1, threads: int | None 
         plan.jobs,
         store=store,
         trial=plan.trial(missing[0].part),
-        threads=threads_of(jobs, threads),
+        threads=threads_per_trial(jobs, threads),
         slots=jobs,
     )
     finished_jobs = len(plan.jobs) - len(missing)
     return Forecast(len(plan.jobs), finished_jobs, expected.seconds, expected.slowdown)
 
 
-def threads_of(jobs: int, threads: int | None) -> int | None:
+def threads_per_trial(jobs: int, threads: int | None) -> int | None:
     """Threads of each trial: several trials at a time share the cores instead of fighting."""
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, got {jobs}.")
@@ -442,14 +444,14 @@ def forecast_plans(
         finished += len(known)
         for digest, job in fresh.items():
             if digest not in known:
-                each = one_trial(plan, job, store, threads_of(jobs, threads), costs)
+                each = trial_seconds(plan, job, store, threads_per_trial(jobs, threads), costs)
                 seconds, slow = seconds + each.seconds, slow + each.seconds * each.slowdown
     return Forecast(len(seen), finished, seconds / jobs, slow / seconds if seconds > 0 else 1.0)
 
 
-def one_trial(
+def trial_seconds(
     plan: Plan,
-    job: Job,
+    job: Trial,
     store: RunStore,
     threads: int | None,
     costs: dict[str, Expected],
@@ -487,7 +489,7 @@ def one_trial(
     return costs[key]
 
 
-def without_features(source: Source, protocol: Protocol) -> Source:
+def drop_features(source: DataSource, protocol: Protocol) -> DataSource:
     """The same lists in the same order and division, with no features to be copied.
 
     Given back as it is where the division needs features: protocols of other kinds, which may
@@ -497,7 +499,7 @@ def without_features(source: Source, protocol: Protocol) -> Source:
     if not isinstance(protocol, (Folds, Splits, Seeds, Holdout)) or (source.folds and pools):
         return source
     whole = None if source.whole is None else _bare(source.whole)
-    return Source(source.name, whole, tuple(_bare_fold(fold) for fold in source.folds))
+    return DataSource(source.name, whole, tuple(_bare_fold(fold) for fold in source.folds))
 
 
 def _bare_fold(fold: Fold) -> Fold:

@@ -30,11 +30,11 @@ import numpy as np
 
 from plackett.base.errors import DataError, UsageError
 from plackett.data.dataset import Dataset, fingerprint
-from plackett.data.folds import Fold, concat, shuffled, split
+from plackett.data.folds import Fold, concat, shuffle_lists, split
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class DataSource:
     """Data with a name; either ``whole`` or ``folds`` is there."""
 
     name: str
@@ -52,7 +52,7 @@ class Source:
             return self.whole
         if len(self.folds) > 1:
             return concat([fold.test for fold in self.folds])
-        return concat([part for part in parts_of(self.folds[0]) if part is not None])
+        return concat([part for part in fold_parts(self.folds[0]) if part is not None])
 
     @cached_property
     def pooled_fingerprint(self) -> str:
@@ -70,19 +70,21 @@ class Source:
         return self.folds[0] if self.folds else None
 
 
-def as_source(data: Dataset | Fold | Sequence[Fold] | Source, *, name: str = "data") -> Source:
+def as_source(
+    data: Dataset | Fold | Sequence[Fold] | DataSource, *, name: str = "data"
+) -> DataSource:
     """Data in any form, with a name for people."""
-    if isinstance(data, Source):
+    if isinstance(data, DataSource):
         return data
     if isinstance(data, Dataset):
-        return Source(name, whole=data)
+        return DataSource(name, whole=data)
     folds = (data,) if isinstance(data, Fold) else tuple(data)
     if not folds:
         raise UsageError("there are no data to compare on: the sequence of folds is empty.")
-    return Source(name, folds=folds)
+    return DataSource(name, folds=folds)
 
 
-def parts_of(fold: Fold) -> tuple[Dataset, Dataset | None, Dataset]:
+def fold_parts(fold: Fold) -> tuple[Dataset, Dataset | None, Dataset]:
     """Its training, validation and test lists."""
     return fold.train, fold.validation, fold.test
 
@@ -90,7 +92,7 @@ def parts_of(fold: Fold) -> tuple[Dataset, Dataset | None, Dataset]:
 def fold_fingerprint(fold: Fold) -> str:
     """Names the contents of a fold; its own name does not matter."""
     digest = hashlib.sha256()
-    for part in parts_of(fold):
+    for part in fold_parts(fold):
         digest.update((fingerprint(part) if part is not None else "none").encode())
     return digest.hexdigest()[:32]
 
@@ -104,7 +106,7 @@ Unit = Literal["lists", "trials"]
 
 
 @dataclass(frozen=True)
-class Part:
+class Split:
     """One trial before its data are made; small enough to be sent anywhere."""
 
     name: str
@@ -120,7 +122,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class SplitData:
     """Lists to learn from, to choose on, and to measure on."""
 
     name: str
@@ -141,15 +143,15 @@ class Protocol(ABC):
     """What is paired in tests of significance: test lists, or trials by their means."""
     alpha: ClassVar[float] = 0.05
     """Level of significance."""
-    account: ClassVar[str]
+    description: ClassVar[str]
     """How numbers come about, a sentence or two for the reader of a report."""
 
     @abstractmethod
-    def plan(self, source: Source) -> tuple[Part, ...]:
+    def plan(self, source: DataSource) -> tuple[Split, ...]:
         """The trials, without making their data."""
 
     @abstractmethod
-    def trial(self, source: Source, part: Part) -> Trial:
+    def trial(self, source: DataSource, part: Split) -> SplitData:
         """The data of one trial of the plan; the same whenever and wherever it is called."""
 
 
@@ -160,13 +162,13 @@ def given_division(fold: Fold, seed: int) -> str:
     return f"as given; {VALIDATION_SHARE:g} of the training lists for validation, seed {seed}"
 
 
-def as_given(fold: Fold, *, name: str, seed: int, division_seed: int) -> Trial:
+def as_given(fold: Fold, *, name: str, seed: int, division_seed: int) -> SplitData:
     """The parts as they come; without validation lists, some of the training lists are taken."""
     train, validation = fold.train, fold.validation
     if validation is None:
         shares = (1 - VALIDATION_SHARE, VALIDATION_SHARE)
         train, validation = split(train, shares, seed=division_seed)
-    return Trial(name, train, validation, fold.test, seed)
+    return SplitData(name, train, validation, fold.test, seed)
 
 
 def split_division(seed: int) -> str:
@@ -174,10 +176,10 @@ def split_division(seed: int) -> str:
     return f"split {'/'.join(f'{share:g}' for share in SHARES)}, seed {seed}"
 
 
-def at_random(data: Dataset, *, name: str, seed: int, division_seed: int) -> Trial:
+def at_random(data: Dataset, *, name: str, seed: int, division_seed: int) -> SplitData:
     """Lists at random: 60 % to learn from, 20 % to choose on, 20 % to measure on."""
     train, validation, test = split(data, SHARES, seed=division_seed)
-    return Trial(name, train, validation, test, seed)
+    return SplitData(name, train, validation, test, seed)
 
 
 _LEAST = 3  # parts: to learn from, to choose on, to measure on
@@ -197,7 +199,7 @@ class Folds(Protocol):
         Of models, and of parts that are cut.
     """
 
-    account: ClassVar[str] = (
+    description: ClassVar[str] = (
         "Each list is a test list in one fold; the values of all folds are pooled, and tests pair "
         "the lists."
     )
@@ -209,39 +211,39 @@ class Folds(Protocol):
         if self.count is not None and self.count < _LEAST:
             raise UsageError(f"folds must be at least {_LEAST}, got {self.count}.")
 
-    def plan(self, source: Source) -> tuple[Part, ...]:
+    def plan(self, source: DataSource) -> tuple[Split, ...]:
         if self.count is None:
             return self._given(source)
         data = source.pooled_fingerprint
         division = f"part {{}} of {self.count}, seed {self.seed}"
         return tuple(
-            Part(f"fold {i + 1}", data, division.format(i + 1), self.seed, i)
+            Split(f"fold {i + 1}", data, division.format(i + 1), self.seed, i)
             for i in range(self.count)
         )
 
-    def _given(self, source: Source) -> tuple[Part, ...]:
+    def _given(self, source: DataSource) -> tuple[Split, ...]:
         if not source.folds:
             raise UsageError(
                 f"{source.name} has no folds of its own; choose folds:5 to cut some, splits:10 for "
                 "random splits, or holdout."
             )
         return tuple(
-            Part(fold.name, fold_fingerprint(fold), given_division(fold, self.seed), self.seed, i)
+            Split(fold.name, fold_fingerprint(fold), given_division(fold, self.seed), self.seed, i)
             for i, fold in enumerate(source.folds)
         )
 
-    def trial(self, source: Source, part: Part) -> Trial:
+    def trial(self, source: DataSource, part: Split) -> SplitData:
         if self.count is None:
             fold = source.folds[part.index]
             return as_given(fold, name=part.name, seed=part.seed, division_seed=self.seed)
         data = source.pooled
-        place, count = shuffled(data, seed=self.seed)
+        place, count = shuffle_lists(data, seed=self.seed)
         if count < self.count:
             what = "lists" if data.groups is None else "groups of lists"
             raise DataError(f"{count} {what} cannot be cut into {self.count} folds.")
         place %= self.count
         tests, chooses = part.index, (part.index + 1) % self.count
-        return Trial(
+        return SplitData(
             part.name,
             train=data.select(np.flatnonzero((place != tests) & (place != chooses))),
             validation=data.select(np.flatnonzero(place == chooses)),
@@ -253,16 +255,18 @@ class Folds(Protocol):
         return "folds" if self.count is None else f"folds:{self.count}"
 
 
-def fixed_part(source: Source, *, name: str, seed: int, division_seed: int, index: int) -> Part:
+def fixed_part(
+    source: DataSource, *, name: str, seed: int, division_seed: int, index: int
+) -> Split:
     """A trial on the one division, with this seed of the model."""
     fold = source.fixed()
     if fold is None:
         division = split_division(division_seed)
-        return Part(name, source.pooled_fingerprint, division, seed, index)
-    return Part(name, fold_fingerprint(fold), given_division(fold, division_seed), seed, index)
+        return Split(name, source.pooled_fingerprint, division, seed, index)
+    return Split(name, fold_fingerprint(fold), given_division(fold, division_seed), seed, index)
 
 
-def fixed_trial(source: Source, part: Part, *, division_seed: int) -> Trial:
+def fixed_trial(source: DataSource, part: Split, *, division_seed: int) -> SplitData:
     """The data of such a trial."""
     fold = source.fixed()
     if fold is None:
@@ -280,15 +284,15 @@ class Holdout(Protocol):
         Of models and of the split.
     """
 
-    account: ClassVar[str] = "One division of the lists; tests pair the test lists."
+    description: ClassVar[str] = "One division of the lists; tests pair the test lists."
 
     seed: int = 0
 
-    def plan(self, source: Source) -> tuple[Part, ...]:
+    def plan(self, source: DataSource) -> tuple[Split, ...]:
         part = fixed_part(source, name="holdout", seed=self.seed, division_seed=self.seed, index=0)
         return (part,)
 
-    def trial(self, source: Source, part: Part) -> Trial:
+    def trial(self, source: DataSource, part: Split) -> SplitData:
         return fixed_trial(source, part, division_seed=self.seed)
 
     def __str__(self) -> str:
@@ -311,7 +315,7 @@ class Seeds(Protocol):
         The first, and that of the division; the others count up from it.
     """
 
-    account: ClassVar[str] = (
+    description: ClassVar[str] = (
         "Each trial trains with another seed on the same lists. Intervals of means are Student's "
         "over seeds; tests pair the lists by their values averaged over seeds."
     )
@@ -325,14 +329,14 @@ class Seeds(Protocol):
                 f"seeds must be at least 2, got {self.count}; for a single one choose holdout."
             )
 
-    def plan(self, source: Source) -> tuple[Part, ...]:
+    def plan(self, source: DataSource) -> tuple[Split, ...]:
         first = fixed_part(source, name="", seed=self.seed, division_seed=self.seed, index=0)
         return tuple(
             replace(first, name=f"seed {self.seed + i}", seed=self.seed + i, index=i)
             for i in range(self.count)
         )
 
-    def trial(self, source: Source, part: Part) -> Trial:
+    def trial(self, source: DataSource, part: Split) -> SplitData:
         return fixed_trial(source, part, division_seed=self.seed)
 
     def __str__(self) -> str:
@@ -359,7 +363,7 @@ class Splits(Protocol):
     alpha: ClassVar[float] = 0.01
     test_share: ClassVar[float] = SHARES[2]
     train_share: ClassVar[float] = SHARES[0]
-    account: ClassVar[str] = (
+    description: ClassVar[str] = (
         "Each trial splits the lists at random, 60/20/20 for training, validation and test; tests "
         "pair the trials by their means. Splits overlap, which makes the plain t-test optimistic: "
         "the corrected resampled t-test (Nadeau & Bengio 2003) stands beside it."
@@ -374,14 +378,14 @@ class Splits(Protocol):
                 f"splits must be at least 2, got {self.count}; for a single one choose holdout."
             )
 
-    def plan(self, source: Source) -> tuple[Part, ...]:
+    def plan(self, source: DataSource) -> tuple[Split, ...]:
         data = source.pooled_fingerprint
         return tuple(
-            Part(f"split {i + 1}", data, split_division(self.seed + i), self.seed + i, i)
+            Split(f"split {i + 1}", data, split_division(self.seed + i), self.seed + i, i)
             for i in range(self.count)
         )
 
-    def trial(self, source: Source, part: Part) -> Trial:
+    def trial(self, source: DataSource, part: Split) -> SplitData:
         return at_random(source.pooled, name=part.name, seed=part.seed, division_seed=part.seed)
 
     def __str__(self) -> str:
@@ -425,14 +429,14 @@ def protocol(spelling: str | Protocol, *, seed: int = 0) -> Protocol:
 
 __all__ = [
     "PROTOCOLS",
+    "DataSource",
     "Folds",
     "Holdout",
-    "Part",
     "Protocol",
     "Seeds",
-    "Source",
+    "Split",
+    "SplitData",
     "Splits",
-    "Trial",
     "as_source",
     "protocol",
 ]

@@ -13,13 +13,13 @@ import numpy as np
 from plackett.base.files import atomic_file
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.data.describe import Description, describe
+from plackett.data.description import Description, describe
 from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
-from plackett.experiments.protocols import Part, Trial
+from plackett.experiments.protocols import Split, SplitData
 from plackett.experiments.report import Report, write_report
 from plackett.experiments.report.query_browser import look_at
-from plackett.experiments.results import Leaderboard, Shown, leaderboard
+from plackett.experiments.results import Leaderboard, TrialDetails, leaderboard
 from plackett.experiments.systems import System, environment
 from plackett.metrics import evaluate, per_list
 from plackett.models import recipe
@@ -92,8 +92,8 @@ def quickstart(
     values = {name: per_list(each, test, METRICS) for name, each in scores.items()}
     board = leaderboard(values, baseline=BASELINE, primary=PRIMARY, seconds=seconds, seed=seed)
     result = Quickstart(board, describe(dataset), folder / "report.html", folder / "results.json")
-    trial = Trial("test", train, validation, test, seed)
-    _write(result, curves, Shown(_part(seed), trial, scores, values))
+    trial = SplitData("test", train, validation, test, seed)
+    _write(result, curves, TrialDetails(_part(seed), trial, scores, values))
     progress("done", steps, steps)
     return result
 
@@ -123,11 +123,11 @@ def _best_feature(train: Dataset, test: Dataset) -> Scores:
     return sign * np.asarray(test.features[:, column], dtype=np.float64)
 
 
-def _part(seed: int) -> Part:
-    return Part("test", data="synthetic", division="split 60/20/20", seed=seed, index=0)
+def _part(seed: int) -> Split:
+    return Split("test", data="synthetic", division="split 60/20/20", seed=seed, index=0)
 
 
-def _write(result: Quickstart, curves: dict[str, list[float]], shown: Shown) -> None:
+def _write(result: Quickstart, curves: dict[str, list[float]], shown: TrialDetails) -> None:
     trial, seed = shown.trial, shown.part.seed
     sizes = " / ".join(f"{d.n_lists:,}" for d in (trial.train, trial.validation, trial.test))
     systems = [System(name, _configured(name, seed)) for name in SYSTEMS]

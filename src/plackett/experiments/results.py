@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores, Values
-from plackett.experiments.plan import Job, without_features
-from plackett.experiments.protocols import Part, Protocol, Seeds, Source, Splits, Trial
+from plackett.experiments.plan import Trial, drop_features
+from plackett.experiments.protocols import DataSource, Protocol, Seeds, Split, SplitData, Splits
 from plackett.experiments.significance import (
     Comparison,
     benjamini_hochberg,
@@ -223,17 +223,17 @@ ByMetric = Mapping[str, Values]
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class TrialDetails:
     """A trial that a report looks into: its lists and every system's scores and values."""
 
-    part: Part
-    trial: Trial
+    part: Split
+    trial: SplitData
     scores: Mapping[str, Scores]
     values: Mapping[str, ByMetric]
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
+class ComparisonResults:
     """All trials of a comparison, by system and metric."""
 
     values: Mapping[str, ByMetric]
@@ -246,21 +246,21 @@ class Gathered:
     """Mean time of training a trial."""
     curves: Mapping[str, Sequence[float]]
     """Validation metric by step in the first trial."""
-    shown: tuple[Shown, ...]
+    shown: tuple[TrialDetails, ...]
 
 
 def gather(
-    jobs: Sequence[Job],
+    jobs: Sequence[Trial],
     *,
     store: RunStore,
-    source: Source,
+    source: DataSource,
     protocol: Protocol,
     metrics: Sequence[str],
     select: str,
-) -> Gathered:
+) -> ComparisonResults:
     """Read the outcomes of all trials; metrics that were not computed then are computed now."""
     parts = {job.part.index: job.part for job in jobs}
-    light = without_features(source, protocol)
+    light = drop_features(source, protocol)
     gathered = [
         _gather_part(
             part,
@@ -274,7 +274,7 @@ def gather(
     means = {name: _means(own, metrics) for name, own in values.items()}
     times = {name: [each.seconds[name] for each in gathered] for name in systems}
     first = {name: gathered[0].curves[name].get("validation", {}) for name in systems}
-    return Gathered(
+    return ComparisonResults(
         values=_by_unit(values, means, protocol, metrics),
         trial_means=means,
         intervals=_over_seeds(means) if isinstance(protocol, Seeds) else None,
@@ -289,7 +289,7 @@ class _Reading:
     """Where outcomes come from, and what is wanted of them."""
 
     store: RunStore
-    source: Source
+    source: DataSource
     protocol: Protocol
     metrics: Sequence[str]
 
@@ -301,16 +301,16 @@ class _Part:
     values: Mapping[str, ByMetric]
     seconds: Mapping[str, float]
     curves: Mapping[str, Curves]
-    shown: Shown | None
+    shown: TrialDetails | None
 
 
-def _gather_part(part: Part, jobs: Sequence[Job], reading: _Reading) -> _Part:
-    outcomes = {job.system.name: outcome_of(job, reading.store) for job in jobs}
+def _gather_part(part: Split, jobs: Sequence[Trial], reading: _Reading) -> _Part:
+    outcomes = {job.system.name: read_outcome(job, reading.store) for job in jobs}
     # Pooled folds are all looked into; of repeated trials the first tells enough.
     look = part.index == 0 or not isinstance(reading.protocol, (Splits, Seeds))
     trial = cache(lambda: reading.protocol.trial(reading.source, part))
     values = {
-        job.system.name: values_of(
+        job.system.name: metric_values(
             job,
             outcomes[job.system.name],
             store=reading.store,
@@ -320,12 +320,12 @@ def _gather_part(part: Part, jobs: Sequence[Job], reading: _Reading) -> _Part:
         for job in jobs
     }
     scores = {name: outcome.scores for name, outcome in outcomes.items()}
-    shown = Shown(part, trial(), scores, values) if look else None
+    shown = TrialDetails(part, trial(), scores, values) if look else None
     seconds = {name: outcome.seconds for name, outcome in outcomes.items()}
     return _Part(values, seconds, {name: o.curves for name, o in outcomes.items()}, shown)
 
 
-def outcome_of(job: Job, store: RunStore) -> Outcome:
+def read_outcome(job: Trial, store: RunStore) -> Outcome:
     """What a trial that is known to be finished has left."""
     outcome = store.get(job.identity)
     if outcome is None:
@@ -333,13 +333,13 @@ def outcome_of(job: Job, store: RunStore) -> Outcome:
     return outcome
 
 
-def values_of(
-    job: Job,
+def metric_values(
+    job: Trial,
     outcome: Outcome,
     *,
     store: RunStore,
     metrics: Sequence[str],
-    trial: Callable[[], Trial],
+    trial: Callable[[], SplitData],
 ) -> ByMetric:
     """Values of these metrics; those that were not computed with the trial are computed now.
 

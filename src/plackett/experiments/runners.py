@@ -60,12 +60,12 @@ from plackett.base.errors import (
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.data.mapped import open_mapped
-from plackett.data.write import write
+from plackett.data.writer import write
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.driver import Conductor, as_error
-from plackett.distributed.task_pool import Sign, serve_tasks
-from plackett.experiments.plan import Job, run_trial
-from plackett.experiments.protocols import Part, Protocol, Source, Trial
+from plackett.distributed.driver import DriverProcess, rebuild_error
+from plackett.distributed.task_pool import TaskContext, serve_tasks
+from plackett.experiments.plan import Trial, run_trial
+from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData
 from plackett.experiments.store import Outcome
 from plackett.models.ranker import Ranker
 
@@ -91,7 +91,7 @@ class Runner(ABC):
     """Trials that run at the same time."""
 
     @abstractmethod
-    def submit(self, job: Job) -> Future[Outcome]:
+    def submit(self, job: Trial) -> Future[Outcome]:
         """Start a trial, or run it; the result is in the future."""
 
     def __enter__(self) -> Self:
@@ -119,13 +119,13 @@ class InProcess(Runner):
 
     slots = 1
 
-    def __init__(self, trial: Callable[[Part], Trial], setup: Setup) -> None:
+    def __init__(self, trial: Callable[[Split], SplitData], setup: Setup) -> None:
         self._setup = setup
         self._trial = trial
 
-    def submit(self, job: Job) -> Future[Outcome]:
+    def submit(self, job: Trial) -> Future[Outcome]:
         future: Future[Outcome] = Future()
-        ranker = job.system.configured(seed=job.part.seed, threads=self._setup.threads)
+        ranker = job.system.build(seed=job.part.seed, threads=self._setup.threads)
         trial = self._trial(job.part)
         metrics, select = self._setup.metrics, self._setup.select
         try:
@@ -150,7 +150,7 @@ class SharedSource:
     whole: Path | None
     folds: tuple[tuple[str, Path, Path | None, Path], ...]
 
-    def open(self) -> Source:
+    def open(self) -> DataSource:
         """The data, as a worker sees them."""
         opened: dict[Path, Dataset] = {}
 
@@ -163,10 +163,10 @@ class SharedSource:
             Fold(name, data(train), None if validation is None else data(validation), data(test))
             for name, train, validation, test in self.folds
         )
-        return Source(self.name, None if self.whole is None else data(self.whole), folds)
+        return DataSource(self.name, None if self.whole is None else data(self.whole), folds)
 
 
-def share(source: Source, folder: Path) -> SharedSource:
+def share(source: DataSource, folder: Path) -> SharedSource:
     """Write the data sets of a source, each once, into a folder."""
     written: dict[int, Path] = {}
 
@@ -242,7 +242,7 @@ class Order:
     """A trial to run."""
 
     ranker: Ranker
-    part: Part
+    part: Split
 
 
 @dataclass(frozen=True)
@@ -309,9 +309,9 @@ class Worker:
         )
         self._tell(Start(shared, setup))
 
-    def run(self, job: Job, setup: Setup) -> Outcome:
+    def run(self, job: Trial, setup: Setup) -> Outcome:
         """Have one trial run."""
-        ranker = job.system.configured(seed=job.part.seed, threads=setup.threads)
+        ranker = job.system.build(seed=job.part.seed, threads=setup.threads)
         try:
             self._tell(Order(ranker, job.part))
             answer = receive(self._process.stdout)  # type: ignore[arg-type] # a pipe is there
@@ -328,7 +328,7 @@ class Worker:
     def _tell(self, message: Any) -> None:
         send(self._process.stdin, message)  # type: ignore[arg-type] # a pipe is there
 
-    def _death(self, job: Job) -> PlackettError:
+    def _death(self, job: Trial) -> PlackettError:
         code = self._process.wait()
         self._said.seek(0)
         said = self._said.read().decode(errors="replace").strip()[-SHOWN:]
@@ -369,7 +369,7 @@ class Workers(Runner):
         Where the data may be written for all of them to see; removed at the end.
     """
 
-    def __init__(self, source: Source, setup: Setup, *, count: int, folder: Path) -> None:
+    def __init__(self, source: DataSource, setup: Setup, *, count: int, folder: Path) -> None:
         self.slots = count
         self._setup = setup
         self._scratch = scratch_in(folder)
@@ -378,13 +378,13 @@ class Workers(Runner):
         self._workers: list[Worker] = []
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="worker")
 
-    def submit(self, job: Job) -> Future[Outcome]:
+    def submit(self, job: Trial) -> Future[Outcome]:
         if self._idle.empty() and len(self._workers) < self.slots:
             self._workers.append(Worker(self._shared, self._setup))
             self._idle.put(self._workers[-1])
         return self._threads.submit(self._run, job)
 
-    def _run(self, job: Job) -> Outcome:
+    def _run(self, job: Trial) -> Outcome:
         worker = self._idle.get()
         try:
             return worker.run(job, self._setup)
@@ -423,7 +423,7 @@ def _listen(stream: BinaryIO, orders: queue.SimpleQueue[Any]) -> None:
             os._exit(0)
 
 
-def _answer(order: Order, source: Source, setup: Setup) -> Answer | Failure:
+def _answer(order: Order, source: DataSource, setup: Setup) -> Answer | Failure:
     try:
         trial = setup.protocol.trial(source, order.part)
         with warnings.catch_warnings(record=True) as seen:
@@ -448,11 +448,13 @@ class RayTasks(Runner):
         Where; ``step_seconds`` limits the time between two steps of a trial (trees, epochs).
     """
 
-    def __init__(self, source: Source, setup: Setup, cluster: Cluster) -> None:
+    def __init__(self, source: DataSource, setup: Setup, cluster: Cluster) -> None:
         self._setup, self._cluster = setup, cluster
-        self._futures: dict[int, tuple[Job, Future[Outcome]]] = {}
+        self._futures: dict[int, tuple[Trial, Future[Outcome]]] = {}
         self._guard = threading.Lock()
-        self._conductor = Conductor(cluster, serve_tasks, work_on_trial, (source, setup), cluster)
+        self._conductor = DriverProcess(
+            cluster, serve_tasks, work_on_trial, (source, setup), cluster
+        )
         try:
             deadline = time.monotonic() + cluster.start_limit
             _, self.slots = self._conductor.receive(deadline, self._late)
@@ -462,9 +464,9 @@ class RayTasks(Runner):
         self._listener = threading.Thread(target=self._listen, name="trials", daemon=True)
         self._listener.start()
 
-    def submit(self, job: Job) -> Future[Outcome]:
+    def submit(self, job: Trial) -> Future[Outcome]:
         future: Future[Outcome] = Future()
-        ranker = job.system.configured(seed=job.part.seed, threads=self._setup.threads)
+        ranker = job.system.build(seed=job.part.seed, threads=self._setup.threads)
         with self._guard:
             number = len(self._futures)
             self._futures[number] = (job, future)
@@ -490,7 +492,7 @@ class RayTasks(Runner):
         if verdict == "done":
             future.set_result(content)
             return
-        error = as_error(*content)
+        error = rebuild_error(*content)
         if isinstance(error, ClusterError):
             error = ClusterError(f"{job.title}: {error} Finished trials are kept.")
         future.set_exception(error)
@@ -503,8 +505,10 @@ class RayTasks(Runner):
         self._listener.join()
 
 
-def work_on_trial(common: tuple[Source, Setup], own: tuple[Ranker, Part], sign: Sign) -> Outcome:
+def work_on_trial(
+    common: tuple[DataSource, Setup], own: tuple[Ranker, Split], context: TaskContext
+) -> Outcome:
     """What a task does: one trial."""
     (source, setup), (ranker, part) = common, own
     trial = setup.protocol.trial(source, part)
-    return run_trial(ranker, trial, metrics=setup.metrics, select=setup.select, progress=sign)
+    return run_trial(ranker, trial, metrics=setup.metrics, select=setup.select, progress=context)

@@ -21,7 +21,7 @@ import plackett
 from plackett._version import __version__
 from plackett.base.errors import UsageError
 from plackett.models import RECIPES, recipe
-from plackett.models.artifact.save import encode_all
+from plackett.models.artifact.manifest import encode_params
 from plackett.models.ranker import Ranker
 
 
@@ -38,14 +38,14 @@ class System:
     name: str
     ranker: Ranker
 
-    def configured(self, *, seed: int, threads: int | None = None) -> Ranker:
+    def build(self, *, seed: int, threads: int | None = None) -> Ranker:
         """A fresh ranker with this seed."""
         return _configured(self.ranker, {"seed": seed, "threads": threads})
 
     def settings(self, seed: int) -> dict[str, Any]:
         """Kind and parameters as plain data; threads change nothing and are left out."""
-        ranker = self.configured(seed=seed)
-        return {"kind": type(ranker).__name__, **encode_all(ranker)}
+        ranker = self.build(seed=seed)
+        return {"kind": type(ranker).__name__, **encode_params(ranker)}
 
     def libraries(self) -> dict[str, str]:
         """Versions of the libraries that the ranker stands on."""

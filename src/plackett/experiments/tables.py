@@ -18,7 +18,7 @@ from typing import Literal
 from plackett.experiments.results import CORRECTIONS, TESTS, Entry, Leaderboard
 
 
-def tested_in_words(board: Leaderboard) -> str:
+def describe_test(board: Leaderboard) -> str:
     """The test behind the marks: over what, which, at what level, corrected how."""
     unit = board.unit.removesuffix("s") if board.n_counted == 1 else board.unit
     return (
@@ -61,7 +61,7 @@ def latex_table(board: Leaderboard) -> str:
         name = _latex_escaped(entry.name)
         cells = [_latex_cell(entry, m, board, best[m]) for m in board.metrics]
         lines.append(" & ".join([name, *cells]) + r" \\")
-    note = f"Marks: different from {board.baseline}, {tested_in_words(board)}."
+    note = f"Marks: different from {board.baseline}, {describe_test(board)}."
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {note}", ""])
 
 
@@ -97,7 +97,7 @@ def markdown_table(board: Leaderboard) -> str:
         p = "" if base else _p_value(entry.adjusted[board.primary])
         lines.append(_line([name, *cells, p, f"{entry.seconds:.1f}"]))
     note = (
-        f"▲ better, ▼ worse than {_markdown_escaped(board.baseline)}: {tested_in_words(board)}; "
+        f"▲ better, ▼ worse than {_markdown_escaped(board.baseline)}: {describe_test(board)}; "
         f"p is that of {board.primary}. In brackets: 95 % intervals of the means. "
         "Seconds: training, one trial."
     )
@@ -155,7 +155,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Grid:
+class TextTable:
     """A table with a caption above and a note below."""
 
     caption: str

@@ -12,7 +12,7 @@ from plackett.base.errors import DataError
 from plackett.base.kernels import FLOATS, LABELS, parallel_function
 from plackett.base.ragged import Labels, Values
 from plackett.metrics.definition import NO_CUTOFF, RANKS, SIGNATURE, Definition, Settings
-from plackett.metrics.ranking import Lists, Ranking, RankingRule, ideal_ranking, rank
+from plackett.metrics.ranking import Ranking, RankingRule, ScoredLists, ideal_ranking, rank
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Request:
         return RankingRule(s.ties, s.seed, s.rounding, groups=s.ties == "expected")
 
 
-def values_per_list(requests: Sequence[Request], lists: Lists) -> list[Values]:
+def values_per_list(requests: Sequence[Request], lists: ScoredLists) -> list[Values]:
     """Compute each metric for each list; what several need is computed once."""
     for request in requests:
         _check_labels(request, lists.labels)
@@ -53,7 +53,7 @@ def values_per_list(requests: Sequence[Request], lists: Lists) -> list[Values]:
     return [_values(request, rankings[request.rule], ideal, lists) for request in requests]
 
 
-def _values(request: Request, ranking: Ranking, ideal: Ranking, lists: Lists) -> Values:
+def _values(request: Request, ranking: Ranking, ideal: Ranking, lists: ScoredLists) -> Values:
     definition, settings = request.definition, request.settings
     values = np.empty(len(lists.offsets) - 1)
     longest = int(lists.sizes.max(initial=1))

@@ -12,7 +12,7 @@ from plackett.base.errors import DataError
 from plackett.base.ragged import Ids, Keys, Labels, Offsets, Values
 from plackett.metrics.compute import values_per_list
 from plackett.metrics.metric import Metric, metrics
-from plackett.metrics.ranking import as_lists
+from plackett.metrics.ranking import check_lists
 
 
 class LabelledLists(Protocol):
@@ -68,7 +68,7 @@ def per_list(
 ) -> dict[str, Values]:
     """Value of each metric for each list, NaN where dropped; parameters as :func:`evaluate`."""
     chosen = _metrics(metrics)
-    lists = as_lists(
+    lists = check_lists(
         scores,
         dataset.labels,
         dataset.offsets,

@@ -25,7 +25,7 @@ from plackett.metrics.definition import (
     unknown,
     write_option,
 )
-from plackett.metrics.ranking import as_lists
+from plackett.metrics.ranking import check_lists
 
 DEFAULT_CONVENTION = "papers"
 MOST_DIGITS = 18
@@ -127,7 +127,7 @@ class Metric:
         keys
             One uint64 per list for ``ties=random``; by default the list's position.
         """
-        lists = as_lists(scores, labels, offsets, document_ids=document_ids, keys=keys)
+        lists = check_lists(scores, labels, offsets, document_ids=document_ids, keys=keys)
         return values_per_list([self.request()], lists)[0]
 
     def request(self) -> Request:

@@ -33,8 +33,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.kernels import CHUNK, FLOATS, LABELS, compiled, parallel_function, readonly
-from plackett.base.ragged import Ids, Keys, Labels, Offsets, Scores, as_offsets, from_sizes
-from plackett.base.random import combine, mix, unit
+from plackett.base.ragged import Ids, Keys, Labels, Offsets, Scores, as_offsets, offsets_from_sizes
+from plackett.base.random import combine, mix, to_uniform
 from plackett.metrics.definition import RANKS
 
 BLOCK = 1 << 14
@@ -44,7 +44,7 @@ LEVELS = 32
 
 
 @dataclass(frozen=True)
-class Lists:
+class ScoredLists:
     """Scored and labelled lists, checked."""
 
     scores: Scores
@@ -61,14 +61,14 @@ class Lists:
         return np.diff(self.offsets)
 
 
-def as_lists(
+def check_lists(
     scores: ArrayLike,
     labels: ArrayLike,
     offsets: ArrayLike,
     *,
     document_ids: ArrayLike | None = None,
     keys: ArrayLike | None = None,
-) -> Lists:
+) -> ScoredLists:
     """Check and convert what a caller gave.
 
     Raises
@@ -90,7 +90,7 @@ def as_lists(
     if bad_labels:
         _refuse_labels(y, bounds)
     ids, list_keys = _ids(document_ids, len(y)), _keys(keys, len(bounds) - 1)
-    return Lists(s, y, bounds, ids, list_keys, countable=uncountable == 0)
+    return ScoredLists(s, y, bounds, ids, list_keys, countable=uncountable == 0)
 
 
 @parallel_function((int64, int64, int64), FLOATS, LABELS)
@@ -332,7 +332,7 @@ def sort_lists(scores, second, labels, offsets, left_out, ranked, ends, depth): 
             _write(own, labels[low:high], best_first, ranked[low:high], groups)
 
 
-def second_key(ties: str, seed: int, lists: Lists) -> NDArray[np.float64]:
+def second_key(ties: str, seed: int, lists: ScoredLists) -> NDArray[np.float64]:
     """Give each document a number by which ties fall, larger first; or no number to any."""
     if ties == "pessimistic":
         return -lists.labels.astype(np.float64)
@@ -349,7 +349,7 @@ def second_key(ties: str, seed: int, lists: Lists) -> NDArray[np.float64]:
     return np.empty(0)
 
 
-def _place_of_ids(lists: Lists) -> NDArray[np.float64]:
+def _place_of_ids(lists: ScoredLists) -> NDArray[np.float64]:
     if lists.document_ids is None:
         raise DataError(
             "ties=docid (also the convention trec_eval) orders tied documents by their ids, but "
@@ -365,7 +365,7 @@ def draw_lots(seed, keys, offsets, lots):  # type: ignore[no-untyped-def]
     for q in prange(len(offsets) - 1):
         state = combine(mix(seed), keys[q])
         for i in range(offsets[q + 1] - offsets[q]):
-            lots[offsets[q] + i] = unit(combine(state, uint64(i)))
+            lots[offsets[q] + i] = to_uniform(combine(state, uint64(i)))
 
 
 LONGEST_BUFFER = 32
@@ -395,11 +395,11 @@ class Ranking:
     depth: NDArray[np.int64]
 
 
-def rank(rule: RankingRule, lists: Lists, cutoff: int) -> Ranking:
+def rank(rule: RankingRule, lists: ScoredLists, cutoff: int) -> Ranking:
     """Rank the documents of each list, at least down to the cut-off."""
     whole = rule.groups or cutoff > LONGEST_BUFFER
     sizes = lists.sizes
-    starts = lists.offsets if whole else from_sizes(np.minimum(sizes, cutoff))
+    starts = lists.offsets if whole else offsets_from_sizes(np.minimum(sizes, cutoff))
     ranked = np.empty(starts[-1], np.float32)
     depth = np.empty(len(sizes), np.int64)
     scores = rounded(lists.scores, rule.rounding)
@@ -427,10 +427,10 @@ def rounded(scores: Scores, rounding: str) -> Scores:
     return np.where(scores == -np.inf, -np.inf, near)
 
 
-def ideal_ranking(lists: Lists, cutoff: int) -> Ranking:
+def ideal_ranking(lists: ScoredLists, cutoff: int) -> Ranking:
     """Rank the documents of each list by their labels."""
     depth = np.minimum(lists.sizes, cutoff)
-    starts = from_sizes(depth)
+    starts = offsets_from_sizes(depth)
     labels = np.empty(starts[-1], np.float32)
     if cutoff > 0:
         top = int(lists.labels.max(initial=0)) if lists.countable else 0

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_directory, atomic_file
-from plackett.distributed.worker import Peers, State
+from plackett.distributed.coordinator import TrainingState, WorkerGroup
 
 _STATE = re.compile(r"step-(\d+)")
 _HALF = re.compile(r"\.(fit\.json|step-\d+|member-\d+)\..*\.(tmp|old)")
@@ -163,7 +163,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-class MailedCheckpoint(Checkpoint):
+class RemoteCheckpoint(Checkpoint):
     """A worker's checkpoint: the first worker's states are sent, the others save nothing.
 
     Parameters
@@ -176,12 +176,12 @@ class MailedCheckpoint(Checkpoint):
         Between two states at least; infinite: nothing is saved.
     """
 
-    def __init__(self, folder: Path, peers: Peers, seconds: float) -> None:
+    def __init__(self, folder: Path, worker_group: WorkerGroup, seconds: float) -> None:
         super().__init__(folder)
         self.seconds = seconds  # type: ignore[misc] # as in the process that keeps the checkpoint
-        self._peers = peers
+        self._peers = worker_group
         self._next = 0.0 if math.isfinite(seconds) else math.inf  # the first state at once
-        state = peers.latest()
+        state = worker_group.latest()
         if state is not None:
             write_files(state, folder / f"step-{state[0]}")
 
@@ -195,28 +195,28 @@ class MailedCheckpoint(Checkpoint):
         self._peers.keep(*read_files(step, self.folder / f"step-{step}"))
 
 
-def read_files(step: int, folder: Path) -> State:
+def read_files(step: int, folder: Path) -> TrainingState:
     """The state that the files of a folder describe."""
     return step, {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def write_files(state: State, folder: Path) -> None:
+def write_files(state: TrainingState, folder: Path) -> None:
     """Put the files of a state into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in state[1].items():
         (folder / name).write_bytes(content)
 
 
-def state_of(checkpoint: Checkpoint | None) -> State | None:
+def latest_state(checkpoint: Checkpoint | None) -> TrainingState | None:
     """What a checkpoint has to go on from."""
     latest = None if checkpoint is None else checkpoint.latest()
     return None if latest is None else read_files(int(latest.name.removeprefix("step-")), latest)
 
 
-def keeper(checkpoint: Checkpoint | None) -> Callable[[State], None]:
+def checkpoint_saver(checkpoint: Checkpoint | None) -> Callable[[TrainingState], None]:
     """A function that puts each state it is given into the checkpoint, if there is one."""
 
-    def keep(state: State) -> None:
+    def keep(state: TrainingState) -> None:
         if checkpoint is not None:
             with checkpoint.saving(state[0]) as folder:
                 write_files(state, folder)

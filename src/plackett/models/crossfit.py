@@ -39,14 +39,14 @@ from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
 from plackett.distributed import ClusterError
 from plackett.metrics import Metric
-from plackett.models.artifact.save import module_inside
+from plackett.models.artifact.manifest import module_inside
 from plackett.models.checkpoint import Checkpoint
-from plackett.models.ranker import Progress, Ranker, Run, nested
+from plackett.models.ranker import FitContext, Progress, Ranker, nested
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from plackett.distributed.task_pool import Sign
+    from plackett.distributed.task_pool import TaskContext
 
 
 Fitted = tuple[Ranker, float]
@@ -54,7 +54,7 @@ Fitted = tuple[Ranker, float]
 Common = tuple["CrossFit", Dataset, tuple[Metric, ...]]
 
 
-def fitted_together(crossfit: CrossFit, data: Dataset, run: Run) -> list[Fitted]:
+def fitted_together(crossfit: CrossFit, data: Dataset, run: FitContext) -> list[Fitted]:
     """All members in their order, those of the checkpoint as they are, the others by workers.
 
     A member whose worker dies is begun again. Each is in the checkpoint as soon as it is finished.
@@ -71,38 +71,42 @@ def fitted_together(crossfit: CrossFit, data: Dataset, run: Run) -> list[Fitted]
 
 
 def _fit_missing(
-    crossfit: CrossFit, data: Dataset, run: Run, missing: Sequence[int], found: dict[int, Fitted]
+    crossfit: CrossFit,
+    data: Dataset,
+    run: FitContext,
+    missing: Sequence[int],
+    found: dict[int, Fitted],
 ) -> None:
-    from plackett.distributed.task_pool import Errands
+    from plackett.distributed.task_pool import TaskPool
 
     assert run.cluster is not None
     assert crossfit.ranker is not None
     sent = crossfit.clone().set_params(ranker=with_threads(crossfit.ranker, run.cluster.threads))
     place = run.cluster.place
-    with Errands(run.cluster, fit_member, (sent, data, run.metrics)) as errands:
-        ahead = list(missing[errands.slots :])
-        for i in missing[: errands.slots]:
-            errands.send(i, i)
+    with TaskPool(run.cluster, fit_member, (sent, data, run.metrics)) as pool:
+        ahead = list(missing[pool.slots :])
+        for i in missing[: pool.slots]:
+            pool.send(i, i)
         while len(found) < crossfit._count:
             run.progress(f"members on {place}", len(found), crossfit._count)
-            news = errands.receive()
-            if news is None or news.kind == "told":
+            event = pool.receive()
+            if event is None or event.kind == "told":
                 continue
-            if news.kind == "failed":
-                raise _failure(news.number, news.content)
-            member, scale = news.content
-            found[news.number] = _as_asked(member, crossfit.ranker), scale
-            crossfit._keep(news.number, member, run.checkpoint)
+            if event.kind == "failed":
+                raise _failure(event.number, event.content)
+            member, scale = event.content
+            found[event.number] = _as_asked(member, crossfit.ranker), scale
+            crossfit._keep(event.number, member, run.checkpoint)
             if ahead:
                 i = ahead.pop(0)
-                errands.send(i, i)
+                pool.send(i, i)
     run.progress(f"members on {place}", len(found), crossfit._count)
 
 
-def fit_member(common: Common, i: int, sign: Sign) -> Fitted:
+def fit_member(common: Common, i: int, context: TaskContext) -> Fitted:
     """What a task does: one member."""
     crossfit, data, metrics = common
-    return crossfit._fit_member(i, data, metrics, None, sign)
+    return crossfit._fit_member(i, data, metrics, None, context)
 
 
 def with_threads(ranker: Ranker, threads: int | None) -> Ranker:
@@ -165,7 +169,7 @@ class CrossFit(Ranker):
     """
 
     takes_missing: ClassVar[bool] = True
-    spreads: ClassVar[bool] = True
+    supports_cluster: ClassVar[bool] = True
 
     ranker: Ranker | None = None
     folds: int = 5
@@ -174,7 +178,7 @@ class CrossFit(Ranker):
     seed: int = 0
     transforms: tuple[str, ...] = ()
 
-    def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:
+    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
         self._check()
         data = train if validation is None else concat([train, validation])
         count = int(group_codes(data).max()) + 1
@@ -195,7 +199,7 @@ class CrossFit(Ranker):
         for member, scale in zip(self.members_, self.scales_, strict=True):
             scores = member.predict(data)
             total += (
-                scores / scale if self.combine == "scale" else standardised(scores, data.offsets)
+                scores / scale if self.combine == "scale" else standardize(scores, data.offsets)
             )
         return total / len(self.members_)
 
@@ -258,7 +262,7 @@ class CrossFit(Ranker):
         mask = self._held_out(data, i)
         rest, held_out = (data.select(np.flatnonzero(each)) for each in (~mask, mask))
         member.fit(rest, held_out, metrics, checkpoint, progress=progress)
-        return member, spread(member.predict(held_out), held_out.offsets)
+        return member, pooled_deviation(member.predict(held_out), held_out.offsets)
 
     def _kept(self, i: int, data: Dataset, checkpoint: Checkpoint | None) -> Fitted | None:
         """A member that was finished before, from the checkpoint; None if it has it not."""
@@ -269,14 +273,14 @@ class CrossFit(Ranker):
         module = module_inside(self.ranker)
         member = load(checkpoint.folder / f"member-{i}", module=module)
         held_out = data.select(np.flatnonzero(self._held_out(data, i)))
-        return member, spread(member.predict(held_out), held_out.offsets)
+        return member, pooled_deviation(member.predict(held_out), held_out.offsets)
 
     def _keep(self, i: int, member: Ranker, checkpoint: Checkpoint | None) -> None:
         """Put a finished member into the checkpoint, if there is one."""
         if checkpoint is not None:
             member.save(checkpoint.folder / f"member-{i}")
 
-    def _fitted(self, i: int, data: Dataset, run: Run) -> Fitted:
+    def _fitted(self, i: int, data: Dataset, run: FitContext) -> Fitted:
         """Fit a member here, or take it from the checkpoint where it was finished before."""
         found = self._kept(i, data, run.checkpoint)
         if found is None:
@@ -314,14 +318,14 @@ class CrossFit(Ranker):
                 raise DataError("members differ in their number of features", path=str(folder))
 
 
-def spread(scores: Scores, offsets: Offsets) -> float:
+def pooled_deviation(scores: Scores, offsets: Offsets) -> float:
     """Pooled standard deviation within lists; 1 where all scores of every list are equal."""
     centred = scores - np.repeat(_means(scores, offsets), np.diff(offsets))
     deviation = float(np.sqrt(np.mean(centred**2)))
     return deviation if deviation >= _LEAST else 1.0
 
 
-def standardised(scores: Scores, offsets: Offsets) -> Scores:
+def standardize(scores: Scores, offsets: Offsets) -> Scores:
     """Each list brought to mean 0 and standard deviation 1; a list of equal scores to 0."""
     sizes = np.diff(offsets)
     centred = scores - np.repeat(_means(scores, offsets), sizes)

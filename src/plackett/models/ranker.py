@@ -35,14 +35,14 @@ from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.base.optional import need_ray
 from plackett.base.ragged import Scores, list_blocks
 from plackett.data.dataset import Dataset, fingerprint
-from plackett.data.disk_arrays import is_large, release, walk
+from plackett.data.large_arrays import is_large, iter_blocks, release_pages
 from plackett.data.transforms import FittedTransform, chain, transform
-from plackett.data.transforms.base import applied
+from plackett.data.transforms.base import apply_in_blocks
 from plackett.distributed import Cluster, as_cluster
-from plackett.distributed.worker import Peers
+from plackett.distributed.coordinator import WorkerGroup
 from plackett.metrics import Metric
 from plackett.metrics import metric as as_metric
-from plackett.models.artifact.save import identity_of, versions, write
+from plackett.models.artifact.manifest import identity_of, versions, write
 from plackett.models.checkpoint import Checkpoint, checkpoint_in
 from plackett.objectives import CONDITIONAL, SVMMAP, Objective, Stochastic
 
@@ -132,18 +132,18 @@ def _spoken(hint: Any) -> str:
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how many steps are done, and how many there are at most."""
 
-Watch: TypeAlias = Callable[[int, int, float], None]
+WatchFunction: TypeAlias = Callable[[int, int, float], None]
 """Called with the steps done, the steps there are at most, and the first metric on validation.
 
 It may raise to end a fit that is not worth going on with; the exception leaves ``fit`` as it is.
 """
 
-Selector: TypeAlias = str | Metric | Sequence[str | Metric]
+MetricSpec: TypeAlias = str | Metric | Sequence[str | Metric]
 """One metric, or several that are compared in this order."""
 
 
 @dataclass(frozen=True)
-class Run:
+class FitContext:
     """One fit's companions."""
 
     metrics: tuple[Metric, ...]
@@ -151,20 +151,20 @@ class Run:
     checkpoint: Checkpoint | None
     """Where to keep the state and take it up again; None: nowhere."""
     progress: Progress
-    watch: Watch
+    watch: WatchFunction
     """Told the metric on the validation lists, after each step that measures it."""
     cluster: Cluster | None = None
     """Where to fit; None: in this process."""
-    peers: Peers | None = None
+    worker_group: WorkerGroup | None = None
     """In a worker: the other workers of the same fit; None: it is fitted by one process."""
 
     @property
-    def spellings(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """The metrics as text."""
         return tuple(str(metric) for metric in self.metrics)
 
 
-def as_metrics(given: Selector) -> tuple[Metric, ...]:
+def as_metrics(given: MetricSpec) -> tuple[Metric, ...]:
     """The metrics to choose by; a string may name several, separated by commas."""
     if isinstance(given, str):
         given = [name.strip() for name in given.split(",")]
@@ -174,15 +174,15 @@ def as_metrics(given: Selector) -> tuple[Metric, ...]:
     return chosen
 
 
-def silent(text: str, done: int, total: int) -> None:
+def no_progress(text: str, done: int, total: int) -> None:
     """Tell nobody."""
 
 
-def unwatched(done: int, total: int, mean: float) -> None:
+def no_watch(done: int, total: int, mean: float) -> None:
     """Nobody looks."""
 
 
-SCORED_TOGETHER = 1 << 15
+SCORING_BLOCK = 1 << 15
 """Documents of features on disk that are scored at a time; nets score as many at a time anyway."""
 
 
@@ -197,7 +197,7 @@ class Ranker(ABC):
     """NaN features go into the model as they are."""
     threads_matter: ClassVar[bool] = False
     """The last bits of the model depend on the number of threads."""
-    spreads: ClassVar[bool] = False
+    supports_cluster: ClassVar[bool] = False
     """It can be fitted on several machines."""
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
     """Whose versions a saved model records."""
@@ -245,11 +245,11 @@ class Ranker(ABC):
         self,
         train: Dataset,
         validation: Dataset | None = None,
-        metric: Selector = "ndcg@5",
+        metric: MetricSpec = "ndcg@5",
         checkpoint: str | os.PathLike[str] | None = None,
         *,
-        progress: Progress = silent,
-        watch: Watch = unwatched,
+        progress: Progress = no_progress,
+        watch: WatchFunction = no_watch,
         cluster: Cluster | str | None = None,
     ) -> Self:
         """Fit on ``train``; with ``validation``, choose by ``metric`` on it.
@@ -289,9 +289,9 @@ class Ranker(ABC):
             }
         before = (self.n_features_, self.feature_names_, self.transform_)
         try:
-            prepared, beside = self._begin(train, validation)
+            prepared, beside = self._prepare_fit(train, validation)
             with checkpoint_in(checkpoint, identity) as store:
-                self._fit(prepared, beside, Run(metrics, store, progress, watch, workers))
+                self._fit(prepared, beside, FitContext(metrics, store, progress, watch, workers))
         except BaseException:
             # What was fitted before is still there and must go with its own features.
             self.n_features_, self.feature_names_, self.transform_ = before
@@ -299,7 +299,9 @@ class Ranker(ABC):
         self.training_ = training
         return self
 
-    def _begin(self, train: Dataset, validation: Dataset | None) -> tuple[Dataset, Dataset | None]:
+    def _prepare_fit(
+        self, train: Dataset, validation: Dataset | None
+    ) -> tuple[Dataset, Dataset | None]:
         """Take over the features, and prepare the lists."""
         self.n_features_ = train.n_features
         self.feature_names_ = train.feature_names
@@ -339,17 +341,17 @@ class Ranker(ABC):
         """The same scores for features on disk: lists do not see each other."""
         self._check_features(data)
         scores = np.empty(data.n_docs)
-        for start, stop in list_blocks(data.offsets, SCORED_TOGETHER):
+        for start, stop in list_blocks(data.offsets, SCORING_BLOCK):
             documents = slice(data.offsets[start], data.offsets[stop])
             scores[documents] = self._predict(self._prepared(data.lists(start, stop)))
-            release(data.features)
+            release_pages(data.features)
         return scores
 
     def _prepared(self, data: Dataset) -> Dataset:
         self._check_features(data)
         features = data.features
         if self.transform_ is not None:
-            features = applied(self.transform_, features, data.offsets)
+            features = apply_in_blocks(self.transform_, features, data.offsets)
         if not self.takes_missing and _has_nan(features):
             raise DataError(
                 f"{type(self).__name__} cannot take missing features (NaN); add an imputing "
@@ -376,7 +378,7 @@ class Ranker(ABC):
     def _workers(self, given: Cluster | str | None) -> Cluster | None:
         if given is None:
             return None
-        if not self.spreads:
+        if not self.supports_cluster:
             raise UsageError(
                 f"{type(self).__name__} is fitted in one process; trees and nets can be fitted on "
                 "a cluster (TreeRanker, NeuralRanker, BoostedNeuralRanker), and so can CrossFit of "
@@ -396,7 +398,7 @@ class Ranker(ABC):
         }
 
     @abstractmethod
-    def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:
+    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
         """Learn from prepared lists; whatever is learned ends in ``_``."""
 
     @abstractmethod
@@ -419,7 +421,7 @@ def _summary(data: Dataset) -> dict[str, Any]:
 def _has_nan(features: Any) -> bool:
     values = features if isinstance(features, np.ndarray) else features.data
     # One pass without a temporary as large as the features: a sum is NaN iff some value is.
-    return any(np.isnan(np.sum(values[rows], dtype=np.float64)) for rows in walk(values))
+    return any(np.isnan(np.sum(values[rows], dtype=np.float64)) for rows in iter_blocks(values))
 
 
 def check_learnable(data: Dataset, objective: Objective | None = None) -> None:

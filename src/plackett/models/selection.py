@@ -19,7 +19,7 @@ import numpy as np
 from plackett.base.errors import DataError
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.distributed.worker import Peers
+from plackett.distributed.coordinator import WorkerGroup
 from plackett.metrics import Metric, evaluate, per_list
 
 TOLERANCE = 1e-6
@@ -32,13 +32,18 @@ Means = tuple[float, ...]
 
 
 def measure(
-    scores: Scores, data: Dataset, metrics: Sequence[Metric], peers: Peers | None = None
+    scores: Scores,
+    data: Dataset,
+    metrics: Sequence[Metric],
+    worker_group: WorkerGroup | None = None,
 ) -> Means:
     """The metrics to choose by, over the lists of all workers; at least one list must count."""
-    if peers is None:
+    if worker_group is None:
         means = tuple(evaluate(scores, data, list(metrics)).values())
     else:
-        means = peers.means(list(per_list(scores, data, list(metrics)).values()), data.weights)
+        means = worker_group.means(
+            list(per_list(scores, data, list(metrics)).values()), data.weights
+        )
     for metric, mean in zip(metrics, means, strict=True):
         if math.isnan(mean):
             raise DataError(
@@ -47,7 +52,7 @@ def measure(
     return means
 
 
-def better(new: Sequence[float], old: Sequence[float]) -> bool:
+def is_better(new: Sequence[float], old: Sequence[float]) -> bool:
     """Whether the new candidate beats the old one."""
     if len(new) == 1:
         return new[0] > old[0]
@@ -68,14 +73,14 @@ class Selection:
 
     def offer(self, means: Means) -> bool:
         """Take the next candidate; True if it is the best so far."""
-        wins = self.best is None or better(means, self.best)
+        wins = self.best is None or is_better(means, self.best)
         if wins:
             self.best, self.best_step = means, self.steps
         self.steps += 1
         return wins
 
     @property
-    def waited(self) -> int:
+    def steps_since_best(self) -> int:
         """Candidates since the best one."""
         return self.steps - 1 - self.best_step
 

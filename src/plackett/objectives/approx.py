@@ -47,11 +47,11 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Extra, Weighting, document_weights
+from plackett.objectives.bound import Prepared, Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.objective import Draws, Objective, need_positive
+from plackett.objectives.objective import Draws, Objective, check_positive
 from plackett.objectives.pairwise import fill_exponentials, fill_ratios, raise_to_floor
-from plackett.objectives.ranking import normalised_gains
+from plackett.objectives.ranking import normalized_gains
 
 
 @reordered
@@ -177,7 +177,7 @@ class ApproxNDCG(Objective):
     eta: float = 10.0
 
     def __post_init__(self) -> None:
-        need_positive(self.name, eta=self.eta)
+        check_positive(self.name, eta=self.eta)
 
     @property
     def function(self) -> ListFunction:
@@ -187,8 +187,8 @@ class ApproxNDCG(Objective):
     def params(self) -> tuple[float, ...]:
         return (self.eta,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
-        return normalised_gains(labels, offsets)
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
+        return normalized_gains(labels, offsets)
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class ApproxMRR(Objective):
     eta: float = 10.0
 
     def __post_init__(self) -> None:
-        need_positive(self.name, eta=self.eta)
+        check_positive(self.name, eta=self.eta)
 
     @property
     def function(self) -> ListFunction:

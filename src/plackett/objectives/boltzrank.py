@@ -37,14 +37,14 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.ragged import Keys, Labels, Offsets, from_sizes
+from plackett.base.ragged import Keys, Labels, Offsets, offsets_from_sizes
 from plackett.base.random import combine
-from plackett.objectives.bound import Extra, Weighting
+from plackett.objectives.bound import Prepared, Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.listmle import draw_order
-from plackett.objectives.objective import Draws, Objective, need_count
+from plackett.objectives.objective import Draws, Objective, check_count
 from plackett.objectives.pairwise import raise_to_floor
-from plackett.objectives.ranking import discount, normalised_gains
+from plackett.objectives.ranking import discount, normalized_gains
 from plackett.objectives.ranking_sets import (
     add_mean,
     add_spread,
@@ -140,7 +140,7 @@ class BoltzRank(Objective):
     """Of the rankings."""
 
     def __post_init__(self) -> None:
-        need_count(self.name, samples=self.samples)
+        check_count(self.name, samples=self.samples)
         if not 0.0 <= self.mix <= 1.0:
             raise UsageError(f"boltzrank needs mix between 0 and 1, got mix={self.mix!r}.")
 
@@ -152,21 +152,21 @@ class BoltzRank(Objective):
     def params(self) -> tuple[float, ...]:
         return (self.mix,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:
-        gains = normalised_gains(labels, offsets).values
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:
+        gains = normalized_gains(labels, offsets).values
         if "permutations" in draws:
             return _as_sets(draws["permutations"], labels, gains, offsets)
         sizes = np.diff(offsets)
-        where = from_sizes(np.where(sizes > 1, set_size(self.samples, sizes, _COLUMNS), 0))
+        where = offsets_from_sizes(np.where(sizes > 1, set_size(self.samples, sizes, _COLUMNS), 0))
         values = np.empty(where[-1])
         mixed = _mix_seed(np.ascontiguousarray(keys), np.uint64(self.seed % 2**64))
         _draw_sets(labels, gains, offsets, mixed, self.samples, values, where)
-        return Extra(values, where)
+        return Prepared(values, where)
 
 
 def _as_sets(
     permutations: Any, labels: Labels, gains: NDArray[np.float64], offsets: Offsets
-) -> Extra:
+) -> Prepared:
     """Explicit rankings, one array of m x n positions (best first) per list."""
     n_lists = len(offsets) - 1
     if len(permutations) != n_lists:
@@ -186,7 +186,9 @@ def _as_sets(
             target = column_of(part, 1)
             fill_softmax(target.copy(), target)
         parts.append(part)
-    return Extra(np.concatenate([*parts, np.empty(0)]), from_sizes([len(part) for part in parts]))
+    return Prepared(
+        np.concatenate([*parts, np.empty(0)]), offsets_from_sizes([len(part) for part in parts])
+    )
 
 
 def _as_permutations(given: Any, q: int, n: int) -> NDArray[np.int64]:

@@ -34,7 +34,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.kernels import ListFunction, addresses, compiled
-from plackett.base.ragged import Keys, Labels, Offsets, Scores, Values, as_offsets, from_sizes
+from plackett.base.ragged import (
+    Keys,
+    Labels,
+    Offsets,
+    Scores,
+    Values,
+    as_offsets,
+    offsets_from_sizes,
+)
 from plackett.base.random import combine
 from plackett.objectives.driver import each_list
 
@@ -53,7 +61,7 @@ class Derivatives(NamedTuple):
     """One per document, never negative."""
 
 
-class Extra(NamedTuple):
+class Prepared(NamedTuple):
     """Numbers prepared for each list: those of list q are values[offsets[q] : offsets[q + 1]]."""
 
     values: NDArray[np.float64]
@@ -76,7 +84,7 @@ NO_NOISE = Noise(np.empty((0, 0)), 0, 0.0, False)
 
 
 @dataclass(frozen=True)
-class Lists:
+class BoundObjective:
     """The labels of lists, ready for one objective."""
 
     objective: Objective
@@ -84,7 +92,7 @@ class Lists:
     offsets: Offsets
     keys: Keys
     weights: NDArray[np.float64] | None
-    extra: Extra
+    extra: Prepared
     noise: Noise
 
     def evaluate(self, scores: ArrayLike, step: int = 0) -> Derivatives:
@@ -148,7 +156,7 @@ def as_lists(
     weights: ArrayLike | None,
     draws: Draws,
     document_weights: ArrayLike | None = None,
-) -> Lists:
+) -> BoundObjective:
     """Check the arrays once and prepare what depends on them alone."""
     y = np.ascontiguousarray(labels, dtype=np.float32)
     # Where a label is NaN, so are the smallest and the largest, and both comparisons fail.
@@ -163,7 +171,7 @@ def as_lists(
             raise DataError(f"{what} must be {n_lists}, one per list, got shape {given.shape}.")
     y, extra = objective.prepared(y, o, k, draws, document_weights)
     noise = objective.noise(len(y), draws)
-    return Lists(objective, y, o, np.ascontiguousarray(k), w, extra, noise)
+    return BoundObjective(objective, y, o, np.ascontiguousarray(k), w, extra, noise)
 
 
 @compiled
@@ -209,12 +217,12 @@ def weighted_labels(
     return np.where(weights == 1.0, labels, found.astype(np.float32))
 
 
-def with_weights(extra: Extra, weights: NDArray[np.float64], offsets: Offsets) -> Extra:
+def with_weights(extra: Prepared, weights: NDArray[np.float64], offsets: Offsets) -> Prepared:
     """What is prepared for each list, followed by the weights of its documents."""
-    where = from_sizes(np.diff(extra.offsets) + np.diff(offsets))
+    where = offsets_from_sizes(np.diff(extra.offsets) + np.diff(offsets))
     values = np.empty(where[-1])
     _fill_behind(*extra, weights, offsets, where, values)
-    return Extra(values, where)
+    return Prepared(values, where)
 
 
 @compiled

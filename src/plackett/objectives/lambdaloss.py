@@ -30,12 +30,18 @@ import numpy as np
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Extra, Lists, Weighting
+from plackett.objectives.bound import BoundObjective, Prepared, Weighting
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.float32.pairs import SinglePairs
-from plackett.objectives.objective import Boosting, Draws, Objective, need_choice, need_positive
+from plackett.objectives.float32.pairs import PairsGradient
+from plackett.objectives.objective import (
+    Draws,
+    GradientFunction,
+    Objective,
+    check_choice,
+    check_positive,
+)
 from plackett.objectives.pairwise import add_pairs, fill_exponentials, fill_ratios
-from plackett.objectives.ranking import discount, normalised_gains, rank_order
+from plackett.objectives.ranking import discount, normalized_gains, rank_order
 
 SCHEMES = ("ndcg1", "ndcg2", "ndcg2++", "lambdarank")
 _NDCG1 = 0
@@ -113,8 +119,8 @@ class LambdaLoss(Objective):
     mu: float = 10.0
 
     def __post_init__(self) -> None:
-        need_choice(self.name, SCHEMES, scheme=self.scheme)
-        need_positive(self.name, sigma=self.sigma)
+        check_choice(self.name, SCHEMES, scheme=self.scheme)
+        check_positive(self.name, sigma=self.sigma)
         if not 0 <= self.mu < np.inf:
             raise UsageError(f"lambdaloss needs a finite mu >= 0, got mu={self.mu!r}.")
 
@@ -127,10 +133,12 @@ class LambdaLoss(Objective):
         factors = {"ndcg2": (0.0, 1.0), "lambdarank": (1.0, 0.0)}.get(self.scheme, (1.0, self.mu))
         return (float(SCHEMES.index(self.scheme)), self.sigma, *factors)
 
-    def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:
+    def single(
+        self, lists: BoundObjective, samples: int = 0, beta: float = 0.0
+    ) -> GradientFunction | None:
         if self.scheme == "ndcg1":
             return None
-        return SinglePairs(
+        return PairsGradient(
             lists,
             sigma=self.sigma,
             truncation=0,
@@ -143,5 +151,5 @@ class LambdaLoss(Objective):
             far=self.params[3],
         )
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
-        return normalised_gains(labels, offsets)
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
+        return normalized_gains(labels, offsets)

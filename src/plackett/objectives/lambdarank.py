@@ -31,22 +31,22 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Extra, Lists, Weighting, document_weights
+from plackett.objectives.bound import BoundObjective, Prepared, Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.float32.pairs import SinglePairs
+from plackett.objectives.float32.pairs import PairsGradient
 from plackett.objectives.objective import (
-    Boosting,
     Draws,
+    GradientFunction,
     Objective,
-    need_choice,
-    need_count,
-    need_positive,
+    check_choice,
+    check_count,
+    check_positive,
 )
 from plackett.objectives.pairwise import add_pairs, fill_exponentials, fill_ratios
 from plackett.objectives.ranking import (
     METRICS,
     fill_swaps,
-    normalised_gains,
+    normalized_gains,
     prepare_swaps,
     rank_order,
 )
@@ -144,9 +144,9 @@ class LambdaRank(Objective):
     weight: Literal["ndcg", "map", "err", "mrr"] = "ndcg"
 
     def __post_init__(self) -> None:
-        need_positive(self.name, sigma=self.sigma, hess_factor=self.hess_factor)
-        need_count(self.name, truncation=self.truncation)
-        need_choice(self.name, METRICS, weight=self.weight)
+        check_positive(self.name, sigma=self.sigma, hess_factor=self.hess_factor)
+        check_count(self.name, truncation=self.truncation)
+        check_choice(self.name, METRICS, weight=self.weight)
 
     @property
     def weighting(self) -> Weighting | None:  # type: ignore[override]
@@ -168,10 +168,12 @@ class LambdaRank(Objective):
             float(METRICS.index(self.weight)),
         )
 
-    def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:
+    def single(
+        self, lists: BoundObjective, samples: int = 0, beta: float = 0.0
+    ) -> GradientFunction | None:
         if self.weight != "ndcg":
             return None
-        return SinglePairs(
+        return PairsGradient(
             lists,
             sigma=self.sigma,
             truncation=self.truncation or 0,
@@ -182,5 +184,5 @@ class LambdaRank(Objective):
             beta=beta,
         )
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
-        return normalised_gains(labels, offsets)
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
+        return normalized_gains(labels, offsets)

@@ -57,8 +57,8 @@ from plackett.base.arithmetic import exp, extremes, log
 from plackett.base.errors import DataError
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.base.random import combine, unit
-from plackett.objectives.bound import Extra, Weighting, with_weights
+from plackett.base.random import combine, to_uniform
+from plackett.objectives.bound import Prepared, Weighting, with_weights
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Draws, Objective
 from plackett.objectives.pairwise import WIDEST
@@ -142,7 +142,7 @@ def draw_order(scores, key):  # type: ignore[no-untyped-def]
     """Positions of the documents, best first, drawn from the Plackett-Luce model of the scores."""
     sinking = np.empty(len(scores))
     for i in range(len(scores)):
-        sinking[i] = np.log(-np.log(unit(combine(key, uint64(i))))) - scores[i]
+        sinking[i] = np.log(-np.log(to_uniform(combine(key, uint64(i))))) - scores[i]
     return np.argsort(sinking, kind="mergesort")
 
 
@@ -180,7 +180,7 @@ def _has_grades(labels):  # type: ignore[no-untyped-def]
 @compiled
 def _fill_draws(key, draws):  # type: ignore[no-untyped-def]
     for k in range(len(draws)):
-        draws[k] = unit(combine(key, uint64(k)))
+        draws[k] = to_uniform(combine(key, uint64(k)))
 
 
 @compiled
@@ -277,9 +277,9 @@ class _Likelihood(Objective):
     def params(self) -> tuple[float, ...]:
         return (self.weights,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra | None:  # noqa: ARG002
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared | None:  # noqa: ARG002
         if "order" in draws:
-            return Extra(-1.0 - as_orders(draws["order"], offsets), offsets)
+            return Prepared(-1.0 - as_orders(draws["order"], offsets), offsets)
         return None if _has_grades(labels) else label_order(labels, offsets)
 
     def weighted_extra(
@@ -289,7 +289,7 @@ class _Likelihood(Objective):
         keys: Keys,
         draws: Draws,
         weights: NDArray[np.float64],
-    ) -> Extra:
+    ) -> Prepared:
         own = self.extra(labels, offsets, keys, draws) or label_order(labels, offsets)
         return with_weights(own, weights, offsets)
 

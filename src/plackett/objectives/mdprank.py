@@ -30,10 +30,10 @@ import numpy as np
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Extra, Weighting
+from plackett.objectives.bound import Prepared, Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.listmle import as_orders, draw_order, weighted_likelihood
-from plackett.objectives.objective import Draws, Objective, need_choice
+from plackett.objectives.objective import Draws, Objective, check_choice
 from plackett.objectives.pairwise import raise_to_floor
 
 _JK, _STANDARD = 0.0, 1.0
@@ -86,7 +86,7 @@ class MDPRank(Objective):
     def __post_init__(self) -> None:
         if not 0.0 <= self.gamma <= 1.0:
             raise UsageError(f"mdprank needs gamma between 0 and 1, got gamma={self.gamma!r}.")
-        need_choice(self.name, ("jk", "standard"), discount=self.discount)
+        check_choice(self.name, ("jk", "standard"), discount=self.discount)
 
     @property
     def function(self) -> ListFunction:
@@ -96,5 +96,5 @@ class MDPRank(Objective):
     def params(self) -> tuple[float, ...]:
         return (self.gamma, _JK if self.discount == "jk" else _STANDARD)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra | None:  # noqa: ARG002
-        return Extra(as_orders(draws["order"], offsets), offsets) if "order" in draws else None
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared | None:  # noqa: ARG002
+        return Prepared(as_orders(draws["order"], offsets), offsets) if "order" in draws else None

@@ -23,10 +23,10 @@ from plackett.base.kernels import ListFunction
 from plackett.base.ragged import Keys, Labels, Offsets, Scores
 from plackett.objectives.bound import (
     NO_NOISE,
+    BoundObjective,
     Derivatives,
-    Extra,
-    Lists,
     Noise,
+    Prepared,
     Weighting,
     as_document_weights,
     as_lists,
@@ -34,11 +34,11 @@ from plackett.objectives.bound import (
     with_weights,
 )
 
-Boosting: TypeAlias = Callable[[Scores, int], tuple[NDArray[Any], NDArray[Any]]]
+GradientFunction: TypeAlias = Callable[[Scores, int], tuple[NDArray[Any], NDArray[Any]]]
 """Scores and step to gradient and curvature, float32 or float64."""
 
 
-def by_newton(lists: Lists) -> Boosting:
+def by_newton(lists: BoundObjective) -> GradientFunction:
     """The derivatives of ``newton``, for objectives without a form of their own for trees."""
 
     def derivatives(scores: Scores, step: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -96,7 +96,7 @@ class Objective(ABC):
         offsets: Offsets,
         keys: Keys,  # noqa: ARG002 - for overrides that sample
         draws: Draws,
-    ) -> Extra | None:
+    ) -> Prepared | None:
         """What to prepare for each list once, from labels and explicit draws.
 
         By default explicit draws are one number per document.
@@ -109,7 +109,7 @@ class Objective(ABC):
                 f"draws[{self.draw!r}] must be {len(labels)} numbers, one per document, got shape "
                 f"{values.shape}."
             )
-        return Extra(values, offsets)
+        return Prepared(values, offsets)
 
     def weighted_extra(
         self,
@@ -118,7 +118,7 @@ class Objective(ABC):
         keys: Keys,
         draws: Draws,
         weights: NDArray[np.float64],
-    ) -> Extra:
+    ) -> Prepared:
         """The same for documents with weights, where they are weighed by ``"order"``."""
         own = self.extra(labels, offsets, keys, draws)
         return with_weights(own or no_extra(offsets), weights, offsets)
@@ -130,7 +130,7 @@ class Objective(ABC):
         keys: Keys,
         draws: Draws,
         document_weights: ArrayLike | None,
-    ) -> tuple[Labels, Extra]:
+    ) -> tuple[Labels, Prepared]:
         """Labels and what is prepared, with the weights of the documents in one or the other."""
         weights = as_document_weights(document_weights, len(labels))
         if weights is None:
@@ -154,7 +154,7 @@ class Objective(ABC):
         weights: ArrayLike | None = None,
         draws: Draws | None = None,
         document_weights: ArrayLike | None = None,
-    ) -> Lists:
+    ) -> BoundObjective:
         """The objective for given lists, with all that depends on labels alone prepared.
 
         Trainers bind once and evaluate at each step.
@@ -170,7 +170,7 @@ class Objective(ABC):
         keys: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         document_weights: ArrayLike | None = None,
-    ) -> Boosting:
+    ) -> GradientFunction:
         """What a trainer of trees calls at each step, as fast as it comes.
 
         It gives what :meth:`newton` gives, in single precision where the objective has such a form.
@@ -178,7 +178,12 @@ class Objective(ABC):
         lists = self.bind(labels, offsets, keys, weights, document_weights=document_weights)
         return self.single(lists) or by_newton(lists)
 
-    def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:  # noqa: ARG002
+    def single(
+        self,
+        lists: BoundObjective,  # noqa: ARG002
+        samples: int = 0,  # noqa: ARG002
+        beta: float = 0.0,  # noqa: ARG002
+    ) -> GradientFunction | None:
         """A single-precision form for trees, perturbed by noise if ``samples`` > 0; None: none."""
         return None
 
@@ -241,19 +246,19 @@ class Objective(ABC):
             raise UsageError(f"{self.name} draws {known}, not {name!r}.")
 
 
-def no_extra(offsets: Offsets) -> Extra:
+def no_extra(offsets: Offsets) -> Prepared:
     """Nothing prepared for any list."""
-    return Extra(np.empty(0), np.zeros_like(offsets))
+    return Prepared(np.empty(0), np.zeros_like(offsets))
 
 
-def need_positive(objective: str, **parameters: float) -> None:
+def check_positive(objective: str, **parameters: float) -> None:
     """Refuse parameters that are not finite numbers above 0."""
     for name, value in parameters.items():
         if not (0 < value < math.inf):
             raise UsageError(f"{objective} needs a finite {name} > 0, got {name}={value!r}.")
 
 
-def need_count(objective: str, **parameters: int | None) -> None:
+def check_count(objective: str, **parameters: int | None) -> None:
     """Refuse parameters that are neither None (no limit) nor whole numbers from 1 on."""
     for name, value in parameters.items():
         if value is not None and (value < 1 or value != int(value)):
@@ -263,7 +268,7 @@ def need_count(objective: str, **parameters: int | None) -> None:
             )
 
 
-def need_choice(objective: str, choices: Sequence[str], **parameters: str) -> None:
+def check_choice(objective: str, choices: Sequence[str], **parameters: str) -> None:
     """Refuse parameters that are not among the choices."""
     for name, value in parameters.items():
         if value not in choices:
@@ -272,7 +277,7 @@ def need_choice(objective: str, choices: Sequence[str], **parameters: str) -> No
             )
 
 
-def reseeded(objective: Objective, seed: int) -> Objective:
+def reseed(objective: Objective, seed: int) -> Objective:
     """The objective with ``seed`` added to its own, so that models of other seeds see other noise.
 
     An objective that draws nothing is returned as it is.

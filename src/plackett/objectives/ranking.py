@@ -32,7 +32,7 @@ import numpy as np
 
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Labels, Offsets
-from plackett.objectives.bound import Extra
+from plackett.objectives.bound import Prepared
 
 _LOG_2 = np.log(2.0)
 _COUNTED = 64  # whole labels below it are sorted by counting, ten times as fast as by comparing
@@ -58,18 +58,18 @@ def scaled_gain(label, top):  # type: ignore[no-untyped-def]
     return 2.0 ** (label - top) - 2.0**-top
 
 
-def normalised_gains(labels: Labels, offsets: Offsets) -> Extra:
+def normalized_gains(labels: Labels, offsets: Offsets) -> Prepared:
     """Each document's gain divided by its list's ideal DCG; zeros where no document is relevant."""
     values = np.empty(len(labels))
     _fill_normalised_gains(labels, offsets, values)
-    return Extra(values, offsets)
+    return Prepared(values, offsets)
 
 
-def label_order(labels: Labels, offsets: Offsets) -> Extra:
+def label_order(labels: Labels, offsets: Offsets) -> Prepared:
     """Within each list, positions of the documents by falling label; ties stay in order."""
     values = np.empty(len(labels))
     _fill_label_order(labels, offsets, values)
-    return Extra(values, offsets)
+    return Prepared(values, offsets)
 
 
 @compiled

@@ -22,9 +22,9 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, list_function
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Extra, Weighting, document_weights
+from plackett.objectives.bound import Prepared, Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.objective import Draws, Objective, need_positive
+from plackett.objectives.objective import Draws, Objective, check_positive
 from plackett.objectives.pairwise import add_pairs, fill_exponentials, fill_ratios
 from plackett.objectives.ranking import label_order
 
@@ -70,7 +70,7 @@ class RankNet(Objective):
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        need_positive(self.name, sigma=self.sigma)
+        check_positive(self.name, sigma=self.sigma)
 
     @property
     def function(self) -> ListFunction:
@@ -80,5 +80,5 @@ class RankNet(Objective):
     def params(self) -> tuple[float, ...]:
         return (self.sigma,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
         return label_order(labels, offsets)

@@ -36,11 +36,17 @@ import numpy as np
 from plackett.base.arithmetic import exp, largest
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
-from plackett.objectives.bound import Lists, Weighting
+from plackett.objectives.bound import BoundObjective, Weighting
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.float32.softmax import SingleSoftmax
-from plackett.objectives.objective import Boosting, Objective, need_count
-from plackett.objectives.targets import LABEL_SHARE, PERTURBED_GAIN, SOFTMAX, fill_targets, sum_of
+from plackett.objectives.float32.softmax import SoftmaxGradient
+from plackett.objectives.objective import GradientFunction, Objective, check_count
+from plackett.objectives.targets import (
+    LABEL_SHARE,
+    PERTURBED_GAIN,
+    SOFTMAX,
+    fill_targets,
+    sum_values,
+)
 
 _SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
 _LEADS = 1e-6  # a complement from which on differences of sums would lose more than 1e-9
@@ -108,7 +114,7 @@ def _fill_next_term(rho, leader, term):  # type: ignore[no-untyped-def]
     if leader >= 0:
         # Its quotient is so large that the others' would be lost in a difference of sums.
         own, term[leader] = term[leader], 0.0
-    rest = sum_of(term)
+    rest = sum_values(term)
     whole = rest + own
     for i in range(len(term)):
         term[i] = rho[i] * (whole - term[i])
@@ -153,7 +159,7 @@ class _Softmax(Objective):
     """Added to the normaliser of the softmax (Bruch 2021, equation 14)."""
 
     def __post_init__(self) -> None:
-        need_count(self.name, order=self.order)
+        check_count(self.name, order=self.order)
         if not 0.0 <= self.epsilon < np.inf:
             raise UsageError(f"{self.name} needs a finite epsilon >= 0, got {self.epsilon!r}.")
 
@@ -174,10 +180,12 @@ class _Softmax(Objective):
     def params(self) -> tuple[float, ...]:
         return (self.target, float(self.order), self.epsilon)
 
-    def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:
+    def single(
+        self, lists: BoundObjective, samples: int = 0, beta: float = 0.0
+    ) -> GradientFunction | None:
         if samples > 0 and not self.shift_invariant:
             return None  # perturbed scores would have to be normalised first
-        return SingleSoftmax(
+        return SoftmaxGradient(
             lists,
             kind=self.target,
             order=self.order,

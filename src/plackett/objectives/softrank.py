@@ -40,11 +40,11 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Extra, Weighting
+from plackett.objectives.bound import Prepared, Weighting
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.objective import Draws, Objective, need_positive
+from plackett.objectives.objective import Draws, Objective, check_positive
 from plackett.objectives.pairwise import raise_to_floor
-from plackett.objectives.ranking import discount, normalised_gains
+from plackett.objectives.ranking import discount, normalized_gains
 
 
 @compiled
@@ -137,7 +137,7 @@ class SoftRank(Objective):
     sigma: float = 0.5
 
     def __post_init__(self) -> None:
-        need_positive(self.name, sigma=self.sigma)
+        check_positive(self.name, sigma=self.sigma)
 
     @property
     def function(self) -> ListFunction:
@@ -147,5 +147,5 @@ class SoftRank(Objective):
     def params(self) -> tuple[float, ...]:
         return (self.sigma,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
-        return normalised_gains(labels, offsets)
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
+        return normalized_gains(labels, offsets)

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Extra, Lists, Noise, Weighting
-from plackett.objectives.objective import Boosting, Draws, Objective
+from plackett.objectives.bound import BoundObjective, Noise, Prepared, Weighting
+from plackett.objectives.objective import Draws, GradientFunction, Objective
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Stochastic(Objective):
     def unweighted(self) -> str:  # type: ignore[override]
         return self.objective.unweighted
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra | None:
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared | None:
         return self.objective.extra(labels, offsets, keys, _inner(draws))
 
     def weighted_extra(
@@ -117,10 +117,15 @@ class Stochastic(Objective):
         keys: Keys,
         draws: Draws,
         weights: NDArray[np.float64],
-    ) -> Extra:
+    ) -> Prepared:
         return self.objective.weighted_extra(labels, offsets, keys, _inner(draws), weights)
 
-    def single(self, lists: Lists, samples: int = 0, beta: float = 0.0) -> Boosting | None:  # noqa: ARG002 - it brings its own
+    def single(
+        self,
+        lists: BoundObjective,
+        samples: int = 0,  # noqa: ARG002
+        beta: float = 0.0,  # noqa: ARG002
+    ) -> GradientFunction | None:
         return self.objective.single(lists, self.samples, self.beta)
 
     def noise(self, n_docs: int, draws: Draws) -> Noise:

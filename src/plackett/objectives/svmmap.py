@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from plackett.base.errors import DataError
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.objective import Objective, need_positive
+from plackett.objectives.objective import Objective, check_positive
 from plackett.objectives.ranking import rank_order
 
 _BY_SIZE = 0.0  # stands for scale = 1 / (n+ n-)
@@ -119,7 +119,7 @@ class SVMMAP(Objective):
 
     def __post_init__(self) -> None:
         if self.scale is not None:
-            need_positive(self.name, scale=self.scale)
+            check_positive(self.name, scale=self.scale)
 
     @property
     def function(self) -> ListFunction:
@@ -146,7 +146,7 @@ def most_violated(
     MostViolated(value=2.5, goods_above=array([0]))
     """
     if scale is not None:
-        need_positive("svmmap", scale=scale)
+        check_positive("svmmap", scale=scale)
     s, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     if s.ndim != 1 or s.shape != y.shape:
         raise DataError(f"scores and labels must match, got shapes {s.shape} and {y.shape}.")

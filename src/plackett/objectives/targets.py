@@ -20,14 +20,14 @@ from numba import uint64
 
 from plackett.base.arithmetic import exp
 from plackett.base.kernels import compiled, reordered
-from plackett.base.random import combine, unit
+from plackett.base.random import combine, to_uniform
 
 LABEL_SHARE, SOFTMAX, PERTURBED_GAIN = 0.0, 1.0, 2.0
 _LOG_2 = np.log(2.0)
 
 
 @reordered
-def sum_of(values):  # type: ignore[no-untyped-def]
+def sum_values(values):  # type: ignore[no-untyped-def]
     """The sum, in any order."""
     result = 0.0
     for i in range(len(values)):
@@ -61,5 +61,5 @@ def fill_targets(kind, labels, gammas, key, targets):  # type: ignore[no-untyped
             targets[i] -= gammas[i] * one
     elif kind == PERTURBED_GAIN:
         for i in range(len(labels)):
-            targets[i] -= unit(combine(key, uint64(i))) * one
-    targets /= sum_of(targets)
+            targets[i] -= to_uniform(combine(key, uint64(i))) * one
+    targets /= sum_values(targets)

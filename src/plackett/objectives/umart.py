@@ -28,12 +28,12 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Extra, Weighting
+from plackett.objectives.bound import Prepared, Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.lambdarank import SCORE_OFFSET
-from plackett.objectives.objective import Draws, Objective, need_count, need_positive
+from plackett.objectives.objective import Draws, Objective, check_count, check_positive
 from plackett.objectives.pairwise import fill_exponentials
-from plackett.objectives.ranking import discount, normalised_gains, rank_order
+from plackett.objectives.ranking import discount, normalized_gains, rank_order
 
 _HIGHEST = 700.0  # e**700 is finite
 
@@ -208,8 +208,8 @@ class UMart(Objective):
     hess_factor: float = 2.0
 
     def __post_init__(self) -> None:
-        need_count(self.name, window=self.window)
-        need_positive(self.name, sigma=self.sigma, hess_factor=self.hess_factor)
+        check_count(self.name, window=self.window)
+        check_positive(self.name, sigma=self.sigma, hess_factor=self.hess_factor)
 
     @property
     def function(self) -> ListFunction:
@@ -219,5 +219,5 @@ class UMart(Objective):
     def params(self) -> tuple[float, ...]:
         return (float(self.window or 0), self.sigma, float(self.score_norm), self.hess_factor)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
-        return normalised_gains(labels, offsets)
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
+        return normalized_gains(labels, offsets)

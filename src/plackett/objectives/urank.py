@@ -33,9 +33,9 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Extra, Weighting, document_weights
+from plackett.objectives.bound import Prepared, Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.objective import Draws, Objective, need_count
+from plackett.objectives.objective import Draws, Objective, check_count
 from plackett.objectives.ranking import label_order, rank_order, scaled_gain
 
 _TOP_LABEL = 512.0
@@ -184,7 +184,7 @@ class URank(Objective):
     window: int | None = None
 
     def __post_init__(self) -> None:
-        need_count(self.name, window=self.window)
+        check_count(self.name, window=self.window)
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
@@ -202,5 +202,5 @@ class URank(Objective):
     def params(self) -> tuple[float, ...]:
         return (float(self.window or 0),)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra:  # noqa: ARG002
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
         return label_order(labels, offsets)

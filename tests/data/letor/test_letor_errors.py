@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plackett.base.errors import DataError
-from plackett.base.memory import available_memory, spelled
+from plackett.base.memory import available_memory, format_bytes
 from plackett.data.letor import errors as careful
 from plackett.data.letor import iter_tables, read_table
 from plackett.data.letor import reader as parse
@@ -212,7 +212,7 @@ def test_memory_is_known_or_taken_as_large(tmp_path: Path) -> None:
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   3 kB\n")
     assert available_memory(str(tmp_path / "meminfo")) == 3072
     assert available_memory(str(tmp_path / "absent")) == 1 << 40
-    assert [spelled(5), spelled(2 * 1024**2)] == ["5.0 B", "2.0 MiB"]
+    assert [format_bytes(5), format_bytes(2 * 1024**2)] == ["5.0 B", "2.0 MiB"]
 
 
 def test_a_wrong_line_deep_in_a_large_piece_is_counted(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from plackett.base.decimals import (
     PADDING,
     digits_ahead,
     digits_value,
-    number,
-    short_number,
+    parse_float32,
+    parse_short_float32,
     word_at,
 )
 
@@ -40,8 +40,8 @@ def as_text(token: str) -> np.ndarray:
 def read(token: str) -> float:
     """What the parser makes of a token: the compiled reader, or exact arithmetic where it stops."""
     text = as_text(token)
-    short, short_end = short_number(text, 0)
-    value, end = number(text, 0)
+    short, short_end = parse_short_float32(text, 0)
+    value, end = parse_float32(text, 0)
     if short_end == len(token) and end >= 0:
         assert np.float32(short).view(np.uint32) == np.float32(value).view(np.uint32)
     if end < 0:
@@ -108,7 +108,7 @@ def test_short_midpoints_are_settled_without_exact_arithmetic(
 
 
 def test_a_large_half_is_settled_in_compiled_code() -> None:
-    value, end = number(as_text("8388609.5"), 0)
+    value, end = parse_float32(as_text("8388609.5"), 0)
     assert (float(value), end) == (8388610.0, 9)
 
 
@@ -116,12 +116,12 @@ def test_a_large_half_is_settled_in_compiled_code() -> None:
     "token", ["", ".", "-", "e5", "1e", "1e+", "x", "--1", "+-1", "nan", "inf"]
 )
 def test_what_is_no_decimal_is_refused(token: str) -> None:
-    assert number(as_text(token), 0)[1] == -1
+    assert parse_float32(as_text(token), 0)[1] == -1
     assert exact.exact_float32(token) is None
 
 
 def test_a_decimal_ends_before_what_is_not_part_of_it() -> None:
-    assert number(as_text("1.5x"), 0)[1] == 3
+    assert parse_float32(as_text("1.5x"), 0)[1] == 3
     assert exact.exact_float32("1.5x") is None
 
 

@@ -17,7 +17,7 @@ import pytest
 import plackett as pk
 from dataset_helpers import difference, make_rows
 from plackett.cli import main
-from plackett.data.read import ReadOptions, find_sources
+from plackett.data.reader import ReadOptions, find_files
 from plackett.data.streaming import columns_of
 from plackett.data.streaming.columns import whole_lists
 
@@ -44,7 +44,7 @@ def cast(table: pa.Table, **kinds: pa.DataType) -> pa.Table:
 
 
 def blocks(folder: Path) -> list[pk.Dataset]:
-    return list(whole_lists(columns_of(find_sources(folder), ReadOptions()), None))
+    return list(whole_lists(columns_of(find_files(folder), ReadOptions()), None))
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_files_that_change_between_the_passes_are_refused(table, tmp_path, chang
 
 def test_a_file_that_changes_while_lists_are_scored_is_refused(table, tmp_path) -> None:
     folder = write(tmp_path / "s", table)
-    parts = whole_lists(columns_of(find_sources(folder), ReadOptions()), None)
+    parts = whole_lists(columns_of(find_files(folder), ReadOptions()), None)
     next(parts)
     os.utime(folder / "part-0.parquet", ns=(1, 1))
     with pytest.raises(pk.DataError, match=r"part-0\.parquet: was changed while it was read"):
@@ -163,7 +163,7 @@ def test_an_empty_shard_is_an_empty_ranking_on_a_cluster(table, tmp_path) -> Non
 
     folder, model = write(tmp_path / "s", table.slice(0, 0), table), tmp_path / "m.plackett"
     pk.LinearRanker(objective="xendcg").fit(make_rows(60, 3, 9).dataset()).save(model)
-    items = _items(model, find_sources(folder), tmp_path / "out", None, vars(ReadOptions()))
+    items = _items(model, find_files(folder), tmp_path / "out", None, vars(ReadOptions()))
     notes = [rank_shard(item) for item in items]
     assert [note["documents"] for note in notes] == [0, 60]
     first, second = (pq.read_table(item["out"]) for item in items)

@@ -14,7 +14,7 @@ import plackett as pk
 from plackett.data import disk_arrays as on_disk
 from plackett.data.columns import naming
 from plackett.data.transforms import transform
-from plackett.data.transforms.base import applied
+from plackett.data.transforms.base import apply_in_blocks
 
 TRANSFORMS = ("standard", "quantile", "impute", "log1p", "query-minmax")
 
@@ -38,12 +38,12 @@ def test_only_mapped_features_beyond_a_size_are_large(mapped, monkeypatch) -> No
 
 @pytest.mark.usefixtures("_tiny_blocks")
 def test_walking_covers_all_rows_once(mapped) -> None:
-    spans = list(on_disk.walk(mapped.features, multiple=4))
+    spans = list(on_disk.iter_blocks(mapped.features, multiple=4))
     assert len(spans) > 1
     assert all(span.start % 4 == 0 for span in spans)
     rows = np.concatenate([np.arange(span.start, span.stop) for span in spans])
     assert np.array_equal(rows, np.arange(mapped.n_docs))
-    assert list(on_disk.walk(np.ones((5, 2)))) == [slice(0, 5)]
+    assert list(on_disk.iter_blocks(np.ones((5, 2)))) == [slice(0, 5)]
 
 
 @pytest.mark.usefixtures("_tiny_blocks")
@@ -51,7 +51,7 @@ def test_scratch_files_have_no_name_and_keep_what_is_written(tmp_path) -> None:
     array = on_disk.scratch_array(tmp_path, (100, 3), np.float32)
     assert os.listdir(tmp_path) == []
     array[:] = np.arange(300).reshape(100, 3)
-    on_disk.release(array)
+    on_disk.release_pages(array)
     assert array.sum() == 300 * 299 / 2
     assert on_disk.is_large(on_disk.empty(array, (5, 5)))
 
@@ -113,7 +113,7 @@ def test_transforms_of_features_on_disk_are_the_same_to_the_bit(name, missing, t
     recipe = transform(name)
     fitted, expected = recipe.fit(mapped), recipe.fit(data)
     assert fitted == expected
-    changed = applied(fitted, mapped.features, mapped.offsets)
+    changed = apply_in_blocks(fitted, mapped.features, mapped.offsets)
     assert on_disk.is_large(changed)
     wanted = expected.apply(data.features, data.offsets)
     assert np.array_equal(changed, wanted, equal_nan=True)
@@ -140,7 +140,7 @@ def test_features_are_never_whole_in_memory(tmp_path, monkeypatch) -> None:
     try:
         part = mapped.select(np.arange(0, mapped.n_lists, 2))
         for name in TRANSFORMS:
-            applied(transform(name).fit(part), part.features, part.offsets)
+            apply_in_blocks(transform(name).fit(part), part.features, part.offsets)
         pk.concat([part, part])
         _, peak = tracemalloc.get_traced_memory()
     finally:

@@ -59,8 +59,8 @@ def shards(folder):
 
 @pytest.fixture(autouse=True)
 def _blocks_of_some_lists(monkeypatch):
-    monkeypatch.setattr("plackett.data.disk_arrays.SMALL", 1000)
-    monkeypatch.setattr("plackett.data.disk_arrays.BLOCK_BYTES", 20_000)
+    monkeypatch.setattr("plackett.data.large_arrays.SMALL", 1000)
+    monkeypatch.setattr("plackett.data.large_arrays.BLOCK_BYTES", 20_000)
     monkeypatch.setattr("plackett.data.columns._BATCH_ROWS", 50)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import plackett as pk
 from dataset_helpers import difference, make_rows
-from plackett.data.read import ReadOptions, find_sources
+from plackett.data.reader import ReadOptions, find_files
 from plackett.data.streaming import columns_of
 from plackett.data.streaming.columns import whole_lists, without_features
 
@@ -27,7 +27,7 @@ def shards(folder, rows, cuts):
     edges = [0, *sorted(cuts), len(table)]
     for i, (start, stop) in enumerate(pairwise(edges)):
         pq.write_table(table.slice(start, stop - start), folder / f"part-{i:02}.parquet")
-    return columns_of(find_sources(folder), ReadOptions())
+    return columns_of(find_files(folder), ReadOptions())
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plackett.base.ragged import from_sizes
+from plackett.base.ragged import offsets_from_sizes
 from plackett.data.dataset import Dataset
 from plackett.data.transforms import Impute, Log1p, Quantile, QueryMinMax, Standard, chain
 
@@ -28,7 +28,7 @@ def ragged(seed, sizes):
     matrix = np.exp(3 * rng.normal(size=(sum(sizes), 4))).astype(np.float32)
     matrix[rng.random(matrix.shape) < 0.2] = 0.0
     matrix[rng.random(matrix.shape) < 0.1] = np.nan
-    return matrix, from_sizes(sizes)
+    return matrix, offsets_from_sizes(sizes)
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=repr)

@@ -10,15 +10,15 @@ import pytest
 
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.papers import (
+    DATASETS,
     PAPERS,
-    SETS,
     Budget,
-    Shelf,
-    forecast_agenda,
-    list_exhibits,
+    PaperDatasets,
+    forecast_reproduction,
+    list_items,
     paper,
-    plan_exhibits,
-    run_agenda,
+    plan_reproduction,
+    run_reproduction,
     write_reproduction,
 )
 from plackett.experiments.store import RunStore
@@ -29,8 +29,8 @@ _TINY = {"trees": 2, "leaves": 3, "epochs": 1, "layers": (4,), "learners": 1, "C
 @pytest.fixture(autouse=True)
 def _few_lists(monkeypatch):
     """Stand-ins of a size that trains in no time."""
-    for name, known in list(SETS.items()):
-        monkeypatch.setitem(SETS, name, replace(known, quick_lists=25))
+    for name, known in list(DATASETS.items()):
+        monkeypatch.setitem(DATASETS, name, replace(known, quick_lists=25))
 
 
 @contextmanager
@@ -38,20 +38,22 @@ def _unseen(_):
     yield lambda *_: None
 
 
-def _shelf(letter: str, budget: Budget | None = None, folder=None) -> Shelf:
-    return Shelf(paper(letter), budget or Budget(quick=True, settings=_TINY), folder, _unseen)
+def _shelf(letter: str, budget: Budget | None = None, folder=None) -> PaperDatasets:
+    return PaperDatasets(
+        paper(letter), budget or Budget(quick=True, settings=_TINY), folder, _unseen
+    )
 
 
 def _made(letter: str, kind: str, number: int, tmp_path, budget: Budget | None = None):
     shelf = _shelf(letter, budget)
-    agenda = plan_exhibits(shelf, [shelf.paper.exhibit(kind, number)])
+    agenda = plan_reproduction(shelf, [shelf.paper.exhibit(kind, number)])
     with RunStore(tmp_path / "runs.db") as store:
-        return run_agenda(agenda, store=store, scratch=tmp_path, threads=1)
+        return run_reproduction(agenda, store=store, scratch=tmp_path, threads=1)
 
 
 @pytest.mark.parametrize("letter", list(PAPERS))
 def test_every_exhibit_has_trials_or_needs_none(letter) -> None:
-    agenda = plan_exhibits(_shelf(letter), PAPERS[letter].exhibits)
+    agenda = plan_reproduction(_shelf(letter), PAPERS[letter].exhibits)
     assert [item.exhibit for item in agenda.items] == list(PAPERS[letter].exhibits)
     assert agenda.missing == ()
     for plan in agenda.plans():
@@ -66,7 +68,7 @@ def test_every_exhibit_has_trials_or_needs_none(letter) -> None:
 def test_trials_without_noise_are_those_of_the_table() -> None:
     shelf = _shelf("C")
     table, curves = (shelf.paper.exhibit(*which) for which in (("table", 1), ("figure", 2)))
-    alone = [plan_exhibits(shelf, [each]) for each in (table, curves)]
+    alone = [plan_reproduction(shelf, [each]) for each in (table, curves)]
     digests = [{j.identity.digest for p in a.plans() for j in p.jobs} for a in alone]
     # Two systems, two sets, four splits.
     assert len(digests[0] & digests[1]) == 2 * 2 * 4
@@ -137,9 +139,9 @@ def test_what_is_missing_is_said_and_what_is_there_is_done(tmp_path) -> None:
     (tmp_path / "data").mkdir()
     shelf = _shelf("D", Budget(), tmp_path / "data")
     with pytest.raises(DataError, match=r"Table 2 left out: missing OHSUMED \(OHSUMED/Query"):
-        plan_exhibits(shelf, [shelf.paper.exhibit("table", 2)])
+        plan_reproduction(shelf, [shelf.paper.exhibit("table", 2)])
     shelf = _shelf("B", Budget(), tmp_path / "data")
-    agenda = plan_exhibits(shelf, [shelf.paper.exhibit("figure", n) for n in (7, 8)])
+    agenda = plan_reproduction(shelf, [shelf.paper.exhibit("figure", n) for n in (7, 8)])
     assert [item.exhibit.number for item in agenda.items] == [7]
     assert "Figure 8 left out: missing HP2004" in agenda.missing[0]
 
@@ -156,13 +158,13 @@ def test_wrong_letters_and_numbers_name_what_there_is() -> None:
 def test_the_list_and_the_forecast_count_trials_without_running_them(tmp_path) -> None:
     shelf = _shelf("C")
     chosen = [shelf.paper.exhibit("table", 1), shelf.paper.exhibit("figure", 1)]
-    listed = list_exhibits(shelf, chosen)
+    listed = list_items(shelf, chosen)
     assert [each.trials for each in listed] == [3 * 2 * 4, 2 * 2]
     assert listed[0].sets == {"MSLR-WEB30K": "stand-in", "Yahoo set 1": "stand-in"}
     assert listed[0].seconds > 0
-    agenda = plan_exhibits(shelf, chosen)
+    agenda = plan_reproduction(shelf, chosen)
     with RunStore(tmp_path / "runs.db") as store:
-        ahead = forecast_agenda(agenda, store=store, threads=1)
+        ahead = forecast_reproduction(agenda, store=store, threads=1)
         assert (ahead.trials, ahead.finished, len(store)) == (24, 0, 0)
 
 

@@ -10,14 +10,14 @@ from plackett.experiments.papers.exhibits import ResultTable, judge, ordered
 from plackett.experiments.papers.paper import Budget
 from plackett.experiments.papers.published import A_TABLE_1, D_TABLES, number
 from plackett.experiments.protocols import Splits
-from plackett.experiments.results import Gathered
+from plackett.experiments.results import ComparisonResults
 from plackett.experiments.significance import holm, resampled_t_test, t_test
-from plackett.experiments.tables import Grid, Row
+from plackett.experiments.tables import Row, TextTable
 
 
-def _gathered(**values: object) -> Gathered:
+def _gathered(**values: object) -> ComparisonResults:
     by_metric = {name: {"ndcg@5": np.asarray(own, float)} for name, own in values.items()}
-    return Gathered(by_metric, by_metric, None, dict.fromkeys(values, 1.0), {}, ())
+    return ComparisonResults(by_metric, by_metric, None, dict.fromkeys(values, 1.0), {}, ())
 
 
 def test_published_cells_are_numbers_under_their_marks() -> None:
@@ -79,7 +79,7 @@ def test_overlapping_splits_are_corrected_for_and_lists_that_do_not_count_are_le
 
 def test_a_grid_is_safe_in_every_form() -> None:
     rows = (Row(("a_b <i>|*", "1.0▲"), "ours"), Row(("paper", "*.9"), "paper"))
-    grid = Grid("50 % of <all>", ("system", "NDCG@5"), rows, "a note")
+    grid = TextTable("50 % of <all>", ("system", "NDCG@5"), rows, "a note")
     assert "a\\_b" in grid.latex()
     assert r"$^{\blacktriangle}$" in grid.latex()
     assert "a_b <i>\\|\\*" in grid.markdown()

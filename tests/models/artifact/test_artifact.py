@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import plackett as pk
 from plackett.base.errors import PlackettError
-from plackett.models.artifact.save import NAME
+from plackett.models.artifact.manifest import MANIFEST_FILE
 from plackett.objectives import LambdaRank
 
 JSON = st.recursive(
@@ -64,7 +64,7 @@ def test_a_model_comes_back_as_it_was(name, parts, tmp_path) -> None:
 def test_the_same_fit_gives_the_same_files(parts, tmp_path) -> None:
     for name in ("one", "two"):
         pk.recipe("xendcg-mart", trees=3, leaves=4).fit(parts[0]).save(tmp_path / name)
-    first, second = ((tmp_path / name / NAME).read_text() for name in ("one", "two"))
+    first, second = ((tmp_path / name / MANIFEST_FILE).read_text() for name in ("one", "two"))
     assert first == second
     assert json.loads(first)["recipe"] == "xendcg-mart"
 
@@ -111,9 +111,9 @@ def _changed(saved, tmp_path, change):
     folder = tmp_path / "changed"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(saved, folder)
-    manifest = json.loads((folder / NAME).read_text())
+    manifest = json.loads((folder / MANIFEST_FILE).read_text())
     change(manifest)
-    (folder / NAME).write_text(json.dumps(manifest))
+    (folder / MANIFEST_FILE).write_text(json.dumps(manifest))
     return folder
 
 
@@ -147,7 +147,7 @@ def test_folders_that_are_no_models_are_named(tmp_path) -> None:
         pk.load(tmp_path / "nothing")
     with pytest.raises(pk.DataError, match="is no model"):
         pk.load(tmp_path)
-    (tmp_path / NAME).write_text("[" * 100_000)
+    (tmp_path / MANIFEST_FILE).write_text("[" * 100_000)
     with pytest.raises(pk.DataError, match="is not JSON"):
         pk.load(tmp_path)
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import plackett as pk
-from plackett.models.artifact.save import NAME
+from plackett.models.artifact.manifest import MANIFEST_FILE
 
 JSON = st.one_of(
     st.none(),
@@ -52,7 +52,7 @@ def test_any_value_in_any_field(saved, tmp_path, data) -> None:
     folder = tmp_path / "changed"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(saved, folder)
-    manifest = json.loads((folder / NAME).read_text())
+    manifest = json.loads((folder / MANIFEST_FILE).read_text())
     place = manifest
     while True:
         key = data.draw(st.sampled_from(sorted(place)))
@@ -60,6 +60,6 @@ def test_any_value_in_any_field(saved, tmp_path, data) -> None:
             break
         place = place[key]
     place[key] = data.draw(JSON)
-    (folder / NAME).write_text(json.dumps(manifest))
+    (folder / MANIFEST_FILE).write_text(json.dumps(manifest))
     with contextlib.suppress(pk.PlackettError):
         pk.load(folder).save(folder / "again")

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 
 from plackett.data.dataset import Dataset
-from plackett.models.linear.cutting_plane import Bundle, maximise_on_simplex, minimise_by_planes
-from plackett.models.linear.hinge import SmoothHinge, minimise_hinge
+from plackett.models.linear.cutting_plane import Bundle, maximize_on_simplex, minimize_by_planes
+from plackett.models.linear.hinge import SmoothHinge, minimize_hinge
 from plackett.models.linear.lbfgs import Planes, Point
 from plackett.models.linear.loss import DenseLoss
 from plackett.objectives import objective
@@ -41,7 +41,7 @@ def test_the_smoothed_hinge_reaches_a_linear_svms_minimum(C) -> None:
     peer = svm.LinearSVC(loss="hinge", fit_intercept=False, **settings)
     w = peer.fit(both, signs).coef_[0]
     expected = np.maximum(0.0, 1.0 - Z @ w).sum() + w @ w / C
-    found = minimise_hinge(data, np.zeros(4), C=C, max_iterations=1000, gap=1e-4)
+    found = minimize_hinge(data, np.zeros(4), C=C, max_iterations=1000, gap=1e-4)
     report = found.convergence
     assert report.converged
     assert report.value == pytest.approx(expected, rel=2e-4)
@@ -66,7 +66,7 @@ def test_the_smoothed_hinge_is_that_of_the_pairs_and_below_the_hinge() -> None:
 def test_cutting_planes_close_the_gap_and_no_point_is_below_the_bound(C) -> None:
     data = _data()
     loss = DenseLoss(objective("svmmap"), data)
-    found = minimise_by_planes(loss, np.zeros(4), C=C, max_iterations=500, gap=1e-4)
+    found = minimize_by_planes(loss, np.zeros(4), C=C, max_iterations=500, gap=1e-4)
     report = found.convergence
     assert report.converged
     bound = report.value * (1.0 - report.gap)
@@ -81,10 +81,10 @@ def test_cutting_planes_close_the_gap_and_no_point_is_below_the_bound(C) -> None
 
 def test_planes_of_another_penalty_save_evaluations() -> None:
     loss = DenseLoss(objective("svmmap"), _data(n_features=8))
-    first = minimise_by_planes(loss, np.zeros(8), C=100.0, max_iterations=500, gap=1e-4)
+    first = minimize_by_planes(loss, np.zeros(8), C=100.0, max_iterations=500, gap=1e-4)
     settings = {"C": 200.0, "max_iterations": 500, "gap": 1e-4}
-    warm = minimise_by_planes(loss, first.weights, planes=first.planes, **settings)
-    cold = minimise_by_planes(loss, np.zeros(8), **settings)
+    warm = minimize_by_planes(loss, first.weights, planes=first.planes, **settings)
+    cold = minimize_by_planes(loss, np.zeros(8), **settings)
     assert warm.convergence.value == pytest.approx(cold.convergence.value, rel=2e-4)
     assert warm.convergence.evaluations < cold.convergence.evaluations
 
@@ -95,7 +95,7 @@ def test_the_simplex_program_reaches_scipys_maximum() -> None:
         A = rng.normal(size=(n, 6))
         Q, b = A @ A.T, rng.normal(size=n)
         start = np.eye(n)[0]
-        alpha = maximise_on_simplex(Q, b, start)
+        alpha = maximize_on_simplex(Q, b, start)
         assert np.all(alpha >= 0)
         assert alpha.sum() == pytest.approx(1.0)
         slope = b - Q @ alpha

@@ -6,7 +6,7 @@ from scipy.optimize import minimize as scipy_minimize
 
 from plackett.data.synthetic import synthetic
 from plackett.data.transforms import transform
-from plackett.models.linear.lbfgs import Point, minimise, scale_of, search
+from plackett.models.linear.lbfgs import Point, minimize, scale_of, search
 from plackett.models.linear.loss import DenseLoss, RankingLoss, ScoreLoss, products_are_smaller
 from plackett.objectives import objective
 
@@ -29,7 +29,7 @@ def test_lbfgs_reaches_scipys_minimum(name, data) -> None:
     zero = np.zeros(data.n_features)
     options = {"maxiter": 5000, "gtol": 1e-7, "ftol": 1e-15}
     expected = scipy_minimize(penalised, zero, jac=True, method="L-BFGS-B", options=options)
-    found = minimise(loss, zero, C=C, max_iterations=500, tolerance=1e-8)
+    found = minimize(loss, zero, C=C, max_iterations=500, tolerance=1e-8)
     assert found.convergence.converged
     assert found.convergence.value == pytest.approx(expected.fun, rel=1e-8)
     assert found.weights == pytest.approx(expected.x, rel=1e-2, abs=1e-4)
@@ -91,16 +91,16 @@ def test_a_run_taken_up_between_rounds_ends_at_the_same_weights(data) -> None:
     states: list[dict] = []
     settings = {"C": 1.0, "max_iterations": 150, "tolerance": 1e-9}
     start = np.zeros(data.n_features)
-    whole = minimise(loss, start, save=states.append, **settings)
+    whole = minimize(loss, start, save=states.append, **settings)
     assert len(states) > 1
-    resumed = minimise(loss, start, resume=states[0], **settings)
+    resumed = minimize(loss, start, resume=states[0], **settings)
     assert np.array_equal(resumed.weights, whole.weights)
     assert resumed.convergence.iterations == whole.convergence.iterations
 
 
 def test_a_stop_at_the_limit_is_reported(data) -> None:
     loss = DenseLoss(objective("listnet"), data)
-    found = minimise(loss, np.zeros(data.n_features), C=1e5, max_iterations=2, tolerance=1e-9)
+    found = minimize(loss, np.zeros(data.n_features), C=1e5, max_iterations=2, tolerance=1e-9)
     assert not found.convergence.converged
     assert "max_iterations=2 reached" in str(found.convergence)
 

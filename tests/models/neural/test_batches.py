@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 torch = pytest.importorskip("torch")
 
-from plackett.base.ragged import from_sizes  # noqa: E402
+from plackett.base.ragged import offsets_from_sizes  # noqa: E402
 from plackett.models.neural.batches import (  # noqa: E402
     FeatureRows,
     batch_of,
@@ -38,7 +38,7 @@ def test_batches_cover_the_order_and_keep_to_their_limits(sizes, lists, document
 
 @given(SIZES, st.data())
 def test_a_batch_holds_the_documents_of_its_lists_in_their_order(sizes, data) -> None:
-    offsets = from_sizes(sizes)
+    offsets = offsets_from_sizes(sizes)
     chosen = data.draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1, unique=True))
     batch = batch_of(offsets, np.array(chosen))
     documents = np.arange(offsets[-1])[batch.documents]
@@ -49,14 +49,14 @@ def test_a_batch_holds_the_documents_of_its_lists_in_their_order(sizes, data) ->
 
 @given(SIZES, st.integers(1, 50))
 def test_blocks_cover_all_documents_in_order(sizes, documents) -> None:
-    offsets = from_sizes(sizes)
+    offsets = offsets_from_sizes(sizes)
     found = [np.arange(offsets[-1])[batch.documents] for batch in blocks(offsets, documents)]
     assert np.array_equal(np.concatenate(found), np.arange(offsets[-1]))
 
 
 def test_lists_of_one_level_have_nothing_to_learn_from() -> None:
     labels = np.array([1, 1, 0, 2, 3, 0, 0, 0, 1], np.float32)
-    assert learnable(labels, from_sizes([2, 2, 1, 0, 3, 1])).tolist() == [1]
+    assert learnable(labels, offsets_from_sizes([2, 2, 1, 0, 3, 1])).tolist() == [1]
 
 
 def test_the_order_of_an_epoch_follows_the_keys_not_the_places() -> None:

@@ -13,7 +13,7 @@ from plackett.base.errors import DataError, UsageError  # noqa: E402
 from plackett.data.dataset import Dataset  # noqa: E402
 from plackett.metrics import evaluate  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, recipe  # noqa: E402
-from plackett.models.selection import LEXICOGRAPHIC, better  # noqa: E402
+from plackett.models.selection import LEXICOGRAPHIC, is_better  # noqa: E402
 from plackett.objectives import Stochastic, UMart  # noqa: E402
 
 QUICK = {"layers": (16, 8), "epochs": 4, "batch_lists": 4, "learning_rate": 0.01, "threads": 1}
@@ -91,7 +91,7 @@ def test_several_metrics_are_compared_in_their_order(parts) -> None:
     curves = ranker.curves_["validation"]
     chosen = tuple(evaluate(ranker.predict(validation), validation, list(curves)).values())
     for epoch in zip(*curves.values(), strict=True):
-        assert not better(epoch, [value + 1e-9 for value in chosen])
+        assert not is_better(epoch, [value + 1e-9 for value in chosen])
 
 
 def test_training_stops_when_validation_stops_improving(parts) -> None:

@@ -319,10 +319,10 @@ def test_whatever_makes_modules_for_its_own_data_only_can_be_saved(module, parts
 
 
 def test_trials_of_modules_are_told_apart() -> None:
-    from plackett.models.artifact.save import encode_all
+    from plackett.models.artifact.manifest import encode_params
 
     def described(module):
-        return encode_all(NeuralRanker(module=module))["module"]
+        return encode_params(NeuralRanker(module=module))["module"]
 
     first = described(_made(Tied))
     assert described(_made(Tied)) == first

@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from plackett.base.errors import UsageError  # noqa: E402
-from plackett.base.ragged import from_sizes  # noqa: E402
+from plackett.base.ragged import offsets_from_sizes  # noqa: E402
 from plackett.models import NeuralRanker  # noqa: E402
 from plackett.models.neural.scorers import build  # noqa: E402
 
@@ -20,7 +20,7 @@ def _features(seed=0):
 
 def _scores(net, features, sizes):
     with torch.no_grad():
-        return net.eval()(features, from_sizes(sizes)).numpy()
+        return net.eval()(features, offsets_from_sizes(sizes)).numpy()
 
 
 @pytest.mark.parametrize("settings", [{}, {"attention": 2, "heads": 2}, {"group_size": 3}], ids=str)
@@ -73,7 +73,7 @@ def test_a_group_is_a_document_and_those_that_follow_in_a_circle() -> None:
 
 def test_groups_are_shuffled_within_lists_while_training() -> None:
     net = build(NeuralRanker(layers=(7,), group_size=2), 4).train()
-    members = net._members(from_sizes(SIZES))
+    members = net._members(offsets_from_sizes(SIZES))
     list_of = np.repeat(np.arange(len(SIZES)), SIZES)
     assert np.array_equal(list_of[members[:, 0]], list_of)
     assert np.array_equal(list_of[members[:, 1]], list_of)
@@ -83,7 +83,7 @@ def test_groups_are_shuffled_within_lists_while_training() -> None:
 def test_the_momentum_of_normalisation_is_tensorflows() -> None:
     net = build(NeuralRanker(layers=(3,), batch_norm=0.9), 4).train()
     x = _features()
-    net(x, from_sizes(SIZES))
+    net(x, offsets_from_sizes(SIZES))
     (first, *_) = [m for m in net.modules() if isinstance(m, torch.nn.BatchNorm1d)]
     assert first.running_mean.numpy() == pytest.approx(0.1 * x.mean(0).numpy(), rel=1e-5)
 

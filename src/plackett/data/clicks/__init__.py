@@ -15,7 +15,7 @@ from plackett.data.clicks.models import (
     click_model,
 )
 from plackett.data.clicks.propensities import Propensities, estimate_by_em, estimate_by_swaps
-from plackett.data.clicks.simulate import simulate
+from plackett.data.clicks.simulation import simulate
 
 __all__ = [
     "PRESETS",

@@ -21,7 +21,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
 from plackett.data.clicks.log import ClickLog, Source, at_row, choose_columns
 from plackett.data.clicks.propensities import Propensities
-from plackett.data.read import COLUMNS as TABLES
+from plackett.data.reader import COLUMNS as TABLES
 
 
 def write_propensities(propensities: Propensities, path: str | os.PathLike[str]) -> None:

@@ -82,7 +82,7 @@ class ClickLog:
     """Rows of a click log, checked: one per document and impression.
 
     Build it with :meth:`from_table`, :func:`~plackett.data.clicks.read_clicks` or
-    :func:`~plackett.data.clicks.simulate`, not with the constructor.
+    :func:`~plackett.data.clicks.simulation`, not with the constructor.
     """
 
     impressions: Ids

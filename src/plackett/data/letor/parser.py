@@ -26,13 +26,13 @@ from numba import float32, int64, uint32, uint64
 from numpy.typing import NDArray
 
 from plackett.base.decimals import (
-    decimal,
     find_any,
     find_byte,
     find_either,
-    nearest,
-    number,
-    short_number,
+    nearest_float32,
+    parse_decimal,
+    parse_float32,
+    parse_short_float32,
     word_at,
 )
 from plackett.base.kernels import compiled
@@ -284,9 +284,9 @@ def ends_token(text, at):  # type: ignore[no-untyped-def]
 @compiled
 def _value(text, at, allow_nan):  # type: ignore[no-untyped-def]
     """Value at ``at`` and its end, or -1."""
-    value, end = short_number(text, at)
+    value, end = parse_short_float32(text, at)
     if end < 0 or text[end] | 32 == 101:
-        value, end = number(text, at)
+        value, end = parse_float32(text, at)
         if end < 0 and allow_nan:
             at += text[at] == _PLUS or text[at] == _MINUS
             word = (word_at(text, at) | uint64(_TO_LOWER)) & uint64(_THREE_BYTES)
@@ -362,8 +362,8 @@ def _query(text, at):  # type: ignore[no-untyped-def]
 @compiled
 def _head(text, at):  # type: ignore[no-untyped-def]
     """Label and span of the query id, whose end is -1 if either is not right."""
-    mantissa, exponent, negative, end = decimal(text, at)
-    label, known = nearest(mantissa, exponent)
+    mantissa, exponent, negative, end = parse_decimal(text, at)
+    label, known = nearest_float32(mantissa, exponent)
     blank = end >= 0 and (text[end] == _SPACE or text[end] == _TAB)
     if not blank or not known or (negative and mantissa != 0):
         return label, at, -1

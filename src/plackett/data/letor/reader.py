@@ -28,7 +28,7 @@ import numpy as np
 from numba import get_num_threads
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.memory import available_memory, spelled
+from plackett.base.memory import available_memory, format_bytes
 from plackett.base.ragged import Features, Ids, Labels, Offsets
 from plackett.data.dataset import Table
 from plackett.data.letor.blocks import Piece, Source, open_source
@@ -194,9 +194,9 @@ def _check_size(tasks: list[_Task], surveys: list[Survey], width: int, job: Job)
     needed = 4 * rows * width
     if needed <= available_memory():
         return
-    size = f"{rows} rows of {width} features would take {spelled(needed)} of memory"
+    size = f"{rows} rows of {width} features would take {format_bytes(needed)} of memory"
     if job.rules.n_features is not None:
-        raise DataError(f"{size}; {spelled(available_memory())} is free", path=job.path)
+        raise DataError(f"{size}; {format_bytes(available_memory())} is free", path=job.path)
     at = max(range(len(surveys)), key=lambda i: surveys[i].width)
     line = tasks[at].first_line + surveys[at].widest
     try:
@@ -204,7 +204,7 @@ def _check_size(tasks: list[_Task], surveys: list[Survey], width: int, job: Job)
     except DataError as error:
         if error.line is not None and error.line <= line:
             raise
-    message = f"feature index {width}: {size}, {spelled(available_memory())} is free"
+    message = f"feature index {width}: {size}, {format_bytes(available_memory())} is free"
     raise DataError(message, path=job.path, line=line)
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from numba import float32, float64, get_num_threads, int64, uint8, uint64
 from numpy.typing import ArrayLike, NDArray
 
-from plackett.base.decimals import bits_of, nearest
+from plackett.base.decimals import bits_of, nearest_float32
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
 from plackett.base.kernels import compiled
@@ -94,9 +94,9 @@ def shortest(number):  # type: ignore[no-untyped-def]
         exponent = top - count
         scaled = float64(number) * _POWERS[-exponent - _FIRST_POWER]
         mantissa = uint64(np.rint(scaled))
-        if power_of_two and nearest(mantissa, exponent)[0] != number:
+        if power_of_two and nearest_float32(mantissa, exponent)[0] != number:
             mantissa = uint64(np.floor(scaled)) + uint64(1)
-        value, known = nearest(mantissa, exponent)
+        value, known = nearest_float32(mantissa, exponent)
         if known and value == number:
             return mantissa, exponent
     return uint64(0), int64(0)

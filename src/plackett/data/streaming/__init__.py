@@ -12,10 +12,10 @@ from plackett.base.errors import DataError
 from plackett.base.files import atomic_file
 from plackett.base.memory import bytes_of, limits
 from plackett.data.dataset import Dataset
-from plackett.data.disk_arrays import SCRATCH
+from plackett.data.large_arrays import SCRATCH
 from plackett.data.mapped import is_mapped, open_mapped
-from plackett.data.read import COMPRESSED, ReadOptions, Source, Sources, find_sources, read_part
-from plackett.data.write import Halves, write_mapped
+from plackett.data.reader import COMPRESSED, DataFiles, ReadOptions, Source, find_files, read_part
+from plackett.data.writer import Halves, write_mapped
 
 if TYPE_CHECKING:
     from plackett.data.columns import Columns
@@ -56,7 +56,7 @@ def stream(
     **options
         Those of :func:`plackett.read`.
     """
-    sources, chosen = find_sources(source), ReadOptions(**options)
+    sources, chosen = find_files(source), ReadOptions(**options)
     if sources.form == "mapped":
         opened = read_part(sources.first, chosen)
         assert isinstance(opened, Dataset)
@@ -67,7 +67,7 @@ def stream(
     return _cached(sources, chosen, Path(cache), progress)
 
 
-def columns_of(sources: Sources, options: ReadOptions) -> Columns:
+def columns_of(sources: DataFiles, options: ReadOptions) -> Columns:
     """The columns of Parquet or Arrow files, found and checked."""
     from plackett.data.columns import open_columns  # imports pyarrow, which others do without
 
@@ -82,7 +82,7 @@ def columns_of(sources: Sources, options: ReadOptions) -> Columns:
 
 
 def _spooled(
-    sources: Sources, options: ReadOptions, folder: Path, progress: Progress | None
+    sources: DataFiles, options: ReadOptions, folder: Path, progress: Progress | None
 ) -> Dataset:
     if sources.form == "columns":
         from plackett.data.streaming.columns import spool
@@ -120,7 +120,7 @@ def _spooled_text(
 
 
 def _cached(
-    sources: Sources, options: ReadOptions, cache: Path, progress: Progress | None
+    sources: DataFiles, options: ReadOptions, cache: Path, progress: Progress | None
 ) -> Dataset:
     data, file = cache / _DATA, cache / _NOTE
     note = _note(sources, options)
@@ -141,7 +141,7 @@ def _cached(
     return open_mapped(data, missing=options.missing)
 
 
-def _note(sources: Sources, options: ReadOptions) -> Any:
+def _note(sources: DataFiles, options: ReadOptions) -> Any:
     """What a cache was made from, as plain data."""
     stats = [(str(path.resolve()), path.stat()) for path in sources.paths]
     files = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
@@ -160,13 +160,13 @@ SHARE = 0.5
 _MEMINFO = Path("/proc/meminfo")
 
 
-def fits_in_memory(sources: Sources, options: ReadOptions) -> bool:
+def fits_in_memory(sources: DataFiles, options: ReadOptions) -> bool:
     """Whether the features take at most half of the memory there is; True if nobody knows."""
     room, needed = available_bytes(), feature_bytes(sources, options)
     return room is None or needed is None or needed <= SHARE * room
 
 
-def feature_bytes(sources: Sources, options: ReadOptions) -> int | None:
+def feature_bytes(sources: DataFiles, options: ReadOptions) -> int | None:
     """What the features take as float32; of text, about as much as the text."""
     if sources.form == "columns":
         columns = columns_of(sources, options)

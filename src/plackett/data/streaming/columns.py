@@ -29,13 +29,13 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.ragged import Features, Ids, Rows, Scores, from_sizes
+from plackett.base.ragged import Features, Ids, Rows, Scores, offsets_from_sizes
 from plackett.data.arrays import Missing, as_groups, as_weights, first_appearance
 from plackett.data.canonical import Arrangement, arrange_hashes, hash_documents
 from plackett.data.columns import Columns, RowReader, Shard, naming
 from plackett.data.dataset import Dataset, Table, report_scattered
-from plackett.data.disk_arrays import BLOCK_BYTES, block_rows, release, scratch_array
-from plackett.data.write import Halves
+from plackett.data.large_arrays import BLOCK_BYTES, release_pages, rows_per_block, scratch_array
+from plackett.data.writer import Halves
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -245,9 +245,9 @@ def _in_order(
         _scatter(block, places[at : at + len(block)], out)
         at, written = at + len(block), written + block.nbytes
         if written > BLOCK_BYTES:
-            release(out)
+            release_pages(out)
             written = 0
-    release(out)
+    release_pages(out)
     return out
 
 
@@ -303,7 +303,7 @@ def whole_lists(
 
 def _cut_at_lists(parts: Iterator[Table], row_bytes: int) -> Iterator[Table]:
     """The same rows in blocks of whole lists."""
-    least = wanted = block_rows(row_bytes)
+    least = wanted = rows_per_block(row_bytes)
     waiting: list[Table] = []
     for table in parts:
         waiting.append(table)
@@ -402,7 +402,7 @@ def _join_lists(parts: Sequence[Dataset]) -> tuple[Dataset, NDArray[np.int64]]:
     keys = np.concatenate([part.keys for part in parts])
     lists = np.argsort(keys, kind="stable")
     sizes = np.concatenate([np.diff(part.offsets) for part in parts])
-    starts, offsets = from_sizes(sizes)[:-1], from_sizes(sizes[lists])
+    starts, offsets = offsets_from_sizes(sizes)[:-1], offsets_from_sizes(sizes[lists])
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes[lists])
     documents = np.repeat(starts[lists], sizes[lists]) + within
 

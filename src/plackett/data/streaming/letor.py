@@ -22,14 +22,14 @@ from plackett.base.ragged import Features, Ids, Labels, Rows
 from plackett.data.arrays import first_appearance
 from plackett.data.canonical import Arrangement, arrange_hashes, hash_documents
 from plackett.data.dataset import report_scattered
-from plackett.data.disk_arrays import Scratch
+from plackett.data.large_arrays import Scratch
 from plackett.data.letor import iter_tables
 from plackett.data.letor.blocks import open_source
 from plackett.data.letor.parser import join
 from plackett.data.letor.reader import refuse_returning
 from plackett.data.mapped import write_arrays
-from plackett.data.read import ReadOptions
-from plackett.data.write import blocks, refuse_foreign
+from plackett.data.reader import ReadOptions
+from plackett.data.writer import blocks, refuse_foreign
 
 Report: TypeAlias = Callable[[int, int], None]
 """Called with the work done and the work in all."""

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
-from plackett.base.ragged import Features, Labels, Offsets, from_sizes, list_of_document
+from plackett.base.ragged import Features, Labels, Offsets, list_of_document, offsets_from_sizes
 from plackett.data.dataset import Dataset
 from plackett.data.synthetic import generators
 from plackett.data.synthetic.generators import STREAMS, draw_sizes, mark_best
@@ -116,7 +116,7 @@ def synthetic(name: str = "web", n_lists: int = 1000, seed: int = 0) -> Dataset:
     family = FAMILIES[name]
     sizes = np.empty(n_lists, np.int64)
     draw_sizes(seed, *family.sizes, sizes)
-    offsets = from_sizes(sizes)
+    offsets = offsets_from_sizes(sizes)
     features, names, opinions = (_factors if name == "yahoo" else _pages)(family, offsets, seed)
     labels = _judge(family, offsets, opinions, seed)
     return Dataset.from_arrays(features, labels, list_of_document(offsets), feature_names=names)

@@ -57,7 +57,7 @@ from numba import njit, prange, uint64
 from numpy.typing import NDArray
 
 from plackett.base.kernels import compiled
-from plackett.base.random import GOLDEN, combine, mix, unit
+from plackett.base.random import GOLDEN, combine, mix, to_uniform
 
 SIZES, CONTENT, WORLD, ANSWERS = range(4)
 """Purposes of streams."""
@@ -75,7 +75,7 @@ def open_stream(seed, position, purpose):  # type: ignore[no-untyped-def]
 def uniform(state):  # type: ignore[no-untyped-def]
     """Draw evenly from (0, 1)."""
     state[0] += uint64(GOLDEN)
-    return unit(mix(state[0]))
+    return to_uniform(mix(state[0]))
 
 
 @compiled

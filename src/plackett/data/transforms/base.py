@@ -33,7 +33,7 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, FeatureMismatch
 from plackett.base.ragged import Features, Offsets, list_blocks
-from plackett.data.disk_arrays import block_rows, empty, is_large, release
+from plackett.data.large_arrays import empty, is_large, release_pages, rows_per_block
 
 if TYPE_CHECKING:
     from plackett.data.dataset import Dataset
@@ -140,16 +140,16 @@ def _describe(values: Any) -> str:
     return f"a list with {type(odd).__name__} in it"
 
 
-def applied(
+def apply_in_blocks(
     transform: FittedTransform, features: Features | csr_array, offsets: Offsets
 ) -> Features | csr_array:
     """The changed features; those of large ones are in a scratch file."""
     if isinstance(features, csr_array) or not is_large(features):
         return transform.apply(features, offsets)
     out = empty(features, features.shape)
-    for start, stop in list_blocks(offsets, block_rows(features[0].nbytes)):
+    for start, stop in list_blocks(offsets, rows_per_block(features[0].nbytes)):
         low, high = int(offsets[start]), int(offsets[stop])
         out[low:high] = transform.apply(features[low:high], offsets[start : stop + 1] - low)
-        release(features)
-        release(out)
+        release_pages(features)
+        release_pages(out)
     return out

@@ -16,7 +16,12 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Features, Offsets
-from plackett.data.transforms.base import FORMAT_VERSION, FittedTransform, Transform, applied
+from plackett.data.transforms.base import (
+    FORMAT_VERSION,
+    FittedTransform,
+    Transform,
+    apply_in_blocks,
+)
 from plackett.data.transforms.impute import FittedImpute, Impute
 from plackett.data.transforms.quantile import FittedQuantile, Quantile
 from plackett.data.transforms.scaling import FittedStandard, Log1p, QueryMinMax, Standard
@@ -46,7 +51,7 @@ class Chain(Transform):
         for place, part in enumerate(self.transforms):
             fitted.append(part.fit_features(features, offsets))
             if place + 1 < len(self.transforms):  # the last output has no reader
-                features = applied(fitted[-1], features, offsets)
+                features = apply_in_blocks(fitted[-1], features, offsets)
         return FittedChain(tuple(fitted))
 
 

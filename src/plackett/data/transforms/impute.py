@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Features, Offsets
-from plackett.data.disk_arrays import walk
+from plackett.data.large_arrays import iter_blocks
 from plackett.data.transforms.base import (
     FittedTransform,
     Transform,
@@ -65,7 +65,7 @@ class Impute(Transform):
         fill = np.full(matrix.shape[1], float(self.value))
         if self.strategy == "mean":
             absent = np.ones(matrix.shape[1], np.bool_)
-            for rows in walk(matrix):
+            for rows in iter_blocks(matrix):
                 absent &= np.isnan(matrix[rows]).all(axis=0)
             # Rounding may put the mean of the largest float32 numbers just above them.
             fill = np.where(absent, fill, np.clip(means(matrix), -_LARGEST, _LARGEST))

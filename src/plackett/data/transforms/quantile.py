@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.ragged import Features, Offsets, from_sizes
-from plackett.data.disk_arrays import is_large, walk
+from plackett.base.ragged import Features, Offsets, offsets_from_sizes
+from plackett.data.large_arrays import is_large, iter_blocks
 from plackett.data.transforms.base import (
     FittedTransform,
     Transform,
@@ -50,7 +50,7 @@ def _columns(features: Features) -> Iterator[NDArray[np.float32]]:
     at_once = max(1, _COLUMN_BYTES // (features.itemsize * len(features)))
     for first in range(0, features.shape[1], at_once):
         some = np.empty((min(at_once, features.shape[1] - first), len(features)), np.float32)
-        for rows in walk(features):
+        for rows in iter_blocks(features):
             some[:, rows] = features[rows, first : first + at_once].T
         yield from some
 
@@ -145,7 +145,7 @@ class FittedQuantile(FittedTransform):
         if len(self.levels) and (self.levels.min() < 0 or self.levels.max() > 1):
             raise DataError("quantile: levels must lie from 0 to 1.")
         inner = np.ones(total, np.bool_)
-        starts = from_sizes(self.sizes)[:-1]
+        starts = offsets_from_sizes(self.sizes)[:-1]
         inner[starts[starts < total]] = False  # the first knot of a feature follows no other
         for what, values in (("knots", self.knots), ("levels", self.levels)):
             if (np.diff(values)[inner[1:]] <= 0).any():
@@ -155,7 +155,7 @@ class FittedQuantile(FittedTransform):
         matrix = dense(features, self.name)
         check_width(matrix, len(self.sizes), self.name)
         out: NDArray[Any] = np.empty(matrix.shape, np.float32)
-        _interpolate(matrix, from_sizes(self.sizes), self.knots, self.levels, out)
+        _interpolate(matrix, offsets_from_sizes(self.sizes), self.knots, self.levels, out)
         return out
 
     def __repr__(self) -> str:

@@ -46,7 +46,7 @@ from scipy.sparse import csr_array
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Offsets, as_offsets
-from plackett.data.disk_arrays import walk
+from plackett.data.large_arrays import iter_blocks
 from plackett.data.transforms.base import (
     FittedTransform,
     Transform,
@@ -76,7 +76,7 @@ def _block_means(
     n_blocks = -(-len(features) // BLOCK)
     sums = np.zeros((n_blocks, features.shape[1]))
     counts = np.zeros((n_blocks, features.shape[1]))
-    for rows in walk(features, multiple=BLOCK):
+    for rows in iter_blocks(features, multiple=BLOCK):
         blocks = slice(rows.start // BLOCK, -(-rows.stop // BLOCK))
         _sum_blocks(features[rows], centre, square, sums[blocks], counts[blocks])
     # add.reduce over the first axis of a C array adds row by row: a fixed order.

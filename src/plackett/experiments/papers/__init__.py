@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from plackett.base.errors import UsageError
 from plackett.experiments.papers import conditional, stochastic, unique_ratings, xendcg
-from plackett.experiments.papers.datasets import SETS, KnownSet, find_sets
-from plackett.experiments.papers.paper import Budget, Claim, Drawing, Exhibit, Paper, Shown
+from plackett.experiments.papers.datasets import DATASETS, KnownDataset, find_datasets
+from plackett.experiments.papers.paper import Budget, Claim, Drawing, ItemContent, Paper, PaperItem
 from plackett.experiments.papers.report import reproduction_payload, write_reproduction
 from plackett.experiments.papers.run import (
-    Agenda,
-    Listed,
+    ListedItem,
+    PaperDatasets,
     Reproduction,
-    Shelf,
-    forecast_agenda,
-    list_exhibits,
-    plan_exhibits,
-    run_agenda,
+    ReproductionPlan,
+    forecast_reproduction,
+    list_items,
+    plan_reproduction,
+    run_reproduction,
 )
 
 PAPERS: dict[str, Paper] = {
@@ -34,25 +34,25 @@ def paper(letter: str) -> Paper:
 
 
 __all__ = [
+    "DATASETS",
     "PAPERS",
-    "SETS",
-    "Agenda",
     "Budget",
     "Claim",
     "Drawing",
-    "Exhibit",
-    "KnownSet",
-    "Listed",
+    "ItemContent",
+    "KnownDataset",
+    "ListedItem",
     "Paper",
+    "PaperDatasets",
+    "PaperItem",
     "Reproduction",
-    "Shelf",
-    "Shown",
-    "find_sets",
-    "forecast_agenda",
-    "list_exhibits",
+    "ReproductionPlan",
+    "find_datasets",
+    "forecast_reproduction",
+    "list_items",
     "paper",
-    "plan_exhibits",
+    "plan_reproduction",
     "reproduction_payload",
-    "run_agenda",
+    "run_reproduction",
     "write_reproduction",
 ]

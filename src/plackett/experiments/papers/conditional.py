@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import ConvergenceWarning, UsageError
 from plackett.base.ragged import Values
-from plackett.data.cleaning import binarise, clean
+from plackett.data.cleaning import binarize, clean
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.experiments.figures import draw_lines, draw_scatter
@@ -55,21 +55,21 @@ from plackett.experiments.papers.paper import (
     Claim,
     Done,
     Drawing,
-    Exhibit,
     Findings,
+    ItemContent,
     Paper,
-    Shown,
+    PaperItem,
     Study,
 )
-from plackett.experiments.protocols import Folds, Source
+from plackett.experiments.protocols import DataSource, Folds
 from plackett.experiments.results import Leaderboard, leaderboard
-from plackett.experiments.tables import Grid, Row
+from plackett.experiments.tables import Row, TextTable
 from plackett.metrics import Metric, evaluate, metric, per_list
 from plackett.models import recipe
 from plackett.models.linear import GRID, LinearRanker
-from plackett.models.linear.lbfgs import minimise
+from plackett.models.linear.lbfgs import minimize
 from plackett.models.linear.loss import DenseLoss, RankingLoss
-from plackett.models.ranker import Progress, silent
+from plackett.models.ranker import Progress, no_progress
 from plackett.objectives import objective
 from plackett.objectives.conditional.rankings import GainName, gain_of
 from plackett.objectives.conditional.sampler import mutate, restart, start_walk
@@ -166,7 +166,7 @@ def run_protocol(
     settings: Mapping[str, Any] | None = None,
     metrics: Sequence[Metric] = METRICS,
     cleaned: bool = True,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> Results:
     """Fit and judge systems on data sets with folds.
 
@@ -250,7 +250,7 @@ def cleaned_fold(fold: Fold) -> Fold:
     """The fold after the paper's cleaning, with binary labels."""
 
     def part(ds: Dataset, *rules: str) -> Dataset:
-        return clean(binarise(clean(ds, ("conflicting",))[0]), rules)[0]
+        return clean(binarize(clean(ds, ("conflicting",))[0]), rules)[0]
 
     validation = None if fold.validation is None else part(fold.validation, "blank")
     # Training lists without an irrelevant document hold no pair.
@@ -456,7 +456,7 @@ def dynamics(
     seen, sampled, exact = [], [], []
     for step in range(iterations + 1):
         if step:
-            found = minimise(loss, weights, C=C, max_iterations=1, tolerance=0.0)
+            found = minimize(loss, weights, C=C, max_iterations=1, tolerance=0.0)
             weights = found.weights
         seen.append(loss.products[chosen].astype(np.float64) @ weights)
         sampled.append(loss.evaluate(weights)[0])
@@ -486,7 +486,7 @@ _BINS = 25
 
 
 @dataclass(frozen=True)
-class SamplerCurves(Exhibit):
+class SamplerCurves(PaperItem):
     """Accuracy on the test lists as one option of the sampler changes."""
 
     option: str = field(kw_only=True)
@@ -505,7 +505,7 @@ class SamplerCurves(Exhibit):
         }
         return (Study(data, systems, Folds(seed=budget.seed), _METRICS, "map"),)
 
-    def show(self, found: Findings) -> Shown:
+    def show(self, found: Findings) -> ItemContent:
         grids, drawings, numbers = [], [], {}
         for data, (done,) in found.done.items():
             judged = judge(done.gathered, {}, alpha=0.05)
@@ -519,20 +519,20 @@ class SamplerCurves(Exhibit):
                 for name, own in judged.means.items()
             ]
             columns = (self.option, *series)
-            grids.append(Grid(f"{self.name}: {done.plan.source.name}", columns, tuple(rows)))
+            grids.append(TextTable(f"{self.name}: {done.plan.source.name}", columns, tuple(rows)))
             numbers[data] = dict(judged.means)
         note = "One seed; differences of a hundredth mean little on sets of this size."
-        return Shown(tuple(grids), tuple(drawings), (), (note,), numbers)
+        return ItemContent(tuple(grids), tuple(drawings), (), (note,), numbers)
 
 
 @dataclass(frozen=True)
-class Smear(Exhibit):
+class Smear(PaperItem):
     """Losses reached by walks of ten mutations from three restarts; needs no data."""
 
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
         return ()
 
-    def show(self, found: Findings) -> Shown:
+    def show(self, found: Findings) -> ItemContent:
         seed = found.budget.seed
         series, rows, numbers = {}, [], {}
         for name, above in _RESTARTS.items():
@@ -545,19 +545,19 @@ class Smear(Exhibit):
         title = f"Loss (1 - MAP) of rankings visited, {_GOODS} of {_GOODS + _BADS} relevant"
         svg = draw_lines(series, title=title, x="loss", y="share")
         drawing = Drawing(self.file, title, svg, "")
-        grid = Grid(f"{self.name}: {title}", ("walks from", "mean", "deviation"), tuple(rows))
+        grid = TextTable(f"{self.name}: {title}", ("walks from", "mean", "deviation"), tuple(rows))
         note = "From the ideal ranking the loss spreads widely, from the worst one hardly at all."
-        return Shown((grid,), (drawing,), (), (note,), numbers)
+        return ItemContent((grid,), (drawing,), (), (note,), numbers)
 
 
 @dataclass(frozen=True)
-class Evolution(Exhibit):
+class Evolution(PaperItem):
     """The optimiser's first ten iterations on a training fold, looked at ranking by ranking."""
 
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
         return ()
 
-    def show(self, found: Findings) -> Shown:
+    def show(self, found: Findings) -> ItemContent:
         grids, drawings, numbers = [], [], {}
         for data, source in found.sources.items():
             train = source.folds[0].train
@@ -573,9 +573,9 @@ class Evolution(Exhibit):
                 )
             ]
             columns = ("iteration", "sampled objective", "mean of |w·δφ|")
-            grids.append(Grid(f"{self.name}: {source.name}, fold 1", columns, tuple(rows)))
+            grids.append(TextTable(f"{self.name}: {source.name}, fold 1", columns, tuple(rows)))
             numbers[data] = {"sampled": way.sampled.tolist(), "losses": way.losses.tolist()}
-        return Shown(tuple(grids), tuple(drawings), (), (), numbers)
+        return ItemContent(tuple(grids), tuple(drawings), (), (), numbers)
 
 
 _METRICS = tuple(str(each) for each in METRICS)
@@ -591,9 +591,9 @@ _QUICK = (
 """What a quick run has of the systems."""
 
 
-def _cleaned(source: Source) -> Source:
+def _cleaned(source: DataSource) -> DataSource:
     """Conflicting documents and lists without a relevant one removed, labels binary."""
-    return Source(source.name, folds=tuple(cleaned_fold(fold) for fold in source.folds))
+    return DataSource(source.name, folds=tuple(cleaned_fold(fold) for fold in source.folds))
 
 
 def _study(data: str, budget: Budget) -> Study:
@@ -607,7 +607,7 @@ def _against(_: str) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True)
-class Cells(Exhibit):
+class Cells(PaperItem):
     """A table per data set, all sets together, and the paper's counts of wins over the cells."""
 
     table: ResultTable = field(kw_only=True)
@@ -615,7 +615,7 @@ class Cells(Exhibit):
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:
         return self.table.studies(data, budget)
 
-    def show(self, found: Findings) -> Shown:
+    def show(self, found: Findings) -> ItemContent:
         alone = self.table.show(found)
         results = Results(
             tuple(_outcome(data, done, name) for data, (done,) in found.done.items()
@@ -626,7 +626,7 @@ class Cells(Exhibit):
             Claim(each.text, f"{each.wins} of {each.cells} cells (paper: {each.paper})", each.holds)
             for each in claims(results)
         )
-        return Shown((*alone.grids, *together), (), counted, alone.notes, alone.numbers)
+        return ItemContent((*alone.grids, *together), (), counted, alone.notes, alone.numbers)
 
 
 def _outcome(data: str, done: Done, name: str) -> Outcome:
@@ -634,7 +634,7 @@ def _outcome(data: str, done: Done, name: str) -> Outcome:
     return Outcome(name, data, dict(gathered.values[name]), (), 0, gathered.seconds[name])
 
 
-def _together(name: str, results: Results) -> Grid:
+def _together(name: str, results: Results) -> TextTable:
     rows = [
         Row((system, *(_spelt(results.mean(system, ALL, m)) for m in results.metrics)), "ours")
         for system in results.systems
@@ -642,7 +642,7 @@ def _together(name: str, results: Results) -> Grid:
     lists = int(np.sum([len(o.values[_METRICS[0]]) for o in results.outcomes])) // len(rows)
     note = f"The {lists:,} lists of all sets together, each counting once."
     columns = ("system", *(shown(m) for m in results.metrics))
-    return Grid(f"{name}: all sets, micro-average", columns, tuple(rows), note)
+    return TextTable(f"{name}: all sets, micro-average", columns, tuple(rows), note)
 
 
 def _spelt(mean: float) -> str:

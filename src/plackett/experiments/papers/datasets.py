@@ -16,13 +16,13 @@ from typing import Literal
 from plackett.base.errors import DataError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold, concat, is_folds, read_folds
-from plackett.data.read import read
+from plackett.data.reader import read
 from plackett.data.synthetic import synthetic
-from plackett.experiments.protocols import Source, parts_of
+from plackett.experiments.protocols import DataSource, fold_parts
 
 
 @dataclass(frozen=True)
-class KnownSet:
+class KnownDataset:
     """A public data set, as it is distributed."""
 
     name: str
@@ -43,15 +43,15 @@ _FOLDS = "{}/Fold1 ... Fold5 with train.txt, vali.txt, test.txt"
 _GOV = "{}/Fold1 ... Fold5 with trainingset.txt, validationset.txt, testset.txt"
 
 
-def _gov(task: str, year: int, lists: int, documents: int) -> KnownSet:
+def _gov(task: str, year: int, lists: int, documents: int) -> KnownDataset:
     """One of the six .gov sets of LETOR 3; its archive calls them 2003_td_dataset and so on."""
     folders = (f"{task}{year}", f"{year}{task}", f"{year}{task}dataset")
     where = _GOV.format(f"Gov/QueryLevelNorm/{year}_{task}_dataset")
-    return KnownSet(f"{task.upper()}{year}", folders, lists, documents, where, "binary", 75)
+    return KnownDataset(f"{task.upper()}{year}", folders, lists, documents, where, "binary", 75)
 
 
 _ALL = (
-    KnownSet(
+    KnownDataset(
         "OHSUMED", ("ohsumed",), 106, 16_140,
         _GOV.format("OHSUMED/QueryLevelNorm"), "letor", 106,
     ),
@@ -61,21 +61,21 @@ _ALL = (
     _gov("hp", 2004, 75, 74_409),
     _gov("np", 2003, 150, 148_657),
     _gov("np", 2004, 75, 73_834),
-    KnownSet("MQ2007", ("mq2007",), 1_692, 69_623, _FOLDS.format("MQ2007"), "letor", 150),
-    KnownSet(
+    KnownDataset("MQ2007", ("mq2007",), 1_692, 69_623, _FOLDS.format("MQ2007"), "letor", 150),
+    KnownDataset(
         "MSLR-WEB10K", ("mslrweb10k", "mslr10k", "web10k"), 10_000, 1_200_192,
         _FOLDS.format("MSLR-WEB10K"), "web", 180,
     ),
-    KnownSet(
+    KnownDataset(
         "MSLR-WEB30K", ("mslrweb30k", "mslr30k", "web30k"), 31_531, 3_771_125,
         _FOLDS.format("MSLR-WEB30K"), "web", 180,
     ),
-    KnownSet(
+    KnownDataset(
         "Yahoo set 1", ("yahoo", "yahooset1", "ltrcyahoo", "ltrc", "set1"), 29_921, 709_877,
         "a folder with set1.train.txt, set1.valid.txt, set1.test.txt", "yahoo", 240,
     ),
 )  # fmt: skip
-SETS: dict[str, KnownSet] = {each.name: each for each in _ALL}
+DATASETS: dict[str, KnownDataset] = {each.name: each for each in _ALL}
 """By name."""
 LETOR3 = ("TD2003", "TD2004", "HP2003", "HP2004", "NP2003", "NP2004", "OHSUMED")
 """The seven sets of LETOR 3."""
@@ -100,11 +100,11 @@ _PREFERRED = "querylevelnorm"
 class Place:
     """Where a data set lies."""
 
-    known: KnownSet
+    known: KnownDataset
     path: Path
 
 
-def find_sets(folder: Path) -> dict[str, Place]:
+def find_datasets(folder: Path) -> dict[str, Place]:
     """The papers' data sets in a folder and the folders in it, by name.
 
     A set is told by the name of its folder (``MSLR-WEB30K``, ``2003_hp_dataset`` ...), Yahoo's
@@ -118,7 +118,7 @@ def find_sets(folder: Path) -> dict[str, Place]:
     best: dict[str, tuple[tuple[int, int, int, str], Place]] = {}
     for place in _data_folders(folder, _DEPTH):
         names = [_plain(part) for part in (place.name, *_above(place))]
-        for known in SETS.values():
+        for known in DATASETS.values():
             exact = any(name in known.folders for name in names)
             near = any(name.startswith(own) for name in names for own in known.folders)
             if not (exact or near or (known.name.startswith("Yahoo") and _is_yahoo(place))):
@@ -126,7 +126,7 @@ def find_sets(folder: Path) -> dict[str, Place]:
             rank = (_PREFERRED not in names, not exact, len(place.parts), str(place))
             if known.name not in best or rank < best[known.name][0]:
                 best[known.name] = (rank, Place(known, place))
-    return {name: best[name][1] for name in SETS if name in best}
+    return {name: best[name][1] for name in DATASETS if name in best}
 
 
 def _plain(name: str) -> str:
@@ -163,12 +163,12 @@ def _is_yahoo(folder: Path) -> bool:
     return len(_yahoo_files(folder)) == len(_YAHOO)
 
 
-def load(place: Place, view: View, progress: Progress | None = None) -> Source:
+def load(place: Place, view: View, progress: Progress | None = None) -> DataSource:
     """Read a data set that was found."""
     if _is_yahoo(place.path):
-        return Source(place.known.name, folds=(_read_yahoo(place.path, progress),))
+        return DataSource(place.known.name, folds=(_read_yahoo(place.path, progress),))
     path = place.path if view == "all" else _first_fold(place.path)
-    return Source(place.known.name, folds=tuple(read_folds(path, progress=progress)))
+    return DataSource(place.known.name, folds=tuple(read_folds(path, progress=progress)))
 
 
 def _first_fold(path: Path) -> Path:
@@ -185,7 +185,7 @@ def _read_yahoo(folder: Path, progress: Progress | None) -> Fold:
     return Fold("set 1", parts["train"], parts["validation"], parts["test"])
 
 
-def sizes(source: Source) -> tuple[int, int]:
+def sizes(source: DataSource) -> tuple[int, int]:
     """Lists and documents of the whole set, each once."""
     parts = _once(source.folds)
     return sum(part.n_lists for part in parts), sum(part.n_docs for part in parts)
@@ -194,10 +194,10 @@ def sizes(source: Source) -> tuple[int, int]:
 def _once(folds: Sequence[Fold]) -> list[Dataset]:
     if len(folds) > 1:
         return [fold.test for fold in folds]
-    return [part for part in parts_of(folds[0]) if part is not None]
+    return [part for part in fold_parts(folds[0]) if part is not None]
 
 
-def compared_with_published(known: KnownSet, source: Source) -> str:
+def compared_with_published(known: KnownDataset, source: DataSource) -> str:
     """Whether the data are those of the papers, in a sentence."""
     lists, documents = sizes(source)
     text = f"{known.name}: {lists:,} lists, {documents:,} documents"
@@ -215,15 +215,15 @@ _LEAST = 5
 """Lists of each part that are always kept."""
 
 
-def stand_in(known: KnownSet, view: View) -> Source:
+def stand_in(known: KnownDataset, view: View) -> DataSource:
     """Synthetic lists of the same kind; whole, or in folds if all folds are wanted."""
     # Sets of one kind are different draws of it.
     whole = synthetic(known.stand_in, n_lists=known.quick_lists, seed=known.documents)
     name = f"synthetic {known.stand_in!r} for {known.name}"
     if view == "first":
-        return Source(name, whole=whole)
+        return DataSource(name, whole=whole)
     parts = [whole.select(range(i, whole.n_lists, _PARTS)) for i in range(_PARTS)]
-    return Source(name, folds=tuple(_rotated(parts, i) for i in range(_PARTS)))
+    return DataSource(name, folds=tuple(_rotated(parts, i) for i in range(_PARTS)))
 
 
 def _rotated(parts: Sequence[Dataset], i: int) -> Fold:
@@ -233,12 +233,12 @@ def _rotated(parts: Sequence[Dataset], i: int) -> Fold:
     return Fold(f"Fold{i + 1}", concat(rest), parts[(i + 1) % count], parts[i])
 
 
-def reduced(source: Source, known: KnownSet) -> Source:
+def reduced(source: DataSource, known: KnownDataset) -> DataSource:
     """As many lists of real data as a quick run takes."""
     total = sum(fold.test.n_lists for fold in source.folds) * (1 if len(source.folds) > 1 else 5)
     share = min(1.0, known.quick_lists / total)
     name = f"{share:.1%} of {source.name}" if share < 1 else source.name
-    return Source(name, folds=tuple(_fewer(fold, share) for fold in source.folds))
+    return DataSource(name, folds=tuple(_fewer(fold, share) for fold in source.folds))
 
 
 def _fewer(fold: Fold, share: float) -> Fold:

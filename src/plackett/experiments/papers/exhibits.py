@@ -22,18 +22,18 @@ from plackett.experiments.papers.paper import (
     Claim,
     Done,
     Drawing,
-    Exhibit,
     Findings,
-    Shown,
+    ItemContent,
+    PaperItem,
     Study,
 )
 from plackett.experiments.papers.published import Published, number
 from plackett.experiments.protocols import Protocol, Splits
-from plackett.experiments.results import Gathered, outcome_of
+from plackett.experiments.results import ComparisonResults, read_outcome
 from plackett.experiments.robustness import RobustnessCurves
-from plackett.experiments.robustness.curves import curve_charts, curve_figures, curve_grid
+from plackett.experiments.robustness.curves import curve_charts, curve_figures, curve_table
 from plackett.experiments.significance import holm, mean_interval, resampled_t_test, t_test
-from plackett.experiments.tables import Grid, Row
+from plackett.experiments.tables import Row, TextTable
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Judged:
 
 
 def judge(
-    gathered: Gathered,
+    gathered: ComparisonResults,
     against: Mapping[str, str],
     *,
     alpha: float,
@@ -124,7 +124,7 @@ def judge(
     return Judged(metrics, means, halves, found)
 
 
-def _difference(gathered: Gathered, a: str, b: str, metric: str) -> Values:
+def _difference(gathered: ComparisonResults, a: str, b: str, metric: str) -> Values:
     d = gathered.values[a][metric] - gathered.values[b][metric]
     return d[~np.isnan(d)]
 
@@ -149,7 +149,7 @@ _MARKS = (
 
 
 @dataclass(frozen=True)
-class ResultTable(Exhibit):
+class ResultTable(PaperItem):
     """Means of metrics by system, one grid per data set."""
 
     study: Callable[[str, Budget], Study] = field(kw_only=True)
@@ -169,7 +169,7 @@ class ResultTable(Exhibit):
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:
         return (self.study(data, budget),)
 
-    def show(self, found: Findings) -> Shown:
+    def show(self, found: Findings) -> ItemContent:
         grids, claims, numbers = [], [], {}
         for data, (done,) in found.done.items():
             judged = judge(
@@ -182,9 +182,9 @@ class ResultTable(Exhibit):
             numbers[data] = self._numbers(data, done, judged)
             if self.claims is not None:
                 claims += [_on(data, claim) for claim in self.claims(data, judged)]
-        return Shown(tuple(grids), (), tuple(claims), self.notes, numbers)
+        return ItemContent(tuple(grids), (), tuple(claims), self.notes, numbers)
 
-    def _grid(self, data: str, done: Done, judged: Judged) -> Grid:
+    def _grid(self, data: str, done: Done, judged: Judged) -> TextTable:
         rows: list[Row] = []
         printed = self.published.get(data, {})
         for system in judged.means:
@@ -194,7 +194,7 @@ class ResultTable(Exhibit):
                 rows.append(Row(("paper", *printed[system]), "paper"))
         columns = ("system", *(shown(m) for m in judged.metrics))
         caption = f"{self.name}: {done.plan.source.name}" + (" (%)" if self.percent else "")
-        return Grid(caption, columns, tuple(rows), self._note(done, judged))
+        return TextTable(caption, columns, tuple(rows), self._note(done, judged))
 
     def _cell(self, judged: Judged, system: str, metric: str) -> str:
         text = self._spelt(judged.means[system][metric])
@@ -286,7 +286,7 @@ def slug(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class LearningCurves(Exhibit):
+class LearningCurves(PaperItem):
     """A metric on validation (and training) lists as training goes on, in the first trial."""
 
     study: Callable[[str, Budget], Study] = field(kw_only=True)
@@ -299,7 +299,7 @@ class LearningCurves(Exhibit):
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:
         return (self.study(data, budget),)
 
-    def show(self, found: Findings) -> Shown:
+    def show(self, found: Findings) -> ItemContent:
         drawings, rows, numbers = [], [], {}
         for data, (done,) in found.done.items():
             metric = done.plan.select.split(",")[0]
@@ -311,8 +311,8 @@ class LearningCurves(Exhibit):
                     drawings.append(self._drawing(data, panel, metric, chosen))
             rows += [_milestones(data, n, c) for n, c in own.items() if not n.endswith(", train")]
         columns = ("validation lists of", "best", "at step", "after 10 %", "after 25 %", "steps")
-        grid = Grid(f"{self.name}: the curves in numbers", columns, tuple(rows))
-        return Shown((grid,), tuple(drawings), (), self.notes, numbers)
+        grid = TextTable(f"{self.name}: the curves in numbers", columns, tuple(rows))
+        return ItemContent((grid,), tuple(drawings), (), self.notes, numbers)
 
     def _drawing(
         self, data: str, panel: str, metric: str, chosen: Mapping[str, Sequence[float]]
@@ -328,7 +328,7 @@ def _curves(done: Done, metric: str, parts: Sequence[str]) -> dict[str, list[flo
     """By system, and by part where there are several."""
     found: dict[str, list[float]] = {}
     for job in (job for job in done.plan.jobs if job.part.index == 0):
-        kept = outcome_of(job, done.store).curves
+        kept = read_outcome(job, done.store).curves
         for part in parts:
             values = kept.get(part, {}).get(metric)
             if values:
@@ -352,7 +352,7 @@ def _milestones(data: str, name: str, values: Sequence[float]) -> Row:
 
 
 @dataclass(frozen=True)
-class NoiseCurves(Exhibit):
+class NoiseCurves(PaperItem):
     """Systems under growing noise, and the difference between them."""
 
     noisy: Callable[[str, Budget], Sequence[Study]] = field(kw_only=True)
@@ -364,8 +364,8 @@ class NoiseCurves(Exhibit):
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:
         return self.noisy(data, budget)
 
-    def show(self, found: Findings) -> Shown:
-        grids: list[Grid] = []
+    def show(self, found: Findings) -> ItemContent:
+        grids: list[TextTable] = []
         drawings: list[Drawing] = []
         claims: list[Claim] = []
         numbers: dict[str, Any] = {}
@@ -373,11 +373,11 @@ class NoiseCurves(Exhibit):
             for done in studies:
                 curves = done.under_noise
                 what = f"{data}, {curves.corruption}"
-                grids.append(curve_grid(curves, caption=f"{self.name}: {what}"))
+                grids.append(curve_table(curves, caption=f"{self.name}: {what}"))
                 drawings += self._drawings(what, curves)
                 claims += _robust(what, curves, *self.claim)
                 numbers[what] = curves.to_dict()
-        return Shown(tuple(grids), tuple(drawings), tuple(claims), self.notes, numbers)
+        return ItemContent(tuple(grids), tuple(drawings), tuple(claims), self.notes, numbers)
 
     def _drawings(self, what: str, curves: RobustnessCurves) -> list[Drawing]:
         charts = curve_charts(curves)

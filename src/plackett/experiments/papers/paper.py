@@ -16,11 +16,11 @@ from typing import Any, Literal
 from plackett.base.errors import UsageError
 from plackett.experiments.papers.datasets import View
 from plackett.experiments.plan import Plan, plan_comparison
-from plackett.experiments.protocols import Protocol, Source
-from plackett.experiments.results import Gathered, gather
-from plackett.experiments.robustness import RobustnessCurves, curves_of
+from plackett.experiments.protocols import DataSource, Protocol
+from plackett.experiments.results import ComparisonResults, gather
+from plackett.experiments.robustness import RobustnessCurves, read_curves
 from plackett.experiments.store import RunStore
-from plackett.experiments.tables import Grid
+from plackett.experiments.tables import TextTable
 from plackett.models import RECIPES, recipe
 from plackett.models.ranker import Ranker
 
@@ -130,7 +130,7 @@ class Study:
     name: str = ""
     """Tells the studies of one exhibit and data set apart."""
 
-    def plan(self, source: Source) -> Plan:
+    def plan(self, source: DataSource) -> Plan:
         """Its trials on these data."""
         return plan_comparison(
             source,
@@ -151,7 +151,7 @@ class Done:
     store: RunStore
 
     @cached_property
-    def gathered(self) -> Gathered:
+    def gathered(self) -> ComparisonResults:
         """Values of its systems."""
         return gather(
             self.plan.jobs,
@@ -165,7 +165,7 @@ class Done:
     @cached_property
     def under_noise(self) -> RobustnessCurves:
         """Its curves, if it is a study under noise."""
-        return curves_of(self.plan, store=self.store)
+        return read_curves(self.plan, store=self.store)
 
 
 Kind = Literal["table", "figure"]
@@ -200,10 +200,10 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ItemContent:
     """What an exhibit looks like in our hands."""
 
-    grids: tuple[Grid, ...] = ()
+    grids: tuple[TextTable, ...] = ()
     drawings: tuple[Drawing, ...] = ()
     claims: tuple[Claim, ...] = ()
     notes: tuple[str, ...] = ()
@@ -217,12 +217,12 @@ class Findings:
     """What an exhibit has to show itself from, by data set."""
 
     done: Mapping[str, Sequence[Done]]
-    sources: Mapping[str, Source]
+    sources: Mapping[str, DataSource]
     budget: Budget
 
 
 @dataclass(frozen=True)
-class Exhibit(ABC):
+class PaperItem(ABC):
     """A table or figure of a paper."""
 
     kind: Kind
@@ -246,7 +246,7 @@ class Exhibit(ABC):
         """What is to be run on one of its sets."""
 
     @abstractmethod
-    def show(self, found: Findings) -> Shown:
+    def show(self, found: Findings) -> ItemContent:
         """The exhibit, once its studies have been run."""
 
 
@@ -258,17 +258,17 @@ class Paper:
     authors: str
     """And year."""
     title: str
-    exhibits: tuple[Exhibit, ...]
+    exhibits: tuple[PaperItem, ...]
     convention: str
     """How its metrics are computed, a sentence or two."""
     left_out: str = ""
     """Tables and figures that are no experiments, and what cannot be done."""
     view: View = "all"
     """Which folds of the data it takes."""
-    prepare: Callable[[Source], Source] | None = None
+    prepare: Callable[[DataSource], DataSource] | None = None
     """What it does to the data first."""
 
-    def exhibit(self, kind: Kind, number: int) -> Exhibit:
+    def exhibit(self, kind: Kind, number: int) -> PaperItem:
         """One of its exhibits."""
         for each in self.exhibits:
             if (each.kind, each.number) == (kind, number):

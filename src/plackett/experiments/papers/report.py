@@ -11,8 +11,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from plackett.base.files import as_json, write_text
-from plackett.experiments.papers.paper import Claim, Exhibit, Shown
+from plackett.base.files import to_json, write_text
+from plackett.experiments.papers.paper import Claim, ItemContent, PaperItem
 from plackett.experiments.papers.run import Reproduction
 from plackett.experiments.report.render import closing, page
 from plackett.experiments.systems import environment
@@ -108,7 +108,7 @@ def _claims(claims: tuple[Claim, ...]) -> str:
     )
 
 
-def _section(exhibit: Exhibit, shown: Shown) -> str:
+def _section(exhibit: PaperItem, shown: ItemContent) -> str:
     drawings = "".join(
         f"<h3>{escape(each.title)}</h3>{each.html or _framed(each.svg)}" for each in shown.drawings
     )
@@ -158,14 +158,14 @@ def write_reproduction(
             figures.append(folder / f"{drawing.name}.svg")
             write_text(figures[-1], drawing.svg)
     results = folder / "results.json"
-    write_text(results, as_json(reproduction_payload(found)))
+    write_text(results, to_json(reproduction_payload(found)))
     report = folder / "report.html"
     write_text(report, render_reproduction(found, command=command))
     return ReproductionFiles(report, results, tuple(pages), tuple(figures))
 
 
 def markdown_page(
-    found: Reproduction, exhibit: Exhibit, shown: Shown, *, command: str | None
+    found: Reproduction, exhibit: PaperItem, shown: ItemContent, *, command: str | None
 ) -> str:
     """An exhibit as a page that stands alone."""
     paper = found.agenda.paper
@@ -184,7 +184,7 @@ def markdown_page(
     return "\n".join(parts)
 
 
-def _claim_rows(shown: Shown) -> str:
+def _claim_rows(shown: ItemContent) -> str:
     lines = ["| claim of the paper | here | holds |", "| --- | --- | --- |"]
     lines += [f"| {each.text} | {each.here} | {each.verdict} |" for each in shown.claims]
     return "## What the paper says, in our numbers\n\n" + "\n".join(lines) + "\n"

@@ -22,26 +22,34 @@ from plackett.base.errors import ConvergenceWarning, DataError
 from plackett.distributed import Cluster
 from plackett.experiments.compare import Progress, run_trials
 from plackett.experiments.papers.datasets import (
-    SETS,
-    KnownSet,
+    DATASETS,
+    KnownDataset,
     Place,
     compared_with_published,
-    find_sets,
+    find_datasets,
     load,
     reduced,
     stand_in,
 )
 from plackett.experiments.papers.datasets import Progress as ReadProgress
-from plackett.experiments.papers.paper import Budget, Done, Exhibit, Findings, Paper, Shown, Study
+from plackett.experiments.papers.paper import (
+    Budget,
+    Done,
+    Findings,
+    ItemContent,
+    Paper,
+    PaperItem,
+    Study,
+)
 from plackett.experiments.plan import (
     Expected,
     Forecast,
     Plan,
     forecast_plans,
-    one_trial,
-    threads_of,
+    threads_per_trial,
+    trial_seconds,
 )
-from plackett.experiments.protocols import Source
+from plackett.experiments.protocols import DataSource
 from plackett.experiments.store import RunStore
 
 Reading = Callable[[str], AbstractContextManager[ReadProgress]]
@@ -49,7 +57,7 @@ Reading = Callable[[str], AbstractContextManager[ReadProgress]]
 
 
 @dataclass(eq=False)
-class Shelf:
+class PaperDatasets:
     """Data sets by name, each read once and prepared as the paper does.
 
     Parameters
@@ -69,16 +77,16 @@ class Shelf:
     places: dict[str, Place] = field(init=False)
     notes: list[str] = field(default_factory=list, init=False)
     """What the data are, a sentence per set."""
-    _sources: dict[str, Source] = field(default_factory=dict, init=False)
+    _sources: dict[str, DataSource] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self.places = {} if self.folder is None else find_sets(self.folder)
+        self.places = {} if self.folder is None else find_datasets(self.folder)
 
     def has(self, name: str) -> bool:
         """Whether there is something to run on."""
         return name in self.places or self.budget.quick
 
-    def source(self, name: str) -> Source:
+    def source(self, name: str) -> DataSource:
         """The data, prepared."""
         if name not in self._sources:
             found = self._found(name) if name in self.places else self._stand_in(name)
@@ -86,45 +94,45 @@ class Shelf:
             self._sources[name] = found if prepare is None else prepare(found)
         return self._sources[name]
 
-    def _found(self, name: str) -> Source:
+    def _found(self, name: str) -> DataSource:
         place = self.places[name]
         with self.reading(f"reading {name}") as progress:
             source = load(place, self.paper.view, progress)
         self.notes.append(compared_with_published(place.known, source))
         return reduced(source, place.known) if self.budget.quick else source
 
-    def _stand_in(self, name: str) -> Source:
+    def _stand_in(self, name: str) -> DataSource:
         if not self.budget.quick:
-            raise DataError(f"{name} was not found: {SETS[name].where}.", path=str(self.folder))
-        source = stand_in(SETS[name], self.paper.view)
+            raise DataError(f"{name} was not found: {DATASETS[name].where}.", path=str(self.folder))
+        source = stand_in(DATASETS[name], self.paper.view)
         self.notes.append(
-            f"{name} is not here: {SETS[name].quick_lists} synthetic lists of the kind "
-            f"{SETS[name].stand_in!r} stand in for it, and the paper's numbers do not apply."
+            f"{name} is not here: {DATASETS[name].quick_lists} synthetic lists of the kind "
+            f"{DATASETS[name].stand_in!r} stand in for it, and the paper's numbers do not apply."
         )
         return source
 
     def lacking(self, name: str) -> str:
         """What to look for, of a set that is not there."""
-        return f"{name} ({SETS[name].where})"
+        return f"{name} ({DATASETS[name].where})"
 
 
 @dataclass(frozen=True, eq=False)
 class Item:
     """An exhibit with the studies it rests on, by data set."""
 
-    exhibit: Exhibit
+    exhibit: PaperItem
     studies: dict[str, list[tuple[Study, Plan]]]
 
 
 @dataclass(frozen=True, eq=False)
-class Agenda:
+class ReproductionPlan:
     """What is going to be reproduced."""
 
     paper: Paper
     items: tuple[Item, ...]
     missing: tuple[str, ...]
     """Data that exhibits would need and that are not there, in words."""
-    shelf: Shelf
+    shelf: PaperDatasets
 
     def plans(self) -> Iterator[Plan]:
         """All comparisons; some may share trials."""
@@ -137,13 +145,13 @@ class Agenda:
 class Reproduction:
     """Exhibits of a paper, made anew."""
 
-    agenda: Agenda
-    shown: tuple[tuple[Exhibit, Shown], ...]
+    agenda: ReproductionPlan
+    shown: tuple[tuple[PaperItem, ItemContent], ...]
     ran: int
     """Trials that were run now; the others were in the store."""
 
 
-def plan_exhibits(shelf: Shelf, exhibits: Sequence[Exhibit]) -> Agenda:
+def plan_reproduction(shelf: PaperDatasets, exhibits: Sequence[PaperItem]) -> ReproductionPlan:
     """Lay out the trials of exhibits on the data that are there.
 
     An exhibit on several sets is made on those that were found; one that has none is left out, and
@@ -167,10 +175,10 @@ def plan_exhibits(shelf: Shelf, exhibits: Sequence[Exhibit]) -> Agenda:
             f"{'. '.join(missing)}. Give their folder with --data DIR, or use --quick for "
             "synthetic data in their place."
         )
-    return Agenda(shelf.paper, tuple(items), tuple(missing), shelf)
+    return ReproductionPlan(shelf.paper, tuple(items), tuple(missing), shelf)
 
 
-def _item(shelf: Shelf, exhibit: Exhibit, sets: Sequence[str]) -> Item:
+def _item(shelf: PaperDatasets, exhibit: PaperItem, sets: Sequence[str]) -> Item:
     return Item(
         exhibit,
         {
@@ -183,15 +191,15 @@ def _item(shelf: Shelf, exhibit: Exhibit, sets: Sequence[str]) -> Item:
     )
 
 
-def forecast_agenda(
-    agenda: Agenda, *, store: RunStore, jobs: int = 1, threads: int | None = None
+def forecast_reproduction(
+    agenda: ReproductionPlan, *, store: RunStore, jobs: int = 1, threads: int | None = None
 ) -> Forecast:
     """Trials, those that the store has, and seconds for the rest; shared trials count once."""
     return forecast_plans(agenda.plans(), store=store, jobs=jobs, threads=threads)
 
 
-def run_agenda(
-    agenda: Agenda,
+def run_reproduction(
+    agenda: ReproductionPlan,
     *,
     store: RunStore,
     scratch: Path,
@@ -242,7 +250,7 @@ def run_agenda(
     return Reproduction(agenda, shown, ran)
 
 
-def _show(agenda: Agenda, item: Item, store: RunStore) -> Shown:
+def _show(agenda: ReproductionPlan, item: Item, store: RunStore) -> ItemContent:
     done = {
         name: [Done(study, plan, store) for study, plan in studies]
         for name, studies in item.studies.items()
@@ -264,10 +272,10 @@ State = Literal["found", "stand-in", "missing"]
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedItem:
     """An exhibit as a list shows it."""
 
-    exhibit: Exhibit
+    exhibit: PaperItem
     sets: dict[str, State]
     """Its data, and whether they are there."""
     trials: int
@@ -276,14 +284,14 @@ class Listed:
     """About, on this machine with nothing else to do."""
 
 
-def list_exhibits(
-    shelf: Shelf,
-    exhibits: Sequence[Exhibit],
+def list_items(
+    shelf: PaperDatasets,
+    exhibits: Sequence[PaperItem],
     *,
     jobs: int = 1,
     threads: int | None = None,
     progress: Progress = lambda *_: None,
-) -> list[Listed]:
+) -> list[ListedItem]:
     """Tables and figures, their data and their cost; nothing of the user's data is read.
 
     Parameters
@@ -304,11 +312,11 @@ def list_exhibits(
             progress(f"judging the time of {exhibit.name}", i, len(exhibits))
             trials, seconds = costs.of(exhibit, store)
             states = {name: _state(shelf, name) for name in exhibit.sets}
-            listed.append(Listed(exhibit, states, trials, seconds))
+            listed.append(ListedItem(exhibit, states, trials, seconds))
     return listed
 
 
-def _state(shelf: Shelf, name: str) -> State:
+def _state(shelf: PaperDatasets, name: str) -> State:
     if name in shelf.places:
         return "found"
     return "stand-in" if shelf.budget.quick else "missing"
@@ -317,29 +325,29 @@ def _state(shelf: Shelf, name: str) -> State:
 class _Costs:
     """Seconds of trials, measured once per set and system."""
 
-    def __init__(self, shelf: Shelf, jobs: int, threads: int | None) -> None:
-        self._shelf, self._jobs, self._threads = shelf, jobs, threads_of(jobs, threads)
-        self._kinds: dict[str, tuple[KnownSet, Source]] = {}
+    def __init__(self, shelf: PaperDatasets, jobs: int, threads: int | None) -> None:
+        self._shelf, self._jobs, self._threads = shelf, jobs, threads_per_trial(jobs, threads)
+        self._kinds: dict[str, tuple[KnownDataset, DataSource]] = {}
         """By what stands in: the first set of the kind, on which times are measured."""
         self._times: dict[str, Expected] = {}
 
-    def of(self, exhibit: Exhibit, store: RunStore) -> tuple[int, float]:
+    def of(self, exhibit: PaperItem, store: RunStore) -> tuple[int, float]:
         """Trials and seconds of one exhibit."""
         trials, seconds = 0, 0.0
         for name in exhibit.sets:
             known, source = self._stand_in(name)
             quick = self._shelf.budget.quick
             scale = 1.0 if quick else known.documents / source.pooled.n_docs
-            more = 1.0 if quick else SETS[name].documents / known.documents
+            more = 1.0 if quick else DATASETS[name].documents / known.documents
             studies = exhibit.studies(name, self._shelf.budget)
             for plan in (study.plan(source) for study in studies):
                 for job in plan.jobs:
-                    each = one_trial(plan, job, store, self._threads, self._times, scale=scale)
+                    each = trial_seconds(plan, job, store, self._threads, self._times, scale=scale)
                     trials, seconds = trials + 1, seconds + more * each.seconds
         return trials, seconds / self._jobs
 
-    def _stand_in(self, name: str) -> tuple[KnownSet, Source]:
-        known = SETS[name]
+    def _stand_in(self, name: str) -> tuple[KnownDataset, DataSource]:
+        known = DATASETS[name]
         if known.stand_in not in self._kinds:
             paper: Paper = self._shelf.paper
             found = stand_in(known, paper.view)

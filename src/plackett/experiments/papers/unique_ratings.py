@@ -8,35 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from plackett.data.describe import Description, describe
+from plackett.data.description import Description, describe
 from plackett.experiments.figures import Line, line_figure
 from plackett.experiments.papers.exhibits import Judged, ResultTable, judge, ordered, slug
 from plackett.experiments.papers.paper import (
     Budget,
     Claim,
     Drawing,
-    Exhibit,
     Findings,
+    ItemContent,
     Paper,
-    Shown,
+    PaperItem,
     Study,
 )
 from plackett.experiments.papers.published import D_TABLE_1, D_TABLE_6, D_TABLES, Published, number
-from plackett.experiments.protocols import Folds, Part, Protocol, Source, Trial
-from plackett.experiments.tables import Grid, Row
+from plackett.experiments.protocols import DataSource, Folds, Protocol, Split, SplitData
+from plackett.experiments.tables import Row, TextTable
 from plackett.models.selection import LEXICOGRAPHIC
 
 _CUTS = (1, 3, 5, 10)
 
 
 @dataclass(frozen=True)
-class DataTable(Exhibit):
+class DataTable(PaperItem):
     """Counts and shares of the data sets; nothing is trained."""
 
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
         return ()
 
-    def show(self, found: Findings) -> Shown:
+    def show(self, found: Findings) -> ItemContent:
         rows: list[Row] = []
         described = {data: describe(source.pooled) for data, source in found.sources.items()}
         for data, facts in described.items():
@@ -47,8 +47,8 @@ class DataTable(Exhibit):
             "LR: share of documents with the lowest label; MPQ: documents of the longest list; "
             "ALRPQ: the mean over lists of the share with the lowest label."
         )
-        grid = Grid(f"{self.name}: data sets", columns, tuple(rows), note)
-        return Shown((grid,), numbers={data: d.to_dict() for data, d in described.items()})
+        grid = TextTable(f"{self.name}: data sets", columns, tuple(rows), note)
+        return ItemContent((grid,), numbers={data: d.to_dict() for data, d in described.items()})
 
 
 def _cells(d: Description) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def _cells(d: Description) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Improvements(Exhibit):
+class Improvements(PaperItem):
     """How much the best of the paper's models is above the best benchmark, in percent of it."""
 
     study: Callable[[str, Budget], Study] = field(kw_only=True)
@@ -75,7 +75,7 @@ class Improvements(Exhibit):
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:
         return (self.study(data, budget),)
 
-    def show(self, found: Findings) -> Shown:
+    def show(self, found: Findings) -> ItemContent:
         drawings, rows, numbers = [], [], {}
         for data, (done,) in found.done.items():
             judged = judge(done.gathered, {}, alpha=0.05)
@@ -99,8 +99,8 @@ class Improvements(Exhibit):
             "The best of the paper's four models under a metric against the best of its benchmarks "
             "under it. The paper's ERR of benchmarks follows other conventions and is left out."
         )
-        grid = Grid(f"{self.name}: relative improvements", columns, tuple(rows), note)
-        return Shown((grid,), tuple(drawings), numbers=numbers)
+        grid = TextTable(f"{self.name}: relative improvements", columns, tuple(rows), note)
+        return ItemContent((grid,), tuple(drawings), numbers=numbers)
 
     def _here(self, judged: Judged, metric: str) -> list[float]:
         return [
@@ -154,16 +154,16 @@ class OnTest(Protocol):
     """
 
     protocol: Protocol
-    account = "Models are chosen on the test lists themselves: numbers are too good."
+    description = "Models are chosen on the test lists themselves: numbers are too good."
 
-    def plan(self, source: Source) -> tuple[Part, ...]:
+    def plan(self, source: DataSource) -> tuple[Split, ...]:
         words = "{}; chosen on the test lists"
         return tuple(
             replace(part, division=words.format(part.division))
             for part in self.protocol.plan(source)
         )
 
-    def trial(self, source: Source, part: Part) -> Trial:
+    def trial(self, source: DataSource, part: Split) -> SplitData:
         trial = self.protocol.trial(source, part)
         return replace(trial, validation=trial.test)
 

@@ -12,8 +12,8 @@ from plackett.experiments.papers.exhibits import (
     ordered,
 )
 from plackett.experiments.papers.paper import Budget, Claim, Paper, Study
-from plackett.experiments.protocols import Holdout, Protocol, Source, Splits
-from plackett.experiments.robustness import UnderNoise
+from plackett.experiments.protocols import DataSource, Holdout, Protocol, Splits
+from plackett.experiments.robustness import NoiseProtocol
 from plackett.experiments.robustness.curves import KINDS
 from plackett.models.ranker import Ranker
 
@@ -28,9 +28,9 @@ _TRIALS = {"clicks": (20, 4)}
 """Of the paper and of a quick run, where they are not those of the table."""
 
 
-def _pooled(source: Source) -> Source:
+def _pooled(source: DataSource) -> DataSource:
     """All lists of the official splits together, to be split anew."""
-    return Source(source.name, whole=source.pooled)
+    return DataSource(source.name, whole=source.pooled)
 
 
 def _systems(data: str, budget: Budget, names: Sequence[str]) -> dict[str, Ranker]:
@@ -61,7 +61,7 @@ def _noisy(data: str, budget: Budget, kinds: Sequence[str]) -> list[Study]:
             data,
             budget,
             (_LAMBDA, _XENDCG),
-            UnderNoise(_splits(budget, kind), KINDS[kind].corruption, KINDS[kind].levels),
+            NoiseProtocol(_splits(budget, kind), KINDS[kind].corruption, KINDS[kind].levels),
         )
         for kind in kinds
     ]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from plackett.base.ragged import Scores, Values
 from plackett.data.dataset import Dataset
-from plackett.experiments.results import Shown
+from plackett.experiments.results import TrialDetails
 
 MOST_QUERIES = 20_000
 """In one report; beyond, those with the smallest differences are left out."""
@@ -132,7 +132,7 @@ def _json(payload: Any) -> str:
 
 
 def look_at(
-    shown: Sequence[Shown],
+    shown: Sequence[TrialDetails],
     *,
     metric: str,
     baseline: str,
@@ -171,11 +171,13 @@ def look_at(
     return Look(metric, systems, baseline, queries, left_out, note)
 
 
-def _columns(shown: Shown, metric: str, systems: Sequence[str]) -> NDArray[np.float64]:
+def _columns(shown: TrialDetails, metric: str, systems: Sequence[str]) -> NDArray[np.float64]:
     return np.column_stack([shown.values[name][metric] for name in systems])
 
 
-def _query(shown: Shown, q: int, values: Values, systems: Sequence[str], *, deep: bool) -> Query:
+def _query(
+    shown: TrialDetails, q: int, values: Values, systems: Sequence[str], *, deep: bool
+) -> Query:
     test = shown.trial.test
     documents = None
     if deep:

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from plackett.base.files import atomic_file
-from plackett.data.describe import Description
+from plackett.data.description import Description
 from plackett.experiments.figures import Row, bars, curves, intervals, shares, strips
 from plackett.experiments.report.query_browser import Look, look_section
 from plackett.experiments.results import Entry, Leaderboard
-from plackett.experiments.tables import best_means, tested_in_words
+from plackett.experiments.tables import best_means, describe_test
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def board_section(board: Leaderboard) -> str:
         f"<p class='small'>Means over the {board.n_counted:,} of {board.n_lists:,} "
         f"{'test lists' if board.unit == 'lists' else 'trials'} that count for "
         f"{escape(board.primary)}, with 95 % intervals. ▲ better, ▼ worse than the baseline "
-        f"{escape(board.baseline)}: {escape(tested_in_words(board))}. Seconds: training, one trial."
+        f"{escape(board.baseline)}: {escape(describe_test(board))}. Seconds: training, one trial."
         "</p>"
     )
 

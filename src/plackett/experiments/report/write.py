@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plackett.base.files import as_json, cell, write_text
-from plackett.data.describe import Description, describe
-from plackett.experiments.compare import Compared
+from plackett.base.files import to_json, tsv_cell, write_text
+from plackett.data.description import Description, describe
+from plackett.experiments.compare import CompareResult
 from plackett.experiments.figures import Line, can_draw_png, interval_figure, line_figure, write_png
 from plackett.experiments.protocols import Seeds, Splits
 from plackett.experiments.report.query_browser import look_at
 from plackett.experiments.report.render import Report, difference_rows, write_report
-from plackett.experiments.results import Shown
+from plackett.experiments.results import TrialDetails
 from plackett.experiments.significance import resampled_t_test
 from plackett.experiments.systems import environment
 from plackett.experiments.tables import latex_table, markdown_table
@@ -31,7 +31,7 @@ _SELECTION = "Models were chosen by {} on validation lists; test lists were look
 
 
 @dataclass(frozen=True)
-class Files:
+class ReportFiles:
     """What was written."""
 
     results: Path
@@ -45,8 +45,8 @@ class Files:
 
 
 def write_files(
-    compared: Compared, folder: Path, *, command: str | None = None, png: bool | None = None
-) -> Files:
+    compared: CompareResult, folder: Path, *, command: str | None = None, png: bool | None = None
+) -> ReportFiles:
     """Write results, tables and report of a comparison into a folder.
 
     Parameters
@@ -63,7 +63,7 @@ def write_files(
     """
     drawn = _figures(compared)
     forms = ("svg", "png") if png or (png is None and can_draw_png()) else ("svg",)
-    files = Files(
+    files = ReportFiles(
         folder / "results.json",
         folder / "leaderboard.md",
         folder / "leaderboard.tex",
@@ -72,7 +72,7 @@ def write_files(
         tuple(folder / f"{name}.{form}" for form in forms for name in drawn),
     )
     description = describe(compared.plan.source.pooled)
-    write_text(files.results, as_json(payload(compared, description)))
+    write_text(files.results, to_json(payload(compared, description)))
     write_text(files.markdown, markdown_table(compared.board))
     write_text(files.latex, latex_table(compared.board))
     write_text(files.per_list, per_list_table(compared.gathered.shown))
@@ -83,24 +83,24 @@ def write_files(
     return files
 
 
-def per_list_table(shown: Sequence[Shown]) -> str:
+def per_list_table(shown: Sequence[TrialDetails]) -> str:
     """Values of each metric and list, a column per system; empty where the metric drops the list.
 
     Of repeated trials (splits, seeds) it has the first; the store has all.
     """
     systems = list(shown[0].values)
-    lines = ["\t".join(["trial", "query_id", "metric", *map(cell, systems)])]
+    lines = ["\t".join(["trial", "query_id", "metric", *map(tsv_cell, systems)])]
     for each in shown:
         for metric in each.values[systems[0]]:
             columns = [each.values[name][metric] for name in systems]
             for query, *values in zip(each.trial.test.query_ids, *columns, strict=True):
                 cells = ["" if math.isnan(v) else f"{v:.10g}" for v in values]
-                named = (cell(each.part.name), cell(query), metric)
+                named = (tsv_cell(each.part.name), tsv_cell(query), metric)
                 lines.append("\t".join([*named, *cells]))
     return "\n".join([*lines, ""])
 
 
-def _figures(compared: Compared) -> dict[str, str]:
+def _figures(compared: CompareResult) -> dict[str, str]:
     """SVG files by name."""
     board, curves = compared.board, compared.gathered.curves
     result = {}
@@ -119,7 +119,7 @@ def _figures(compared: Compared) -> dict[str, str]:
     return result
 
 
-def payload(compared: Compared, description: Description | None = None) -> dict[str, Any]:
+def payload(compared: CompareResult, description: Description | None = None) -> dict[str, Any]:
     """A comparison as plain data."""
     plan = compared.plan
     trials = [
@@ -143,7 +143,7 @@ def payload(compared: Compared, description: Description | None = None) -> dict[
     }
 
 
-def resampled(compared: Compared) -> dict[str, float]:
+def resampled(compared: CompareResult) -> dict[str, float]:
     """p-values of the primary metric corrected for overlapping splits; empty without splits."""
     protocol, board = compared.plan.protocol, compared.board
     if not isinstance(protocol, Splits):
@@ -157,7 +157,7 @@ def resampled(compared: Compared) -> dict[str, float]:
     }
 
 
-def _report(compared: Compared, description: Description, command: str | None) -> Report:
+def _report(compared: CompareResult, description: Description, command: str | None) -> Report:
     plan, board, gathered = compared.plan, compared.board, compared.gathered
     select = plan.select.split(",")[0]
     look = look_at(
@@ -185,14 +185,14 @@ def _report(compared: Compared, description: Description, command: str | None) -
     )
 
 
-def _notes(compared: Compared) -> tuple[str, ...]:
+def _notes(compared: CompareResult) -> tuple[str, ...]:
     plan = compared.plan
-    notes = (plan.protocol.account, _SELECTION.format(plan.select), _CONVENTION)
+    notes = (plan.protocol.description, _SELECTION.format(plan.select), _CONVENTION)
     weighted = any(shown.trial.test.weights is not None for shown in compared.gathered.shown)
     return (*notes, _UNWEIGHTED) if weighted else notes
 
 
-def _lead(compared: Compared) -> str:
+def _lead(compared: CompareResult) -> str:
     plan, first = compared.plan, compared.gathered.shown[0].trial
     parts = len({job.part.index for job in plan.jobs})
     sizes = " / ".join(f"{d.n_lists:,}" for d in (first.train, first.validation, first.test))
@@ -202,16 +202,16 @@ def _lead(compared: Compared) -> str:
     )
 
 
-def _note(compared: Compared) -> str:
+def _note(compared: CompareResult) -> str:
     if isinstance(compared.plan.protocol, (Splits, Seeds)):
         return f"The test queries of {compared.gathered.shown[0].part.name}."
     return "All test queries."
 
 
-def _settings(compared: Compared) -> Mapping[str, Mapping[str, Any]]:
+def _settings(compared: CompareResult) -> Mapping[str, Mapping[str, Any]]:
     seed = compared.plan.jobs[0].part.seed
     return {system.name: system.settings(seed) for system in compared.plan.systems}
 
 
-def _environment(compared: Compared) -> dict[str, str]:
+def _environment(compared: CompareResult) -> dict[str, str]:
     return environment({name for s in compared.plan.systems for name in s.libraries()})

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import UsageError
-from plackett.base.files import as_json, atomic_file, write_text
+from plackett.base.files import atomic_file, to_json, write_text
 from plackett.base.ragged import Values
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
@@ -32,22 +32,22 @@ from plackett.distributed import Cluster
 from plackett.experiments.compare import Progress, run_trials
 from plackett.experiments.figures import Line, bands, line_figure
 from plackett.experiments.plan import Plan, plan_comparison
-from plackett.experiments.protocols import Protocol, Source
+from plackett.experiments.protocols import DataSource, Protocol
 from plackett.experiments.protocols import protocol as as_protocol
 from plackett.experiments.report.render import closing, page
-from plackett.experiments.results import outcome_of, values_of
+from plackett.experiments.results import metric_values, read_outcome
 from plackett.experiments.robustness.noise import (
     CLICK_LEVELS,
     Augmentation,
     Clicks,
     Corruption,
     LabelNoise,
-    UnderNoise,
+    NoiseProtocol,
 )
 from plackett.experiments.significance import mean_interval, t_test
 from plackett.experiments.store import RunStore
 from plackett.experiments.systems import environment
-from plackett.experiments.tables import Grid, Row
+from plackett.experiments.tables import Row, TextTable
 from plackett.models.ranker import Ranker
 
 LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -95,7 +95,7 @@ class RobustnessCurves:
 
 
 def robustness(
-    data: Dataset | Fold | Sequence[Fold] | Source,
+    data: Dataset | Fold | Sequence[Fold] | DataSource,
     models: Sequence[str] | Mapping[str, Ranker],
     *,
     corruption: Corruption,
@@ -126,7 +126,7 @@ def robustness(
     metric
         What to measure on the test lists.
     """
-    noisy = UnderNoise(as_protocol(protocol, seed=seed), corruption, tuple(map(float, levels)))
+    noisy = NoiseProtocol(as_protocol(protocol, seed=seed), corruption, tuple(map(float, levels)))
     plan = plan_comparison(
         data, models, protocol=noisy, metrics=[metric], baseline=baseline, select=select, seed=seed
     )
@@ -142,10 +142,10 @@ def robustness(
             cluster=cluster,
             progress=progress,
         )
-        return curves_of(plan, store=kept)
+        return read_curves(plan, store=kept)
 
 
-def curves_of(plan: Plan, *, store: RunStore) -> RobustnessCurves:
+def read_curves(plan: Plan, *, store: RunStore) -> RobustnessCurves:
     """The curves of a plan under noise whose trials are all in the store.
 
     Parameters
@@ -157,7 +157,7 @@ def curves_of(plan: Plan, *, store: RunStore) -> RobustnessCurves:
         Of finished trials.
     """
     noisy = plan.protocol
-    if not isinstance(noisy, UnderNoise):
+    if not isinstance(noisy, NoiseProtocol):
         raise UsageError(f"curves under noise need the protocol UnderNoise, got {noisy}.")
     means = {s.name: _means(plan, s.name, store, len(noisy.levels)) for s in plan.systems}
     return _curves(plan, noisy, means)
@@ -167,9 +167,9 @@ def _means(plan: Plan, system: str, store: RunStore, n_levels: int) -> Values:
     """Mean of the metric in each trial: a row per level."""
     found = []
     for job in (job for job in plan.jobs if job.system.name == system):
-        values = values_of(
+        values = metric_values(
             job,
-            outcome_of(job, store),
+            read_outcome(job, store),
             store=store,
             metrics=plan.metrics,
             trial=partial(plan.protocol.trial, plan.source, job.part),
@@ -178,7 +178,7 @@ def _means(plan: Plan, system: str, store: RunStore, n_levels: int) -> Values:
     return np.array(found).reshape(n_levels, -1)
 
 
-def _curves(plan: Plan, noisy: UnderNoise, means: Mapping[str, Values]) -> RobustnessCurves:
+def _curves(plan: Plan, noisy: NoiseProtocol, means: Mapping[str, Values]) -> RobustnessCurves:
     base = means[plan.baseline]
     return RobustnessCurves(
         corruption=noisy.corruption.name,
@@ -206,7 +206,7 @@ def _difference(values: Values) -> Difference:
     return Difference(float(values.mean()), *mean_interval(values), p=t_test(values))
 
 
-def curve_grid(found: RobustnessCurves, *, caption: str | None = None) -> Grid:
+def curve_table(found: RobustnessCurves, *, caption: str | None = None) -> TextTable:
     """Means and half-widths of their 95 % intervals, then differences from the baseline.
 
     Parameters
@@ -230,7 +230,7 @@ def curve_grid(found: RobustnessCurves, *, caption: str | None = None) -> Grid:
         f"{found.baseline}: two-sided paired t-test over trials, level {found.alpha:g}, not "
         "corrected for the number of levels."
     )
-    return Grid(title, columns, tuple(rows), note)
+    return TextTable(title, columns, tuple(rows), note)
 
 
 def level_text(level: float) -> str:
@@ -393,12 +393,12 @@ def write_robustness(found: Found, folder: Path, *, command: str | None = None) 
         folder / "robustness.tex",
         tuple(folder / f"{name}.svg" for name in drawn),
     )
-    grids = [curve_grid(curves) for _, _, curves in found]
+    grids = [curve_table(curves) for _, _, curves in found]
     write_text(files.markdown, "\n".join(grid.markdown() for grid in grids))
     write_text(files.latex, "\n".join(grid.latex() for grid in grids))
     for path, svg in zip(files.figures, drawn.values(), strict=True):
         write_text(path, svg)
-    write_text(files.results, as_json(robustness_payload(found)))
+    write_text(files.results, to_json(robustness_payload(found)))
     write_text(files.report, _report(found, command))
     return files
 

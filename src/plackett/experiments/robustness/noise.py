@@ -34,7 +34,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import list_of_document
 from plackett.data.clicks import CascadeModel, click_model, simulate
 from plackett.data.dataset import Dataset
-from plackett.experiments.protocols import Part, Protocol, Source, Trial
+from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData
 
 
 class Corruption(ABC):
@@ -195,7 +195,7 @@ class Clicks(Corruption):
 
 
 @dataclass(frozen=True)
-class UnderNoise(Protocol):
+class NoiseProtocol(Protocol):
     """The trials of a protocol, their training lists corrupted at each of several levels.
 
     Noise that is meant for them corrupts validation lists as well.
@@ -212,7 +212,7 @@ class UnderNoise(Protocol):
         if len(set(self.levels)) < len(self.levels) or not self.levels:
             raise UsageError(f"levels of noise must be different numbers, got {self.levels}.")
 
-    def plan(self, source: Source) -> tuple[Part, ...]:
+    def plan(self, source: DataSource) -> tuple[Split, ...]:
         inner = self.protocol.plan(source)
         return tuple(
             self._noisy(part, level, i * len(inner) + part.index)
@@ -220,7 +220,7 @@ class UnderNoise(Protocol):
             for part in inner
         )
 
-    def _noisy(self, part: Part, level: float, index: int) -> Part:
+    def _noisy(self, part: Split, level: float, index: int) -> Split:
         if level == 0:
             return replace(part, index=index)
         where = "training and validation lists" if self.corruption.validation else "training lists"
@@ -228,7 +228,7 @@ class UnderNoise(Protocol):
         name = f"{part.name}, {self.corruption.name} {level:.0%}"
         return replace(part, name=name, division=f"{part.division}; {noise}", index=index)
 
-    def trial(self, source: Source, part: Part) -> Trial:
+    def trial(self, source: DataSource, part: Split) -> SplitData:
         inner = self.protocol.plan(source)
         level, own = self.levels[part.index // len(inner)], inner[part.index % len(inner)]
         trial = self.protocol.trial(source, own)

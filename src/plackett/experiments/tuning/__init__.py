@@ -1,9 +1,9 @@
 """Tuning: the settings of a model that are best on validation lists."""
 
-from plackett.experiments.tuning.plan import Divisions, Plan
+from plackett.experiments.tuning.plan import SearchPlan, ValidationSplits
 from plackett.experiments.tuning.tune import (
-    Tried,
-    Tuned,
+    TrialResult,
+    TuneResult,
     plan_search,
     run_search,
     tune,
@@ -13,11 +13,11 @@ from plackett.models.recipes.search_spaces import Choice, Real, Whole, search_sp
 
 __all__ = [
     "Choice",
-    "Divisions",
-    "Plan",
     "Real",
-    "Tried",
-    "Tuned",
+    "SearchPlan",
+    "TrialResult",
+    "TuneResult",
+    "ValidationSplits",
     "Whole",
     "plan_search",
     "run_search",

@@ -18,7 +18,7 @@ import numpy as np
 from plackett.base.errors import DataError, UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import split
-from plackett.experiments.protocols import Source, fold_fingerprint
+from plackett.experiments.protocols import DataSource, fold_fingerprint
 from plackett.experiments.store import Identity
 from plackett.experiments.systems import System, code_version
 from plackett.models.ranker import Ranker
@@ -29,7 +29,7 @@ Division = tuple[Dataset, Dataset]
 
 
 @dataclass(frozen=True)
-class Divisions:
+class ValidationSplits:
     """How data are divided, in numbers that can be sent anywhere.
 
     Parameters
@@ -53,7 +53,7 @@ class Divisions:
         if not 0 < self.share < 1:
             raise UsageError(f"the share for validation is between 0 and 1, got {self.share}.")
 
-    def count(self, source: Source) -> int:
+    def count(self, source: DataSource) -> int:
         """How many divisions a trial goes through."""
         if self.folds is not None:
             if source.pooled.n_lists < self.folds:
@@ -63,7 +63,7 @@ class Divisions:
             return self.folds
         return max(len(source.folds), 1)
 
-    def __call__(self, source: Source, place: int) -> Division:
+    def __call__(self, source: DataSource, place: int) -> Division:
         """One of them."""
         if self.folds is not None:
             data = source.pooled
@@ -79,7 +79,7 @@ class Divisions:
             return self._halves(fold.train)
         return fold.train, fold.validation
 
-    def last(self, source: Source) -> Division:
+    def last(self, source: DataSource) -> Division:
         """For the model that is kept: the only division, or all lists with some held out."""
         return self(source, 0) if self.count(source) == 1 else self._halves(source.pooled)
 
@@ -87,7 +87,7 @@ class Divisions:
         kept, held_out = split(data, (1 - self.share, self.share), seed=self.seed)
         return kept, held_out
 
-    def fingerprint(self, source: Source) -> str:
+    def fingerprint(self, source: DataSource) -> str:
         """Names the contents of what is divided."""
         if self.folds is not None or not source.folds:
             return source.pooled_fingerprint
@@ -103,7 +103,7 @@ Pruner = Literal["median", "hyperband", "none"]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class SearchPlan:
     """A search before it is run; the data are beside it."""
 
     name: str
@@ -113,7 +113,7 @@ class Plan:
     space: Mapping[str, Dimension]
     metric: str
     """What is chosen by, within a fit and between settings; of several the first between them."""
-    divisions: Divisions
+    divisions: ValidationSplits
     pruner: Pruner = "median"
     seed: int = 0
 
@@ -122,7 +122,7 @@ class Plan:
         """The metric that settings are compared by."""
         return self.metric.split(",")[0]
 
-    def identity(self, source: Source) -> Identity:
+    def identity(self, source: DataSource) -> Identity:
         """What determines the search: the number of trials, threads and processes do not."""
         system = System(self.name, self.ranker)
         settings: dict[str, Any] = system.settings(self.seed)

@@ -30,9 +30,9 @@ from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import TrialState
 
 from plackett.experiments.store import Heartbeat, Identity, RunStore, StoreError
-from plackett.experiments.tuning.plan import Plan
+from plackett.experiments.tuning.plan import SearchPlan
 from plackett.experiments.tuning.trial import SHARES, Pruned
-from plackett.models.recipes.search_spaces import Choice, Dimension, Real, spelt
+from plackett.models.recipes.search_spaces import Choice, Dimension, Real, format_value
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -149,7 +149,7 @@ class Study:
     """
 
     def __init__(
-        self, place: str | os.PathLike[str], plan: Plan, identity: Identity, n_looks: int
+        self, place: str | os.PathLike[str], plan: SearchPlan, identity: Identity, n_looks: int
     ) -> None:
         self.plan = plan
         self.name = f"{plan.name}-{identity.digest[:16]}"
@@ -320,7 +320,7 @@ def reason_of(frozen: Any) -> str:
 
 def _suggested(trial: Any, name: str, given: Dimension) -> Any:
     if isinstance(given, Choice):
-        texts = [spelt(option) for option in given.options]
+        texts = [format_value(option) for option in given.options]
         return _decoded(trial.suggest_categorical(name, texts), given)
     suggest = trial.suggest_float if isinstance(given, Real) else trial.suggest_int
     return suggest(name, given.low, given.high, log=given.log)
@@ -329,11 +329,11 @@ def _suggested(trial: Any, name: str, given: Dimension) -> Any:
 def _decoded(value: Any, given: Dimension) -> Any:
     if not isinstance(given, Choice):
         return value
-    options: Mapping[str, Any] = {spelt(option): option for option in given.options}
+    options: Mapping[str, Any] = {format_value(option): option for option in given.options}
     return options[value]
 
 
-def _pruner(plan: Plan, n_looks: int) -> Any:
+def _pruner(plan: SearchPlan, n_looks: int) -> Any:
     if plan.pruner == "none":
         return optuna.pruners.NopPruner()
     if plan.pruner == "median":

@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plackett.experiments.protocols import Source
-from plackett.experiments.tuning.plan import Plan
+from plackett.experiments.protocols import DataSource
+from plackett.experiments.tuning.plan import SearchPlan
 from plackett.metrics import evaluate
 from plackett.models.crossfit import with_threads
 from plackett.models.ranker import Progress, Ranker
@@ -75,7 +75,7 @@ class Pruned(Exception):  # noqa: N818 - not an error
     """A trial that is not worth going on with."""
 
 
-def configured(plan: Plan, settings: dict[str, Any], threads: int | None) -> Ranker:
+def configured(plan: SearchPlan, settings: dict[str, Any], threads: int | None) -> Ranker:
     """The ranker of a trial."""
     ranker = with_threads(with_settings(plan.ranker, settings), threads)
     return ranker.set_params(seed=plan.seed) if "seed" in ranker.get_params() else ranker
@@ -83,8 +83,8 @@ def configured(plan: Plan, settings: dict[str, Any], threads: int | None) -> Ran
 
 def try_settings(
     ranker: Ranker,
-    plan: Plan,
-    source: Source,
+    plan: SearchPlan,
+    source: DataSource,
     *,
     known: Sequence[float] = (),
     keep: Callable[[int, float], None] = lambda *_: None,

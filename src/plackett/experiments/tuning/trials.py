@@ -43,8 +43,8 @@ from typing import IO, Any
 
 from plackett.base.errors import ClusterError, PlackettError, UsageError
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.task_pool import Errands, News, Sign
-from plackett.experiments.protocols import Source
+from plackett.distributed.task_pool import TaskContext, TaskEvent, TaskPool
+from plackett.experiments.protocols import DataSource
 from plackett.experiments.runners import (
     KINDS,
     SHOWN,
@@ -57,7 +57,7 @@ from plackett.experiments.runners import (
     share,
 )
 from plackett.experiments.runners import receive as read_message
-from plackett.experiments.tuning.plan import Plan
+from plackett.experiments.tuning.plan import SearchPlan
 from plackett.experiments.tuning.study import Study, need_optuna, reason_of
 from plackett.experiments.tuning.trial import Pruned, configured, try_settings
 from plackett.models.ranker import Progress, Ranker
@@ -76,7 +76,7 @@ class Work:
     """The part of one process in a search."""
 
     study: Study
-    source: Source
+    source: DataSource
     trials: int
     threads: int | None
     progress: Progress
@@ -188,7 +188,7 @@ _POLL_WORKERS = 0.2
 class Order:
     """What a worker is told."""
 
-    plan: Plan
+    plan: SearchPlan
     source: SharedSource
     place: str
     trials: int
@@ -197,7 +197,7 @@ class Order:
 
 def work_in_parallel(
     study: Study,
-    source: Source,
+    source: DataSource,
     *,
     trials: int,
     threads: int | None,
@@ -302,7 +302,7 @@ def _end_with_parent() -> None:
 
 
 def work_on_cluster(
-    study: Study, source: Source, *, trials: int, cluster: Cluster, progress: Progress
+    study: Study, source: DataSource, *, trials: int, cluster: Cluster, progress: Progress
 ) -> int:
     """Work until all trials are finished, here or elsewhere; how many were brought to an end here.
 
@@ -313,8 +313,8 @@ def work_on_cluster(
         return 0  # without asking for machines
     progress(f"starting workers on {cluster.place}", trials - left(study, trials), trials)
     try:
-        with Errands(cluster, work_on_settings, (source, study.plan)) as errands:
-            work = _Work(study, trials, cluster, errands, progress)
+        with TaskPool(cluster, work_on_settings, (source, study.plan)) as pool:
+            work = _Work(study, trials, cluster, pool, progress)
             try:
                 work.finish()
             finally:
@@ -327,7 +327,7 @@ def work_on_cluster(
 
 
 def work_on_settings(
-    common: tuple[Source, Plan], own: tuple[Ranker, list[float]], sign: Sign
+    common: tuple[DataSource, SearchPlan], own: tuple[Ranker, list[float]], context: TaskContext
 ) -> float:
     """What a task does: one trial, but for the divisions that were finished before."""
     (source, plan), (ranker, known) = common, own
@@ -336,9 +336,9 @@ def work_on_settings(
         plan,
         source,
         known=known,
-        keep=lambda division, value: sign.tell(("keep", division, value)),
-        report=lambda place, value, more: sign.tell(("look", place, value, more)),
-        progress=sign,
+        keep=lambda division, value: context.tell(("keep", division, value)),
+        report=lambda place, value, more: context.tell(("look", place, value, more)),
+        progress=context,
     )
 
 
@@ -347,7 +347,7 @@ class _Work:
     study: Study
     trials: int
     cluster: Cluster
-    errands: Errands
+    pool: TaskPool
     progress: Progress
     ran: int = 0
     """Trials that were brought to their end here."""
@@ -365,9 +365,9 @@ class _Work:
                 return
             if changed or not self.running:
                 self._tell()
-            news = self.errands.receive()
-            if news is not None and news.number in self.running:
-                self._hear(news)
+            event = self.pool.receive()
+            if event is not None and event.number in self.running:
+                self._hear(event)
 
     def release(self) -> None:
         """Give back what is not finished, to be taken up again."""
@@ -377,7 +377,7 @@ class _Work:
     def _fill(self) -> bool:
         """Send as many trials as there is room for; whether any was sent."""
         sent = False
-        while len(self.running) < self.errands.slots and (self._send_own() or self._send_trial()):
+        while len(self.running) < self.pool.slots and (self._send_own() or self._send_trial()):
             sent = True
         return sent
 
@@ -390,7 +390,7 @@ class _Work:
             self.study.release(OWN)
             return False
         self.running[OWN] = None
-        self.errands.send(OWN, (configured(self.study.plan, {}, self.cluster.threads), []))
+        self.pool.send(OWN, (configured(self.study.plan, {}, self.cluster.threads), []))
         return True
 
     def _send_trial(self) -> bool:
@@ -404,11 +404,11 @@ class _Work:
         except UsageError as error:
             self._fail(trial.number, error)
         else:
-            self.errands.send(trial.number, (ranker, study.known(trial)))
+            self.pool.send(trial.number, (ranker, study.known(trial)))
         return True
 
-    def _hear(self, news: News) -> None:
-        number, kind, content = news
+    def _hear(self, event: TaskEvent) -> None:
+        number, kind, content = event
         if number in self.given_up:
             if kind != "told":
                 self._drop(number)
@@ -435,7 +435,7 @@ class _Work:
         except Pruned:
             self._end(number, None)
             self.given_up.add(number)
-            self.errands.stop(number)
+            self.pool.stop(number)
 
     def _fail(self, number: int, error: Exception) -> None:
         """Settings that cannot be fitted; whatever else goes wrong is raised."""

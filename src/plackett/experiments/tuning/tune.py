@@ -19,15 +19,15 @@ from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster, as_cluster
-from plackett.experiments.plan import threads_of
-from plackett.experiments.protocols import Source, as_source
-from plackett.experiments.tuning.plan import Divisions, Plan, Pruner, as_space
+from plackett.experiments.plan import threads_per_trial
+from plackett.experiments.protocols import DataSource, as_source
+from plackett.experiments.tuning.plan import Pruner, SearchPlan, ValidationSplits, as_space
 from plackett.experiments.tuning.study import need_optuna
 from plackett.experiments.tuning.trial import SHARES, configured
 from plackett.metrics import metric as as_metric
 from plackett.models import recipe
-from plackett.models.ranker import Progress, Ranker, silent
-from plackett.models.recipes.search_spaces import Dimension, setting, space_of, with_settings
+from plackett.models.ranker import Progress, Ranker, no_progress
+from plackett.models.recipes.search_spaces import Dimension, search_space_of, setting, with_settings
 
 if TYPE_CHECKING:
     from plackett.experiments.tuning.study import Study
@@ -39,7 +39,7 @@ _LEAST = 4  # finished trials before importance says anything
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """One trial."""
 
     number: int
@@ -54,13 +54,13 @@ class Tried:
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
+class TuneResult:
     """A search that is done."""
 
-    plan: Plan
+    plan: SearchPlan
     study: str
     """Its name in the store, for Optuna's own tools."""
-    trials: tuple[Tried, ...]
+    trials: tuple[TrialResult, ...]
     own: float
     """What the recipe's own settings give."""
     settings: Mapping[str, Any]
@@ -75,7 +75,7 @@ class Tuned:
     """The model with the best settings; None if it was not asked for."""
 
     @property
-    def best(self) -> Tried | None:
+    def best(self) -> TrialResult | None:
         """The best trial; None where the recipe's own settings are best."""
         finished = [each for each in self.trials if each.state == "finished"]
         found = max(finished, key=lambda each: each.value or 0.0, default=None)
@@ -99,12 +99,12 @@ class Tuned:
         }
 
 
-def gather(study: Study, count: int, *, ran: int) -> Tuned:
+def gather(study: Study, count: int, *, ran: int) -> TuneResult:
     """Read what a search found."""
     from plackett.experiments.tuning.study import reason_of
 
     tried = tuple(
-        Tried(
+        TrialResult(
             frozen.number,
             study.settings(frozen),
             frozen.value,
@@ -122,7 +122,7 @@ def gather(study: Study, count: int, *, ran: int) -> Tuned:
     if best is None and not math.isfinite(own):
         raise UsageError("no trial was brought to an end.")
     wins = best is not None and best.value is not None and best.value > own
-    return Tuned(
+    return TuneResult(
         study.plan,
         study.name,
         tried,
@@ -134,7 +134,7 @@ def gather(study: Study, count: int, *, ran: int) -> Tuned:
     )
 
 
-def _importance(study: Study, finished: list[Tried]) -> dict[str, float]:
+def _importance(study: Study, finished: list[TrialResult]) -> dict[str, float]:
     """Share of each parameter in the differences between trials (PED-ANOVA, Watanabe 2023)."""
     from optuna.importance import get_param_importances
 
@@ -147,7 +147,7 @@ def _importance(study: Study, finished: list[Tried]) -> dict[str, float]:
 
 
 def tune(
-    data: Dataset | Fold | Sequence[Fold] | Source,
+    data: Dataset | Fold | Sequence[Fold] | DataSource,
     model: str | Ranker,
     *,
     trials: int = 50,
@@ -163,9 +163,9 @@ def tune(
     pruner: Pruner = "median",
     seed: int = 0,
     refit: bool = True,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     cluster: Cluster | str | None = None,
-) -> Tuned:
+) -> TuneResult:
     """Search for the settings of a model that are best on validation lists.
 
     Every trial is kept as soon as it is finished. Run again, whether this one was finished, killed
@@ -223,7 +223,7 @@ def tune(
         metric=metric,
         space=space,
         settings=settings,
-        divisions=Divisions(folds, share, seed),
+        divisions=ValidationSplits(folds, share, seed),
         pruner=pruner,
         seed=seed,
     )
@@ -250,10 +250,10 @@ def plan_search(
     space: Mapping[str, Dimension | str] | None = None,
     settings: Mapping[str, Any] | None = None,
     preset: str | None = None,
-    divisions: Divisions | None = None,
+    divisions: ValidationSplits | None = None,
     pruner: Pruner = "median",
     seed: int = 0,
-) -> Plan:
+) -> SearchPlan:
     """Check what was asked for; parameters as for :func:`tune`."""
     ranker = recipe(model, preset=preset) if isinstance(model, str) else model
     fixed = dict(settings or {})
@@ -263,22 +263,22 @@ def plan_search(
     both = sorted(set(fixed) & set(space or {}))
     if both:
         raise UsageError(f"{both[0]} is fixed and searched at once; choose one.")
-    known = {name: each for name, each in space_of(ranker).items() if name not in fixed}
+    known = {name: each for name, each in search_space_of(ranker).items() if name not in fixed}
     by = ",".join(str(as_metric(each.strip())) for each in metric.split(","))
-    return Plan(
+    return SearchPlan(
         ranker.recipe_name or type(ranker).__name__,
         ranker,
         as_space(ranker, known, space or {}),
         by,
-        divisions or Divisions(seed=seed),
+        divisions or ValidationSplits(seed=seed),
         pruner,
         seed,
     )
 
 
 def run_search(
-    plan: Plan,
-    source: Source,
+    plan: SearchPlan,
+    source: DataSource,
     *,
     store: str | os.PathLike[str],
     scratch: Path,
@@ -286,9 +286,9 @@ def run_search(
     jobs: int = 1,
     threads: int | None = None,
     refit: bool = True,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
     cluster: Cluster | str | None = None,
-) -> Tuned:
+) -> TuneResult:
     """Run the trials that are missing, and fit the best settings; parameters as for :func:`tune`.
 
     ``scratch`` is a folder in which the data may be written for several processes to see.
@@ -300,7 +300,7 @@ def run_search(
     if trials < 1:
         raise UsageError(f"trials must be at least 1, got {trials}.")
     where = None if cluster is None else as_cluster(cluster)
-    each = threads_of(jobs, threads)
+    each = threads_per_trial(jobs, threads)
     n_looks = len(SHARES) * plan.divisions.count(source)
     with Study(store, plan, plan.identity(source), n_looks) as study:
         before = sum(t.state.is_finished() for t in study.trials()[:trials])
@@ -328,7 +328,7 @@ def run_search(
     return replace(found, ranker=_fitted(found, source, threads))
 
 
-def _fitted(found: Tuned, source: Source, threads: int | None) -> Ranker:
+def _fitted(found: TuneResult, source: DataSource, threads: int | None) -> Ranker:
     """The model that is kept, which says where its settings come from."""
     plan = found.plan
     ranker = configured(plan, dict(found.settings), threads)
@@ -349,7 +349,9 @@ def _fitted(found: Tuned, source: Source, threads: int | None) -> Ranker:
     return ranker
 
 
-def _source(data: Dataset | Fold | Sequence[Fold] | Source, validation: Dataset | None) -> Source:
+def _source(
+    data: Dataset | Fold | Sequence[Fold] | DataSource, validation: Dataset | None
+) -> DataSource:
     if validation is None:
         return as_source(data)
     if not isinstance(data, Dataset):
@@ -357,9 +359,9 @@ def _source(data: Dataset | Fold | Sequence[Fold] | Source, validation: Dataset 
     return with_validation(data, validation)
 
 
-def with_validation(train: Dataset, validation: Dataset, *, name: str = "data") -> Source:
+def with_validation(train: Dataset, validation: Dataset, *, name: str = "data") -> DataSource:
     """Data with their validation lists.
 
     A fold has test lists, which tuning never reads: validation lists stand in their place.
     """
-    return Source(name, folds=(Fold(name, train, validation, validation),))
+    return DataSource(name, folds=(Fold(name, train, validation, validation),))

@@ -13,7 +13,7 @@ from typing import Any
 
 from plackett.base.errors import DataError, UsageError
 from plackett.data.transforms import FittedTransform, transform_from_dict
-from plackett.models.artifact.save import NAME, OwnModule, decode, read_manifest
+from plackett.models.artifact.manifest import MANIFEST_FILE, OwnModule, decode, read_manifest
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import EnsembleRanker
 from plackett.models.linear import LinearRanker
@@ -58,7 +58,7 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Ranker:
         ranker.recipe_name = _text(manifest.get("recipe"))
         ranker.training_ = _mapping(manifest.get("training"))
     except DataError as error:
-        raise DataError(str(error), path=str(folder / NAME)) from error
+        raise DataError(str(error), path=str(folder / MANIFEST_FILE)) from error
     own.check_taken()
     try:
         ranker._read(folder)

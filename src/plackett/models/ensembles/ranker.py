@@ -16,7 +16,15 @@ from plackett.models.ensembles.ensemble import Ensemble
 from plackett.models.ensembles.lightgbm import read_lightgbm_sum
 from plackett.models.ensembles.ranklib import read_ranklib
 from plackett.models.ensembles.xgboost import read_xgboost
-from plackett.models.ranker import Progress, Ranker, Run, Selector, Watch, silent, unwatched
+from plackett.models.ranker import (
+    FitContext,
+    MetricSpec,
+    Progress,
+    Ranker,
+    WatchFunction,
+    no_progress,
+    no_watch,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -49,11 +57,11 @@ class EnsembleRanker(Ranker):
         self,
         train: Dataset,  # noqa: ARG002 - one signature for all rankers
         validation: Dataset | None = None,  # noqa: ARG002
-        metric: Selector = "ndcg@5",  # noqa: ARG002
+        metric: MetricSpec = "ndcg@5",  # noqa: ARG002
         checkpoint: str | os.PathLike[str] | None = None,  # noqa: ARG002
         *,
-        progress: Progress = silent,  # noqa: ARG002
-        watch: Watch = unwatched,  # noqa: ARG002
+        progress: Progress = no_progress,  # noqa: ARG002
+        watch: WatchFunction = no_watch,  # noqa: ARG002
         cluster: Cluster | str | None = None,  # noqa: ARG002
     ) -> Self:
         """Refuse: the trees are what the file says."""
@@ -102,7 +110,7 @@ class EnsembleRanker(Ranker):
         self.form_: str = form
         """Whose file it is: lightgbm, xgboost or ranklib."""
 
-    def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:
+    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
         raise NotImplementedError  # fit refuses first
 
     def _predict(self, data: Dataset) -> Scores:

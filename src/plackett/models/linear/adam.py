@@ -99,7 +99,9 @@ def descend(
     search = _Search(start, zero, zero, start) if resume is None else _Search.from_dict(resume)
     n_lists = loss.data.n_lists
     norm = np.nan
-    while search.step < max_iterations and (search.step == 0 or search.selection.waited < patience):
+    while search.step < max_iterations and (
+        search.step == 0 or search.selection.steps_since_best < patience
+    ):
         gradient = loss.evaluate(search.weights, search.step)[1]
         gradient = (gradient + 2.0 * search.weights / C) / n_lists
         norm = float(np.max(np.abs(gradient)))
@@ -107,7 +109,7 @@ def descend(
         search.judge(judge, metrics)
         if save is not None:
             save(search.to_dict())
-    stopped = search.selection.waited >= patience
+    stopped = search.selection.steps_since_best >= patience
     reason = (
         f"no better {metrics[0]} for {patience} steps"
         if stopped

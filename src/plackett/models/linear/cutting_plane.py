@@ -49,7 +49,7 @@ _CHANGES = 20  # for each component, at most
 Vector = NDArray[np.float64]
 
 
-def maximise_on_simplex(
+def maximize_on_simplex(
     Q: NDArray[np.float64], b: Vector, start: Vector, *, gain: float = _GAIN
 ) -> Vector:
     """The maximiser.
@@ -177,7 +177,7 @@ class Bundle:
 
     def solve(self) -> None:
         """Find the minimum anew."""
-        self.alpha = maximise_on_simplex(0.5 * self.C * self._squares, self.b, self.alpha)
+        self.alpha = maximize_on_simplex(0.5 * self.C * self._squares, self.b, self.alpha)
 
 
 _STALLED = 50  # iterations without a smaller gap: C times the scale is too large for float64
@@ -215,7 +215,7 @@ class _Run:
         return points
 
 
-def minimise_by_planes(
+def minimize_by_planes(
     loss: Loss,
     start: Weights,
     *,

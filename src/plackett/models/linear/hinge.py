@@ -40,7 +40,7 @@ from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.linear.cutting_plane import Bundle
-from plackett.models.linear.lbfgs import Convergence, Planes, Point, Solution, minimise
+from plackett.models.linear.lbfgs import Convergence, Planes, Point, Solution, minimize
 from plackett.models.linear.loss import DenseLoss, ScoreLoss, Weights, bound, is_sparse, times
 from plackett.objectives import RankSVM
 from plackett.objectives.bound import Weighting, document_weights
@@ -191,7 +191,7 @@ class _Search:
         """Solve one smoothed problem; whether there is another one to try."""
         loss = SmoothHinge(self.data, self.width)
         before = min(self.value, self._total(loss, self.weights))
-        found = minimise(
+        found = minimize(
             _Recorder(loss, self.points),
             self.weights,
             C=self.C,
@@ -224,7 +224,7 @@ class _Search:
         self.lower = max(self.lower, bundle.lower)
 
 
-def minimise_hinge(
+def minimize_hinge(
     data: Dataset, start: Weights, *, C: float, max_iterations: int, gap: float
 ) -> Solution:
     """Minimise the hinge over pairs plus ||w||^2 / C to a relative duality gap.

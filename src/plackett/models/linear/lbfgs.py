@@ -381,7 +381,7 @@ def _remember(
         memory.append((step, change, product))
 
 
-def minimise(
+def minimize(
     loss: Loss,
     start: Weights,
     *,

@@ -32,10 +32,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.kernels import FLOATS, LABELS, compiled, readonly, reordered
-from plackett.base.ragged import Features, Offsets, Scores, from_sizes
+from plackett.base.ragged import Features, Offsets, Scores, offsets_from_sizes
 from plackett.data.dataset import Dataset
 from plackett.objectives import Objective
-from plackett.objectives.bound import Lists
+from plackett.objectives.bound import BoundObjective
 from plackett.objectives.conditional.kernels import COLUMNS, fill_weights
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.ranking_sets import coefficients_of, column_of
@@ -238,7 +238,7 @@ def is_sparse(data: Dataset) -> bool:
     return isinstance(data.features, csr_array)
 
 
-def bound(objective: Objective, data: Dataset) -> Lists:
+def bound(objective: Objective, data: Dataset) -> BoundObjective:
     """The objective for the lists of a data set, with its weights."""
     each = data.document_weights
     return objective.bind(data.labels, data.offsets, data.keys, data.weights, document_weights=each)
@@ -300,7 +300,7 @@ def _counts(stored: NDArray[np.float64], offsets: Offsets) -> Offsets:
     present = offsets[1:] > offsets[:-1]
     sizes = np.zeros(len(offsets) - 1, dtype=np.int64)
     sizes[present] = stored[offsets[:-1][present]].astype(np.int64)
-    return from_sizes(sizes)
+    return offsets_from_sizes(sizes)
 
 
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")

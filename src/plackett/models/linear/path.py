@@ -37,7 +37,7 @@ from plackett.models.checkpoint import Checkpoint
 from plackett.models.linear.lbfgs import Convergence, Planes, Save, Solution
 from plackett.models.linear.loss import Weights, times
 from plackett.models.linear.solvers import Problem
-from plackett.models.ranker import Run
+from plackett.models.ranker import FitContext
 from plackett.models.selection import Means, Selection, measure
 from plackett.objectives import Objective, objective
 
@@ -169,7 +169,7 @@ class Path:
     problem: Problem
     starts: tuple[str, ...]
     validation: Dataset | None
-    run: Run
+    run: FitContext
     journal: Journal
     trials: list[Trial] = field(default_factory=list)
     selection: Selection = field(default_factory=Selection)

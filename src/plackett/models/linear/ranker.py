@@ -39,9 +39,9 @@ from plackett.models.linear.lbfgs import Convergence, warn_unless_converged
 from plackett.models.linear.loss import times
 from plackett.models.linear.path import Journal, Path, Trial, starts_of
 from plackett.models.linear.solvers import Problem, Solver
-from plackett.models.ranker import Ranker, Run, check_learnable
+from plackett.models.ranker import FitContext, Ranker, check_learnable
 from plackett.objectives import Objective, objective
-from plackett.objectives.objective import reseeded
+from plackett.objectives.objective import reseed
 
 _FILE = "linear.json"
 
@@ -100,10 +100,10 @@ class LinearRanker(Ranker):
     threads: int | None = None
     transforms: tuple[str, ...] = ("standard",)
 
-    def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:
+    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
         penalties = _penalties(self.C, choose=validation is not None)
         self._check_settings()
-        loss = reseeded(objective(self.objective), self.seed)
+        loss = reseed(objective(self.objective), self.seed)
         check_learnable(train, loss)
         judge = train if validation is None else validation
         problem = Problem(self, loss, train, judge, run.metrics, asked=self.solver)

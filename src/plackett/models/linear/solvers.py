@@ -11,9 +11,9 @@ from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.metrics import Metric
 from plackett.models.linear.adam import descend
-from plackett.models.linear.cutting_plane import minimise_by_planes
-from plackett.models.linear.hinge import minimise_hinge
-from plackett.models.linear.lbfgs import Planes, Save, Solution, minimise
+from plackett.models.linear.cutting_plane import minimize_by_planes
+from plackett.models.linear.hinge import minimize_hinge
+from plackett.models.linear.lbfgs import Planes, Save, Solution, minimize
 from plackett.models.linear.loss import (
     DenseLoss,
     Loss,
@@ -109,14 +109,14 @@ class Problem:
         ranker = self.ranker
         limit = ranker.max_iterations
         if self.solver == "smoothed-hinge":
-            return minimise_hinge(self.data, start, C=C, max_iterations=limit, gap=ranker.gap)
+            return minimize_hinge(self.data, start, C=C, max_iterations=limit, gap=ranker.gap)
         if self.solver == "cutting-plane":
-            return minimise_by_planes(
+            return minimize_by_planes(
                 *(self.loss, start), C=C, max_iterations=limit, gap=ranker.gap, planes=self.planes
             )
         if self.solver == "adam":
             return self._descend(start, C, resume, save)
-        return minimise(
+        return minimize(
             self.loss,
             start,
             C=C,

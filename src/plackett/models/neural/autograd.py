@@ -21,7 +21,7 @@ from torch.autograd.function import once_differentiable
 
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Rows, Scores
-from plackett.objectives.bound import NO_NOISE, Extra, Lists
+from plackett.objectives.bound import NO_NOISE, BoundObjective, Prepared
 
 
 class NotFiniteError(UsageError):
@@ -30,7 +30,7 @@ class NotFiniteError(UsageError):
 
 class _Listwise(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, lists: Lists, step: int) -> Tensor:
+    def forward(ctx: Any, scores: Tensor, lists: BoundObjective, step: int) -> Tensor:
         found = lists.evaluate(_finite(as_float64(scores)), step)
         ctx.save_for_backward(_like(found.gradient, scores))
         ctx.offsets = lists.offsets
@@ -47,7 +47,7 @@ class _Listwise(torch.autograd.Function):
         return gradient * factors, None, None
 
 
-def listwise_values(scores: Tensor, lists: Lists, step: int = 0) -> Tensor:
+def listwise_values(scores: Tensor, lists: BoundObjective, step: int = 0) -> Tensor:
     """The objective's value for each list, differentiable by the scores.
 
     Parameters
@@ -70,33 +70,33 @@ def listwise_values(scores: Tensor, lists: Lists, step: int = 0) -> Tensor:
     return values
 
 
-def take_lists(lists: Lists, positions: Rows) -> Lists:
+def take_lists(lists: BoundObjective, positions: Rows) -> BoundObjective:
     """The lists at these positions, in this order; what was prepared for them is kept."""
     if len(positions) == 1:
         return _one(lists, int(positions[0]))
     documents, offsets = gathered(lists.offsets, positions)
     places, extra_offsets = gathered(lists.extra.offsets, positions)
-    return Lists(
+    return BoundObjective(
         lists.objective,
         lists.labels[documents],
         offsets,
         lists.keys[positions],
         None if lists.weights is None else lists.weights[positions],
-        Extra(lists.extra.values[places], extra_offsets),
+        Prepared(lists.extra.values[places], extra_offsets),
         lists.noise._replace(uniform=NO_NOISE.uniform),
     )
 
 
-def _one(lists: Lists, q: int) -> Lists:
+def _one(lists: BoundObjective, q: int) -> BoundObjective:
     low, high = lists.offsets[q], lists.offsets[q + 1]
     begin, end = lists.extra.offsets[q], lists.extra.offsets[q + 1]
-    return Lists(
+    return BoundObjective(
         lists.objective,
         lists.labels[low:high],
         np.array([0, high - low]),
         lists.keys[q : q + 1],
         None if lists.weights is None else lists.weights[q : q + 1],
-        Extra(lists.extra.values[begin:end], np.array([0, end - begin])),
+        Prepared(lists.extra.values[begin:end], np.array([0, end - begin])),
         lists.noise._replace(uniform=NO_NOISE.uniform),
     )
 

@@ -33,8 +33,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Rows
 from plackett.data.dataset import Dataset
-from plackett.distributed.training import Outline
-from plackett.distributed.worker import Peers
+from plackett.distributed.coordinator import WorkerGroup
+from plackett.distributed.training_job import Partition
 from plackett.models.neural.batches import Batch, cut, epoch_order, learnable
 from plackett.models.neural.loss import Task
 from plackett.models.neural.ranker import NetSettings
@@ -62,7 +62,7 @@ def check_norms(net: nn.Module) -> None:
             )
 
 
-def spread_norms(net: nn.Module, seconds: float) -> bool:
+def synchronize_batch_norm(net: nn.Module, seconds: float) -> bool:
     """Take batch normalisation over the batch of all workers; whether there is any.
 
     Weights and statistics stay the same tensors. All workers must call this.
@@ -177,24 +177,24 @@ _NO_LISTS = np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True)
-class Share:
+class BatchPlan:
     """The lists of a fit."""
 
-    outline: Outline
+    partition: Partition
     positions: Rows
     """Of the lists with two levels of labels, among all."""
-    peers: Peers | None = None
+    worker_group: WorkerGroup | None = None
 
     @classmethod
-    def whole(cls, data: Dataset) -> Share:
+    def whole(cls, data: Dataset) -> BatchPlan:
         """Of a fit by one process."""
-        return cls(Outline.whole(data), learnable(data.labels, data.offsets))
+        return cls(Partition.whole(data), learnable(data.labels, data.offsets))
 
     def batches(self, given: NetSettings, epoch: int) -> list[Rows]:
         """Positions of the lists of each batch, the same for all workers."""
-        order = epoch_order(self.positions, self.outline.keys, seed=given.seed, epoch=epoch)
+        order = epoch_order(self.positions, self.partition.keys, seed=given.seed, epoch=epoch)
         limits = {"lists": given.batch_lists, "documents": given.batch_documents}
-        return [order[a:b] for a, b in cut(order, self.outline.sizes, **limits)]
+        return [order[a:b] for a, b in cut(order, self.partition.sizes, **limits)]
 
     def divisor(self, count: int, reduction: str) -> float:
         """What the sum of this process's losses is divided by, in a batch of ``count`` lists.
@@ -202,20 +202,24 @@ class Share:
         DistributedDataParallel gives the mean of the gradients of all workers; a batch of one
         process has their sum.
         """
-        workers = 1 if self.peers is None else self.peers.size
+        workers = 1 if self.worker_group is None else self.worker_group.size
         return (count if reduction == "mean" else 1) / workers
 
     def noise(self, step: int) -> int:
         """A number for what nets draw: different for each step, and for each worker."""
-        return step if self.peers is None else step * self.peers.size + self.peers.rank
+        return (
+            step
+            if self.worker_group is None
+            else step * self.worker_group.size + self.worker_group.rank
+        )
 
     def losses(self, net: nn.Module, task: Task) -> Callable[[Tensor, Batch | None, int], Tensor]:
         """The sum of the losses of the lists here; going back from it adds up all gradients."""
-        if self.peers is None:
+        if self.worker_group is None:
             return Losses(net, task)
         from torch.nn.parallel import DistributedDataParallel
 
-        meets = spread_norms(net, self.peers.seconds)
+        meets = synchronize_batch_norm(net, self.worker_group.seconds)
         losses = Losses(net, task, meets=meets)
 
         # What a batch does not use (a level of labels that it lacks) has no gradient.
@@ -223,7 +227,7 @@ class Share:
 
     def added(self, total: Tensor) -> float:
         """The sum over all workers of a number that each has."""
-        if self.peers is None:
+        if self.worker_group is None:
             return float(total.item())
         found = total.detach().to(torch.float64)
         torch.distributed.all_reduce(found)

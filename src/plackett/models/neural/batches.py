@@ -24,13 +24,21 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from plackett.base.kernels import compiled
-from plackett.base.ragged import Features, Keys, Labels, Offsets, Rows, from_sizes, list_of_document
+from plackett.base.ragged import (
+    Features,
+    Keys,
+    Labels,
+    Offsets,
+    Rows,
+    list_of_document,
+    offsets_from_sizes,
+)
 from plackett.base.random import combine
 from plackett.data.dataset import Dataset
-from plackett.data.disk_arrays import is_large, release
+from plackett.data.large_arrays import is_large, release_pages
 from plackett.models.neural.autograd import gathered, take_lists
 from plackett.objectives import Objective
-from plackett.objectives.bound import Lists
+from plackett.objectives.bound import BoundObjective
 
 _RELEASED_AFTER = 4 << 20  # bytes: lists from all over a file bring many times as many along
 _ORDER = 0x6F72646572  # keeps this order apart from the noise of objectives with the same seed
@@ -109,7 +117,7 @@ class FeatureRows:
         batch = self._copy(documents)
         self._handed_out += batch.nbytes
         if self._large is not None and self._handed_out > _RELEASED_AFTER:
-            release(self._large)
+            release_pages(self._large)
             self._handed_out = 0
         return batch
 
@@ -163,7 +171,7 @@ def _differing(labels, offsets):  # type: ignore[no-untyped-def]
 class Level:
     """One step of the lists of a batch that are not through yet."""
 
-    lists: Lists
+    lists: BoundObjective
     documents: Tensor
     """That take part, as places in the batch."""
     chosen: Tensor
@@ -178,7 +186,7 @@ class Level:
 class _Step:
     """One step of all lists."""
 
-    lists: Lists
+    lists: BoundObjective
     documents: Rows
     chosen: NDArray[np.bool_]
     place: Rows
@@ -246,7 +254,7 @@ def _step(objective: Objective, data: Dataset, level: Rows, counts: Rows, t: int
     if data.weights is not None:
         weights = weights * data.weights[alive]
     labels = np.where(chosen, data.labels[documents], np.float32(0.0))
-    offsets: Offsets = from_sizes(sizes)
+    offsets: Offsets = offsets_from_sizes(sizes)
     each = None if data.document_weights is None else data.document_weights[documents]
     lists = objective.bind(labels, offsets, data.keys[alive], weights, document_weights=each)
     place = np.where(alive, np.cumsum(alive) - 1, -1)

@@ -21,31 +21,31 @@ from torch import nn
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.models.neural.batch_plan import Share
+from plackett.models.neural.batch_plan import BatchPlan
 from plackett.models.neural.loss import LevelTask, ListTask, ResidualTask, Task
 from plackett.models.neural.ranker import NetSettings
 from plackett.models.neural.scorers import build, gradients, restored_randomness
 from plackett.models.neural.training import Curves, Training, Watched, Weights, copied, part, summed
 from plackett.models.neural.user_module import name_of
 from plackett.models.neural.weights import damaged, first_sum, read_state, write_state
-from plackett.models.ranker import Progress, Run, Watch
+from plackett.models.ranker import FitContext, Progress, WatchFunction
 from plackett.models.selection import Means, Selection
 from plackett.objectives import objective as as_objective
-from plackett.objectives.objective import reseeded
+from plackett.objectives.objective import reseed
 
 
 @dataclass
-class Stages:
+class BoostedTraining:
     """One fit of one net or several."""
 
     given: NetSettings
     train: Dataset
     validation: Dataset | None
-    run: Run
+    run: FitContext
     device: torch.device
     learners: int
     shrinkage: float
-    share: Share
+    share: BatchPlan
     """The lists that batches are made of."""
     nets: list[nn.Module] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Stages:
         """Train the nets."""
         self.curves = {"train": {"loss": []}}
         if self.validation is not None:
-            self.curves["validation"] = {name: [] for name in self.run.spellings}
+            self.curves["validation"] = {name: [] for name in self.run.metric_names}
         with restored_randomness(self.device), gradients():
             state = self._latest()
             while len(self.epochs) < self.learners:
@@ -112,13 +112,13 @@ class Stages:
         before, total = sum(self.epochs), self.given.epochs * self.learners
         return lambda text, done, _: self.run.progress(text, before + done, total)
 
-    def _watched(self) -> Watch:
+    def _watched(self) -> WatchFunction:
         """The metric over all nets, as far as the nets before this one are done."""
         before, total = sum(self.epochs), self.given.epochs * self.learners
         return lambda done, _, mean: self.run.watch(before + done, total, mean)
 
     def _task(self) -> Task:
-        objective = reseeded(as_objective(self.given.objective), self.given.seed)
+        objective = reseed(as_objective(self.given.objective), self.given.seed)
         if self.nets:
             scores = summed(self.nets, self.train, self.device, shrinkage=self.shrinkage)
             train = self.train

@@ -21,16 +21,16 @@ from torch import nn
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Rows
 from plackett.data.dataset import Dataset
-from plackett.distributed.training import Outline, train_together
-from plackett.distributed.worker import Peers
+from plackett.distributed.coordinator import WorkerGroup
+from plackett.distributed.training_job import Partition, train_together
 from plackett.metrics import Metric
-from plackett.models.checkpoint import MailedCheckpoint, keeper, state_of
-from plackett.models.neural.batch_plan import Share, check_norms
+from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
+from plackett.models.neural.batch_plan import BatchPlan, check_norms
 from plackett.models.neural.batches import learnable
-from plackett.models.neural.boosted_training import Stages
+from plackett.models.neural.boosted_training import BoostedTraining
 from plackett.models.neural.scorers import build
 from plackett.models.neural.training import as_device, copied, threads
-from plackett.models.ranker import Run, unwatched
+from plackett.models.ranker import FitContext, no_watch
 
 if TYPE_CHECKING:
     from plackett.models.neural.ranker import Net
@@ -66,35 +66,37 @@ def trained(
     given: Net,
     train: Dataset,
     validation: Dataset | None,
-    run: Run,
+    run: FitContext,
     device: torch.device,
-    share: Share,
+    share: BatchPlan,
 ) -> Trained:
     """Train in this process."""
     rate = given._shrinkage
-    stages = Stages(given, train, validation, run, device, given._learners, rate, share)
+    stages = BoostedTraining(given, train, validation, run, device, given._learners, rate, share)
     stages.grow()
     return Trained(stages.nets, stages.curves, stages.epochs)
 
 
-def trained_together(given: Net, train: Dataset, validation: Dataset | None, run: Run) -> Trained:
+def trained_together(
+    given: Net, train: Dataset, validation: Dataset | None, run: FitContext
+) -> Trained:
     """Train by the workers of a cluster."""
     assert run.cluster is not None
     _check(given, train.n_features)
     parts = {"train": train} if validation is None else {"train": train, "validation": validation}
     sent = given.clone()
     sent.n_features_, sent.feature_names_ = given.n_features_, given.feature_names_
-    watched = run.watch is not unwatched
+    watched = run.watch is not no_watch
     positions = learnable(train.labels, train.offsets)
-    seconds, cores = MailedCheckpoint.seconds, run.cluster.threads
+    seconds, cores = RemoteCheckpoint.seconds, run.cluster.threads
     weights, curves, epochs = train_together(
         train_as_worker,
         Lesson(sent, run.metrics, positions, seconds, watched, cores),
         parts,
         cluster=run.cluster,
         backend="torch",
-        state=state_of(run.checkpoint),
-        keep=keeper(run.checkpoint),
+        state=latest_state(run.checkpoint),
+        keep=checkpoint_saver(run.checkpoint),
         progress=run.progress,
         watch=run.watch if watched else None,
     )
@@ -103,15 +105,17 @@ def trained_together(given: Net, train: Dataset, validation: Dataset | None, run
 
 
 def train_as_worker(
-    peers: Peers, parts: dict[str, Dataset], outline: Outline, lesson: Lesson
+    worker_group: WorkerGroup, parts: dict[str, Dataset], partition: Partition, lesson: Lesson
 ) -> tuple[list[dict[str, Any]], Curves, list[int]]:
     """What each worker does; all end with the same weights."""
     given = lesson.net
-    share = Share(outline, lesson.positions, peers)
-    watch = peers.watch if lesson.watched else unwatched
+    share = BatchPlan(partition, lesson.positions, worker_group)
+    watch = worker_group.watch if lesson.watched else no_watch
     with tempfile.TemporaryDirectory() as folder, threads(lesson.threads):
-        kept = MailedCheckpoint(Path(folder), peers, lesson.seconds)
-        run = Run(lesson.metrics, kept, peers.progress, watch, peers=peers)
+        kept = RemoteCheckpoint(Path(folder), worker_group, lesson.seconds)
+        run = FitContext(
+            lesson.metrics, kept, worker_group.progress, watch, worker_group=worker_group
+        )
         cpu = torch.device("cpu")
         found = trained(given, parts["train"], parts.get("validation"), run, cpu, share)
     weights = [{name: v.numpy() for name, v in copied(net).items()} for net in found.nets]

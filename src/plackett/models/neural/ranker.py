@@ -18,7 +18,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.optional import need_torch
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.models.ranker import Ranker, Run
+from plackett.models.ranker import FitContext, Ranker
 from plackett.objectives import Objective
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ _FILE = "weights-{}.safetensors"
 class Net(NetSettings):
     """A ranker whose score is that of a net, plus those of nets that correct it."""
 
-    spreads: ClassVar[bool] = True
+    supports_cluster: ClassVar[bool] = True
     threads_matter: ClassVar[bool] = True  # attention sums in an order that depends on them
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "torch")
 
@@ -183,17 +183,17 @@ class Net(NetSettings):
     def _shrinkage(self) -> float:
         """What the scores of the nets after the first are multiplied with."""
 
-    def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:
+    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
         need_torch()
         check_settings(self)
-        from plackett.models.neural.batch_plan import Share
+        from plackett.models.neural.batch_plan import BatchPlan
         from plackett.models.neural.distributed import trained, trained_together
         from plackett.models.neural.training import as_device, threads
 
         if run.cluster is None:
             with threads(self.threads):
                 device = as_device(self.device)
-                found = trained(self, train, validation, run, device, Share.whole(train))
+                found = trained(self, train, validation, run, device, BatchPlan.whole(train))
         else:
             found = trained_together(self, train, validation, run)
         self.networks_: list[nn.Module] = found.nets

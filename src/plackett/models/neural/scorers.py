@@ -58,7 +58,7 @@ from plackett.base.ragged import Offsets
 from plackett.base.random import combine
 from plackett.models.neural.batches import Level
 from plackett.models.neural.ranker import NetSettings
-from plackett.models.neural.user_module import own_scorer
+from plackett.models.neural.user_module import make_module_scorer
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
@@ -278,16 +278,16 @@ _STEPS = 0x7374657073
 def build(given: NetSettings, n_features: int, *, learner: int = 0) -> nn.Module:
     """A net with its first weights, which depend on the seed and the number of the learner."""
     with seeded(_seed(given.seed, _WEIGHTS, learner)):
-        return outline(given, n_features, learner=learner)
+        return partition(given, n_features, learner=learner)
 
 
-def outline(given: NetSettings, n_features: int, *, learner: int = 0) -> nn.Module:
+def partition(given: NetSettings, n_features: int, *, learner: int = 0) -> nn.Module:
     """The net itself; its weights are as PyTorch leaves them.
 
     Nets that correct a recurrent one are plain.
     """
     if given.module is not None:
-        return own_scorer(given.module, n_features)
+        return make_module_scorer(given.module, n_features)
     with _single_precision():
         return _layered(given, n_features, learner)
 

@@ -25,14 +25,14 @@ from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Rows, Scores
 from plackett.data.dataset import Dataset
 from plackett.models.neural.autograd import NotFiniteError, as_float64
-from plackett.models.neural.batch_plan import Share
+from plackett.models.neural.batch_plan import BatchPlan
 from plackett.models.neural.batches import FeatureRows, batch_of, blocks
 from plackett.models.neural.loss import Task
 from plackett.models.neural.optimizer import Optimiser
 from plackett.models.neural.ranker import NetSettings
 from plackett.models.neural.scorers import draws, seed_step
-from plackett.models.neural.user_module import OwnScorer
-from plackett.models.ranker import SCORED_TOGETHER, Run
+from plackett.models.neural.user_module import ModuleScorer
+from plackett.models.ranker import SCORING_BLOCK, FitContext
 from plackett.models.selection import Selection, measure
 
 
@@ -43,8 +43,8 @@ def score(net: nn.Module, data: Dataset, device: torch.device) -> Scores:
     training = net.training
     net.eval()
     # A module of the user's own may keep tensors that training needs again.
-    with torch.no_grad() if isinstance(net, OwnScorer) else torch.inference_mode():
-        for batch in blocks(data.offsets, SCORED_TOGETHER):
+    with torch.no_grad() if isinstance(net, ModuleScorer) else torch.inference_mode():
+        for batch in blocks(data.offsets, SCORING_BLOCK):
             found = net(features[batch.documents], batch.offsets)
             out[batch.documents] = as_float64(found)
     net.train(training)
@@ -88,12 +88,12 @@ class Training:
     task: Task
     train: Dataset
     watched: Watched | None
-    run: Run
+    run: FitContext
     device: torch.device
     selection: Selection
     keep: Callable[[], None]
     """Called between steps, to keep the state if it is time."""
-    share: Share
+    share: BatchPlan
     """The lists that batches are made of, which other workers may have a part of."""
     first_step: int = 0
     epoch: int = 0
@@ -113,7 +113,7 @@ class Training:
         if len(self.share.positions) == 0:
             raise DataError("no list has two levels of labels; there is nothing to learn from.")
         if self.watched is not None:
-            self.means = {name: [] for name in self.run.spellings}
+            self.means = {name: [] for name in self.run.metric_names}
 
     def finish(self) -> None:
         """Train until there were enough epochs or validation stops improving."""
@@ -125,8 +125,10 @@ class Training:
     @property
     def is_over(self) -> bool:
         """Whether there is nothing left to do."""
-        waited = self.watched is not None and self.selection.waited >= self.given.patience
-        return self.epoch >= self.given.epochs or (self.epoch > 0 and waited)
+        steps_since_best = (
+            self.watched is not None and self.selection.steps_since_best >= self.given.patience
+        )
+        return self.epoch >= self.given.epochs or (self.epoch > 0 and steps_since_best)
 
     def _finish_epoch(self) -> None:
         batches = self.share.batches(self.given, self.epoch)
@@ -141,7 +143,7 @@ class Training:
         self._measure()
         self.run.progress(self._status(), self.epoch, self.given.epochs)
         if self.watched is not None:
-            latest = self.means[self.run.spellings[0]][-1]
+            latest = self.means[self.run.metric_names[0]][-1]
             self.run.watch(self.epoch, self.given.epochs, latest)
         self.keep()
 
@@ -149,7 +151,7 @@ class Training:
         number = self.first_step + self.step
         if self._draws:
             seed_step(self.given.seed, self.share.noise(number), self.device)
-        own = self.share.outline.own(positions)
+        own = self.share.partition.own(positions)
         batch = batch_of(self.train.offsets, own) if len(own) else None
         features = self._features[slice(0, 0) if batch is None else batch.documents]
         try:
@@ -169,8 +171,8 @@ class Training:
         scores = self.watched.scores(self.net, self.device)
         if not np.isfinite(scores).all():
             raise self._diverged("the net gives validation documents scores that are not finite.")
-        means = measure(scores, self.watched.data, self.run.metrics, self.run.peers)
-        for name, mean in zip(self.run.spellings, means, strict=True):
+        means = measure(scores, self.watched.data, self.run.metrics, self.run.worker_group)
+        for name, mean in zip(self.run.metric_names, means, strict=True):
             self.means[name].append(mean)
         if self.selection.offer(means):
             self.best = copied(self.net)
@@ -193,7 +195,7 @@ class Training:
             text += f", loss {self.losses[-1]:.4g}"
         if self.watched is None:
             return text
-        name = self.run.spellings[0]
+        name = self.run.metric_names[0]
         return f"{text}, validation {name} {self.means[name][-1]:.4f}"
 
     def state(self) -> tuple[dict[str, Any], Weights]:

@@ -20,7 +20,7 @@ from plackett.base.ragged import Offsets
 _TRIED_ON = 2  # documents that a module without shapes yet is shown, to get them
 
 
-def own_scorer(module: object, n_features: int) -> OwnScorer:
+def make_module_scorer(module: object, n_features: int) -> ModuleScorer:
     """A copy of a module, or what a function makes for so many features, as a scorer."""
     given = module if isinstance(module, nn.Module) else _made(module, n_features)
     _check_memory(given)
@@ -31,7 +31,7 @@ def own_scorer(module: object, n_features: int) -> OwnScorer:
             # One number spread over a shape cannot be written to when weights are put back.
             if 0 in buffer.stride() and buffer.numel() > 1:
                 part._buffers[name] = buffer.contiguous()
-    scorer = OwnScorer(net)
+    scorer = ModuleScorer(net)
     if any(is_lazy(p) for p in [*net.parameters(), *net.buffers()]):
         with torch.no_grad():
             scorer.eval()(torch.zeros(_TRIED_ON, n_features), None)
@@ -74,7 +74,7 @@ def name_of(module: object) -> str:
     return str(getattr(kind, "__qualname__", type(module).__qualname__))
 
 
-class OwnScorer(nn.Module):
+class ModuleScorer(nn.Module):
     """A module of the user's own, with its answers checked."""
 
     def __init__(self, net: nn.Module) -> None:

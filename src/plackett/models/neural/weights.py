@@ -29,9 +29,9 @@ from torch import Tensor, nn
 
 from plackett.base.errors import DataError, UsageError
 from plackett.models.neural.ranker import NetSettings
-from plackett.models.neural.scorers import build, outline, seeded
+from plackett.models.neural.scorers import build, partition, seeded
 from plackett.models.neural.training import Weights, copied
-from plackett.models.neural.user_module import name_of, own_scorer
+from plackett.models.neural.user_module import make_module_scorer, name_of
 
 _TENSORS, _PLAIN = "state.safetensors", "state.json"
 
@@ -50,7 +50,7 @@ def read_weights(given: NetSettings, n_features: int, path: Path, *, learner: in
         raise DataError("holds fewer tensors than the net has layers", path=str(path))
     try:
         with torch.device("meta"):
-            net = outline(given, n_features, learner=learner)
+            net = partition(given, n_features, learner=learner)
     except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
         raise DataError(f"no net of these settings can be made: {error}", path=str(path)) from error
     expected = net.state_dict()
@@ -150,7 +150,7 @@ _TRIED_WITH = 8  # features, for functions that make modules: the data's number 
 _IDENTITY_PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype)
 
 
-def module_entry(module: object) -> dict[str, str]:
+def describe_module(module: object) -> dict[str, str]:
     """Name and sum of a module, or of a function that makes one, as plain data."""
     return {"name": name_of(module), "sum": _sum_of(module)}
 
@@ -160,7 +160,7 @@ def first_sum(given: NetSettings, n_features: int) -> str | None:
     return None if given.module is None else fingerprint(build(given, n_features))
 
 
-def state_entry(net: nn.Module) -> list[dict[str, Any]]:
+def describe_state(net: nn.Module) -> list[dict[str, Any]]:
     """Name, type and shape of everything in the state of a module of the user's own."""
     inner = net.net.state_dict()  # type: ignore[union-attr] # an OwnScorer
     return [
@@ -188,7 +188,7 @@ def fingerprint(net: nn.Module) -> str:
 def _sum_of(module: object) -> str:
     try:
         with seeded(0):  # a module may have layers without weights yet
-            return fingerprint(own_scorer(module, _TRIED_WITH))
+            return fingerprint(make_module_scorer(module, _TRIED_WITH))
     except UsageError:
         if isinstance(module, nn.Module) or not callable(module):
             raise

@@ -72,11 +72,11 @@ class Choice:
     options: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        if not self.options or len(set(map(spelt, self.options))) < len(self.options):
+        if not self.options or len(set(map(format_value, self.options))) < len(self.options):
             raise UsageError(f"a choice needs different options, got {self.options!r}.")
 
     def __str__(self) -> str:
-        return " | ".join(spelt(option) for option in self.options)
+        return " | ".join(format_value(option) for option in self.options)
 
 
 Dimension: TypeAlias = Real | Whole | Choice
@@ -84,7 +84,7 @@ Space: TypeAlias = Mapping[str, Dimension]
 """Dimensions by the name of the parameter; a dot leads into an objective or a dictionary."""
 
 
-def spelt(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as text; a sequence as in JSON."""
     return value if isinstance(value, str) else json.dumps(value)
 
@@ -154,10 +154,10 @@ def search_space(name: str, *, preset: str | None = None) -> dict[str, Dimension
     >>> print(search_space("lambdamart")["learning_rate"])
     0.01 .. 0.3, log
     """
-    return space_of(recipe(name, preset=preset))
+    return search_space_of(recipe(name, preset=preset))
 
 
-def space_of(ranker: Ranker) -> dict[str, Dimension]:
+def search_space_of(ranker: Ranker) -> dict[str, Dimension]:
     """The search space of a ranker by its kind and objective; empty for kinds without one."""
     family = next((name for kind, name in _KINDS if isinstance(ranker, kind)), None)
     if family is None:

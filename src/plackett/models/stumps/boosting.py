@@ -34,7 +34,7 @@ from scipy.sparse import csc_array, csr_array
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Labels, Offsets, Scores
 from plackett.data.dataset import Dataset
-from plackett.models.ranker import Run
+from plackett.models.ranker import FitContext
 from plackett.models.selection import Selection, measure
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Boosting:
 
     ranker: StumpRanker
     parts: dict[str, Dataset]
-    run: Run
+    run: FitContext
     stumps: list[Stump] = field(default_factory=list)
     selection: Selection = field(default_factory=Selection)
 
@@ -201,7 +201,7 @@ class Boosting:
         self._weights = np.ones(train.n_lists) if given is None else given
         given = train.document_weights
         self._document_weights = np.ones(train.n_docs) if given is None else given
-        names = self.run.spellings
+        names = self.run.metric_names
         self.curves = {part: {m: list[float]() for m in names} for part in self.parts}
         self.losses: list[float] = []
 
@@ -224,7 +224,7 @@ class Boosting:
             return False
         self.losses.append(total)
         self._add((feature, place, 0.5 * float(np.log1p(r) - np.log1p(-r))))
-        status = f"stumps, {self.run.spellings[0]} {self._latest():.4f}"
+        status = f"stumps, {self.run.metric_names[0]} {self._latest():.4f}"
         self.run.progress(status, len(self.stumps), self.ranker.rounds)
         if "validation" in self.parts:
             self.run.watch(len(self.stumps), self.ranker.rounds, self._latest())
@@ -251,7 +251,7 @@ class Boosting:
         for part, data in self.parts.items():
             self.scores[part] += weight * (self._above[part][feature] > place)
             means = measure(self.scores[part], data, self.run.metrics)
-            for name, mean in zip(self.run.spellings, means, strict=True):
+            for name, mean in zip(self.run.metric_names, means, strict=True):
                 self.curves[part][name].append(mean)
             if part == "validation":
                 self.selection.offer(means)
@@ -266,12 +266,15 @@ class Boosting:
                 self._add((feature, place, weight))
 
     def _is_over(self) -> bool:
-        waiting = self.selection.best is not None and self.selection.waited >= self.ranker.patience
+        waiting = (
+            self.selection.best is not None
+            and self.selection.steps_since_best >= self.ranker.patience
+        )
         return waiting or len(self.stumps) >= self.ranker.rounds
 
     def _latest(self) -> float:
         part = "validation" if "validation" in self.parts else "train"
-        return self.curves[part][self.run.spellings[0]][-1]
+        return self.curves[part][self.run.metric_names[0]][-1]
 
     def _coded(self, data: Dataset) -> NDArray[np.uint16]:
         if data is self.parts["train"]:

@@ -24,7 +24,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.models.ranker import Ranker, Run, check_learnable
+from plackett.models.ranker import FitContext, Ranker, check_learnable
 from plackett.models.stumps.boosting import Boosting, columns, steps_of
 
 _FILE = "stumps.json"
@@ -60,7 +60,7 @@ class StumpRanker(Ranker):
     transforms: tuple[str, ...] = ()
     seed: int = 0
 
-    def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:
+    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
         self._check_settings()
         check_learnable(train)
         parts = {"train": train}

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.distributed.training import Outline
-from plackett.distributed.worker import Peers
-from plackett.models.checkpoint import MailedCheckpoint, keeper, state_of
-from plackett.models.ranker import Run, unwatched
-from plackett.models.trees.lightgbm_data import find_bins, with_bins
+from plackett.distributed.coordinator import WorkerGroup
+from plackett.distributed.training_job import Partition
+from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
+from plackett.models.ranker import FitContext, no_watch
+from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 from plackett.models.trees.params import check_resumable, feature_indices
 from plackett.models.trees.training import refusals
 
@@ -56,10 +56,10 @@ class Growing:
 
 
 def grown_together(
-    ranker: TreeRanker, parts: dict[str, Dataset], settings: dict[str, Any], run: Run
+    ranker: TreeRanker, parts: dict[str, Dataset], settings: dict[str, Any], run: FitContext
 ) -> tuple[str, Curves]:
     """The text of a model that the workers of a cluster grow, and its learning curves."""
-    from plackett.distributed.training import train_together
+    from plackett.distributed.training_job import train_together
 
     assert run.cluster is not None
     _check(ranker)
@@ -68,7 +68,7 @@ def grown_together(
         bins = find_bins(parts["train"], settings, categorical)
     sent = ranker.clone()
     sent.n_features_, sent.feature_names_ = ranker.n_features_, ranker.feature_names_
-    watched = run.watch is not unwatched
+    watched = run.watch is not no_watch
     threads = run.cluster.threads
     growing = Growing(sent, run.metrics, settings, bins, _seconds(ranker), watched, threads)
     model, curves = train_together(
@@ -77,8 +77,8 @@ def grown_together(
         parts,
         cluster=run.cluster,
         backend="lightgbm",
-        state=state_of(run.checkpoint),
-        keep=keeper(run.checkpoint),
+        state=latest_state(run.checkpoint),
+        keep=checkpoint_saver(run.checkpoint),
         progress=run.progress,
         watch=run.watch if watched else None,
     )
@@ -86,9 +86,9 @@ def grown_together(
 
 
 def grow_as_worker(
-    peers: Peers,
+    worker_group: WorkerGroup,
     parts: dict[str, Dataset],
-    outline: Outline,  # noqa: ARG001 - trees see all lists at once: there are no batches to agree on
+    partition: Partition,  # noqa: ARG001 - trees see all lists at once: there are no batches to agree on
     growing: Growing,
 ) -> tuple[str, Curves]:
     """What each worker does; all end with the same model."""
@@ -101,15 +101,17 @@ def grow_as_worker(
         "num_threads": growing.threads,
         "tree_learner": "data",
         "pre_partition": True,
-        "time_out": math.ceil(peers.seconds / _MINUTE),
+        "time_out": math.ceil(worker_group.seconds / _MINUTE),
         **network,
     }
     categorical = feature_indices(ranker, ranker.categorical)
     with tempfile.TemporaryDirectory() as folder:
-        kept = MailedCheckpoint(Path(folder), peers, growing.seconds)
-        watch = peers.watch if growing.watched else unwatched
-        run = Run(growing.metrics, kept, peers.progress, watch, peers=peers)
-        reference = with_bins(growing.bins, growing.settings, categorical)
+        kept = RemoteCheckpoint(Path(folder), worker_group, growing.seconds)
+        watch = worker_group.watch if growing.watched else no_watch
+        run = FitContext(
+            growing.metrics, kept, worker_group.progress, watch, worker_group=worker_group
+        )
+        reference = dataset_from_bins(growing.bins, growing.settings, categorical)
         model, curves = ranker._grown(parts, settings, run, reference)
     return _TRACES.sub("", model), curves
 
@@ -129,4 +131,4 @@ def _seconds(ranker: TreeRanker) -> float:
         check_resumable(ranker)
     except UsageError:
         return math.inf
-    return MailedCheckpoint.seconds
+    return RemoteCheckpoint.seconds

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.ragged import Features
-from plackett.data.disk_arrays import block_rows, release
-from plackett.models.trees.lightgbm_data import check_room, predicted
+from plackett.data.large_arrays import release_pages, rows_per_block
+from plackett.models.trees.lightgbm_data import check_memory_for_bins, predicted
 
 _RELEASED_AFTER = 1024  # single rows: each one may bring a few neighbouring pages along
 
@@ -23,7 +23,7 @@ class Blocks(lightgbm.Sequence):  # type: ignore[misc]
 
     def __init__(self, features: Features) -> None:
         self.features = features
-        self.batch_size = block_rows(features[0].nbytes)
+        self.batch_size = rows_per_block(features[0].nbytes)
         self._singles = 0
 
     def __len__(self) -> int:
@@ -32,11 +32,11 @@ class Blocks(lightgbm.Sequence):  # type: ignore[misc]
     def __getitem__(self, index: Any) -> NDArray[Any]:
         if isinstance(index, slice):
             block = self.features[index].copy()
-            release(self.features)
+            release_pages(self.features)
             return block
         self._singles += 1
         if self._singles % _RELEASED_AFTER == 0:
-            release(self.features)
+            release_pages(self.features)
         # The sample must be float64; float32 numbers keep their values.
         return self.features[index].astype(np.float64)
 
@@ -70,7 +70,7 @@ class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
         sample_cnt: int,
         total_nrow: int,
     ) -> BlockDataset:
-        check_room(sample_data, sample_cnt, total_nrow, self.params or {})
+        check_memory_for_bins(sample_data, sample_cnt, total_nrow, self.params or {})
         with self._by_all_parameters():
             super()._init_from_sample(sample_data, sample_indices, sample_cnt, total_nrow)
         # The bins are found; LightGBM's caller would hold the sample until all rows are in them.

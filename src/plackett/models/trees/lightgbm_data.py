@@ -40,7 +40,7 @@ from scipy.sparse import csr_array
 from plackett.base.errors import DataError
 from plackett.base.memory import limits
 from plackett.data.dataset import Dataset
-from plackett.data.disk_arrays import empty, is_large, release, walk
+from plackett.data.large_arrays import empty, is_large, iter_blocks, release_pages
 from plackett.models.trees.params import BUILT_IN, feature_indices
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ def predicted(predict: Callable[..., Any], features: Any, **options: Any) -> NDA
     if not is_large(features):
         return _dense(predict(features, **options))
     out: NDArray[np.float64] | None = None
-    for rows in walk(features):
+    for rows in iter_blocks(features):
         found = _dense(predict(features[rows], **options))
         if out is None:
             out = empty(features, (len(features), *found.shape[1:]), np.float64)
         out[rows] = found
-        release(out)
+        release_pages(out)
     assert out is not None  # a data set has documents
     return out
 
@@ -105,7 +105,7 @@ _BINNING = ("max_bin", "max_bins", "max_bin_by_feature", "min_data_in_bin", "for
 """Parameters with which features of many values may have few bins."""
 
 
-def check_room(
+def check_memory_for_bins(
     sample: Sequence[NDArray[np.float64]],
     n_sampled: int,
     n_docs: int,
@@ -212,7 +212,7 @@ def find_bins(data: Dataset, settings: dict[str, Any], categorical: list[int]) -
         _safe_call(_LIB.LGBM_DatasetFree(handle))
 
 
-def with_bins(bins: bytes, settings: dict[str, Any], categorical: list[int]) -> Any:
+def dataset_from_bins(bins: bytes, settings: dict[str, Any], categorical: list[int]) -> Any:
     """A LightGBM data set without documents, to take bins from as a reference."""
     from lightgbm import Dataset as LightGBMDataset
     from lightgbm.basic import _LIB, _c_str, _param_dict_to_str, _safe_call

@@ -24,16 +24,16 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.distributed.worker import Peers
+from plackett.distributed.coordinator import WorkerGroup
 from plackett.models.ensembles import Ensemble, read_lightgbm
-from plackett.models.ranker import Ranker, Run
+from plackett.models.ranker import FitContext, Ranker
 from plackett.models.trees.distributed import grown_together
 from plackett.models.trees.lightgbm_data import predicted
 from plackett.models.trees.params import BUILT_IN, check_resumable, lightgbm_settings, sized
 from plackett.models.trees.training import Curves, Loop, NewtonLeaves, of_some_lists
 from plackett.objectives import Objective
 from plackett.objectives import objective as as_objective
-from plackett.objectives.objective import Boosting, reseeded
+from plackett.objectives.objective import GradientFunction, reseed
 
 _MAX_BYTES = 64 << 20
 
@@ -119,7 +119,7 @@ class TreeRanker(Ranker):
     """
 
     takes_missing: ClassVar[bool] = True
-    spreads: ClassVar[bool] = True
+    supports_cluster: ClassVar[bool] = True
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")
 
     objective: str | Objective = "xendcg"
@@ -139,7 +139,7 @@ class TreeRanker(Ranker):
     lightgbm: dict[str, Any] = field(default_factory=dict)
     transforms: tuple[str, ...] = ()
 
-    def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:
+    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
         if run.checkpoint is not None:
             check_resumable(self)
         settings = lightgbm_settings(self, **sized(self, train.n_docs))
@@ -153,12 +153,12 @@ class TreeRanker(Ranker):
         self._take(model)
 
     def _grown(
-        self, parts: dict[str, Dataset], settings: dict[str, Any], run: Run, bins: Any = None
+        self, parts: dict[str, Dataset], settings: dict[str, Any], run: FitContext, bins: Any = None
     ) -> tuple[str, Curves]:
         """The text of a model and its learning curves."""
         with kernel_threads(self.threads):
             derivatives = self._derivatives(parts["train"])
-            leaves = self._own_leaves(parts, settings, run.peers)
+            leaves = self._own_leaves(parts, settings, run.worker_group)
             loop = Loop(self, parts, derivatives, run, leaves, bins)
             booster = loop.grow(settings)
         return booster.model_to_string(num_iteration=loop.best_step() or None), loop.curves
@@ -184,7 +184,7 @@ class TreeRanker(Ranker):
         """
         return contributions(self._fitted()._booster, self._prepared(data).features)
 
-    def _derivatives(self, train: Dataset) -> Boosting | None:
+    def _derivatives(self, train: Dataset) -> GradientFunction | None:
         if self.objective in BUILT_IN:
             if train.document_weights is not None:
                 raise UsageError(
@@ -192,7 +192,7 @@ class TreeRanker(Ranker):
                     "plackett's objectives, for example lambdarank or xendcg."
                 )
             return None
-        loss = reseeded(as_objective(self.objective), self.seed)
+        loss = reseed(as_objective(self.objective), self.seed)
         derivatives = loss.boosting(
             train.labels, train.offsets, train.keys, train.weights, train.document_weights
         )
@@ -202,10 +202,14 @@ class TreeRanker(Ranker):
         return of_some_lists(derivatives, train.offsets, train.keys, fraction=share, seed=self.seed)
 
     def _own_leaves(
-        self, parts: dict[str, Dataset], settings: dict[str, Any], peers: Peers | None
+        self, parts: dict[str, Dataset], settings: dict[str, Any], worker_group: WorkerGroup | None
     ) -> NewtonLeaves | None:
         rate = settings["learning_rate"]
-        return NewtonLeaves(parts, rate, peers=peers) if self.growth == "squares" else None
+        return (
+            NewtonLeaves(parts, rate, worker_group=worker_group)
+            if self.growth == "squares"
+            else None
+        )
 
     def _fitted(self) -> TreeRanker:
         if self.n_features_ is None:

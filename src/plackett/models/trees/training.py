@@ -41,13 +41,13 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Keys, Offsets, Scores
-from plackett.base.random import combine, mix, unit
+from plackett.base.random import combine, mix, to_uniform
 from plackett.data.dataset import Dataset
-from plackett.distributed.worker import Peers
-from plackett.models.ranker import Run
+from plackett.distributed.coordinator import WorkerGroup
+from plackett.models.ranker import FitContext
 from plackett.models.selection import Selection, measure, smoothed
 from plackett.models.trees.lightgbm_data import lightgbm_data, predicted
-from plackett.objectives.objective import Boosting
+from plackett.objectives.objective import GradientFunction
 
 if TYPE_CHECKING:
     from plackett.models.trees.ranker import TreeRanker
@@ -101,7 +101,7 @@ class NewtonLeaves:
     parts: dict[str, Dataset]
     learning_rate: float
     scores: dict[str, Scores] = field(default_factory=dict)
-    peers: Peers | None = None
+    worker_group: WorkerGroup | None = None
     """Other workers, whose documents are in the same leaves."""
     _last: tuple[NDArray[Any], NDArray[Any]] | None = None
 
@@ -113,7 +113,9 @@ class NewtonLeaves:
         for part, data in self.parts.items():
             self.scores[part] = predicted(booster.predict, data.features, raw_score=True)
 
-    def squares(self, derivatives: Boosting, step: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def squares(
+        self, derivatives: GradientFunction, step: int
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
         """What LightGBM is given: the gradient, and ones for the curvature."""
         self._last = derivatives(self.scores["train"], step)
         return self._last[0], np.ones_like(self._last[1])
@@ -126,8 +128,8 @@ class NewtonLeaves:
         gradient, curvature = (
             np.bincount(where["train"], weights=each, minlength=n_leaves) for each in self._last
         )
-        if self.peers is not None:
-            gradient, curvature = self.peers.sums([gradient, curvature])
+        if self.worker_group is not None:
+            gradient, curvature = self.worker_group.sums([gradient, curvature])
         values = np.zeros(n_leaves)
         np.divide(-gradient, curvature, out=values, where=curvature > 0)
         values *= self.learning_rate
@@ -137,7 +139,7 @@ class NewtonLeaves:
             self.scores[part] += values[leaves]
 
     def _count(self, booster: Any, where: dict[str, NDArray[np.int64]], step: int) -> int:
-        if self.peers is None:
+        if self.worker_group is None:
             return 1 + max(int(leaf.max()) for leaf in where.values())
         # Documents of the last leaves may all be with other workers.
         (tree,) = booster.dump_model(num_iteration=1, start_iteration=step)["tree_info"]
@@ -155,8 +157,8 @@ _SEEDS = 2**30
 
 
 def of_some_lists(
-    derivatives: Boosting, offsets: Offsets, keys: Keys, *, fraction: float, seed: int
-) -> Boosting:
+    derivatives: GradientFunction, offsets: Offsets, keys: Keys, *, fraction: float, seed: int
+) -> GradientFunction:
     """The same derivatives with those of the lists that are not drawn set to zero."""
 
     def sampled(scores: Any, step: int) -> tuple[Any, Any]:
@@ -177,7 +179,7 @@ def feature_seed(seed: int, step: int) -> int:
 @compiled
 def _clear(gradient, curvature, offsets, keys, base, fraction):  # type: ignore[no-untyped-def]
     for q in range(len(keys)):
-        if unit(combine(base, keys[q])) >= fraction:
+        if to_uniform(combine(base, keys[q])) >= fraction:
             gradient[offsets[q] : offsets[q + 1]] = 0
             curvature[offsets[q] : offsets[q + 1]] = 0
 
@@ -198,8 +200,8 @@ class Loop:
 
     ranker: TreeRanker
     parts: dict[str, Dataset]
-    derivatives: Boosting | None
-    run: Run
+    derivatives: GradientFunction | None
+    run: FitContext
     leaves: NewtonLeaves | None = None
     """Leaf values of our own; None: LightGBM's."""
     bins: Any = None
@@ -216,7 +218,7 @@ class Loop:
         """Grow trees until there are enough or validation stops improving; LightGBM's booster."""
         from lightgbm import train
 
-        self.curves = {part: {m: [] for m in self.run.spellings} for part in self.parts}
+        self.curves = {part: {m: [] for m in self.run.metric_names} for part in self.parts}
         before = self._latest()
         if before is not None and self._is_over():
             return before
@@ -259,13 +261,15 @@ class Loop:
             self.leaves.refit(booster, self.step)
         self.step += 1
         for part, data in self.parts.items():
-            means = measure(self._scores(booster, part), data, self.run.metrics, self.run.peers)
-            for spelling, mean in zip(self.run.spellings, means, strict=True):
+            means = measure(
+                self._scores(booster, part), data, self.run.metrics, self.run.worker_group
+            )
+            for spelling, mean in zip(self.run.metric_names, means, strict=True):
                 self.curves[part][spelling].append(mean)
         self._choose(self.step - self.ranker.smoothing // 2)
         self.run.progress(self._status(), self.step, self.ranker.trees)
         if "validation" in self.curves:
-            latest = self.curves["validation"][self.run.spellings[0]][-1]
+            latest = self.curves["validation"][self.run.metric_names[0]][-1]
             self.run.watch(self.step, self.ranker.trees, latest)
         if self.run.checkpoint is not None and self.run.checkpoint.due():
             with self.run.checkpoint.saving(self.step) as folder:
@@ -308,7 +312,10 @@ class Loop:
         return self.ranker.list_fraction < 1 or self.ranker.feature_fraction < 1
 
     def _is_over(self) -> bool:
-        waiting = self.selection.best is not None and self.selection.waited >= self.ranker.patience
+        waiting = (
+            self.selection.best is not None
+            and self.selection.steps_since_best >= self.ranker.patience
+        )
         return waiting or self.step >= self.ranker.trees
 
     def _scores(self, booster: Any, part: str) -> Scores:
@@ -325,7 +332,7 @@ class Loop:
 
     def _status(self) -> str:
         part = "validation" if "validation" in self.parts else "train"
-        name = self.run.spellings[0]
+        name = self.run.metric_names[0]
         return f"trees, {part} {name} {self.curves[part][name][-1]:.4f}"
 
     def _save(self, booster: Any, folder: Path) -> None:

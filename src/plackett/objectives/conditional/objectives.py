@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction
 from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Extra, Weighting
+from plackett.objectives.bound import Prepared, Weighting
 from plackett.objectives.conditional.kernels import (
     CONVEX_LOSS,
     EXP_GAIN,
@@ -38,7 +38,7 @@ from plackett.objectives.conditional.sampler import (
     drawn_rankings,
     given_rankings,
 )
-from plackett.objectives.objective import Draws, Objective, need_choice, need_count
+from plackett.objectives.objective import Draws, Objective, check_choice, check_count
 
 Space: TypeAlias = Literal["cube", "sampled"]
 
@@ -67,7 +67,7 @@ class _Conditional(Objective):
     """Of the rankings; with the list it determines them, at every step."""
 
     def __post_init__(self) -> None:
-        need_choice(self.name, ("cube", "sampled"), space=self.space)
+        check_choice(self.name, ("cube", "sampled"), space=self.space)
         if self.space == "cube" and self.gain not in (None, "auc"):
             raise UsageError(f"{self.name} has no closed form; use space='sampled', not 'cube'.")
         _ = self.settings
@@ -102,7 +102,7 @@ class _Conditional(Objective):
     def params(self) -> tuple[float, ...]:
         return (self.loss,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Extra | None:
+    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared | None:
         return None if self.space == "cube" else self._rankings(labels, offsets, keys, draws)
 
     def weighted_extra(
@@ -112,7 +112,7 @@ class _Conditional(Objective):
         keys: Keys,
         draws: Draws,
         weights: NDArray[np.float64],
-    ) -> Extra:
+    ) -> Prepared:
         if self.space == "cube":
             return super().weighted_extra(labels, offsets, keys, draws, weights)
         return self._rankings(labels, offsets, keys, draws, weights)
@@ -124,7 +124,7 @@ class _Conditional(Objective):
         keys: Keys,
         draws: Draws,
         weights: NDArray[np.float64] = NO_WEIGHTS,
-    ) -> Extra:
+    ) -> Prepared:
         if "rankings" in draws:
             given = draws["rankings"]
             return given_rankings(given, labels, offsets, measure=self.measure, weights=weights)
@@ -150,8 +150,8 @@ class _WithGain(_Conditional):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        need_count(self.name, cutoff=self.cutoff)
-        need_choice(self.name, DISCOUNTS, discount=self.discount)
+        check_count(self.name, cutoff=self.cutoff)
+        check_choice(self.name, DISCOUNTS, discount=self.discount)
 
     @property
     def measure(self) -> Measure:

@@ -54,7 +54,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.kernels import compiled
-from plackett.objectives.objective import need_choice, need_count
+from plackett.objectives.objective import check_choice, check_count
 
 
 class RankingState(NamedTuple):
@@ -193,9 +193,9 @@ def gain_of(
     >>> gain_of([1], 3, gain="map")
     0.3333333333333333
     """
-    need_choice("gain_of", GAINS, gain=gain)
-    need_choice("gain_of", DISCOUNTS, discount=discount)
-    need_count("gain_of", cutoff=cutoff)
+    check_choice("gain_of", GAINS, gain=gain)
+    check_choice("gain_of", DISCOUNTS, discount=discount)
+    check_count("gain_of", cutoff=cutoff)
     wins = np.asarray(good_wins, dtype=np.int64)
     return float(gain_of_wins(GAINS.index(gain), wins, n_bads, cutoff, DISCOUNTS.index(discount)))
 

@@ -42,9 +42,9 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import compiled
-from plackett.base.ragged import Keys, Labels, Offsets, from_sizes
-from plackett.base.random import combine, mix, unit
-from plackett.objectives.bound import Extra
+from plackett.base.ragged import Keys, Labels, Offsets, offsets_from_sizes
+from plackett.base.random import combine, mix, to_uniform
+from plackett.objectives.bound import Prepared
 from plackett.objectives.conditional.kernels import COLUMNS
 from plackett.objectives.conditional.rankings import (
     RankingState,
@@ -53,7 +53,7 @@ from plackett.objectives.conditional.rankings import (
     gain_of_wins,
     ideal_state,
 )
-from plackett.objectives.objective import need_choice, need_count
+from plackett.objectives.objective import check_choice, check_count
 from plackett.objectives.ranking_sets import coefficients_of, column_of, set_size
 
 
@@ -96,7 +96,7 @@ def restart(walk, n_above, key):  # type: ignore[no-untyped-def]
     state.bad_at_least[0] = n_bads
     state.bad_at_least[n_goods + 1] = 0
     for k in range(n_above):
-        other = k + int(unit(combine(key, uint64(k))) * (n_bads - k))
+        other = k + int(to_uniform(combine(key, uint64(k))) * (n_bads - k))
         _swap(bads, walk.bad_places, k, other)
         state.bad_wins[bads[k]] = n_goods
 
@@ -104,13 +104,13 @@ def restart(walk, n_above, key):  # type: ignore[no-untyped-def]
 @compiled
 def mutate(walk, key):  # type: ignore[no-untyped-def]
     """Flip one flippable pair, drawn in proportion to alpha; returns it."""
-    left = unit(combine(key, uint64(0))) * _next_flip(walk, np.inf)[0]
+    left = to_uniform(combine(key, uint64(0))) * _next_flip(walk, np.inf)[0]
     _, wins, bad_wins = _next_flip(walk, left)
     state = walk.state
     low, high = state.good_at_least[wins + 1], state.good_at_least[wins]
-    g = walk.goods[low + int(unit(combine(key, uint64(1))) * (high - low))]
+    g = walk.goods[low + int(to_uniform(combine(key, uint64(1))) * (high - low))]
     low, high = state.bad_at_least[bad_wins + 1], state.bad_at_least[bad_wins]
-    b = walk.bads[low + int(unit(combine(key, uint64(2))) * (high - low))]
+    b = walk.bads[low + int(to_uniform(combine(key, uint64(2))) * (high - low))]
     # A document that loses becomes the first of the next lower level, one that wins the last of the
     # next higher one: it changes places with the one there before the boundary moves over it.
     falls = 1 if state.good_at_least[wins] <= len(walk.goods) - bad_wins else 0
@@ -196,8 +196,8 @@ def as_settings(
     dedupe: bool,
 ) -> SamplerSettings:
     """Check settings; errors name the objective that has them."""
-    need_count(objective, samples=samples, walk=walk)
-    need_choice(objective, RESTARTS, restarts=restarts)
+    check_count(objective, samples=samples, walk=walk)
+    check_choice(objective, RESTARTS, restarts=restarts)
     if not 0.0 <= best <= 1.0 or not np.isfinite(skew):
         raise UsageError(
             f"{objective} needs best between 0 and 1 and a finite skew, got best={best!r} and "
@@ -243,7 +243,7 @@ def sample_rankings(
     >>> sample_rankings(1, 2, samples=4).good_wins.shape
     (4, 1)
     """
-    need_count("sample_rankings", n_goods=n_goods, n_bads=n_bads)
+    check_count("sample_rankings", n_goods=n_goods, n_bads=n_bads)
     settings = as_settings(
         "sample_rankings",
         samples=samples,
@@ -269,7 +269,7 @@ def draw_rankings(settings, key, n_goods, wins):  # type: ignore[no-untyped-def]
         # Each restart has its own words of the stream: the visits so far tell it from the others.
         n_above = 0
         if visits > 0:
-            chance = unit(combine(combine(key, uint64(_CHOOSE)), uint64(visits)))
+            chance = to_uniform(combine(combine(key, uint64(_CHOOSE)), uint64(visits)))
             n_above = _choose_restart(settings, n_bads, chance)
         restart(walk, n_above, combine(combine(key, uint64(_PLACE)), uint64(visits)))
         fingerprint = _fingerprint(walk.state)
@@ -371,7 +371,7 @@ def drawn_rankings(
     settings: SamplerSettings,
     measure: Measure,
     weights: NDArray[np.float64] = NO_WEIGHTS,
-) -> Extra:
+) -> Prepared:
     """Draw the rankings of each list; they depend on seed and key of the list only."""
     relevant = labels > 0
     goods = np.add.reduceat(np.append(relevant, False), offsets[:-1], dtype=np.int64)
@@ -379,12 +379,12 @@ def drawn_rankings(
     has_pairs = (sizes > 0) & (goods > 0) & (goods < sizes)
     if len(weights):
         has_pairs &= np.add.reduceat(np.append(weights * relevant, 0.0), offsets[:-1]) > 0
-    where = from_sizes(np.where(has_pairs, set_size(settings.samples, sizes, COLUMNS), 0))
+    where = offsets_from_sizes(np.where(has_pairs, set_size(settings.samples, sizes, COLUMNS), 0))
     values = np.empty(where[-1])
     word = np.uint64(seed % 2**64)
     own = np.ascontiguousarray(keys)
     _draw_sets(labels, weights, offsets, own, word, settings, measure, values, where)
-    return Extra(values, where)
+    return Prepared(values, where)
 
 
 def given_rankings(
@@ -394,7 +394,7 @@ def given_rankings(
     *,
     measure: Measure,
     weights: NDArray[np.float64] = NO_WEIGHTS,
-) -> Extra:
+) -> Prepared:
     """Explicit rankings: for each list an array m x goods x bads of signs, by position in the list.
 
     Lists without goods or without bads may have anything.
@@ -418,7 +418,9 @@ def given_rankings(
         beaten = np.einsum("rgb,g->rb", signs == -1, w[y > 0] if len(w) else np.ones(n_goods))
         _store(y, w, wins.astype(np.int32), beaten, len(wins), measure, part)
         parts.append(part)
-    return Extra(np.concatenate([*parts, np.empty(0)]), from_sizes([len(part) for part in parts]))
+    return Prepared(
+        np.concatenate([*parts, np.empty(0)]), offsets_from_sizes([len(part) for part in parts])
+    )
 
 
 def _as_signs(given: Any, q: int, n_goods: int, n_bads: int) -> NDArray[np.int64]:

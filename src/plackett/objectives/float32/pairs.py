@@ -33,7 +33,7 @@ import numpy as np
 from numba import boolean, float32, float64, int32, int64, njit, prange, uint64, void
 from numpy.typing import NDArray
 
-from plackett.base.arithmetic import exp_single
+from plackett.base.arithmetic import exp_float32
 from plackett.base.kernels import (
     FLOATS,
     LABELS,
@@ -45,7 +45,7 @@ from plackett.base.kernels import (
 )
 from plackett.base.ragged import Offsets, Scores
 from plackett.base.random import noise_state, perturb
-from plackett.objectives.bound import Lists
+from plackett.objectives.bound import BoundObjective
 
 PADDING = 64  # a multiple of what vector code takes at a time, so that nothing is left over
 _SORT_FROM = 600  # documents: from here on sorting is faster
@@ -153,7 +153,7 @@ def _add_other_pairs(a, s, gains, d, steps, sigma, score_norm, g, h):  # type: i
         difference = gain - gains[b]
         distance = own - s[b]
         w = difference * (discount - d[b] + steps[b]) / (slack + stretch * distance)
-        q = float32(1.0) / (float32(1.0) + exp_single(sigma * distance))
+        q = float32(1.0) / (float32(1.0) + exp_float32(sigma * distance))
         slope = w * (q if difference > float32(0.0) else float32(1.0) - q)
         bend = abs(w) * (q * (float32(1.0) - q))
         sum_g += slope
@@ -178,8 +178,8 @@ def _add_ranked(n, work, discounts, steps, rows, sigma, score_norm):  # type: ig
     size = float32(0.0)
     if narrow:
         for k in range(n):
-            up[k] = exp_single(sigma * (s[k] - s[0]))
-            down[k] = exp_single(sigma * (s[0] - s[k]))
+            up[k] = exp_float32(sigma * (s[k] - s[0]))
+            down[k] = exp_float32(sigma * (s[0] - s[k]))
         for a in range(rows):
             size += _add_pairs(a, up, down, gains, d, steps, g, h)
     else:
@@ -228,10 +228,10 @@ _CHUNKS = 64  # pieces of about equal cost that threads take
 
 
 @dataclass(frozen=True)
-class SinglePairs:
+class PairsGradient:
     """Gradient and curvature for given lists, as a trainer of trees wants them."""
 
-    lists: Lists
+    lists: BoundObjective
     sigma: float
     truncation: int
     """0: all pairs."""

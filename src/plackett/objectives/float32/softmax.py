@@ -20,7 +20,7 @@ import numpy as np
 from numba import float32, float64, int32, int64, njit, prange, uint64, void
 from numpy.typing import NDArray
 
-from plackett.base.arithmetic import exp_single, largest
+from plackett.base.arithmetic import exp_float32, largest
 from plackett.base.kernels import (
     FLOATS,
     LABELS,
@@ -32,8 +32,8 @@ from plackett.base.kernels import (
 )
 from plackett.base.ragged import Offsets, Scores
 from plackett.base.random import combine, inner_key, noise_state, perturb
-from plackett.objectives.bound import Lists
-from plackett.objectives.targets import fill_shares, sum_of
+from plackett.objectives.bound import BoundObjective
+from plackett.objectives.targets import fill_shares, sum_values
 
 _CHUNKS = 64  # pieces of about equal cost that threads take
 _DRAWN_BITS = 24  # all that single precision holds
@@ -41,10 +41,10 @@ _SMALLEST_COMPLEMENT = 1e-15  # as in double precision
 
 
 @dataclass(frozen=True)
-class SingleSoftmax:
+class SoftmaxGradient:
     """Gradient and curvature of the softmax family for given lists, as a trainer of trees wants."""
 
-    lists: Lists
+    lists: BoundObjective
     kind: float
     """Of target; one of :mod:`plackett.objectives.targets`."""
     order: int
@@ -117,7 +117,7 @@ def _prepare(kind, labels, offsets, weights, shares, ones, factors):  # type: ig
         factors[q] = weights[q]
         ones[q] = fill_shares(kind, labels[low:high], own)
         if ones[q] == float32(0.0):  # also where labels are so large that draws count for nothing
-            own /= sum_of(own)
+            own /= sum_values(own)
         shares[low:high] = own
 
 
@@ -128,7 +128,7 @@ def _fill_exponentials(scores, top, z, e):  # type: ignore[no-untyped-def]
     for i in range(len(scores)):
         z[i] = float32(scores[i] - top)
     for i in range(len(scores)):  # apart from the sums, with which it would not be vector code
-        e[i] = exp_single(z[i])
+        e[i] = exp_float32(z[i])
     for i in range(len(scores)):
         below += e[i] if z[i] < float32(0.0) else float32(0.0)
         ties += float32(0.0) if z[i] < float32(0.0) else float32(1.0)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from plackett.base.errors import UsageError
 from plackett.base.files import atomic_file
 from plackett.models.ranker import Ranker
-from plackett.serving.export.forms import FORMS, Form, Request, form_of
 from plackett.serving.export.parts import (
     MISSING,
     Missing,
@@ -18,6 +17,7 @@ from plackett.serving.export.parts import (
     parts_of,
     trees_of,
 )
+from plackett.serving.export.targets import FORMS, Form, Request, form_of
 from plackett.serving.export.verify import verified
 
 _WORDS = {"trees": "trees", "linear": "a linear model", "net": "a neural net"}
@@ -88,7 +88,7 @@ def export(
 
 
 def _refusal(form: Form, kind: str) -> str:
-    from plackett.serving.export.forms import FORMS
+    from plackett.serving.export.targets import FORMS
 
     held = " and ".join(_WORDS[each] for each in form.kinds)
     others = ", ".join(each.name for each in FORMS if kind in each.kinds)

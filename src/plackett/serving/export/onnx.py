@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
-from plackett.base.ragged import from_sizes
+from plackett.base.ragged import offsets_from_sizes
 from plackett.data.transforms import (
     FittedImpute,
     FittedQuantile,
@@ -252,12 +252,12 @@ def _tensor(values: NDArray[np.float64]) -> Any:
 
 def add_quantile(graph: Graph, transform: FittedQuantile, features: str) -> str:
     """Levels of features, float64."""
-    starts = from_sizes(transform.sizes)
+    starts = offsets_from_sizes(transform.sizes)
     knots = [transform.knots[a:b] for a, b in pairwise(starts)]
     levels = [transform.levels[a:b] for a, b in pairwise(starts)]
     wide = graph.cast(features, "float64")
     segment = graph.cast(_add_segments(graph, knots, wide), "int64")
-    first = from_sizes([len(each) + 1 for each in knots])[:-1]
+    first = offsets_from_sizes([len(each) + 1 for each in knots])[:-1]
     row = graph.add("Add", segment, graph.constant(first))
     tables = np.concatenate([_table(k, v) for k, v in zip(knots, levels, strict=True)])
     level, knot, width, rise = (
@@ -369,7 +369,7 @@ def _log1p(graph: Graph, transform: Log1p, features: str) -> str:
     value = graph.add("Where", is_one, size, ratio)
     if transform.clip is not None:
         value = graph.add("Min", value, graph.constant(float(transform.clip)))
-    signed = graph.add("Mul", value, graph.add("Sign", wide))
+    signed = graph.add("Mul", value, graph.add("TaskContext", wide))
     return graph.cast(signed, "float32")
 
 

@@ -20,8 +20,8 @@ from plackett.models.ensembles import (
 )
 from plackett.models.ensembles.layout import CATEGORICAL
 from plackett.models.ranker import Ranker
-from plackett.serving.export.forms import Request, form_of
 from plackett.serving.export.parts import Part, trees_of
+from plackett.serving.export.targets import Request, form_of
 from plackett.serving.export.trees import TINY, single_below
 
 _DOCUMENTS = 128

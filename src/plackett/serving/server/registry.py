@@ -25,7 +25,7 @@ import numpy as np
 from plackett.base.errors import DataError, PlackettError, UsageError
 from plackett.base.ragged import Scores
 from plackett.models.artifact.load import load
-from plackett.models.artifact.save import NAME
+from plackett.models.artifact.manifest import MANIFEST_FILE
 from plackett.models.ranker import Ranker
 from plackett.serving.server.requests import FeatureNames, Lists
 from plackett.serving.server.scoring import ALONE, Scorer, scorer_of, takes_missing, warm
@@ -101,7 +101,7 @@ def load_model(name: str, path: Path) -> Model:
 
 def version_of(path: Path) -> str:
     """The version of the model in a folder."""
-    return hashlib.sha256((path / NAME).read_bytes()).hexdigest()[:VERSION_DIGITS]
+    return hashlib.sha256((path / MANIFEST_FILE).read_bytes()).hexdigest()[:VERSION_DIGITS]
 
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
@@ -117,11 +117,11 @@ class Source:
 
     def folders(self) -> list[Path]:
         """The folders of its versions, the current one last."""
-        if (self.path / NAME).is_file() or not self.path.is_dir():
+        if (self.path / MANIFEST_FILE).is_file() or not self.path.is_dir():
             return [self.path]
         # Temporary folders of a model that is being written begin with a dot.
         inside = [p for p in self.path.iterdir() if not p.name.startswith(".")]
-        return sorted((p for p in inside if (p / NAME).is_file()), key=_natural)
+        return sorted((p for p in inside if (p / MANIFEST_FILE).is_file()), key=_natural)
 
 
 def parse_sources(given: list[str]) -> list[Source]:
@@ -274,7 +274,7 @@ class Shelf:
         except (PlackettError, OSError, ImportError) as error:
             if on_error == "raise":
                 if isinstance(error, OSError):
-                    what = f"is no model; a model is a folder with a {NAME}"
+                    what = f"is no model; a model is a folder with a {MANIFEST_FILE}"
                     raise DataError(what, path=str(folder)) from error
                 raise
             report.problems.append(f"{source.name}: {_reason(error)}")
@@ -283,7 +283,7 @@ class Shelf:
 
 def _stamp(folder: Path) -> Stamp:
     """What changes when a model is replaced: a folder is written as a whole, its manifest last."""
-    found = (folder / NAME).stat()
+    found = (folder / MANIFEST_FILE).stat()
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 

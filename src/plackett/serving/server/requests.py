@@ -47,12 +47,12 @@ from plackett.base.decimals import (
     digits_value,
     exact_float32,
     find_either,
-    nearest,
-    number,
+    nearest_float32,
+    parse_float32,
     word_at,
 )
 from plackett.base.kernels import compiled
-from plackett.base.ragged import Features, Offsets, from_sizes
+from plackett.base.ragged import Features, Offsets, offsets_from_sizes
 from plackett.serving.server.settings import Limits, Refusal
 
 Id: TypeAlias = str | int
@@ -221,7 +221,7 @@ def _lists(data: Any, names: FeatureNames, limits: Limits, *, exact: bool) -> Li
         parts.append(_matrix(documents, names, absent, place, exact=exact))
         ids.append(check_ids(group.get("ids"), len(documents), place))
     sizes = np.array([len(part) for part in parts])
-    return Lists(np.concatenate(parts), from_sizes(sizes), tuple(ids), top, single=single)
+    return Lists(np.concatenate(parts), offsets_from_sizes(sizes), tuple(ids), top, single=single)
 
 
 def check_ids(ids: Any, n_docs: int, place: str) -> Ids | None:
@@ -490,14 +490,14 @@ def read_value(text, at):  # type: ignore[no-untyped-def]
             return np.float32(0.0), GIVE_UP
     if _is_digit(text[end]) or text[end] | _LOWER == _E:
         return _long_number(text, at, first)
-    value, known = nearest(mantissa, -fraction)
+    value, known = nearest_float32(mantissa, -fraction)
     return (-value if negative else value), (end if known else GIVE_UP)
 
 
 @compiled
 def _long_number(text, at, first):  # type: ignore[no-untyped-def]
     """Read a number with many digits or an exponent."""
-    value, end = number(text, at)
+    value, end = parse_float32(text, at)
     for i in range(first, end):
         if text[i] == _POINT and not _is_digit(text[i + 1]):  # which JSON has not
             return value, GIVE_UP
@@ -798,7 +798,9 @@ def _taken(body: bytes, target: Target, mode: str, limits: Limits) -> Lists | No
         check_top(top)
     except Refusal:
         return None
-    return Lists(target.features[:n_docs], from_sizes(sizes), tuple(ids), top, single=not batch)
+    return Lists(
+        target.features[:n_docs], offsets_from_sizes(sizes), tuple(ids), top, single=not batch
+    )
 
 
 def _rest(body: bytes, spans: list[list[int]]) -> dict[tuple[int, bytes], Any] | None:
@@ -846,7 +848,7 @@ def read_raw(body: bytes, sizes: str | None, names: FeatureNames, limits: Limits
             f"document {i}, feature {names.names[j]!a}: the number is infinite.",
         )
     ids = (None,) * len(counts)
-    return Lists(features, from_sizes(np.array(counts)), ids, single=sizes is None)
+    return Lists(features, offsets_from_sizes(np.array(counts)), ids, single=sizes is None)
 
 
 def _counts(sizes: str | None, n_docs: int) -> list[int]:

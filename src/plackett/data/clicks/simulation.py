@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import compiled
-from plackett.base.ragged import Offsets, Rows, from_sizes, list_of_document
+from plackett.base.ragged import Offsets, Rows, list_of_document, offsets_from_sizes
 from plackett.base.random import combine
 from plackett.data.arrays import as_column
 from plackett.data.clicks.log import ClickLog
@@ -82,7 +82,7 @@ def simulate(
         raise UsageError(f'log must be "shown" or "examined", got {log!r}.')
     own = _as_scores(scores, dataset.n_docs)
     sizes = np.minimum(np.diff(dataset.offsets), top or dataset.n_docs)
-    starts = from_sizes(np.repeat(sizes, impressions))
+    starts = offsets_from_sizes(np.repeat(sizes, impressions))
     order, clicked = np.empty(starts[-1], np.int64), np.zeros(starts[-1], np.bool_)
     ends = np.empty(len(starts) - 1, np.int64)
     _simulate(

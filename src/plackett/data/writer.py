@@ -26,7 +26,7 @@ from plackett.base.ragged import Features, Rows, list_of_document
 from plackett.data.canonical import take_rows
 from plackett.data.dataset import Dataset
 from plackett.data.mapped import is_mapped, write_arrays
-from plackett.data.read import ReadOptions, existing_format, format_of, read_part
+from plackett.data.reader import ReadOptions, existing_format, read_part, require_format
 
 if TYPE_CHECKING:
     from plackett.data.letor import Progress
@@ -72,7 +72,7 @@ def write(dataset: Dataset, path: str | os.PathLike[str], *, sparse: bool = Fals
         Leave zeros out of LETOR text. The number of features is then not certain from the text.
     """
     target = Path(path)
-    form = format_of(target)
+    form = require_format(target)
     if form == "mapped":
         write_mapped(dataset, target)
         return
@@ -248,13 +248,13 @@ def convert(
         Called now and then with the work done and the work in all: the bytes of the source count
         twice, once read and once written.
     **options
-        Those of :func:`plackett.data.read.read`.
+        Those of :func:`plackett.data.reader.read`.
     """
     origin, goal = Path(source), Path(target)
     chosen = ReadOptions(**options)
-    form = format_of(goal)
+    form = require_format(goal)
     halves = Halves(progress)
-    if form != "letor" and origin.is_file() and format_of(origin) == "letor":
+    if form != "letor" and origin.is_file() and require_format(origin) == "letor":
         from plackett.data.streaming.letor import stream_to_columns, stream_to_mapped
 
         chosen.refuse_columns(origin, "LETOR text")

@@ -49,7 +49,7 @@ def encode(value: Any, *, where: str = "a parameter") -> Any:
     if isinstance(value, Objective):
         return {"$objective": objective_to_dict(value)}
     if isinstance(value, Ranker):
-        return {"$ranker": {"kind": type(value).__name__, "settings": encode_all(value)}}
+        return {"$ranker": {"kind": type(value).__name__, "settings": encode_params(value)}}
     if isinstance(value, tuple):
         return {"$tuple": [encode(each, where=where) for each in value]}
     if isinstance(value, list):
@@ -64,7 +64,7 @@ def encode(value: Any, *, where: str = "a parameter") -> Any:
     raise UsageError(f"{where} is {value!r}, which cannot be written to a file.")
 
 
-def encode_all(ranker: Ranker) -> dict[str, Any]:
+def encode_params(ranker: Ranker) -> dict[str, Any]:
     """All parameters of a ranker."""
     name = type(ranker).__name__
     own = own_module(ranker)
@@ -86,16 +86,16 @@ def _module(own: Any) -> dict[str, Any]:
     from plackett.base.optional import need_torch
 
     need_torch()
-    from plackett.models.neural.weights import module_entry
+    from plackett.models.neural.weights import describe_module
 
-    return {"$module": module_entry(own)}
+    return {"$module": describe_module(own)}
 
 
 def identity_of(ranker: Ranker) -> dict[str, Any]:
     """The parameters that determine the fitted model: not threads, where they change nothing."""
     from plackett.models.ranker import Ranker
 
-    found = encode_all(ranker)
+    found = encode_params(ranker)
     if not ranker.threads_matter:
         found.pop("threads", None)
     for name, value in ranker.get_params().items():
@@ -131,7 +131,7 @@ def _pairs(pairs: list[Any], make: Callable[[Any], Ranker], depth: int) -> dict[
 
 FORMAT = "plackett model"
 VERSION = 1
-NAME = "manifest.json"
+MANIFEST_FILE = "manifest.json"
 _MAX_BYTES = 64 << 20
 # Plain names below the folder: nothing that begins with a dot, so no way out of it.
 _FILE = re.compile(r"[A-Za-z0-9_-][\w.-]*(/[A-Za-z0-9_-][\w.-]*)*", re.ASCII)
@@ -146,7 +146,7 @@ def describe(ranker: Ranker, folder: Path) -> dict[str, Any]:
         "version": VERSION,
         "kind": type(ranker).__name__,
         "recipe": ranker.recipe_name,
-        "settings": encode_all(ranker),
+        "settings": encode_params(ranker),
         **_state_of_module(ranker),
         "features": {
             "count": ranker.n_features_,
@@ -169,30 +169,30 @@ def _state_of_module(ranker: Ranker) -> dict[str, Any]:
 
     if not isinstance(ranker, Net) or ranker.module is None:
         return {}
-    from plackett.models.neural.weights import state_entry
+    from plackett.models.neural.weights import describe_state
 
-    return {"module": {"state": state_entry(ranker.networks_[0])}}
+    return {"module": {"state": describe_state(ranker.networks_[0])}}
 
 
 def is_model(folder: Path) -> bool:
     """Whether a folder holds a model and nothing else, so that another may take its place."""
     try:
-        data = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        data = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return False
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         return False
-    listed = {NAME, *(data["files"] if isinstance(data.get("files"), dict) else ())}
+    listed = {MANIFEST_FILE, *(data["files"] if isinstance(data.get("files"), dict) else ())}
     there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if not p.is_dir()}
     return there <= listed
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a folder, with its format, its version and the sums of its files checked."""
-    path = folder / NAME
+    path = folder / MANIFEST_FILE
     if not path.is_file():
         what = "is no model" if folder.exists() else "does not exist"
-        raise DataError(f"{what}; a model is a folder with a {NAME}", path=str(folder))
+        raise DataError(f"{what}; a model is a folder with a {MANIFEST_FILE}", path=str(folder))
     if path.stat().st_size > _MAX_BYTES:
         raise DataError(f"is larger than {_MAX_BYTES >> 20} MB", path=str(path))
     try:
@@ -224,7 +224,7 @@ def _check_files(folder: Path, files: Any, manifest: Path) -> None:
             raise DataError("is not the file that was saved: its sum differs", path=str(path))
     for found in folder.rglob("*"):
         name = found.relative_to(folder).as_posix()
-        if found.is_symlink() or not (found.is_dir() or name == NAME or name in files):
+        if found.is_symlink() or not (found.is_dir() or name == MANIFEST_FILE or name in files):
             raise DataError("is no file of this model; remove it", path=str(found))
 
 
@@ -245,15 +245,15 @@ def write(ranker: Ranker, path: str | os.PathLike[str]) -> None:
     """Write the folder ``path``, whole or not at all; a model that is there is replaced."""
     if ranker.n_features_ is None:
         raise UsageError(f"this {type(ranker).__name__} is not fitted yet; call fit first.")
-    target = check_target(path)
+    target = check_save_path(path)
     with atomic_directory(target) as folder:
         ranker._write(folder)
         manifest = describe(ranker, folder)
         text = json.dumps(manifest, indent=1, allow_nan=False)
-        (folder / NAME).write_text(text + "\n", encoding="utf-8")
+        (folder / MANIFEST_FILE).write_text(text + "\n", encoding="utf-8")
 
 
-def check_target(path: str | os.PathLike[str]) -> Path:
+def check_save_path(path: str | os.PathLike[str]) -> Path:
     """Refuse a place where a model would destroy something else."""
     target = Path(path)
     if target.is_file():

@@ -26,7 +26,7 @@ from plackett.base.ragged import Values
 
 How: TypeAlias = Literal["sum", "mean"]
 """How what several workers send becomes one."""
-State: TypeAlias = tuple[int, dict[str, bytes]]
+TrainingState: TypeAlias = tuple[int, dict[str, bytes]]
 """A number of steps, and the files that describe the work after them."""
 
 
@@ -36,11 +36,11 @@ _TOLD = 0.2  # seconds between two messages about progress at least
 
 
 @dataclass
-class Peers:
+class WorkerGroup:
     """The workers of one attempt: who this one is, and how to reach the others."""
 
     post: Any
-    """The actor :class:`plackett.distributed.worker.Post`."""
+    """The actor :class:`plackett.distributed.coordinator.Post`."""
     rank: int
     size: int
     attempt: str
@@ -93,11 +93,13 @@ class Peers:
         """Hold this state for workers that may have to take up the work."""
         self.post.keep.remote((step, files))
 
-    def latest(self) -> State | None:
+    def latest(self) -> TrainingState | None:
         """The state to go on from; None at the start."""
         import ray
 
-        state: State | None = ray.get(self.post.latest.remote(self.attempt), timeout=self.seconds)
+        state: TrainingState | None = ray.get(
+            self.post.latest.remote(self.attempt), timeout=self.seconds
+        )
         return state
 
     def _combine(self, arrays: list[NDArray[Any]], how: How) -> list[NDArray[Any]]:
@@ -109,7 +111,7 @@ class Peers:
         found: list[NDArray[Any]] = ray.get(asked, timeout=self.seconds)
         return found
 
-    def __enter__(self) -> Peers:
+    def __enter__(self) -> WorkerGroup:
         threading.Thread(target=self._beat, name="signs of life", daemon=True).start()
         return self
 
@@ -134,12 +136,12 @@ class _Meeting:
     result: list[NDArray[Any]] = field(default_factory=list)
 
 
-class Post:
+class Coordinator:
     """The actor; its methods are called through Ray."""
 
-    def __init__(self, state: State | None) -> None:
+    def __init__(self, state: TrainingState | None) -> None:
         self._state = state
-        self._handed_out: dict[str, State | None] = {}
+        self._handed_out: dict[str, TrainingState | None] = {}
         self._messages: list[Any] = []
         self._meetings: dict[tuple[str, int], _Meeting] = {}
         self._alive: dict[int, tuple[str, float]] = {}
@@ -154,12 +156,12 @@ class Post:
         now = time.monotonic()
         return taken, {name: now - when for name, when in self._alive.values()}
 
-    async def keep(self, state: State) -> None:
+    async def keep(self, state: TrainingState) -> None:
         """Hold this state in place of the one before, and pass it on."""
         self._state = state
         self._messages.append(("state", state))
 
-    async def latest(self, attempt: str) -> State | None:
+    async def latest(self, attempt: str) -> TrainingState | None:
         """The latest state; all workers of an attempt get the same, whatever comes in between."""
         return self._handed_out.setdefault(attempt, self._state)
 

@@ -48,23 +48,23 @@ def is_large(features: Any) -> TypeGuard[NDArray[Any]]:
     )
 
 
-def walk(features: NDArray[Any], *, multiple: int = 1) -> Iterator[slice]:
+def iter_blocks(features: NDArray[Any], *, multiple: int = 1) -> Iterator[slice]:
     """Rows block by block, each begun at a multiple of ``multiple``; one block in memory."""
     if not is_large(features):
         yield slice(0, len(features))
         return
-    step = block_rows(features[0].nbytes, multiple=multiple)
+    step = rows_per_block(features[0].nbytes, multiple=multiple)
     for start in range(0, len(features), step):
         yield slice(start, min(start + step, len(features)))
-        release(features)
+        release_pages(features)
 
 
-def block_rows(row_bytes: int, *, multiple: int = 1) -> int:
+def rows_per_block(row_bytes: int, *, multiple: int = 1) -> int:
     """How many rows of so many bytes a block has."""
     return max(multiple, BLOCK_BYTES // max(1, row_bytes) // multiple * multiple)
 
 
-def release(features: Any) -> None:
+def release_pages(features: Any) -> None:
     """Hand the pages of large features back to the system; they are read again when needed."""
     if sys.platform == "linux" and is_large(features):
         mapping = _mapping(features)

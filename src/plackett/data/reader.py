@@ -31,9 +31,9 @@ COLUMNS = (".parquet", ".arrow", ".feather")
 MAPPED = ".pkdata"
 
 
-def format_of(path: Path) -> Format:
+def require_format(path: Path) -> Format:
     """Format that the name of a file or directory asks for."""
-    found = known_format(path)
+    found = detect_format(path)
     if found is None:
         raise UsageError(
             f"{path}: the suffix {path.suffix!r} is not that of a data set. There are LETOR text "
@@ -43,7 +43,7 @@ def format_of(path: Path) -> Format:
     return found
 
 
-def known_format(path: Path) -> Format | None:
+def detect_format(path: Path) -> Format | None:
     """Find the same, or None for other names."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     last = suffixes[-1] if suffixes else ""
@@ -75,7 +75,7 @@ PARTS: dict[Part, tuple[str, ...]] = {
 
 def part_of(path: Path) -> Part | None:
     """Part of a fold that a file is by its name, or None."""
-    if known_format(path) is None:
+    if detect_format(path) is None:
         return None
     stem = stem_of(path)
     return next((part for part, names in PARTS.items() if stem in names), None)
@@ -125,14 +125,14 @@ def read(
         LETOR text (``.txt .dat .letor .svmlight .libsvm``, also with ``.gz`` or ``.xz`` behind),
         Parquet, Arrow (``.arrow .feather``: file or stream), a directory of Parquet files, which is
         read as one set in the order of their names, or a directory in the memory-mapped form
-        (:func:`plackett.data.write.convert` makes one).
+        (:func:`plackett.data.writer.convert` makes one).
     label, query, document, weight
         Parquet and Arrow: the names of these columns. Where the default is absent, ``qid`` and
         ``query``, ``relevance``, ``rel``, ``grade``, ``target`` and ``y`` are tried. Columns
         ``document_id`` (``docid``, ``doc_id``), ``weight`` and ``document_weight`` are used where
         they occur. A weight is the same in all rows of a list. ``label=None`` for data without
         labels: they are zero, and a column with one of the names of labels is not read. Files of
-        :func:`plackett.data.write.write` note which columns are features, whatever their names.
+        :func:`plackett.data.writer.write` note which columns are features, whatever their names.
     features
         Parquet and Arrow: the columns of features, or one column of lists. Default: the column
         ``features`` if it holds lists, else all columns that are left, in the order of the file.
@@ -190,7 +190,7 @@ def existing_format(path: Path) -> Format:
             "files; for a directory of folds use read_folds.",
             path=str(path),
         )
-    form = format_of(path)
+    form = require_format(path)
     if form == "mapped":
         raise DataError("the memory-mapped form is a directory, and this is a file", path=str(path))
     return form
@@ -238,7 +238,7 @@ Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclass(frozen=True)
-class Sources:
+class DataFiles:
     """Files that together are one data set, in the order of their rows."""
 
     form: Format
@@ -252,7 +252,7 @@ class Sources:
         return self.paths[0]
 
 
-def find_sources(source: Source) -> Sources:
+def find_files(source: Source) -> DataFiles:
     """Find the files; several must be Parquet or Arrow, and are one set in the order given."""
     given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     found = [path for each in given for path in _expanded(Path(each))]
@@ -260,7 +260,7 @@ def find_sources(source: Source) -> Sources:
         raise UsageError("no data were given.")
     forms = [existing_format(path) for path in found]
     if len(found) == 1 and forms[0] != "columns":
-        return Sources(forms[0], (found[0],), str(found[0]))
+        return DataFiles(forms[0], (found[0],), str(found[0]))
     for path, form in zip(found, forms, strict=True):
         if form != "columns":
             raise UsageError(
@@ -270,7 +270,7 @@ def find_sources(source: Source) -> Sources:
     files = [file for path in found for file in (shards_in(path) if path.is_dir() else [path])]
     _refuse_twice(files)
     name = str(found[0]) if len(found) == 1 else f"{files[0]} and {len(files) - 1} more"
-    return Sources("columns", tuple(files), name)
+    return DataFiles("columns", tuple(files), name)
 
 
 def _refuse_twice(files: Sequence[Path]) -> None:
@@ -292,8 +292,8 @@ def _expanded(path: Path) -> list[Path]:
     return matches
 
 
-def read_sources(
-    sources: Sources, options: ReadOptions, progress: Progress | None = None
+def read_files(
+    sources: DataFiles, options: ReadOptions, progress: Progress | None = None
 ) -> Dataset:
     """Read them into memory."""
     part: Dataset | Table

@@ -36,15 +36,15 @@ from plackett.base.ragged import Keys, Offsets, Rows
 from plackett.data.dataset import Dataset
 from plackett.data.mapped import is_mapped, open_mapped
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.driver import Conductor, Line
+from plackett.distributed.coordinator import Coordinator, TrainingState, WorkerGroup
+from plackett.distributed.driver import DriverProcess, Pipe
 from plackett.distributed.session import here, machines, room, scratch
-from plackett.distributed.worker import Peers, Post, State
 
 Bounds = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Outline:
+class Partition:
     """What a worker knows of all lists, of which it has its own: enough to agree on batches."""
 
     keys: Keys
@@ -54,7 +54,7 @@ class Outline:
     stop: int
 
     @classmethod
-    def whole(cls, data: Dataset) -> Outline:
+    def whole(cls, data: Dataset) -> Partition:
         """Of one process that has all lists."""
         return cls(data.keys, np.diff(data.offsets), 0, data.n_lists)
 
@@ -127,7 +127,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 Parts = dict[str, Dataset]
-Work = Callable[[Peers, Parts, Outline, Any], Any]
+Work = Callable[[WorkerGroup, Parts, Partition, Any], Any]
 """What each worker does: with its lists, what it knows of all training lists, and the payload."""
 Backend = Literal["lightgbm", "torch"]
 
@@ -141,7 +141,7 @@ class Order:
     parts: dict[str, Any]
     """Part ("train", "validation") to a data set, or to the folder of a memory-mapped one."""
     backend: Backend
-    state: State | None
+    state: TrainingState | None
     cluster: Cluster
 
     def without_data(self) -> Order:
@@ -154,14 +154,14 @@ _OURS = (DataError, UsageError, ImportError)
 """Errors that another attempt would meet again."""
 
 
-def run_group(line: Line, order: Order) -> None:
+def run_group(line: Pipe, order: Order) -> None:
     """Have the order carried out, passing messages on as they come."""
     import ray
 
     cluster = order.cluster
     workers = room(cluster)
     options = {"num_cpus": 0, "max_restarts": 0, "scheduling_strategy": here()}
-    post = ray.remote(**options)(Post).remote(order.state)
+    post = ray.remote(**options)(Coordinator).remote(order.state)
     config = _config(order, workers, post)
     with _listening(line, post) as heard:
         try:
@@ -181,21 +181,25 @@ def train_worker(config: dict[str, Any]) -> None:
     rank, size = context.get_world_rank(), context.get_world_size()
     order, post = config["order"], config["post"]
     attempt = broadcast_from_rank_zero(uuid.uuid4().hex)
-    with Peers(post, rank, size, attempt, order.cluster.limit) as peers:
+    with WorkerGroup(post, rank, size, attempt, order.cluster.limit) as worker_group:
         try:
             own = {name: _fetched(shares[rank]) for name, shares in config["shares"].items()}
             start, stop = config["bounds"][rank]
             keys, sizes = ray.get(config["outline"])
-            hosts = peers.hosts()
+            hosts = worker_group.hosts()
             if rank == 0:
-                peers.tell("workers", f"{size} workers on {', '.join(sorted(set(hosts)))}")
-            result = order.work(peers, own, Outline(keys, sizes, start, stop), order.payload)
+                worker_group.tell("workers", f"{size} workers on {', '.join(sorted(set(hosts)))}")
+            result = order.work(
+                worker_group, own, Partition(keys, sizes, start, stop), order.payload
+            )
         except Exception as error:
             again = not isinstance(error, _OURS) or _is_of_network(error)
-            peers.tell("trouble", (again, type(error).__name__, str(error), traceback.format_exc()))
+            worker_group.tell(
+                "trouble", (again, type(error).__name__, str(error), traceback.format_exc())
+            )
             raise
         if rank == 0:
-            peers.tell("done", result)
+            worker_group.tell("done", result)
 
 
 def _is_of_network(error: BaseException) -> bool:
@@ -264,7 +268,7 @@ class _Heard:
 
 
 @contextmanager
-def _listening(line: Line, post: Any) -> Iterator[_Heard]:
+def _listening(line: Pipe, post: Any) -> Iterator[_Heard]:
     """Pass on what the workers say, while the block lasts."""
     heard, over = _Heard(), threading.Event()
     listener = threading.Thread(target=_listen, args=(line, post, heard, over), daemon=True)
@@ -276,7 +280,7 @@ def _listening(line: Line, post: Any) -> Iterator[_Heard]:
         listener.join()
 
 
-def _listen(line: Line, post: Any, heard: _Heard, over: threading.Event) -> None:
+def _listen(line: Pipe, post: Any, heard: _Heard, over: threading.Event) -> None:
     import ray
 
     last = False
@@ -291,7 +295,7 @@ def _listen(line: Line, post: Any, heard: _Heard, over: threading.Event) -> None
             time.sleep(_POLL)
 
 
-def _pass_on(line: Line, heard: _Heard, kind: str, content: Any) -> None:
+def _pass_on(line: Pipe, heard: _Heard, kind: str, content: Any) -> None:
     if kind == "trouble":
         again, *error = content
         heard.trace = error[-1]
@@ -335,8 +339,8 @@ def train_together(
     *,
     cluster: Cluster,
     backend: Backend,
-    state: State | None,
-    keep: Callable[[State], None],
+    state: TrainingState | None,
+    keep: Callable[[TrainingState], None],
     progress: Callable[[str, int, int], None],
     watch: Callable[[int, int, float], None] | None,
 ) -> Any:
@@ -361,7 +365,7 @@ def train_together(
     """
     places = {name: place_of(data) or data for name, data in parts.items()}
     order = Order(work, payload, places, backend, state, cluster)
-    with Conductor(cluster, run_group, order) as conductor:
+    with DriverProcess(cluster, run_group, order) as conductor:
         clock = _Clock(cluster)
         while True:
             kind, content = conductor.receive(clock.deadline, clock.late)
