@@ -73,7 +73,8 @@ def log_comparison(
         log.metrics(own, {f"{m}": mean for m, mean in entry.means.items()})
         log.metrics(own, {f"{m} p adjusted": p for m, p in entry.adjusted.items()})
         log.metrics(own, {"seconds": entry.seconds})
-        curve = compared.gathered.curves.get(entry.name, ())
+        curves = compared.gathered.curves.get(entry.name, {})
+        curve = next(iter(curves.values()), ())
         log.curve(own, f"validation {plan.select.split(',')[0]}", curve)
         log.end(own)
     best = board.entries[0]

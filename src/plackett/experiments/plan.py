@@ -47,6 +47,7 @@ import numpy as np
 from plackett.base.errors import ConvergenceWarning, UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
+from plackett.experiments.importance import feature_importance
 from plackett.experiments.protocols import (
     DataSource,
     Folds,
@@ -125,7 +126,13 @@ def run_trial(
     ranker.fit(trial.train, trial.validation, select, progress=progress)
     seconds = time.perf_counter() - start
     scores = ranker.predict(trial.test)
-    return Outcome(per_list(scores, trial.test, metrics), scores, seconds, curves_of(ranker))
+    return Outcome(
+        per_list(scores, trial.test, metrics),
+        scores,
+        seconds,
+        curves_of(ranker),
+        feature_importance(ranker, trial.test),
+    )
 
 
 def curves_of(ranker: Ranker) -> Curves:

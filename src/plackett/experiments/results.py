@@ -244,8 +244,10 @@ class ComparisonResults:
     """Of means, where they are not over the unit of the tests."""
     seconds: Mapping[str, float]
     """Mean time of training a trial."""
-    curves: Mapping[str, Sequence[float]]
-    """Validation metric by step in the first trial."""
+    curves: Mapping[str, Mapping[str, Sequence[float]]]
+    """Validation metric by step, by system and trial, for models that have steps."""
+    importances: Mapping[str, NDArray[np.float64]]
+    """Share of each feature, a row per trial, for the systems that have it."""
     shown: tuple[TrialDetails, ...]
 
 
@@ -273,15 +275,30 @@ def gather(
     values = {name: [each.values[name] for each in gathered] for name in systems}
     means = {name: _means(own, metrics) for name, own in values.items()}
     times = {name: [each.seconds[name] for each in gathered] for name in systems}
-    first = {name: gathered[0].curves[name].get("validation", {}) for name in systems}
+    curves = {name: _validation_curves(gathered, name, select) for name in systems}
+    importances = {name: [each.importances[name] for each in gathered] for name in systems}
     return ComparisonResults(
         values=_by_unit(values, means, protocol, metrics),
         trial_means=means,
         intervals=_over_seeds(means) if isinstance(protocol, Seeds) else None,
         seconds={name: float(np.mean(own)) for name, own in times.items()},
-        curves={name: curves[select] for name, curves in first.items() if curves.get(select)},
+        curves={name: by_trial for name, by_trial in curves.items() if by_trial},
+        importances={
+            name: np.array(shares)
+            for name, shares in importances.items()
+            if all(share is not None for share in shares)
+        },
         shown=tuple(each.shown for each in gathered if each.shown is not None),
     )
+
+
+def _validation_curves(
+    gathered: Sequence[_Part], system: str, metric: str
+) -> dict[str, Sequence[float]]:
+    curves = {each.name: each.curves[system].get("validation", {}) for each in gathered}
+    return {
+        trial: by_metric[metric] for trial, by_metric in curves.items() if by_metric.get(metric)
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,9 +315,11 @@ class _Reading:
 class _Part:
     """The outcomes of one trial's systems; scores only where they are looked into."""
 
+    name: str
     values: Mapping[str, ByMetric]
     seconds: Mapping[str, float]
     curves: Mapping[str, Curves]
+    importances: Mapping[str, Values | None]
     shown: TrialDetails | None
 
 
@@ -322,7 +341,9 @@ def _gather_part(part: Split, jobs: Sequence[Trial], reading: _Reading) -> _Part
     scores = {name: outcome.scores for name, outcome in outcomes.items()}
     shown = TrialDetails(part, trial(), scores, values) if look else None
     seconds = {name: outcome.seconds for name, outcome in outcomes.items()}
-    return _Part(values, seconds, {name: o.curves for name, o in outcomes.items()}, shown)
+    curves = {name: outcome.curves for name, outcome in outcomes.items()}
+    importances = {name: outcome.importance for name, outcome in outcomes.items()}
+    return _Part(part.name, values, seconds, curves, importances, shown)
 
 
 def read_outcome(job: Trial, store: RunStore) -> Outcome:

@@ -102,7 +102,8 @@ def per_list_table(shown: Sequence[TrialDetails]) -> str:
 
 def _figures(compared: CompareResult) -> dict[str, str]:
     """SVG files by name."""
-    board, curves = compared.board, compared.gathered.curves
+    board = compared.board
+    curves = {n: next(iter(own.values())) for n, own in compared.gathered.curves.items()}
     result = {}
     if len(board.entries) > 1:
         result["differences"] = interval_figure(
@@ -172,7 +173,7 @@ def _report(compared: CompareResult, description: Description, command: str | No
         lead=_lead(compared),
         board=board,
         description=description,
-        curves=gathered.curves,
+        curves={name: next(iter(own.values())) for name, own in gathered.curves.items()},
         curve_metric=select,
         curve_label=f"step of training ({gathered.shown[0].trial.name})",
         notes=_notes(compared),

@@ -114,6 +114,8 @@ class Outcome:
     """Time of training."""
     curves: Curves = field(default_factory=dict)
     """How the metrics rose during training, for models that have steps."""
+    importance: Values | None = None
+    """Share of each feature in the model, for trees and linear models."""
 
 
 def to_blob(numbers: NDArray[np.float64]) -> bytes:
@@ -145,6 +147,10 @@ _TABLES = (
         metric TEXT NOT NULL,
         numbers {blob} NOT NULL,
         PRIMARY KEY (digest, metric))""",
+    # Stores made before this table was added get it when they are opened.
+    """CREATE TABLE IF NOT EXISTS importance (
+        digest TEXT PRIMARY KEY REFERENCES trial (digest),
+        numbers {blob} NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS claim (
         digest TEXT PRIMARY KEY,
         owner TEXT NOT NULL,
@@ -250,6 +256,12 @@ class RunStore:
                 row,
             )
             self._write_values(identity.digest, outcome.values)
+            if outcome.importance is not None:
+                self._database.execute(
+                    "INSERT INTO importance (digest, numbers) VALUES (?, ?)"
+                    " ON CONFLICT (digest) DO NOTHING",
+                    (identity.digest, to_blob(outcome.importance)),
+                )
             claims.release(self._database, [identity.digest], self.owner)
 
         self._database.atomically(write)
@@ -278,12 +290,16 @@ class RunStore:
             "SELECT metric, numbers FROM per_list WHERE digest = ? ORDER BY metric",
             (identity.digest,),
         )
+        importance = self._database.execute(
+            "SELECT numbers FROM importance WHERE digest = ?", (identity.digest,)
+        )
         try:
             return Outcome(
                 {metric: from_blob(numbers) for metric, numbers in values},
                 from_blob(scores),
                 float(seconds),
                 json.loads(curves),
+                from_blob(importance[0][0]) if importance else None,
             )
         except ValueError as error:
             raise StoreError(

@@ -1,0 +1,56 @@
+"""Importances of features are shares of what a fitted model goes by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plackett.data.synthetic import synthetic
+from plackett.experiments.compare import compare
+from plackett.experiments.importance import feature_importance
+from plackett.experiments.store import RunStore
+from plackett.models import CrossFit, LinearRanker, TreeRanker
+
+_DATA = synthetic("letor", n_lists=40, seed=1)
+
+
+def _models():
+    trees = TreeRanker(objective="xendcg", trees=5, leaves=4)
+    return {"trees": trees, "linear": LinearRanker(objective="listnet", C=1.0)}
+
+
+@pytest.mark.parametrize("name", ["trees", "linear"])
+def test_shares_add_up_to_one_and_belong_to_features_in_their_order(name) -> None:
+    ranker = _models()[name].fit(_DATA)
+    shares = feature_importance(ranker, _DATA)
+    assert shares is not None
+    assert shares.shape == (_DATA.n_features,)
+    assert shares.sum() == pytest.approx(1.0)
+    by_name = ranker.importance() if name == "trees" else None
+    if by_name is not None:
+        assert shares.argmax() + 1 == int(next(iter(by_name)))
+
+
+def test_a_cross_fit_has_the_mean_of_its_members() -> None:
+    ranker = CrossFit(_models()["trees"], folds=2).fit(_DATA)
+    members = [feature_importance(member, _DATA) for member in ranker.members_]
+    assert feature_importance(ranker, _DATA) == pytest.approx(np.mean(members, axis=0))
+
+
+def test_the_store_keeps_them_for_later_reports(tmp_path) -> None:
+    first = compare(_DATA, _models(), protocol="folds:2", store=tmp_path / "runs.db")
+    again = compare(_DATA, _models(), protocol="folds:2", store=tmp_path / "runs.db")
+    assert again.ran == 0
+    assert set(first.gathered.importances) == {"trees", "linear"}
+    for name, shares in first.gathered.importances.items():
+        assert shares.shape == (2, _DATA.n_features)
+        assert np.array_equal(again.gathered.importances[name], shares)
+
+
+def test_trials_of_a_store_without_importances_are_still_read(tmp_path) -> None:
+    compare(_DATA, _models(), store=tmp_path / "runs.db")
+    with RunStore(tmp_path / "runs.db") as store:
+        store._database.execute("DROP TABLE importance")
+    again = compare(_DATA, _models(), store=tmp_path / "runs.db")
+    assert again.ran == 0
+    assert again.gathered.importances == {}
