@@ -26,7 +26,7 @@ from plackett.models.ranker import Run, as_metrics, no_progress, no_watch
 SETTINGS = {"layers": (8,), "epochs": 5, "batch_lists": 3, "seed": 2, "threads": 1, "clip": 1.0}
 # Of a weight without effect, such as a constant added to all scores, the gradient is a rounding
 # error. Adam makes steps of full length from it; Adagrad, as in Bruch et al. (2020), none.
-STEADY = SETTINGS | {"optimiser": "adagrad", "learning_rate": 0.02}
+STEADY = SETTINGS | {"optimizer": "adagrad", "learning_rate": 0.02}
 
 
 @dataclass

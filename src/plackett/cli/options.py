@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
+from plackett.base.deprecation import rename_deprecated
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores
 from plackett.cli.console import byte_progress
@@ -110,7 +111,7 @@ def parse_settings(given: list[str]) -> dict[str, Any]:
         except ValueError:
             value = text
         settings[key.strip()] = tuple(value) if isinstance(value, list) else value
-    return settings
+    return rename_deprecated(settings)
 
 
 ClusterOption = Annotated[

@@ -19,6 +19,7 @@ from typing import Any
 
 import plackett
 from plackett._version import __version__
+from plackett.base.deprecation import rename_deprecated
 from plackett.base.errors import UsageError
 from plackett.models import RECIPES, recipe
 from plackett.models.artifact.manifest import encode_params
@@ -89,7 +90,7 @@ def as_systems(
     )
     if not rankers:
         raise UsageError("there is nothing to compare: no models were given.")
-    for name, value in (settings or {}).items():
+    for name, value in rename_deprecated(settings or {}).items():
         _set_where_known(rankers, name, value)
     return tuple(System(name, ranker) for name, ranker in rankers.items())
 

@@ -31,6 +31,7 @@ from typing import (
 import numpy as np
 from numpy.typing import ArrayLike
 
+from plackett.base.deprecation import rename_deprecated
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.base.optional import need_ray
 from plackett.base.ragged import Scores, list_blocks
@@ -220,6 +221,7 @@ class Ranker(ABC):
 
     def set_params(self, **parameters: Any) -> Self:
         """Change parameters by name."""
+        parameters = rename_deprecated(parameters)
         known = self.get_params()
         for name in parameters:
             if name not in known:

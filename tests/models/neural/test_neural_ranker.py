@@ -23,7 +23,7 @@ KINDS_OF_NET = [
     {"attention": 1, "heads": 2},
     {"group_size": 2},
     {"recurrent": "gru"},
-    {"optimiser": "adagrad", "schedule": "cosine"},
+    {"optimizer": "adagrad", "schedule": "cosine"},
     {"batch_lists": None, "batch_documents": 100},
 ]
 
@@ -114,7 +114,7 @@ def test_each_epoch_is_told(parts) -> None:
 
 def test_sum_and_mean_of_list_losses_differ_by_the_number_of_lists(parts) -> None:
     train = parts[0]
-    settings = QUICK | {"optimiser": "adagrad", "epochs": 1, "batch_lists": 1}
+    settings = QUICK | {"optimizer": "adagrad", "epochs": 1, "batch_lists": 1}
     mean, total = (
         _weights(NeuralRanker(**settings, reduction=how).fit(train)) for how in ("mean", "sum")
     )

@@ -57,12 +57,12 @@ def _is_linear(module) -> bool:
 def test_presets_are_what_the_papers_say() -> None:
     web = recipe("approxndcg-net", preset="A-web30k")
     assert web.layers == (1024, 512, 256, 128, 64, 32, 16)
-    assert (web.batch_norm, web.optimiser, web.learning_rate) == (0.8, "adagrad", 0.005)
+    assert (web.batch_norm, web.optimizer, web.learning_rate) == (0.8, "adagrad", 0.005)
     assert (web.batch_lists, web.reduction, web.activation) == (128, "sum", "relu")
     assert recipe("crossentropy-net", preset="A-yahoo").batch_norm == 0.99
     tuned = recipe("e-approxndcg-net", preset="A-web30k-tuned")
     assert tuned.layers == (1024, 512, 256)
-    assert (tuned.batch_norm, tuned.dropout, tuned.optimiser) == (0.4, 0.5, "adam")
+    assert (tuned.batch_norm, tuned.dropout, tuned.optimizer) == (0.4, 0.5, "adam")
     assert tuned.reduction == "mean"
     ohsumed = recipe("uboost", preset="D-ohsumed")
     assert (ohsumed.layers, ohsumed.learning_rate) == ((100, 50), 1e-4)

@@ -28,12 +28,12 @@ SETTINGS = {
 
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("saves", [1, 9, 18])
-@pytest.mark.parametrize("optimiser", ["adam", "adagrad"])
-def test_a_fit_goes_on_to_the_sameweights(saves, optimiser, parts, tmp_path, monkeypatch) -> None:
-    ranker = NeuralRanker(**SETTINGS, optimiser=optimiser)
-    whole = NeuralRanker(**SETTINGS, optimiser=optimiser).fit(parts[0], parts[1])
+@pytest.mark.parametrize("optimizer", ["adam", "adagrad"])
+def test_a_fit_goes_on_to_the_sameweights(saves, optimizer, parts, tmp_path, monkeypatch) -> None:
+    ranker = NeuralRanker(**SETTINGS, optimizer=optimizer)
+    whole = NeuralRanker(**SETTINGS, optimizer=optimizer).fit(parts[0], parts[1])
     break_off(ranker, parts, tmp_path / "state", monkeypatch, saves=saves)
-    resumed = NeuralRanker(**SETTINGS, optimiser=optimiser)
+    resumed = NeuralRanker(**SETTINGS, optimizer=optimizer)
     resumed.fit(parts[0], parts[1], checkpoint=tmp_path / "state")
     assert same(resumed, whole)
     assert resumed.curves_ == whole.curves_

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from plackett.base.deprecation import rename_deprecated
 from plackett.base.errors import DataError, UsageError
 from plackett.data.transforms import FittedTransform, transform_from_dict
 from plackett.models.artifact.manifest import MANIFEST_FILE, OwnModule, decode, read_manifest
@@ -83,7 +84,7 @@ def _make(data: Any, own: OwnModule, depth: int = 0) -> Ranker:
         for key, value in data["settings"].items()
     }
     try:
-        return kinds[kind]().set_params(**settings)
+        return kinds[kind]().set_params(**rename_deprecated(settings, warn=False))
     except UsageError as error:
         raise DataError(str(error)) from error
 

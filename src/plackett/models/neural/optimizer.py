@@ -1,7 +1,7 @@
 r"""Steps of gradient descent on all weights of a net as one vector.
 
 The weights of a net are laid into one tensor, and so are their gradients. For small nets and small
-batches a step then costs a few calls instead of many per layer, and the state of an optimiser is
+batches a step then costs a few calls instead of many per layer, and the state of an optimizer is
 two vectors, whatever the net. The rules are PyTorch's own, which tests hold them against:
 
 ========  =====================================================================================
@@ -32,14 +32,14 @@ _ADAGRAD_START = 0.1
 _LEAST = 1e-30  # squares of gradients are about as small; float16 ends at 6e-5
 
 
-class Optimiser:
+class Optimizer:
     """The weights of a net and how they are moved."""
 
     def __init__(self, net: nn.Module, given: NetSettings) -> None:
         self._weights, self._gradient = _joined(net)
         self._given = given
         self._count = 0
-        start = _ADAGRAD_START if given.optimiser == "adagrad" else 0.0
+        start = _ADAGRAD_START if given.optimizer == "adagrad" else 0.0
         self._moments = torch.zeros_like(self._weights)
         self._squares = torch.full_like(self._weights, start)
 
@@ -55,11 +55,11 @@ class Optimiser:
         self._count += 1
         with torch.no_grad():
             self._decay(rate)
-            self._adagrad(rate) if self._given.optimiser == "adagrad" else self._adam(rate)
+            self._adagrad(rate) if self._given.optimizer == "adagrad" else self._adam(rate)
 
     def _decay(self, rate: float) -> None:
         share = self._given.weight_decay
-        if share and self._given.optimiser == "adamw":
+        if share and self._given.optimizer == "adamw":
             self._weights.mul_(1.0 - rate * share)
         elif share:
             self._gradient.add_(self._weights, alpha=share)
@@ -124,7 +124,7 @@ def _check(trained: list[nn.Parameter]) -> None:
         raise UsageError(f"trained weights must all be of one floating-point type, got {listed}.")
     if torch.finfo(trained[0].dtype).tiny > _LEAST:
         raise UsageError(
-            f"weights in {trained[0].dtype} cannot be trained: the optimiser's own numbers would "
+            f"weights in {trained[0].dtype} cannot be trained: the optimizer's own numbers would "
             "be zero or infinite. Use bfloat16, float32 or float64."
         )
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+from plackett.base.deprecation import rename_deprecated, warn_renamed
 from plackett.base.errors import DataError, UsageError
 from plackett.base.optional import need_torch
 from plackett.base.ragged import Scores
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 ACTIVATIONS = ("relu", "elu", "gelu", "tanh", "sigmoid", "silu")
-OPTIMISERS = ("adam", "adamw", "adagrad")
+OPTIMIZERS = ("adam", "adamw", "adagrad")
 SCHEDULES = ("constant", "cosine", "linear")
 REDUCTIONS = ("mean", "sum")
 CELLS = (None, "rnn", "lstm", "gru")
@@ -50,7 +52,7 @@ class NetSettings(Ranker, ABC):
     pooling: Literal["max", "mean"] = "max"
     score_from: Literal["both", "state"] = "both"
     module: Any = None
-    optimiser: str = "adam"
+    optimizer: str = "adam"
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     schedule: str = "constant"
@@ -64,6 +66,17 @@ class NetSettings(Ranker, ABC):
     device: Any = "auto"
     threads: int | None = None
     transforms: tuple[str, ...] = ("standard",)
+
+    @property
+    def optimiser(self) -> str:
+        """Deprecated spelling of ``optimizer``."""
+        warn_renamed("optimiser", "optimizer")
+        return self.optimizer
+
+    @optimiser.setter
+    def optimiser(self, value: str) -> None:
+        warn_renamed("optimiser", "optimizer")
+        self.optimizer = value
 
     def __setattr__(self, name: str, value: Any) -> None:
         # A torch.device is kept as its text, which files and other processes can take.
@@ -82,7 +95,7 @@ def check_settings(given: NetSettings) -> None:
 def _check_choices(given: NetSettings) -> None:
     choices: dict[str, tuple[Any, ...]] = {
         "activation": ACTIVATIONS,
-        "optimiser": OPTIMISERS,
+        "optimizer": OPTIMIZERS,
         "schedule": SCHEDULES,
         "reduction": REDUCTIONS,
         "recurrent": CELLS,
@@ -161,6 +174,7 @@ def _number(value: Any, above: float) -> bool:
     return type(value) in (int, float) and above < value < float("inf")
 
 
+T = TypeVar("T")
 Curves = dict[str, dict[str, list[float]]]
 _FILE = "weights-{}.safetensors"
 
@@ -241,6 +255,19 @@ class Net(NetSettings):
         ]
 
 
+def _with_old_names(kind: type[T]) -> type[T]:
+    """Let the constructor take deprecated parameter names."""
+    initialize = kind.__init__
+
+    @wraps(initialize)
+    def init(self: Any, *args: Any, **parameters: Any) -> None:
+        initialize(self, *args, **rename_deprecated(parameters))
+
+    kind.__init__ = init  # type: ignore[method-assign]
+    return kind
+
+
+@_with_old_names
 @dataclass
 class NeuralRanker(Net):
     """A neural net that scores documents, trained on whole lists.
@@ -272,7 +299,7 @@ class NeuralRanker(Net):
         of the number of features that makes one; takes the place of all of the above.
         It is copied, not changed. A saved model holds its weights, not its code:
         ``plackett.load(path, module=...)`` takes it again.
-    optimiser, learning_rate, weight_decay
+    optimizer, learning_rate, weight_decay
         adam, adamw or adagrad.
     schedule
         The learning rate over the epochs: constant, linear or cosine (both down to zero).
@@ -309,6 +336,7 @@ class NeuralRanker(Net):
         return 1.0
 
 
+@_with_old_names
 @dataclass
 class BoostedNeuralRanker(Net):
     """A neural net and further nets, each fitted to the negative gradient of the ones before.

@@ -1,7 +1,7 @@
 """The loop that trains one net, chooses the best weights, and can be taken up again.
 
 Everything random is a function of the seed and the number of the step or epoch, so the state of a
-fit is: the weights, the optimiser's own numbers, the best weights so far, and how far it is.
+fit is: the weights, the optimizer's own numbers, the best weights so far, and how far it is.
 
 Scores of whole data sets by fitted nets.
 
@@ -28,7 +28,7 @@ from plackett.models.neural.autograd import NotFiniteError, as_float64
 from plackett.models.neural.batch_plan import BatchPlan
 from plackett.models.neural.batches import FeatureRows, batch_of, blocks
 from plackett.models.neural.loss import Task
-from plackett.models.neural.optimizer import Optimiser
+from plackett.models.neural.optimizer import Optimizer
 from plackett.models.neural.ranker import NetSettings
 from plackett.models.neural.scorers import draws, seed_step
 from plackett.models.neural.user_module import ModuleScorer
@@ -106,7 +106,7 @@ class Training:
 
     def __post_init__(self) -> None:
         self.net.to(self.device).train()
-        self._optimiser = Optimiser(self.net, self.given)
+        self._optimizer = Optimizer(self.net, self.given)
         self._features = FeatureRows(self.train.features, self.device)
         self._losses = self.share.losses(self.net, self.task)
         self._draws = draws(self.given)
@@ -159,12 +159,12 @@ class Training:
         except NotFiniteError as error:
             raise self._diverged(str(error)) from error
         divisor = self.share.divisor(len(positions), self.given.reduction)
-        self._optimiser.step(total / divisor, done)
+        self._optimizer.step(total / divisor, done)
         self.loss += self.share.added(total)
         self.step += 1
 
     def _measure(self) -> None:
-        if not self._optimiser.is_finite():
+        if not self._optimizer.is_finite():
             raise self._diverged("the weights grew beyond all bounds.")
         if self.watched is None:
             return
@@ -205,7 +205,7 @@ class Training:
         plain |= {"best": chosen.best, "best_step": chosen.best_step, "offered": chosen.steps}
         tensors = {f"net.{name}": value for name, value in copied(self.net).items()}
         tensors |= {f"best.{name}": value for name, value in (self.best or {}).items()}
-        tensors |= {f"optimiser.{name}": v for name, v in self._optimiser.state().items()}
+        tensors |= {f"optimizer.{name}": v for name, v in self._optimizer.state().items()}
         return plain, tensors
 
     def restore(self, plain: dict[str, Any], tensors: Weights) -> None:
@@ -216,9 +216,9 @@ class Training:
         self.selection = Selection(best, plain["best_step"], plain["offered"])
         self.net.load_state_dict(part(tensors, "net."))
         self.best = part(tensors, "best.") or None
-        # PyTorch may have put other tensors in the place of those that the optimiser moves.
-        self._optimiser = Optimiser(self.net, self.given)
-        self._optimiser.restore(part(tensors, "optimiser."))
+        # PyTorch may have put other tensors in the place of those that the optimizer moves.
+        self._optimizer = Optimizer(self.net, self.given)
+        self._optimizer.restore(part(tensors, "optimizer."))
 
 
 _PLAIN = ("first_step", "epoch", "batch", "step", "loss", "losses", "means")

@@ -55,7 +55,7 @@ LINEAR: dict[str, Recipe] = {
 
 _NETS_OF_A: dict[str, Any] = {
     "layers": (1024, 512, 256, 128, 64, 32, 16),
-    "optimiser": "adagrad",
+    "optimizer": "adagrad",
     "learning_rate": 0.005,
     "batch_lists": 128,
     "reduction": "sum",
@@ -66,7 +66,7 @@ _A_TUNED: dict[str, Any] = {
     "layers": (1024, 512, 256),
     "batch_norm": 0.4,
     "dropout": 0.5,
-    "optimiser": "adam",
+    "optimizer": "adam",
     "learning_rate": 0.005,
     "batch_lists": 128,
     "reduction": "mean",

@@ -369,7 +369,7 @@ def _log1p(graph: Graph, transform: Log1p, features: str) -> str:
     value = graph.add("Where", is_one, size, ratio)
     if transform.clip is not None:
         value = graph.add("Min", value, graph.constant(float(transform.clip)))
-    signed = graph.add("Mul", value, graph.add("TaskContext", wide))
+    signed = graph.add("Mul", value, graph.add("Sign", wide))
     return graph.cast(signed, "float32")
 
 

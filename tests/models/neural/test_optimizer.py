@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import NeuralRanker  # noqa: E402
-from plackett.models.neural.optimizer import Optimiser  # noqa: E402
+from plackett.models.neural.optimizer import Optimizer  # noqa: E402
 from plackett.models.neural.scorers import build  # noqa: E402
 
 PEERS = {
@@ -24,14 +24,14 @@ PEERS = {
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_one_vector_of_weights_moves_as_pytorch_moves_them_one_by_one(name, decay, clip) -> None:
     given = NeuralRanker(
-        layers=(5,), clip=clip, learning_rate=0.1, optimiser=name, weight_decay=decay
+        layers=(5,), clip=clip, learning_rate=0.1, optimizer=name, weight_decay=decay
     )
     ours, theirs = build(given, 3), build(given, 3)
-    optimiser = Optimiser(ours, given)
+    optimizer = Optimizer(ours, given)
     peer = PEERS[name](theirs.parameters(), decay)
     x, offsets = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), np.array([0, 6])
     for step in range(6):
-        optimiser.step((ours(x, offsets) ** 2).sum() * (step + 1), 0.0)
+        optimizer.step((ours(x, offsets) ** 2).sum() * (step + 1), 0.0)
         peer.zero_grad()
         ((theirs(x, offsets) ** 2).sum() * (step + 1)).backward()
         if clip is not None:
@@ -49,10 +49,10 @@ def test_the_learning_rate_follows_the_schedule(schedule, rates) -> None:
     """AdaGrad's first step from a fresh state is in proportion to the rate."""
     moved = []
     for progress in (0.0, 0.5, 0.75):
-        given = NeuralRanker(layers=(), optimiser="adagrad", schedule=schedule)
+        given = NeuralRanker(layers=(), optimizer="adagrad", schedule=schedule)
         net = build(given, 2)
         before = [p.detach().clone() for p in net.parameters()]
-        Optimiser(net, given).step(net(torch.ones(1, 2), np.array([0, 1])).sum(), progress)
+        Optimizer(net, given).step(net(torch.ones(1, 2), np.array([0, 1])).sum(), progress)
         after = list(net.parameters())
         moved.append((after[0].detach() - before[0])[0, 0].item())
     assert np.array(moved) / moved[0] == pytest.approx(rates, rel=1e-3)
@@ -60,4 +60,4 @@ def test_the_learning_rate_follows_the_schedule(schedule, rates) -> None:
 
 def test_a_net_without_weights_is_refused() -> None:
     with pytest.raises(UsageError, match="must have trained weights"):
-        Optimiser(torch.nn.ReLU(), NeuralRanker())
+        Optimizer(torch.nn.ReLU(), NeuralRanker())
