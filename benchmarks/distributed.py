@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import plackett as pk
-from plackett.distributed.training_job import cut
+from plackett.distributed.partition import split_lists
 from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 
 BIN_BYTES = 16  # a sum of gradients and one of curvatures, double precision each
@@ -68,7 +68,7 @@ def work(options: argparse.Namespace) -> None:
     before = status("VmRSS")
     data = pk.read(options.data / DATA)
     bins = (options.data / BINS).read_bytes()
-    own = data.lists(*cut(data.offsets, len(options.ports) or 1)[options.rank])
+    own = data.lists(*split_lists(data.offsets, len(options.ports) or 1)[options.rank])
     n_docs = own.n_docs
     derivatives = pk.objective("xendcg").boosting(own.labels, own.offsets, own.keys, own.weights)
     made = lightgbm.Dataset(

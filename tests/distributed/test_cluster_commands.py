@@ -62,9 +62,9 @@ def test_a_cluster_that_is_not_there_is_named_in_time(files, tmp_path, command) 
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        ("here", "no cluster is meant by 'here'; write \"local:2\""),
-        ("auto?worker=2", "a cluster has no setting 'worker'; it has"),
-        ("ray://10.0.0.1:10001", "not through Ray's client (ray://), which Ray's own"),
+        ("here", "invalid cluster 'here'; expected \"local:2\""),
+        ("auto?worker=2", "unknown setting 'worker'; a cluster has"),
+        ("ray://10.0.0.1:10001", "through Ray's client (ray://), which Ray's documentation"),
     ],
 )
 def test_a_bad_address_is_answered_with_the_right_ones(

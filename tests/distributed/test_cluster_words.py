@@ -14,8 +14,8 @@ import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.base.ragged import offsets_from_sizes
 from plackett.distributed import Cluster, as_cluster
-from plackett.distributed.coordinator import combined
-from plackett.distributed.training_job import Partition, cut, place_of
+from plackett.distributed.coordinator import combine_arrays
+from plackett.distributed.partition import Partition, find_mapped_folder, split_lists
 from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 
 
@@ -38,13 +38,13 @@ def test_a_cluster_is_known_by_its_spelling(text: str, meant: Cluster) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("locl", "no cluster is meant by 'locl'; write"),
+        ("locl", "invalid cluster 'locl'; expected"),
         ("local:two", "workers must be a number, got 'two'"),
-        ("local:0", "workers must be a whole number from 1 up, got 0"),
-        ("auto?speed=9", "has no setting 'speed'; it has answer_seconds"),
-        ("auto?shared=yes", "shared is 0 or 1"),
+        ("local:0", "workers must be an integer >= 1, got 0"),
+        ("auto?speed=9", "unknown setting 'speed'; a cluster has answer_seconds"),
+        ("auto?shared=yes", "shared must be 0 or 1"),
         ("auto?start_seconds=-1", "start_seconds must be above 0"),
-        ("ray://head:10001", "not through Ray's client"),
+        ("ray://head:10001", "cannot be started through Ray's client"),
     ],
 )
 def test_a_wrong_spelling_is_answered_with_the_right_ones(text: str, reason: str) -> None:
@@ -69,10 +69,10 @@ def test_models_of_one_process_say_so() -> None:
 def test_every_list_goes_to_one_worker_and_every_worker_has_one(sizes, workers) -> None:
     offsets = offsets_from_sizes(sizes)
     if len(sizes) < workers:
-        with pytest.raises(UsageError, match="cannot be shared out among"):
-            cut(offsets, workers)
+        with pytest.raises(UsageError, match="cannot be divided among"):
+            split_lists(offsets, workers)
         return
-    bounds = cut(offsets, workers)
+    bounds = split_lists(offsets, workers)
     assert bounds[0][0] == 0
     assert bounds[-1][1] == len(sizes)
     assert all(start < stop for start, stop in bounds)
@@ -93,21 +93,21 @@ def test_a_mean_over_workers_is_that_of_one_process_to_the_bit(data) -> None:
     whole = (
         (values[counts] * weights[counts]).sum() / weights[counts].sum() if counts.any() else np.nan
     )
-    np.testing.assert_array_equal(combined(parts, "mean")[0], whole)
+    np.testing.assert_array_equal(combine_arrays(parts, "mean")[0], whole)
 
 
 def test_a_worker_finds_its_own_lists_in_a_batch() -> None:
     partition = Partition(np.arange(6, dtype=np.uint64), np.ones(6, np.int64), 2, 4)
-    assert partition.own(np.array([5, 3, 0, 2])).tolist() == [1, 0]
+    assert partition.to_local(np.array([5, 3, 0, 2])).tolist() == [1, 0]
 
 
 def test_a_mapped_data_set_is_opened_where_it_is(tmp_path) -> None:
     data = pk.synthetic("letor", n_lists=5)
     pk.write(data, tmp_path / "d.pkdata")
     mapped = pk.read(tmp_path / "d.pkdata")
-    assert place_of(mapped) == (tmp_path / "d.pkdata").resolve()
-    assert place_of(data) is None
-    assert place_of(mapped.lists(0, 3)) is None
+    assert find_mapped_folder(mapped) == (tmp_path / "d.pkdata").resolve()
+    assert find_mapped_folder(data) is None
+    assert find_mapped_folder(mapped.lists(0, 3)) is None
 
 
 @pytest.mark.parametrize("sparse", [False, True])

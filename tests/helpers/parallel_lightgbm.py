@@ -14,7 +14,7 @@ import lightgbm
 import numpy as np
 
 import plackett as pk
-from plackett.distributed.training_job import cut
+from plackett.distributed.partition import split_lists
 from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 
 OBJECTIVES = ("lambdarank", "ours")
@@ -57,7 +57,7 @@ def _ours(data: pk.Dataset) -> Any:
 def main() -> None:
     rank, *ports = map(int, sys.argv[1:])
     whole, _ = lists()
-    own = whole.lists(*cut(whole.offsets, 2)[rank])
+    own = whole.lists(*split_lists(whole.offsets, 2)[rank])
     models = {}
     for place, objective in enumerate(OBJECTIVES):
         if rank == 0:

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import plackett as pk
-from plackett.distributed.training_job import Partition, cut
+from plackett.distributed.partition import Partition, split_lists
 from plackett.models.neural.batch_plan import BatchPlan
 from plackett.models.neural.batches import learnable
 from plackett.models.neural.distributed import trained
@@ -95,7 +95,7 @@ def lists() -> pk.Dataset:
 def train(case: str, rank: int, size: int, folder: Path) -> None:
     ranker = net(case)
     data, _ = ranker._prepare_fit(lists(), None)
-    start, stop = cut(data.offsets, size)[rank]
+    start, stop = split_lists(data.offsets, size)[rank]
     outline = Partition(data.keys, np.diff(data.offsets), start, stop)
     peers: Any = Peers(rank, size)
     share = BatchPlan(outline, learnable(data.labels, data.offsets), peers)

@@ -252,7 +252,7 @@ def rank_shards(
     cluster: Cluster,
 ) -> dict[str, Any]:
     """Rank all shards; what was done, in numbers."""
-    from plackett.distributed.task_pool import map_on_cluster
+    from plackett.distributed import map_on_cluster
 
     items = _items(model, sources, out, top, options)
     notes = [_finished(item) for item in items]

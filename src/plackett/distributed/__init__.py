@@ -1,6 +1,30 @@
-"""Work on several machines, on Ray: training together, trials as tasks, shards of data."""
+"""Work on several machines, with Ray.
+
+Three parts build on each other:
+
+- :mod:`~plackett.distributed.driver`: a child process that owns the connection to Ray. The user's
+  process talks to it over a pipe, so a crash of Ray never takes the user's process along.
+- :mod:`~plackett.distributed.task_pool`: independent tasks with retries and heartbeats.
+- :mod:`~plackett.distributed.training_job`: several workers that train one model together.
+"""
 
 from plackett.base.errors import ClusterError
 from plackett.distributed.cluster import Cluster, as_cluster
+from plackett.distributed.coordinator import TrainingState, WorkerGroup
+from plackett.distributed.partition import Partition
+from plackett.distributed.task_pool import TaskContext, TaskEvent, TaskPool, map_on_cluster
+from plackett.distributed.training_job import TrainingJob
 
-__all__ = ["Cluster", "ClusterError", "as_cluster"]
+__all__ = [
+    "Cluster",
+    "ClusterError",
+    "Partition",
+    "TaskContext",
+    "TaskEvent",
+    "TaskPool",
+    "TrainingJob",
+    "TrainingState",
+    "WorkerGroup",
+    "as_cluster",
+    "map_on_cluster",
+]

@@ -1,4 +1,4 @@
-"""Which machines to use, and how long to wait for them."""
+"""The configuration of a cluster: where it is, how many workers to use, how long to wait."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from urllib.parse import parse_qsl
 
 from plackett.base.errors import UsageError
 
-SPELLINGS = (
-    '"local:2" (2 workers on this machine), "auto" (the Ray cluster this machine belongs to), '
-    '"HOST:6379" (a Ray cluster by its head), each with settings behind it: '
-    '"auto?workers=8&threads=4"'
+ADDRESSES = (
+    '"local:2" (2 workers on this machine), "auto" (the Ray cluster of this machine) or '
+    '"HOST:6379" (a Ray cluster by its head), optionally with settings: "auto?workers=8&threads=4"'
 )
 _LOCAL = "local"
 _CLIENT = "ray://"
@@ -25,24 +24,24 @@ class Cluster:
     Parameters
     ----------
     workers
-        Processes that work together; None: as many as the cluster has room for.
+        Number of worker processes; None: as many as the cluster has room for.
     address
-        Of a running Ray cluster: ``"auto"`` or ``"HOST:PORT"``; None: Ray is started on this
-        machine for the time of the work, bound to the loopback address.
+        Address of a running Ray cluster: ``"auto"`` or ``"HOST:PORT"``. None: start Ray on this
+        machine, bound to the loopback address, and stop it at the end.
     threads
         Cores of each worker.
     shared
-        Whether every machine sees this machine's files under the same paths. Memory-mapped data
-        (``.pkdata``) are then opened by the workers themselves and do not pass through here.
+        Whether every machine sees this machine's files under the same paths. Workers then open
+        memory-mapped data (``.pkdata``) themselves instead of receiving them from here.
     retries
-        How often workers that died are replaced and the work goes on from its last state.
+        How many times dead workers are replaced. The work continues from its last state.
     start_seconds
         Time limit for all workers to start.
     answer_seconds
-        Time limit for a sign of life: a worker that is silent for longer is taken for dead.
+        A worker that sends no heartbeat for this long is considered dead.
     step_seconds
-        Time limit for one step (a tree, an epoch, a trial); raised where it leaves no time for
-        workers to be replaced.
+        Time limit for one step (a tree, an epoch, a trial). Raised if it leaves no time to replace
+        workers.
     """
 
     workers: int | None = None
@@ -57,88 +56,87 @@ class Cluster:
     def __post_init__(self) -> None:
         for name, least in (("workers", 1), ("threads", 1), ("retries", 0)):
             value = getattr(self, name)
-            if not (value is None and name == "workers") and not _whole(value, least):
-                raise UsageError(
-                    f"a cluster's {name} must be a whole number from {least} up, got {value!r}."
-                )
+            if not (value is None and name == "workers") and not _is_count(value, least):
+                raise UsageError(f"cluster: {name} must be an integer >= {least}, got {value!r}.")
         for name in ("start_seconds", "answer_seconds", "step_seconds"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-                raise UsageError(f"a cluster's {name} must be above 0, got {value!r}.")
+                raise UsageError(f"cluster: {name} must be above 0, got {value!r}.")
         if self.address is not None and self.address.startswith(_CLIENT):
             raise UsageError(
-                f"{self.address}: work is started from a machine of the cluster, not through Ray's "
-                "client (ray://), which Ray's own documentation advises against for training. Log "
-                'in to one of its machines and use "auto", or make this machine one of them with '
+                f"{self.address}: work cannot be started through Ray's client (ray://), which "
+                "Ray's documentation advises against for training. Log in to a machine of the "
+                'cluster and use "auto", or add this machine to the cluster with '
                 "`ray start --address=HEAD:6379` and use that address."
             )
 
     @property
     def limit(self) -> float:
-        """Seconds without a finished step after which the work is given up."""
+        """Seconds without a finished step after which the work is aborted."""
         return max(self.step_seconds, self.start_seconds + self.answer_seconds)
 
     @property
     def start_limit(self) -> float:
-        """Seconds for connecting, and then for the workers to start, each with its own limit."""
+        """Seconds for connecting and for starting the workers, each of which has its own limit."""
         return 2 * self.start_seconds + self.answer_seconds
 
     @property
-    def place(self) -> str:
-        """Where it is, for people."""
+    def location(self) -> str:
+        """Where the cluster is, for messages."""
         return "Ray on this machine" if self.address is None else f"Ray at {self.address}"
 
     @property
     def local_workers(self) -> int:
-        """Workers where Ray is started here."""
+        """Number of workers if Ray is started on this machine."""
         return self.workers or max(1, (os.cpu_count() or 1) // self.threads)
 
 
-def as_cluster(given: Cluster | str) -> Cluster:
-    """A cluster from its spelling.
+def as_cluster(cluster: Cluster | str) -> Cluster:
+    """Parse the address of a cluster; a :class:`Cluster` is returned as it is.
 
     >>> as_cluster("local:2").workers
     2
     >>> as_cluster("10.0.0.1:6379?workers=8&threads=4").threads
     4
     """
-    if isinstance(given, Cluster):
-        return given
-    if not isinstance(given, str):
-        raise UsageError(f"cluster must be a Cluster or a text, got {given!r}.")
-    place, _, query = given.partition("?")
-    settings: dict[str, Any] = _settings(given, query)
-    head, _, count = place.partition(":")
-    if head == _LOCAL:
-        if count:
-            settings["workers"] = _number(given, "workers", count)
+    if isinstance(cluster, Cluster):
+        return cluster
+    if not isinstance(cluster, str):
+        raise UsageError(f"cluster must be a Cluster or a string, got {cluster!r}.")
+    address, _, query = cluster.partition("?")
+    settings = _parse_settings(cluster, query)
+    host, _, port = address.partition(":")
+    if host == _LOCAL:
+        if port:
+            settings["workers"] = _parse_value(cluster, "workers", port)
         return Cluster(**settings)
-    if place == "auto" or place.startswith(_CLIENT) or (head and count.isdecimal()):
-        return Cluster(address=place, **settings)
-    raise UsageError(f"no cluster is meant by {given!r}; write {SPELLINGS}.")
+    if address == "auto" or address.startswith(_CLIENT) or (host and port.isdecimal()):
+        return Cluster(address=address, **settings)
+    raise UsageError(f"invalid cluster {cluster!r}; expected {ADDRESSES}.")
 
 
-def _settings(given: str, query: str) -> dict[str, Any]:
-    known = {field.name for field in fields(Cluster)} - {"address"}
-    found: dict[str, Any] = {}
+def _parse_settings(cluster: str, query: str) -> dict[str, Any]:
+    names = {field.name for field in fields(Cluster)} - {"address"}
+    settings: dict[str, Any] = {}
     for name, text in parse_qsl(query, keep_blank_values=True):
-        if name not in known:
-            listed = ", ".join(sorted(known))
-            raise UsageError(f"{given!r}: a cluster has no setting {name!r}; it has {listed}.")
-        found[name] = _number(given, name, text)
-    return found
+        if name not in names:
+            raise UsageError(
+                f"{cluster!r}: unknown setting {name!r}; a cluster has {', '.join(sorted(names))}."
+            )
+        settings[name] = _parse_value(cluster, name, text)
+    return settings
 
 
-def _number(given: str, name: str, text: str) -> Any:
+def _parse_value(cluster: str, name: str, text: str) -> Any:
     if name == "shared":
         if text not in ("0", "1"):
-            raise UsageError(f"{given!r}: shared is 0 or 1, got {text!r}.")
+            raise UsageError(f"{cluster!r}: shared must be 0 or 1, got {text!r}.")
         return text == "1"
     try:
         return float(text) if name.endswith("_seconds") else int(text)
     except ValueError:
-        raise UsageError(f"{given!r}: {name} must be a number, got {text!r}.") from None
+        raise UsageError(f"{cluster!r}: {name} must be a number, got {text!r}.") from None
 
 
-def _whole(value: Any, least: int) -> bool:
+def _is_count(value: Any, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least

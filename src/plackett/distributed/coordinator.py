@@ -1,12 +1,9 @@
-"""A worker's side of work that several do together.
+"""Communication of the workers that train one model together.
 
-Words that the post and those who write to it share.
-
-What workers say to each other and to the process that started them.
-
-One actor per piece of work. It collects messages, holds the latest state of the work, from which
-replaced workers go on, and adds up what workers send: each waits until all have sent theirs, and
-all get the same result, summed in the order of their ranks whatever the order of arrival.
+The :class:`Coordinator` is a Ray actor, one per training job. It passes messages to the driver,
+holds the latest training state, from which replaced workers continue, and combines arrays: each
+worker waits until all have sent theirs, and all get the same result, added up in the order of
+their ranks whatever the order of arrival. A worker talks to it through its :class:`WorkerGroup`.
 """
 
 from __future__ import annotations
@@ -24,112 +21,111 @@ from numpy.typing import NDArray
 
 from plackett.base.ragged import Values
 
-How: TypeAlias = Literal["sum", "mean"]
-"""How what several workers send becomes one."""
+Reduction: TypeAlias = Literal["sum", "mean"]
 TrainingState: TypeAlias = tuple[int, dict[str, bytes]]
-"""A number of steps, and the files that describe the work after them."""
+"""The number of steps done, and the files that describe the training after them."""
 
-
-_BEAT = 1.0  # seconds between signs of life
-_ADDRESS = 64  # bytes; the longest IPv6 address has 45
-_TOLD = 0.2  # seconds between two messages about progress at least
+_HEARTBEAT_SECONDS = 1.0
+_ADDRESS_BYTES = 64  # the longest IPv6 address has 45
+_PROGRESS_SECONDS = 0.2  # at least, between two progress messages
 
 
 @dataclass
 class WorkerGroup:
-    """The workers of one attempt: who this one is, and how to reach the others."""
+    """The workers of one attempt at a training job, seen from one of them.
 
-    post: Any
-    """The actor :class:`plackett.distributed.coordinator.Post`."""
+    Used in a ``with`` block, during which heartbeats are sent.
+    """
+
+    coordinator: Any
+    """Handle of the actor :class:`Coordinator`."""
     rank: int
     size: int
     attempt: str
-    """Different for each attempt, the same for all workers of one."""
-    seconds: float
-    """That a worker waits for the others at most."""
-    _meetings: int = 0
-    _told: float = 0.0
+    """Identifies the attempt; the same for all its workers."""
+    timeout_seconds: float
+    """How long a worker waits for the others."""
+    _reductions: int = 0
+    _last_progress: float = 0.0
     _done: threading.Event = field(default_factory=threading.Event)
 
-    def means(self, values: Sequence[Values], weights: Values | None) -> tuple[float, ...]:
-        """Means of metrics over the lists of all workers, of which each gives its own."""
-        n_lists = len(values[0])
-        each = np.ones(n_lists) if weights is None else np.asarray(weights, np.float64)
-        return tuple(float(mean) for mean in self._combine([each, *values], "mean"))
+    def average(self, values: Sequence[Values], weights: Values | None) -> tuple[float, ...]:
+        """Means of metrics over the lists of all workers; each passes the values of its own."""
+        list_weights = np.ones(len(values[0])) if weights is None else np.asarray(weights, float)
+        return tuple(float(mean) for mean in self._combine([list_weights, *values], "mean"))
 
-    def sums(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    def sum(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The sum of each array over all workers."""
         return self._combine([np.ascontiguousarray(array) for array in arrays], "sum")
 
-    def hosts(self) -> list[str]:
-        """Addresses of the machines, in the order of the workers; all must ask."""
+    def host_addresses(self) -> list[str]:
+        """Address of each worker's machine, by rank; all workers must call this."""
         import ray
 
-        table = np.zeros((self.size, _ADDRESS), np.uint8)
-        own = ray.util.get_node_ip_address().encode()
-        table[self.rank, : len(own)] = np.frombuffer(own, np.uint8)
-        (found,) = self.sums([table])
-        return [bytes(row).rstrip(b"\0").decode() for row in found]
+        table = np.zeros((self.size, _ADDRESS_BYTES), np.uint8)
+        address = ray.util.get_node_ip_address().encode()
+        table[self.rank, : len(address)] = np.frombuffer(address, np.uint8)
+        (total,) = self.sum([table])
+        return [bytes(row).rstrip(b"\0").decode() for row in total]
 
-    def progress(self, text: str, done: int, total: int) -> None:
-        """Tell how far the work is; the first worker speaks for all."""
+    def report_progress(self, text: str, done: int, total: int) -> None:
+        """Send the progress to the user's process; only the first worker does so."""
         now = time.monotonic()
-        if self.rank == 0 and (now - self._told >= _TOLD or done == total):
-            self._told = now
-            self.post.tell.remote(("progress", (text, done, total)))
+        if self.rank == 0 and (now - self._last_progress >= _PROGRESS_SECONDS or done == total):
+            self._last_progress = now
+            self.coordinator.post.remote(("progress", (text, done, total)))
 
-    def watch(self, done: int, total: int, mean: float) -> None:
-        """Tell the metric after a step."""
+    def report_metric(self, done: int, total: int, mean: float) -> None:
+        """Send the validation metric after a step to the user's process."""
         if self.rank == 0:
-            self.post.tell.remote(("watch", (done, total, mean)))
+            self.coordinator.post.remote(("watch", (done, total, mean)))
 
-    def tell(self, kind: str, content: Any) -> None:
-        """Leave a message, and wait until it is there."""
+    def send(self, kind: str, content: Any) -> None:
+        """Send a message to the driver and wait until the coordinator has it."""
         import ray
 
-        ray.get(self.post.tell.remote((kind, content)), timeout=self.seconds)
+        ray.get(self.coordinator.post.remote((kind, content)), timeout=self.timeout_seconds)
 
-    def keep(self, step: int, files: dict[str, bytes]) -> None:
-        """Hold this state for workers that may have to take up the work."""
-        self.post.keep.remote((step, files))
+    def save_state(self, step: int, files: dict[str, bytes]) -> None:
+        """Send the training state, from which workers continue after a failure."""
+        self.coordinator.save_state.remote((step, files))
 
-    def latest(self) -> TrainingState | None:
-        """The state to go on from; None at the start."""
+    def latest_state(self) -> TrainingState | None:
+        """The state to continue from; None at the beginning."""
         import ray
 
-        state: TrainingState | None = ray.get(
-            self.post.latest.remote(self.attempt), timeout=self.seconds
-        )
+        request = self.coordinator.latest_state.remote(self.attempt)
+        state: TrainingState | None = ray.get(request, timeout=self.timeout_seconds)
         return state
 
-    def _combine(self, arrays: list[NDArray[Any]], how: How) -> list[NDArray[Any]]:
+    def _combine(self, arrays: list[NDArray[Any]], how: Reduction) -> list[NDArray[Any]]:
         import ray
 
-        self._meetings += 1
-        key = (self.attempt, self._meetings)
-        asked = self.post.combine.remote(key, self.rank, self.size, arrays, how)
-        found: list[NDArray[Any]] = ray.get(asked, timeout=self.seconds)
-        return found
+        self._reductions += 1
+        key = (self.attempt, self._reductions)
+        request = self.coordinator.combine.remote(key, self.rank, self.size, arrays, how)
+        result: list[NDArray[Any]] = ray.get(request, timeout=self.timeout_seconds)
+        return result
 
     def __enter__(self) -> WorkerGroup:
-        threading.Thread(target=self._beat, name="signs of life", daemon=True).start()
+        threading.Thread(target=self._send_heartbeats, name="heartbeat", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._done.set()
 
-    def _beat(self) -> None:
-        """Give signs of life, so that a worker that hangs can be named."""
+    def _send_heartbeats(self) -> None:
+        """Send heartbeats, so that a worker that hangs can be named."""
         import ray
 
         name = f"worker {self.rank} (process {os.getpid()} on {ray.util.get_node_ip_address()})"
-        while not self._done.wait(_BEAT):
-            self.post.sign.remote(self.rank, name)
+        while not self._done.wait(_HEARTBEAT_SECONDS):
+            self.coordinator.heartbeat.remote(self.rank, name)
 
 
 @dataclass
-class _Meeting:
-    """Workers that wait for each other."""
+class _Reduction:
+    """Workers that wait for each other's arrays."""
 
     parts: dict[int, list[NDArray[Any]]] = field(default_factory=dict)
     done: asyncio.Event = field(default_factory=asyncio.Event)
@@ -137,72 +133,72 @@ class _Meeting:
 
 
 class Coordinator:
-    """The actor; its methods are called through Ray."""
+    """The actor of a training job; its methods are called through Ray."""
 
     def __init__(self, state: TrainingState | None) -> None:
         self._state = state
-        self._handed_out: dict[str, TrainingState | None] = {}
+        self._state_of_attempt: dict[str, TrainingState | None] = {}
         self._messages: list[Any] = []
-        self._meetings: dict[tuple[str, int], _Meeting] = {}
-        self._alive: dict[int, tuple[str, float]] = {}
+        self._reductions: dict[tuple[str, int], _Reduction] = {}
+        self._heartbeats: dict[int, tuple[str, float]] = {}
 
-    async def tell(self, message: Any) -> None:
-        """Leave a message for the process that started the work."""
+    async def post(self, message: Any) -> None:
+        """Leave a message for the driver."""
         self._messages.append(message)
 
-    async def take(self) -> tuple[list[Any], dict[str, float]]:
-        """All messages since the last call, and the seconds since each worker's sign of life."""
-        taken, self._messages = self._messages, []
+    async def collect(self) -> tuple[list[Any], dict[str, float]]:
+        """All messages since the last call, and the seconds since each worker's heartbeat."""
+        messages, self._messages = self._messages, []
         now = time.monotonic()
-        return taken, {name: now - when for name, when in self._alive.values()}
+        return messages, {name: now - when for name, when in self._heartbeats.values()}
 
-    async def keep(self, state: TrainingState) -> None:
-        """Hold this state in place of the one before, and pass it on."""
+    async def save_state(self, state: TrainingState) -> None:
+        """Replace the training state, and pass it on to the driver."""
         self._state = state
         self._messages.append(("state", state))
 
-    async def latest(self, attempt: str) -> TrainingState | None:
-        """The latest state; all workers of an attempt get the same, whatever comes in between."""
-        return self._handed_out.setdefault(attempt, self._state)
+    async def latest_state(self, attempt: str) -> TrainingState | None:
+        """The latest state; all workers of an attempt get the same one."""
+        return self._state_of_attempt.setdefault(attempt, self._state)
 
-    async def sign(self, rank: int, name: str) -> None:
-        """A sign of life."""
-        self._alive[rank] = (name, time.monotonic())
+    async def heartbeat(self, rank: int, name: str) -> None:
+        """Note that a worker is alive."""
+        self._heartbeats[rank] = (name, time.monotonic())
 
     async def combine(
-        self, key: tuple[str, int], rank: int, size: int, parts: list[NDArray[Any]], how: How
+        self, key: tuple[str, int], rank: int, size: int, parts: list[NDArray[Any]], how: Reduction
     ) -> list[NDArray[Any]]:
-        """Bring together what ``size`` workers send under the same key."""
-        meeting = self._meetings.setdefault(key, _Meeting())
-        meeting.parts[rank] = parts
-        if len(meeting.parts) == size:
-            ordered = [meeting.parts[each] for each in sorted(meeting.parts)]
-            meeting.result = combined(ordered, how)
-            # Workers that died in the midst of a meeting leave it behind; nobody comes to it again.
-            for old in [k for k in self._meetings if k[0] != key[0] or k[1] <= key[1]]:
-                del self._meetings[old]
-            meeting.done.set()
-        await meeting.done.wait()
-        return meeting.result
+        """Combine the arrays that ``size`` workers send under the same key."""
+        reduction = self._reductions.setdefault(key, _Reduction())
+        reduction.parts[rank] = parts
+        if len(reduction.parts) == size:
+            ordered = [reduction.parts[worker] for worker in sorted(reduction.parts)]
+            reduction.result = combine_arrays(ordered, how)
+            # Also removes the reductions that workers of earlier attempts left unfinished.
+            for old in [k for k in self._reductions if k[0] != key[0] or k[1] <= key[1]]:
+                del self._reductions[old]
+            reduction.done.set()
+        await reduction.done.wait()
+        return reduction.result
 
 
-def combined(parts: list[list[NDArray[Any]]], how: How) -> list[NDArray[Any]]:
-    """Arrays of the workers, in the order of their ranks, as one.
+def combine_arrays(parts: list[list[NDArray[Any]]], how: Reduction) -> list[NDArray[Any]]:
+    """Combine the arrays of all workers, in the order of their ranks.
 
-    ``"sum"`` adds them up. ``"mean"`` takes pairs, values of lists and their weights, joins them
-    and gives the weighted mean over the lists that have a value: the same number, to the bit, as
-    one process with all lists finds.
+    ``"sum"`` adds them. For ``"mean"`` each worker passes weights of its lists, then values of one
+    or more metrics; the result is the weighted mean of each metric over the lists that have a
+    value, equal to the bit to that of one process with all lists.
     """
     if how == "sum":
         total = [array.copy() for array in parts[0]]
         for later in parts[1:]:
-            for have, more in zip(total, later, strict=True):
-                have += more
+            for array, addend in zip(total, later, strict=True):
+                array += addend
         return total
-    weights = np.concatenate([each[0] for each in parts])
+    weights = np.concatenate([arrays[0] for arrays in parts])
     means = []
-    for place in range(1, len(parts[0])):
-        values = np.concatenate([each[place] for each in parts])
+    for metric in range(1, len(parts[0])):
+        values = np.concatenate([arrays[metric] for arrays in parts])
         counts = ~np.isnan(values)
         total_weight = weights[counts].sum()
         mean = (values[counts] * weights[counts]).sum() / total_weight if total_weight else np.nan

@@ -1,19 +1,12 @@
-"""The process that speaks with Ray, seen from the one that wants the work done.
+"""The driver process: a child process that owns the connection to Ray.
 
-Ray ends a process, without asking, when the head of its cluster is gone; and nothing that waits
-for another machine is safe from waiting for ever. So Ray is used from a process of its own: this
-side only sends work, reads messages, looks at the clock, and ends that process when time is up.
-With it end the workers it has started, also those on other machines.
+Ray terminates a process that is connected to a cluster whose head fails, and a call that waits for
+another machine may never return. The user's process therefore never connects to Ray. It starts a
+child, sends it work over a pipe, reads messages with a time limit, and kills the child when time
+is up. The workers that the child has started, also on other machines, end with it.
 
-Messages between a process and the one that speaks with Ray for it, over pipes.
-
-Objects are pickled with Ray's cloudpickle, so that objectives and modules defined in a user's own
-script can go to other machines.
-
-The process that speaks with Ray: connects, does the work it is sent, and ends.
-
-``python -m plackett.distributed.driver`` is started by :mod:`plackett.distributed.driver`, not by
-people. It ends, and Ray's workers with it, when the process that started it does.
+Messages are pickled with Ray's cloudpickle, so objectives and modules that are defined in a user's
+script can be sent to other machines.
 """
 
 from __future__ import annotations
@@ -38,181 +31,188 @@ from typing import IO, Any
 from plackett.base.errors import ClusterError, DataError, PlackettError, UsageError
 from plackett.base.optional import need_ray
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.session import SCRATCH, connected, disconnect
+from plackett.distributed.session import SCRATCH, disconnect, ray_session
 
 _CHILD_PROGRAM = "from plackett.distributed.driver import child_main; child_main()"
-_PROTOCOL = 5  # arrays are written as they are, without a copy
-
-
-class Pipe:
-    """One end of a line."""
-
-    def __init__(self, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
-        self._incoming, self._outgoing = incoming, outgoing
-        self._received: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._guard = threading.Lock()
-        self.closed = threading.Event()
-        """Set when the other side is gone."""
-        self._listener = threading.Thread(target=self._listen, name="line", daemon=True)
-        self._listener.start()
-
-    def send(self, message: Any) -> None:
-        """Send a message; BrokenPipeError if the other side is gone."""
-        from ray.cloudpickle import CloudPickler
-
-        with self._guard:
-            CloudPickler(self._outgoing, protocol=_PROTOCOL).dump(message)
-            self._outgoing.flush()
-
-    def receive(self, seconds: float) -> Any:
-        """The next message; TimeoutError if there is none in time, EOFError at the end."""
-        try:
-            found = self._received.get(timeout=seconds)
-        except queue.Empty:
-            raise TimeoutError from None
-        if isinstance(found, EOFError):
-            raise found
-        return found
-
-    def _listen(self) -> None:
-        try:
-            while True:
-                self._received.put(pickle.load(self._incoming))
-        except Exception as error:  # whatever breaks a line ends it
-            self.closed.set()
-            self._received.put(EOFError(str(error)))
-
-    def join(self) -> None:
-        """Wait for the thread that listens; the other side must be gone."""
-        self._listener.join()
-
-
-_KINDS: dict[str, type[Exception]] = {
+_PICKLE_PROTOCOL = 5  # writes arrays without copying them
+_ERRORS: dict[str, type[Exception]] = {
     "ClusterError": ClusterError,
     "DataError": DataError,
     "ImportError": ImportError,
     "UsageError": UsageError,
 }
-"""Errors whose text is for the user; others come with their trace."""
-_SHOWN = 1500  # characters of what a process that died had to say
-_CLOSING = 15.0  # seconds that the process has to end Ray in good order
-_LOOK = 0.5  # seconds between looks at the clock
+"""Errors whose text is written for the user; of others the traceback is shown."""
+_SHOWN = 1500  # characters of the output of a process that died
+_CLOSE_SECONDS = 15.0  # for the child to shut Ray down
+_POLL_SECONDS = 0.5  # between checks of the deadline
 _LOOPBACK = ("127.0.0.1:", "localhost:")
-_LOST = ("Failed to connect to GCS", "GCS may have been killed", "gcs_server", "Raylet is term")
+_HEAD_LOST = (
+    "Failed to connect to GCS",
+    "GCS may have been killed",
+    "gcs_server",
+    "Raylet is term",
+)
+
+ErrorRecord = tuple[str, str, str]
+"""Class name, text and traceback of an exception, as it is sent to another process."""
+
+
+class Pipe:
+    """One end of a two-way channel of pickled messages.
+
+    A thread reads incoming messages, so that a broken channel is noticed at once.
+    """
+
+    def __init__(self, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
+        self._incoming, self._outgoing = incoming, outgoing
+        self._received: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._send_lock = threading.Lock()
+        self.closed = threading.Event()
+        """Set when the other process has ended."""
+        self._reader = threading.Thread(target=self._read, name="pipe", daemon=True)
+        self._reader.start()
+
+    def send(self, message: Any) -> None:
+        """Send a message; BrokenPipeError if the other process has ended."""
+        from ray.cloudpickle import CloudPickler
+
+        with self._send_lock:
+            CloudPickler(self._outgoing, protocol=_PICKLE_PROTOCOL).dump(message)
+            self._outgoing.flush()
+
+    def receive(self, seconds: float) -> Any:
+        """Return the next message; TimeoutError if none arrives in time, EOFError at the end."""
+        try:
+            message = self._received.get(timeout=seconds)
+        except queue.Empty:
+            raise TimeoutError from None
+        if isinstance(message, EOFError):
+            raise message
+        return message
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._received.put(pickle.load(self._incoming))
+        except Exception as error:  # any failure to read ends the channel
+            self.closed.set()
+            self._received.put(EOFError(str(error)))
+
+    def join(self) -> None:
+        """Wait for the reading thread; the other process must have ended."""
+        self._reader.join()
 
 
 class DriverProcess:
-    """Runs ``work(line, *arguments)`` in a process that is connected to a cluster.
+    """Runs ``function(pipe, *arguments)`` in a child process that is connected to a cluster.
 
     Parameters
     ----------
     cluster
-        Where.
-    work
-        A function of a module, called with its end of the line and the arguments.
+        The cluster to connect to.
+    function
+        A module-level function. It receives its end of the pipe and the arguments.
     arguments
-        What else it is given.
+        Further arguments.
     """
 
-    def __init__(self, cluster: Cluster, work: Callable[..., None], *arguments: Any) -> None:
+    def __init__(self, cluster: Cluster, function: Callable[..., None], *arguments: Any) -> None:
         need_ray()
         self._cluster = cluster
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        # Short, because paths of sockets must be; made here, because Ray may end that process.
-        temporary = "/tmp" if os.path.isdir("/tmp") else None
-        self._scratch = tempfile.mkdtemp(prefix="plk", dir=temporary)
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        # Short, because the paths of sockets are limited. Made here, because Ray may kill the child
+        # before it can remove the folder.
+        parent_folder = "/tmp" if os.path.isdir("/tmp") else None
+        self._scratch = tempfile.mkdtemp(prefix="plk", dir=parent_folder)
         self._process = subprocess.Popen(
             [sys.executable, "-c", _CHILD_PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._said,
-            env=os.environ | _surroundings(cluster) | {SCRATCH: self._scratch},
-            # Ctrl-C is for the process that the user started; it ends this one.
+            stderr=self._log,
+            env=os.environ | _environment(cluster) | {SCRATCH: self._scratch},
+            # Only the user's process receives Ctrl-C; it then ends the child.
             start_new_session=True,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._line = Pipe(self._process.stdout, self._process.stdin)
+        self._pipe = Pipe(self._process.stdout, self._process.stdin)
         try:
-            self.send((cluster, work, arguments))
+            self.send((cluster, function, arguments))
         except BaseException:
             self.close()
             raise
 
     def send(self, message: Any) -> None:
-        """Send a message to the work."""
+        """Send a message to the function."""
         try:
-            self._line.send(message)
+            self._pipe.send(message)
         except BrokenPipeError:
-            raise self._death() from None
+            raise self._death_error() from None
 
-    def receive(self, deadline: float, late: Callable[[], str]) -> tuple[str, Any]:
-        """The next message; what has failed there is raised here.
+    def receive(self, deadline: float, timeout_message: Callable[[], str]) -> tuple[str, Any]:
+        """Return the next message; an exception of the child is raised here.
 
         Parameters
         ----------
         deadline
-            On the monotonic clock: what comes later is not waited for.
-        late
-            Says what was waited for, when time is up.
+            Time on the monotonic clock until which to wait.
+        timeout_message
+            Returns the text of the ClusterError that is raised at the deadline.
         """
         while True:
+            seconds = min(_POLL_SECONDS, max(deadline - time.monotonic(), 0))
             try:
-                kind, content = self._line.receive(min(_LOOK, max(deadline - time.monotonic(), 0)))
+                kind, content = self._pipe.receive(seconds)
             except TimeoutError:
                 if time.monotonic() >= deadline:
-                    raise ClusterError(late()) from None
+                    raise ClusterError(timeout_message()) from None
                 continue
             except EOFError:
-                raise self._death() from None
+                raise self._death_error() from None
             if kind == "failed":
-                raise rebuild_error(*content)
+                raise rebuild_error(content)
             return kind, content
 
     def finish(self, seconds: float) -> None:
-        """Wait, but not for long, until the work has put everything in order."""
+        """Wait until the function has returned, at most ``seconds``."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not self._pipe.closed.is_set():
             with suppress(TimeoutError, EOFError):
-                if self._line.receive(_LOOK)[0] == "over":
+                if self._pipe.receive(_POLL_SECONDS)[0] == "over":
                     return
-            if self._line.closed.is_set():
-                return
 
-    def _death(self) -> PlackettError:
+    def _death_error(self) -> PlackettError:
+        location = self._cluster.location
         try:
-            code = self._process.wait(timeout=_CLOSING)
+            code = self._process.wait(timeout=_CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
-            return ClusterError(f"the process that spoke with {self._cluster.place} hung up.")
-        said = self._words()
-        if any(sign in said for sign in _LOST):
+            return ClusterError(f"the process connected to {location} closed its pipe.")
+        self._log.seek(0)
+        output = self._log.read().decode(errors="replace").strip()[-_SHOWN:]
+        if any(sign in output for sign in _HEAD_LOST):
             return ClusterError(
-                f"the connection to {self._cluster.place} is lost: its head is gone. Start the "
-                "cluster again, and the work: it goes on from its checkpoint, if it has one."
+                f"the connection to {location} is lost: its head is gone. Start the cluster again, "
+                "then run the same again: it continues from its checkpoint, if it has one."
             )
         return ClusterError(
-            f"the process that spoke with {self._cluster.place} ended with code {code}."
-            f"{' It said: ' + said if said else ''}"
+            f"the process connected to {location} ended with code {code}."
+            f"{' Its output: ' + output if output else ''}"
         )
 
-    def _words(self) -> str:
-        self._said.seek(0)
-        return self._said.read().decode(errors="replace").strip()[-_SHOWN:]
-
     def close(self) -> None:
-        """End the process, and with it all workers."""
+        """End the child process and with it all workers."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         with suppress(BrokenPipeError):
             self._process.stdin.close()
         try:
-            self._process.wait(timeout=_CLOSING)
+            self._process.wait(timeout=_CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        self._line.join()
-        assert self._process.stdout is not None
+        self._pipe.join()
         self._process.stdout.close()
-        self._said.close()
+        self._log.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def __enter__(self) -> DriverProcess:
@@ -222,22 +222,26 @@ class DriverProcess:
         self.close()
 
 
-def rebuild_error(kind: str, text: str, trace: str) -> Exception:
-    """An error of another process, for this one: of the same kind if its text is for people."""
-    known = _KINDS.get(kind)
-    return RuntimeError(trace) if known is None else known(text)
+def record_error(error: BaseException) -> ErrorRecord:
+    """Describe the exception that is being handled, for another process."""
+    return type(error).__name__, str(error), traceback.format_exc()
 
 
-def _surroundings(cluster: Cluster) -> dict[str, str]:
-    """Environment of the process, and so of whatever Ray starts for it."""
-    answer = str(cluster.answer_seconds)
-    found = {
+def rebuild_error(record: ErrorRecord) -> Exception:
+    """Make an exception from its record: of the same class if its text is for the user."""
+    name, text, trace = record
+    return _ERRORS[name](text) if name in _ERRORS else RuntimeError(trace)
+
+
+def _environment(cluster: Cluster) -> dict[str, str]:
+    """Environment variables of the child and of the processes that Ray starts for it."""
+    variables = {
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_DEDUP_LOGS": "0",
         "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
         "RAY_gcs_rpc_server_reconnect_timeout_s": str(max(1, round(cluster.answer_seconds))),
         "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.5",
-        "RAY_TRAIN_WORKER_HEALTH_CHECK_TIMEOUT_S": answer,
+        "RAY_TRAIN_WORKER_HEALTH_CHECK_TIMEOUT_S": str(cluster.answer_seconds),
         "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(cluster.start_seconds),
         "RAY_TRAIN_COLLECTIVE_TIMEOUT_S": str(cluster.start_seconds),
         # Watches for machines that a cloud takes back with a warning; costs a process per attempt.
@@ -247,41 +251,41 @@ def _surroundings(cluster: Cluster) -> dict[str, str]:
         "PYTHONWARNINGS": "ignore",
     }
     if cluster.address is None or cluster.address.startswith(_LOOPBACK):
-        # The only setting by which Ray takes the loopback address for its own.
-        found["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        # The only setting with which Ray uses the loopback address as its own.
+        variables["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     if cluster.address is None:
-        # Nobody else on this machine may use it. Ray would write its token into the user's home.
-        found |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    return found
+        # Keep other users of this machine out. Ray would write its token into the user's home.
+        variables |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    return variables
 
 
-_PATIENCE = 600.0  # seconds for the work to arrive; it may be large
-_ENDING = 8.0  # seconds for Ray to end in good order
+_WORK_SECONDS = 600.0  # for the work to arrive, which may be large
+_SHUTDOWN_SECONDS = 8.0  # for Ray to shut down
 
 
 def child_main() -> None:
-    """Do one piece of work."""
-    # Libraries that print must not print into the messages.
+    """Run the function that the parent sends. The program of the child process."""
+    # What libraries print must not get into the messages.
     outgoing = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     warnings.simplefilter("ignore")
-    line = Pipe(sys.stdin.buffer, outgoing)
-    threading.Thread(target=_leave_with, args=(line,), daemon=True).start()
+    pipe = Pipe(sys.stdin.buffer, outgoing)
+    threading.Thread(target=_exit_with_parent, args=(pipe,), daemon=True).start()
     try:
-        cluster, work, arguments = line.receive(_PATIENCE)
+        cluster, function, arguments = pipe.receive(_WORK_SECONDS)
         assert isinstance(cluster, Cluster)
-        with connected(cluster):
-            work(line, *arguments)
-            line.send(("over", None))
+        with ray_session(cluster):
+            function(pipe, *arguments)
+            pipe.send(("over", None))
     except Exception as error:
-        line.send(("failed", (type(error).__name__, str(error), traceback.format_exc())))
-    line.closed.wait()
+        pipe.send(("failed", record_error(error)))
+    pipe.closed.wait()
 
 
-def _leave_with(line: Pipe) -> None:
-    """End when the other side does, in good order if that is quick."""
-    line.closed.wait()
-    ending = threading.Thread(target=disconnect, daemon=True)
-    ending.start()
-    ending.join(_ENDING)
+def _exit_with_parent(pipe: Pipe) -> None:
+    """Exit when the parent has ended, after shutting Ray down if that is quick."""
+    pipe.closed.wait()
+    shutdown = threading.Thread(target=disconnect, daemon=True)
+    shutdown.start()
+    shutdown.join(_SHUTDOWN_SECONDS)
     os._exit(0)

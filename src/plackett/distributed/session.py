@@ -1,4 +1,4 @@
-"""Connecting to Ray, or starting it here; only from the process that is meant for it."""
+"""The connection to Ray. Only the driver process uses it (:mod:`plackett.distributed.driver`)."""
 
 from __future__ import annotations
 
@@ -15,41 +15,44 @@ from plackett.base.errors import ClusterError
 from plackett.distributed.cluster import Cluster
 
 _QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-_STORE = 512 << 20  # bytes of shared memory where Ray is started here; more goes to disk
+_STORE_BYTES = 512 << 20  # shared memory of a Ray that is started here; more goes to disk
 SCRATCH = "PLACKETT_CLUSTER_SCRATCH"
-"""Environment variable that names the folder."""
-_leaving = threading.Lock()
+"""Environment variable that holds the folder for Ray's files."""
+_shutdown_lock = threading.Lock()
 
 
 @contextmanager
-def connected(cluster: Cluster) -> Iterator[None]:
-    """Ray, for the time of the block."""
+def ray_session(cluster: Cluster) -> Iterator[None]:
+    """Connect to Ray, or start it, for the duration of the block."""
     try:
-        _connect(cluster, scratch() if cluster.address is None else None)
+        if cluster.address is None:
+            _start(cluster)
+        else:
+            _connect(cluster)
         yield
     finally:
         disconnect()
 
 
-def scratch() -> Path:
-    """A folder for whatever Ray wants to write; whoever ends last removes it."""
+def scratch_folder() -> Path:
+    """The folder for Ray's files; both the driver and its parent remove it."""
     return Path(os.environ[SCRATCH])
 
 
 def disconnect() -> None:
-    """Leave Ray, and end it if it was started here."""
+    """Disconnect from Ray, and stop it if it was started here."""
     import ray
 
-    with _leaving:
+    with _shutdown_lock:
         with suppress(Exception):
             ray.shutdown()
-        shutil.rmtree(scratch(), ignore_errors=True)
+        shutil.rmtree(scratch_folder(), ignore_errors=True)
 
 
-def here() -> Any:
-    """Where an actor goes that hears from all: this machine.
+def on_this_node() -> Any:
+    """Scheduling strategy that places an actor on this machine.
 
-    If it goes, all is over anyway; if another goes, nothing is lost.
+    If this machine fails, the work is over anyway; the failure of another one loses no messages.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -57,8 +60,8 @@ def here() -> Any:
     return NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
 
 
-def room(cluster: Cluster) -> int:
-    """How many workers to start: as many as asked for, or as there is room for."""
+def count_workers(cluster: Cluster) -> int:
+    """Number of workers to start: as configured, or as many as there is room for."""
     import ray
 
     if cluster.workers is not None:
@@ -66,12 +69,12 @@ def room(cluster: Cluster) -> int:
     nodes = [node for node in ray.nodes() if node["Alive"]]
     count = sum(int(node["Resources"].get("CPU", 0)) // cluster.threads for node in nodes)
     if count == 0:
-        raise ClusterError(f"{cluster.place} has no machine with {cluster.threads} cores.")
+        raise ClusterError(f"{cluster.location} has no machine with {cluster.threads} cores.")
     return count
 
 
-def machines() -> str:
-    """What the cluster has, in words."""
+def describe_resources() -> str:
+    """The machines and cores of the cluster, as text for messages."""
     import ray
 
     total, free = ray.cluster_resources(), ray.available_resources()
@@ -82,36 +85,39 @@ def machines() -> str:
     )
 
 
-def _connect(cluster: Cluster, folder: Path | None) -> None:
+def _start(cluster: Cluster) -> None:
     import ray
 
-    if folder is not None:
-        ray.init(
-            address="local",
-            num_cpus=cluster.local_workers * cluster.threads,
-            include_dashboard=False,
-            object_store_memory=_STORE,
-            _temp_dir=str(folder),
-            **_QUIET,
-        )
-        return
-    found: list[BaseException | None] = []
+    ray.init(
+        address="local",
+        num_cpus=cluster.local_workers * cluster.threads,
+        include_dashboard=False,
+        object_store_memory=_STORE_BYTES,
+        _temp_dir=str(scratch_folder()),
+        **_QUIET,
+    )
 
-    def join() -> None:
+
+def _connect(cluster: Cluster) -> None:
+    """Connect within the time limit; Ray itself would wait for minutes."""
+    import ray
+
+    outcome: list[BaseException | None] = []
+
+    def connect() -> None:
         try:
             ray.init(address=cluster.address, **_QUIET)
-            found.append(None)
+            outcome.append(None)
         except BaseException as error:
-            found.append(error)
+            outcome.append(error)
 
-    # Ray itself would wait for minutes.
-    threading.Thread(target=join, daemon=True).start()
+    threading.Thread(target=connect, daemon=True).start()
     deadline = time.monotonic() + cluster.start_seconds
-    while not found and time.monotonic() < deadline:
+    while not outcome and time.monotonic() < deadline:
         time.sleep(0.1)
-    if not found or found[0] is not None:
-        reason = f": {found[0]}" if found else f" within {cluster.start_seconds:g} s"
+    if not outcome or outcome[0] is not None:
+        reason = f": {outcome[0]}" if outcome else f" within {cluster.start_seconds:g} s"
         raise ClusterError(
-            f"{cluster.place} cannot be reached{reason}. Is it running (`ray status`), and is this "
-            "machine part of it?"
+            f"{cluster.location} cannot be reached{reason}. Is it running (`ray status`), and is "
+            "this machine part of it?"
         )

@@ -37,7 +37,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import traceback
 import warnings
 from abc import ABC, abstractmethod
@@ -61,9 +60,7 @@ from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.data.mapped import open_mapped
 from plackett.data.writer import write
-from plackett.distributed.cluster import Cluster
-from plackett.distributed.driver import DriverProcess, rebuild_error
-from plackett.distributed.task_pool import TaskContext, serve_tasks
+from plackett.distributed import Cluster, TaskContext, TaskEvent, TaskPool
 from plackett.experiments.plan import Trial, run_trial
 from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData
 from plackett.experiments.store import Outcome
@@ -441,7 +438,7 @@ class RayTasks(Runner):
     Parameters
     ----------
     source
-        The data.
+        The data; they go to each machine once.
     setup
         What the trials share; ``threads`` is what each gets.
     cluster
@@ -449,66 +446,60 @@ class RayTasks(Runner):
     """
 
     def __init__(self, source: DataSource, setup: Setup, cluster: Cluster) -> None:
-        self._setup, self._cluster = setup, cluster
+        self._setup = setup
         self._futures: dict[int, tuple[Trial, Future[Outcome]]] = {}
-        self._guard = threading.Lock()
-        self._conductor = DriverProcess(
-            cluster, serve_tasks, work_on_trial, (source, setup), cluster
-        )
-        try:
-            deadline = time.monotonic() + cluster.start_limit
-            _, self.slots = self._conductor.receive(deadline, self._late)
-        except BaseException:
-            self._conductor.close()
-            raise
+        self._lock = threading.Lock()
+        self._pool = TaskPool(cluster, run_task, (source, setup))
+        self.slots = self._pool.slots
         self._listener = threading.Thread(target=self._listen, name="trials", daemon=True)
         self._listener.start()
 
     def submit(self, job: Trial) -> Future[Outcome]:
         future: Future[Outcome] = Future()
         ranker = job.system.build(seed=job.part.seed, threads=self._setup.threads)
-        with self._guard:
+        with self._lock:
             number = len(self._futures)
             self._futures[number] = (job, future)
-        self._conductor.send((number, (ranker, job.part)))
+        self._pool.submit(number, (ranker, job.part))
         return future
 
     def _listen(self) -> None:
         try:
             while True:
-                deadline = time.monotonic() + self._cluster.limit
-                kind, content = self._conductor.receive(deadline, self._late)
-                if kind == "answer":
-                    self._settle(*content)
-        except BaseException as error:  # whoever waits must learn of it, whatever it is
-            with self._guard:
+                event = self._pool.next_event()
+                if event is not None and event.kind != "message":
+                    self._settle(event)
+        except BaseException as error:  # whoever waits for a trial must learn of it
+            with self._lock:
                 waiting = [future for _, future in self._futures.values() if not future.done()]
             for future in waiting:
-                future.set_exception(error)
+                future.set_exception(_with_hint(error))
 
-    def _settle(self, number: int, answer: Any) -> None:
-        job, future = self._futures[number]
-        verdict, content = answer
-        if verdict == "done":
-            future.set_result(content)
-            return
-        error = rebuild_error(*content)
-        if isinstance(error, ClusterError):
-            error = ClusterError(f"{job.title}: {error} Finished trials are kept.")
-        future.set_exception(error)
-
-    def _late(self) -> str:
-        return f"{self._cluster.place} does not answer. Finished trials are kept."
+    def _settle(self, event: TaskEvent) -> None:
+        job, future = self._futures[event.number]
+        if event.kind == "done":
+            future.set_result(event.content)
+        elif isinstance(event.content, ClusterError):
+            error = ClusterError(f"{job.title}: {event.content}.")
+            future.set_exception(_with_hint(error))
+        else:
+            future.set_exception(event.content)
 
     def close(self) -> None:
-        self._conductor.close()
+        self._pool.close()
         self._listener.join()
 
 
-def work_on_trial(
-    common: tuple[DataSource, Setup], own: tuple[Ranker, Split], context: TaskContext
+def _with_hint(error: BaseException) -> BaseException:
+    if isinstance(error, ClusterError):
+        return ClusterError(f"{error} Finished trials are kept.")
+    return error
+
+
+def run_task(
+    common: tuple[DataSource, Setup], item: tuple[Ranker, Split], context: TaskContext
 ) -> Outcome:
-    """What a task does: one trial."""
-    (source, setup), (ranker, part) = common, own
-    trial = setup.protocol.trial(source, part)
+    """Run one trial in a task of the cluster."""
+    (source, setup), (ranker, split) = common, item
+    trial = setup.protocol.trial(source, split)
     return run_trial(ranker, trial, metrics=setup.metrics, select=setup.select, progress=context)

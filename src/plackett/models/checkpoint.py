@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_directory, atomic_file
-from plackett.distributed.coordinator import TrainingState, WorkerGroup
+from plackett.distributed import TrainingState, WorkerGroup
 
 _STATE = re.compile(r"step-(\d+)")
 _HALF = re.compile(r"\.(fit\.json|step-\d+|member-\d+)\..*\.(tmp|old)")
@@ -181,7 +181,7 @@ class RemoteCheckpoint(Checkpoint):
         self.seconds = seconds  # type: ignore[misc] # as in the process that keeps the checkpoint
         self._peers = worker_group
         self._next = 0.0 if math.isfinite(seconds) else math.inf  # the first state at once
-        state = worker_group.latest()
+        state = worker_group.latest_state()
         if state is not None:
             write_files(state, folder / f"step-{state[0]}")
 
@@ -192,7 +192,7 @@ class RemoteCheckpoint(Checkpoint):
     def saving(self, step: int) -> Iterator[Path]:
         with super().saving(step) as folder:
             yield folder
-        self._peers.keep(*read_files(step, self.folder / f"step-{step}"))
+        self._peers.save_state(*read_files(step, self.folder / f"step-{step}"))
 
 
 def read_files(step: int, folder: Path) -> TrainingState:

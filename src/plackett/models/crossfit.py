@@ -46,7 +46,7 @@ from plackett.models.ranker import FitContext, Progress, Ranker, nested
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from plackett.distributed.task_pool import TaskContext
+    from plackett.distributed import TaskContext
 
 
 Fitted = tuple[Ranker, float]
@@ -77,30 +77,24 @@ def _fit_missing(
     missing: Sequence[int],
     found: dict[int, Fitted],
 ) -> None:
-    from plackett.distributed.task_pool import TaskPool
+    from plackett.distributed import TaskPool
 
     assert run.cluster is not None
     assert crossfit.ranker is not None
     sent = crossfit.clone().set_params(ranker=with_threads(crossfit.ranker, run.cluster.threads))
-    place = run.cluster.place
+
+    def report() -> None:
+        run.progress(f"members on {location}", len(found), crossfit._count)
+
+    location = run.cluster.location
     with TaskPool(run.cluster, fit_member, (sent, data, run.metrics)) as pool:
-        ahead = list(missing[pool.slots :])
-        for i in missing[: pool.slots]:
-            pool.send(i, i)
-        while len(found) < crossfit._count:
-            run.progress(f"members on {place}", len(found), crossfit._count)
-            event = pool.receive()
-            if event is None or event.kind == "told":
-                continue
+        for event in pool.map({i: i for i in missing}, on_poll=report):
             if event.kind == "failed":
                 raise _failure(event.number, event.content)
             member, scale = event.content
             found[event.number] = _as_asked(member, crossfit.ranker), scale
             crossfit._keep(event.number, member, run.checkpoint)
-            if ahead:
-                i = ahead.pop(0)
-                pool.send(i, i)
-    run.progress(f"members on {place}", len(found), crossfit._count)
+    report()
 
 
 def fit_member(common: Common, i: int, context: TaskContext) -> Fitted:

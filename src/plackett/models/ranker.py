@@ -39,8 +39,7 @@ from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.large_arrays import is_large, iter_blocks, release_pages
 from plackett.data.transforms import FittedTransform, chain, transform
 from plackett.data.transforms.base import apply_in_blocks
-from plackett.distributed import Cluster, as_cluster
-from plackett.distributed.coordinator import WorkerGroup
+from plackett.distributed import Cluster, WorkerGroup, as_cluster
 from plackett.metrics import Metric
 from plackett.metrics import metric as as_metric
 from plackett.models.artifact.manifest import identity_of, versions, write

@@ -19,7 +19,7 @@ import numpy as np
 from plackett.base.errors import DataError
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.distributed.coordinator import WorkerGroup
+from plackett.distributed import WorkerGroup
 from plackett.metrics import Metric, evaluate, per_list
 
 TOLERANCE = 1e-6
@@ -41,7 +41,7 @@ def measure(
     if worker_group is None:
         means = tuple(evaluate(scores, data, list(metrics)).values())
     else:
-        means = worker_group.means(
+        means = worker_group.average(
             list(per_list(scores, data, list(metrics)).values()), data.weights
         )
     for metric, mean in zip(metrics, means, strict=True):

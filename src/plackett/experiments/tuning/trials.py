@@ -42,8 +42,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from plackett.base.errors import ClusterError, PlackettError, UsageError
-from plackett.distributed.cluster import Cluster
-from plackett.distributed.task_pool import TaskContext, TaskEvent, TaskPool
+from plackett.distributed import Cluster, TaskContext, TaskEvent, TaskPool
 from plackett.experiments.protocols import DataSource
 from plackett.experiments.runners import (
     KINDS,
@@ -311,7 +310,7 @@ def work_on_cluster(
     study.want(trials)
     if left(study, trials) == 0 and study.own is not None:
         return 0  # without asking for machines
-    progress(f"starting workers on {cluster.place}", trials - left(study, trials), trials)
+    progress(f"starting workers on {cluster.location}", trials - left(study, trials), trials)
     try:
         with TaskPool(cluster, work_on_settings, (source, study.plan)) as pool:
             work = _Work(study, trials, cluster, pool, progress)
@@ -336,8 +335,8 @@ def work_on_settings(
         plan,
         source,
         known=known,
-        keep=lambda division, value: context.tell(("keep", division, value)),
-        report=lambda place, value, more: context.tell(("look", place, value, more)),
+        keep=lambda division, value: context.send(("keep", division, value)),
+        report=lambda place, value, more: context.send(("look", place, value, more)),
         progress=context,
     )
 
@@ -365,7 +364,7 @@ class _Work:
                 return
             if changed or not self.running:
                 self._tell()
-            event = self.pool.receive()
+            event = self.pool.next_event()
             if event is not None and event.number in self.running:
                 self._hear(event)
 
@@ -390,7 +389,7 @@ class _Work:
             self.study.release(OWN)
             return False
         self.running[OWN] = None
-        self.pool.send(OWN, (configured(self.study.plan, {}, self.cluster.threads), []))
+        self.pool.submit(OWN, (configured(self.study.plan, {}, self.cluster.threads), []))
         return True
 
     def _send_trial(self) -> bool:
@@ -404,15 +403,15 @@ class _Work:
         except UsageError as error:
             self._fail(trial.number, error)
         else:
-            self.pool.send(trial.number, (ranker, study.known(trial)))
+            self.pool.submit(trial.number, (ranker, study.known(trial)))
         return True
 
     def _hear(self, event: TaskEvent) -> None:
         number, kind, content = event
         if number in self.given_up:
-            if kind != "told":
+            if kind != "message":
                 self._drop(number)
-        elif kind == "told":
+        elif kind == "message":
             if number != OWN:
                 self._note(number, *content)
         elif kind == "failed":
@@ -435,7 +434,7 @@ class _Work:
         except Pruned:
             self._end(number, None)
             self.given_up.add(number)
-            self.pool.stop(number)
+            self.pool.cancel(number)
 
     def _fail(self, number: int, error: Exception) -> None:
         """Settings that cannot be fitted; whatever else goes wrong is raised."""
@@ -458,6 +457,6 @@ class _Work:
         return number
 
     def _tell(self) -> None:
-        where = f"{len(self.running)} at a time on {self.cluster.place}"
+        where = f"{len(self.running)} at a time on {self.cluster.location}"
         text = where if self.running else "waiting for another process"
         tell_best(self.study, self.trials, self.progress, text)

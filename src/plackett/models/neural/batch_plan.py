@@ -33,8 +33,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Rows
 from plackett.data.dataset import Dataset
-from plackett.distributed.coordinator import WorkerGroup
-from plackett.distributed.training_job import Partition
+from plackett.distributed import Partition, WorkerGroup
 from plackett.models.neural.batches import Batch, cut, epoch_order, learnable
 from plackett.models.neural.loss import Task
 from plackett.models.neural.ranker import NetSettings
@@ -219,7 +218,7 @@ class BatchPlan:
             return Losses(net, task)
         from torch.nn.parallel import DistributedDataParallel
 
-        meets = synchronize_batch_norm(net, self.worker_group.seconds)
+        meets = synchronize_batch_norm(net, self.worker_group.timeout_seconds)
         losses = Losses(net, task, meets=meets)
 
         # What a batch does not use (a level of labels that it lacks) has no gradient.

@@ -21,8 +21,7 @@ from torch import nn
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Rows
 from plackett.data.dataset import Dataset
-from plackett.distributed.coordinator import WorkerGroup
-from plackett.distributed.training_job import Partition, train_together
+from plackett.distributed import Partition, TrainingJob, WorkerGroup
 from plackett.metrics import Metric
 from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
 from plackett.models.neural.batch_plan import BatchPlan, check_norms
@@ -89,14 +88,12 @@ def trained_together(
     watched = run.watch is not no_watch
     positions = learnable(train.labels, train.offsets)
     seconds, cores = RemoteCheckpoint.seconds, run.cluster.threads
-    weights, curves, epochs = train_together(
-        train_as_worker,
-        Lesson(sent, run.metrics, positions, seconds, watched, cores),
-        parts,
-        cluster=run.cluster,
-        backend="torch",
-        state=latest_state(run.checkpoint),
-        keep=checkpoint_saver(run.checkpoint),
+    lesson = Lesson(sent, run.metrics, positions, seconds, watched, cores)
+    job = TrainingJob(
+        train_as_worker, lesson, parts, run.cluster, "torch", latest_state(run.checkpoint)
+    )
+    weights, curves, epochs = job.run(
+        save_state=checkpoint_saver(run.checkpoint),
         progress=run.progress,
         watch=run.watch if watched else None,
     )
@@ -110,11 +107,11 @@ def train_as_worker(
     """What each worker does; all end with the same weights."""
     given = lesson.net
     share = BatchPlan(partition, lesson.positions, worker_group)
-    watch = worker_group.watch if lesson.watched else no_watch
+    watch = worker_group.report_metric if lesson.watched else no_watch
     with tempfile.TemporaryDirectory() as folder, threads(lesson.threads):
         kept = RemoteCheckpoint(Path(folder), worker_group, lesson.seconds)
         run = FitContext(
-            lesson.metrics, kept, worker_group.progress, watch, worker_group=worker_group
+            lesson.metrics, kept, worker_group.report_progress, watch, worker_group=worker_group
         )
         cpu = torch.device("cpu")
         found = trained(given, parts["train"], parts.get("validation"), run, cpu, share)

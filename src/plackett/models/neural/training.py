@@ -151,7 +151,7 @@ class Training:
         number = self.first_step + self.step
         if self._draws:
             seed_step(self.given.seed, self.share.noise(number), self.device)
-        own = self.share.partition.own(positions)
+        own = self.share.partition.to_local(positions)
         batch = batch_of(self.train.offsets, own) if len(own) else None
         features = self._features[slice(0, 0) if batch is None else batch.documents]
         try:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.distributed.coordinator import WorkerGroup
-from plackett.distributed.training_job import Partition
+from plackett.distributed import Partition, TrainingJob, WorkerGroup
 from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
 from plackett.models.ranker import FitContext, no_watch
 from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
@@ -59,8 +58,6 @@ def grown_together(
     ranker: TreeRanker, parts: dict[str, Dataset], settings: dict[str, Any], run: FitContext
 ) -> tuple[str, Curves]:
     """The text of a model that the workers of a cluster grow, and its learning curves."""
-    from plackett.distributed.training_job import train_together
-
     assert run.cluster is not None
     _check(ranker)
     categorical = feature_indices(ranker, ranker.categorical)
@@ -71,14 +68,11 @@ def grown_together(
     watched = run.watch is not no_watch
     threads = run.cluster.threads
     growing = Growing(sent, run.metrics, settings, bins, _seconds(ranker), watched, threads)
-    model, curves = train_together(
-        grow_as_worker,
-        growing,
-        parts,
-        cluster=run.cluster,
-        backend="lightgbm",
-        state=latest_state(run.checkpoint),
-        keep=checkpoint_saver(run.checkpoint),
+    job = TrainingJob(
+        grow_as_worker, growing, parts, run.cluster, "lightgbm", latest_state(run.checkpoint)
+    )
+    model, curves = job.run(
+        save_state=checkpoint_saver(run.checkpoint),
         progress=run.progress,
         watch=run.watch if watched else None,
     )
@@ -101,15 +95,15 @@ def grow_as_worker(
         "num_threads": growing.threads,
         "tree_learner": "data",
         "pre_partition": True,
-        "time_out": math.ceil(worker_group.seconds / _MINUTE),
+        "time_out": math.ceil(worker_group.timeout_seconds / _MINUTE),
         **network,
     }
     categorical = feature_indices(ranker, ranker.categorical)
     with tempfile.TemporaryDirectory() as folder:
         kept = RemoteCheckpoint(Path(folder), worker_group, growing.seconds)
-        watch = worker_group.watch if growing.watched else no_watch
+        watch = worker_group.report_metric if growing.watched else no_watch
         run = FitContext(
-            growing.metrics, kept, worker_group.progress, watch, worker_group=worker_group
+            growing.metrics, kept, worker_group.report_progress, watch, worker_group=worker_group
         )
         reference = dataset_from_bins(growing.bins, growing.settings, categorical)
         model, curves = ranker._grown(parts, settings, run, reference)

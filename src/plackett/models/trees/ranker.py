@@ -24,7 +24,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.distributed.coordinator import WorkerGroup
+from plackett.distributed import WorkerGroup
 from plackett.models.ensembles import Ensemble, read_lightgbm
 from plackett.models.ranker import FitContext, Ranker
 from plackett.models.trees.distributed import grown_together

@@ -43,7 +43,7 @@ from plackett.base.kernels import compiled
 from plackett.base.ragged import Keys, Offsets, Scores
 from plackett.base.random import combine, mix, to_uniform
 from plackett.data.dataset import Dataset
-from plackett.distributed.coordinator import WorkerGroup
+from plackett.distributed import WorkerGroup
 from plackett.models.ranker import FitContext
 from plackett.models.selection import Selection, measure, smoothed
 from plackett.models.trees.lightgbm_data import lightgbm_data, predicted
@@ -129,7 +129,7 @@ class NewtonLeaves:
             np.bincount(where["train"], weights=each, minlength=n_leaves) for each in self._last
         )
         if self.worker_group is not None:
-            gradient, curvature = self.worker_group.sums([gradient, curvature])
+            gradient, curvature = self.worker_group.sum([gradient, curvature])
         values = np.zeros(n_leaves)
         np.divide(-gradient, curvature, out=values, where=curvature > 0)
         values *= self.learning_rate
