@@ -50,7 +50,7 @@ def test_a_gradient_of_the_wrong_sign_is_no_convergence() -> None:
 
 def test_a_value_that_is_not_finite_is_refused() -> None:
     objective = custom(_uphill, params=(1.0, np.nan), name="lost", exact=True)
-    with pytest.raises(UsageError, match="not finite where the search begins"):
+    with pytest.raises(UsageError, match="not finite at the start"):
         pk.LinearRanker(objective=objective).fit(_data(np.tile([0, 1, 2, 3, 4], 4)))
 
 

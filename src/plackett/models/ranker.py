@@ -360,9 +360,18 @@ class Ranker(ABC):
             )
         return data if features is data.features else data.with_features(features)
 
-    def _check_features(self, data: Dataset) -> None:
+    def _feature_labels(self) -> tuple[str, ...]:
+        """The names of the features, or their numbers from 1."""
+        return self.feature_names_ or tuple(str(j + 1) for j in range(self._require_fitted()))
+
+    def _require_fitted(self) -> int:
+        """Raise UsageError before ``fit``; return the number of features."""
         if self.n_features_ is None:
             raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit first.")
+        return self.n_features_
+
+    def _check_features(self, data: Dataset) -> None:
+        self._require_fitted()
         if data.n_features != self.n_features_:
             raise FeatureMismatch(
                 f"the model was fitted on {self.n_features_} features, the data have "

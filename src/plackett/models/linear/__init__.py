@@ -1,7 +1,7 @@
 """Linear models: a weight for each feature, for any objective."""
 
-from plackett.models.linear.lbfgs import Convergence
-from plackett.models.linear.path import Trial
+from plackett.models.linear.convergence import Convergence
+from plackett.models.linear.path import SolverRun
 from plackett.models.linear.ranker import GRID, LinearRanker
 
-__all__ = ["GRID", "Convergence", "LinearRanker", "Trial"]
+__all__ = ["GRID", "Convergence", "LinearRanker", "SolverRun"]

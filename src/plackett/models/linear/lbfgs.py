@@ -1,241 +1,290 @@
-r"""L-BFGS for smooth objectives, started from their own curvature.
+r"""L-BFGS for smooth objectives: SciPy's solver in preconditioned variables.
 
 .. math:: F(w) = L(w) + \lVert w \rVert^2 / C, \qquad \nabla F = \nabla L + 2 w / C
 
-The two-loop recursion begins with the inverse of the approximate Hessian of
-:mod:`plackett.models.linear.lbfgs` instead of a multiple of the identity: tens of iterations
-instead of hundreds on features of search engines. It runs in rounds; each begins with the curvature
-at the weights reached and no memory of steps, so a fit can be taken up again between rounds.
+L-BFGS needs many iterations where the Hessian is far from a multiple of the identity, and features
+of search engines are nearly copies of each other. So SciPy minimizes over u, with
 
-How a solver ended: a report instead of a silent stop.
+.. math:: w = w_0 + \lVert R^{-1} g_0 \rVert\, R^{-\top} u, \qquad M = R R^\top,
 
-A step length that satisfies the weak Wolfe conditions, by doubling and bisection.
+where M approximates the Hessian at the first weights :math:`w_0` and :math:`g_0` is the gradient
+there. In these variables the Hessian is close to a multiple of the identity, and SciPy's first
+step, which has length 1, is the Newton step :math:`-M^{-1} g_0`: tens of iterations instead of
+hundreds.
 
-.. math:: F(w + tp) \le F(w) + c_1 t\, \nabla F \cdot p, \qquad
-    \nabla F(w + tp) \cdot p \ge c_2 \nabla F \cdot p
-
-The first makes the value fall, the second keeps quasi-Newton matrices positive definite. Bisection
-needs no smoothness (Lewis & Overton 2013). Where the change of the value is lost in rounding, the
-first condition is read off the slopes instead, which are exact much longer: the value falls if
-:math:`\nabla F(w + tp) \cdot p \le (2 c_1 - 1) \nabla F \cdot p` (Hager & Zhang 2005).
-
-The scale of a linear problem: an approximate Hessian that costs next to nothing.
-
-Quasi-Newton methods need many steps where the Hessian is far from a multiple of the identity, and
-features of search engines are that: nearly copies of each other. The Hessian of :math:`\sum_q
-\ell_q(Xw) + \lVert w\rVert^2/C` is close to
+The Hessian of :math:`\sum_q \ell_q(Xw) + \lVert w\rVert^2/C` is close to
 
 .. math:: M = \sum_q \sum_{d \in q} h_d (x_d - \bar x_q)(x_d - \bar x_q)^\top + \frac{2}{C} I,
     \qquad \bar x_q = \sum_d h_d x_d \Big/ \sum_d h_d
 
-with the objective's own curvature h: for the softmax family it is that up to terms in the squares
-of probabilities, for pairwise losses the two agree in spectrum up to a small factor. L-BFGS starts
-its recursion from :math:`M^{-1}`.
+with the curvature h of the objective: for the softmax family up to terms in the squares of
+probabilities; for pairwise losses the two spectra agree up to a small factor. M need not be exact:
+it is summed over evenly spaced lists with about :data:`DOCUMENTS` documents in total. With more
+than :data:`MAX_DENSE` features, or sparse ones, only its diagonal is used.
 
-M needs not be exact: it is summed over lists evenly spread, about :data:`DOCUMENTS` documents. With
-more than :data:`WIDEST` features, or sparse ones, only its diagonal is taken.
+The solver runs in rounds of at most 40 iterations. Each round computes M at the current weights and
+starts SciPy with an empty memory, so a fit can be resumed between rounds without a change in the
+result, although SciPy cannot save its state.
 """
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
+from scipy.optimize import LbfgsInvHessProduct, OptimizeResult
+from scipy.optimize import minimize as scipy_minimize
 from scipy.sparse import csr_array
+from threadpoolctl import ThreadpoolController
 
-from plackett.base.errors import ConvergenceWarning, DataError, UsageError
+from plackett.base.errors import UsageError
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
-from plackett.models.linear.loss import Loss, Weights
+from plackett.models.linear.convergence import Convergence, Point, Solution, Weights
+from plackett.models.linear.loss import Loss
+
+_ROUND = 40  # iterations
+_HISTORY = 20
+_FLAT = 1e-15  # relative to the value: a change that is lost in rounding
+_LOST = 1e-9  # relative to the value: a step this close to the minimum may fail through rounding
+
+Save = Callable[[dict[str, Any]], None]
+"""Called with plain data from which a solver can resume."""
 
 
-@dataclass(frozen=True)
-class Convergence:
-    """How one run of a solver went."""
+def minimize(
+    loss: Loss,
+    start: Weights,
+    *,
+    C: float,
+    max_iterations: int,
+    tolerance: float,
+    value_tolerance: float = 0.0,
+    resume: dict[str, Any] | None = None,
+    save: Save | None = None,
+) -> Solution:
+    """Minimize the loss plus ||w||^2 / C.
 
-    solver: str
-    converged: bool
-    reason: str
-    """Why it stopped."""
-    iterations: int
-    evaluations: int
-    """Of the objective over all lists."""
-    value: float
-    """The sum over lists plus the penalty; NaN for objectives without a value."""
-    gradient_norm: float
-    """The largest component of the gradient, divided by the number of lists; NaN where the solver
-    works with subgradients."""
-    gap: float = math.nan
-    """(value - lower bound) / value, where the solver has a certificate: an upper bound on how far
-    the value is from the minimum."""
-    trace: tuple[float, ...] = ()
-    """The value after each iteration (of ``adam``: the metric it chooses by)."""
-
-    def __str__(self) -> str:
-        end = "converged" if self.converged else "did not converge"
-        gap = "" if math.isnan(self.gap) else f", relative gap {self.gap:.2g}"
-        norm = "" if math.isnan(self.gradient_norm) else f", gradient {self.gradient_norm:.2g}"
-        return (
-            f"{self.solver} {end} after {self.iterations} iterations ({self.reason}): value "
-            f"{self.value:.6g}{norm}{gap}"
+    Parameters
+    ----------
+    loss
+        A smooth function of the weights.
+    start
+        The first weights.
+    C, max_iterations
+        The penalty; the maximum number of iterations.
+    tolerance
+        Stop when no component of the gradient, divided by the number of lists, exceeds it.
+    value_tolerance
+        Stop as well when the value is about this close to the minimum, by the Newton decrement.
+    resume, save
+        State of an earlier run to continue from; a function that is called with the state after
+        each round.
+    """
+    search = _Search(loss, C, tolerance, value_tolerance, max_iterations)
+    if resume is not None:
+        start = np.array(resume["weights"], dtype=np.float64)
+        search.iterations, search.evaluations = resume["iterations"], resume["evaluations"]
+        search.trace, search.decrement = list(resume["trace"]), float(resume["newton"])
+    point = search.evaluate(np.array(start, dtype=np.float64))
+    if not (np.isfinite(point.value) and np.isfinite(point.gradient).all()):
+        raise UsageError(
+            "the value or the gradient of the objective is not finite at the start; check the "
+            'objective, or put the features on one scale (transforms=("standard",)).'
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; NaN becomes None, which JSON has."""
-        return {key: _plain(value) for key, value in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Convergence:
-        """What :meth:`to_dict` gave."""
-        try:
-            values = (_number(data["value"]), _number(data["gradient_norm"]), _number(data["gap"]))
-            trace = tuple(float(each) for each in data["trace"])
-            words = (str(data["solver"]), bool(data["converged"]), str(data["reason"]))
-            counts = (int(data["iterations"]), int(data["evaluations"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"is no report of a solver: {error!r}") from error
-        return cls(*words, *counts, *values, trace)
+    moved = True
+    while moved and not search.is_over(point):
+        last, point = point, _Round(search, point).run()
+        moved = point is not last
+        if save is not None:
+            save(search.to_dict(point))
+    return Solution(point.weights, search.report(point, moved))
 
 
-class Planes(NamedTuple):
-    """Tangents of a convex loss, which lies above all of a w + b."""
+@dataclass
+class _Search:
+    """The problem, the stopping rule, and the progress so far."""
 
-    a: NDArray[np.float64]
-    """One row per plane."""
-    b: NDArray[np.float64]
+    loss: Loss
+    C: float
+    tolerance: float
+    value_tolerance: float
+    max_iterations: int
+    iterations: int = 0
+    evaluations: int = 0
+    trace: list[float] = field(default_factory=list)
+    decrement: float = np.inf
+    """Half the Newton decrement: about how far the value is above the minimum."""
 
+    def evaluate(self, weights: Weights) -> Point:
+        self.evaluations += 1
+        value, gradient = self.loss.evaluate(weights)
+        value += float(weights @ weights) / self.C
+        return Point(weights, value, gradient + 2.0 * weights / self.C)
 
-@dataclass(frozen=True)
-class Solution:
-    """Weights of the features, and how they were found."""
+    def norm(self, point: Point) -> float:
+        return float(np.max(np.abs(point.gradient), initial=0.0)) / self.loss.data.n_lists
 
-    weights: Weights
-    convergence: Convergence
-    planes: Planes | None = None
-    """Of cutting planes: those that count at the minimum, which hold for any penalty."""
+    def is_over(self, point: Point) -> bool:
+        close = self.decrement <= max(self.value_tolerance, _FLAT * abs(point.value))
+        limit_reached = self.iterations >= self.max_iterations
+        return self.norm(point) <= self.tolerance or close or limit_reached
 
+    def to_dict(self, point: Point) -> dict[str, Any]:
+        return {
+            "weights": point.weights.tolist(),
+            "iterations": self.iterations,
+            "evaluations": self.evaluations,
+            "trace": self.trace,
+            "newton": self.decrement,
+        }
 
-def warn_unless_converged(report: Convergence, *, C: float) -> None:
-    """Tell the user of a model whose solver stopped early, and what to do."""
-    if not report.converged:
-        warnings.warn(
-            f"{report}, with C={C:g}. {_advice(report)}",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
-
-
-def _advice(report: Convergence) -> str:
-    if "max_iterations" in report.reason:
-        return (
-            "Raise max_iterations, lower C, or put the features on one scale "
-            '(transforms=("standard",)).'
-        )
-    return (
-        'Lower C, put the features on one scale (transforms=("standard",)), or check the gradient '
-        "of an objective of your own."
-    )
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
-
-
-_DESCENT, _CURVATURE = 1e-4, 0.9
-_TRIALS = 20
-_ROUNDING = 1e-11  # of the value: what rounding may hide
-
-
-class Point(NamedTuple):
-    """Weights with value and gradient there."""
-
-    weights: Weights
-    value: float
-    gradient: Weights
-
-
-Function = Callable[[Weights], Point]
-
-
-def search(function: Function, start: Point, direction: Weights) -> Point:
-    """The next point along a direction of descent; the start itself if there is none."""
-    slope = float(start.gradient @ direction)
-    low, high, t = 0.0, np.inf, 1.0
-    best = start
-    for _ in range(_TRIALS):
-        point = function(start.weights + t * direction)
-        there = float(point.gradient @ direction)
-        if not _falls(start.value, slope, t, point.value, there):
-            high = t
-        elif there < _CURVATURE * slope:
-            low, best = t, point
+    def report(self, point: Point, moved: bool) -> Convergence:
+        if self.norm(point) <= self.tolerance:
+            end = (True, "the gradient is below the tolerance")
+        elif self.decrement <= self.value_tolerance:
+            end = (True, "the value is close to the minimum")
+        elif self.decrement <= (_FLAT if moved else _LOST) * abs(point.value):
+            end = (True, "the value no longer changes")
+        elif not moved:
+            end = (False, "no step along the gradient lowers the value")
         else:
-            return point
-        t = 0.5 * (low + high) if np.isfinite(high) else 2.0 * low
-    return best
+            end = (False, f"max_iterations={self.max_iterations} reached")
+        counts = (self.iterations, self.evaluations)
+        norm = self.norm(point)
+        return Convergence("lbfgs", *end, *counts, point.value, norm, trace=tuple(self.trace))
 
 
-def _falls(value: float, slope: float, t: float, after: float, there: float) -> bool:
-    if after <= value + _DESCENT * t * slope:
-        return True
-    return after <= value + _ROUNDING * abs(value) and there <= (2.0 * _DESCENT - 1.0) * slope
+class _Round:
+    """One run of SciPy's L-BFGS-B with one preconditioner."""
+
+    def __init__(self, search: _Search, start: Point) -> None:
+        self.search, self.start = search, start
+        curvature = search.loss.curvature(start.weights)
+        self.preconditioner = Preconditioner.at(search.loss.data, curvature, search.C)
+        gradient = self.preconditioner.to_gradient(start.gradient)
+        self.length = float(np.linalg.norm(gradient))
+        search.decrement = 0.5 * self.length**2
+        # The last evaluation and the last iterate: the point, u and the gradient there.
+        self.last = self.iterate = (start, np.zeros_like(gradient), self.length * gradient)
+        self.steps: deque[tuple[Weights, Weights]] = deque(maxlen=_HISTORY)
+
+    def run(self) -> Point:
+        """Return the last iterate; the start itself if no step lowers the value."""
+        search = self.search
+        if search.is_over(self.start):
+            return self.start
+        limit = min(_ROUND, search.max_iterations - search.iterations)
+        options: Any = {"maxcor": _HISTORY, "maxiter": limit, "maxfun": 10**9}
+        options |= {"ftol": 0.0, "gtol": 0.0}  # the callback decides when to stop
+        # SciPy solves systems of at most 20 equations; OpenBLAS would wake its threads for them.
+        with _blas_threads().limit(limits=1, user_api="blas"):
+            scipy_minimize(
+                self.evaluate,
+                np.zeros_like(self.start.weights),
+                jac=True,
+                method="L-BFGS-B",
+                callback=self.finish_iteration,
+                options=options,
+            )
+        return self.iterate[0]
+
+    def evaluate(self, u: Weights) -> tuple[float, Weights]:
+        """Value and gradient in SciPy's variables."""
+        if u.any():
+            step = self.length * self.preconditioner.to_weights(u)
+            point = self.search.evaluate(self.start.weights + step)
+            gradient = self.length * self.preconditioner.to_gradient(point.gradient)
+            self.last = (point, u.copy(), gradient)
+        return self.last[0].value, self.last[2]
+
+    def finish_iteration(self, intermediate_result: OptimizeResult) -> None:  # noqa: ARG002 - SciPy passes it by name
+        """Record the step; raise StopIteration, which SciPy takes as the end."""
+        search = self.search
+        point, u, gradient = self.last
+        step, change = u - self.iterate[1], gradient - self.iterate[2]
+        self.iterate = self.last
+        search.iterations += 1
+        search.trace.append(point.value)
+        if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
+            self.steps.append((step, change))
+        search.decrement = self.estimate_decrement(gradient)
+        if search.is_over(point):
+            raise StopIteration
+
+    def estimate_decrement(self, gradient: Weights) -> float:
+        """Half of g H g, with the inverse Hessian H that SciPy uses for the next step."""
+        if not self.steps:
+            return 0.5 * float(gradient @ gradient) / self.length**2
+        steps, changes = (np.array(arrays) for arrays in zip(*self.steps, strict=True))
+        # SciPy starts its recursion from a multiple of the identity, this operator from the
+        # identity: in variables divided by the root of that multiple the two are equal.
+        root = np.sqrt(float(steps[-1] @ changes[-1]) / float(changes[-1] @ changes[-1]))
+        inverse = LbfgsInvHessProduct(steps / root, changes * root)
+        scaled = gradient * root
+        return 0.5 * float(scaled @ inverse.matvec(scaled))
+
+
+@cache
+def _blas_threads() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 DOCUMENTS = 10_000
-WIDEST = 800
+MAX_DENSE = 800
 _BLOCKS = 16  # partial sums: few, because each is a whole matrix
-_RIDGE = 1e-10  # of the largest diagonal element: a feature that is a copy of another
+_RIDGE = 1e-10  # relative to the largest diagonal element: a feature may be a copy of another
 
 
 @dataclass(frozen=True)
-class Scale:
-    """M as the triangle R of M = R R^T, or as a vector where only its diagonal is kept."""
+class Preconditioner:
+    """An approximate Hessian M = R R^T, by its factor R."""
 
     root: NDArray[np.float64]
+    """R as a lower triangle, or as a vector where M is diagonal."""
 
-    def solve(self, gradient: Weights) -> Weights:
-        """M^-1 times a gradient."""
+    @classmethod
+    def at(cls, data: Dataset, curvature: Scores, C: float) -> Preconditioner:
+        """The approximation at weights where the objective has this curvature."""
+        X = data.features
+        ridge = 2.0 / C
+        if isinstance(X, csr_array) or data.n_features > MAX_DENSE:
+            return cls(np.sqrt(_sum_squares(X, curvature) + ridge))
+        lists = _sample_lists(data.offsets)
+        parts = np.zeros((_BLOCKS, data.n_features, data.n_features))
+        _add_lists(np.asarray(X), data.offsets, curvature, lists, parts)
+        documents = np.diff(data.offsets)[lists].sum()
+        M = parts.sum(axis=0) * (data.n_docs / documents)
+        M[np.diag_indices_from(M)] += ridge + _RIDGE * np.max(np.diag(M))
+        _factorize(M)
+        return cls(M)
+
+    def to_gradient(self, gradient: Weights) -> Weights:
+        """R^-1 times the gradient: the gradient in the preconditioned variables."""
         if self.root.ndim == 1:
             return gradient / self.root
-        return np.asarray(_solve(self.root, gradient))
+        return np.asarray(_solve_lower(self.root, gradient))
+
+    def to_weights(self, step: Weights) -> Weights:
+        """R^-T times a step: the step of the weights."""
+        if self.root.ndim == 1:
+            return step / self.root
+        return np.asarray(_solve_upper(self.root, step))
 
 
-def scale_of(data: Dataset, curvature: Scores, C: float) -> Scale:
-    """The scale at weights where the objective has this curvature."""
-    X = data.features
-    ridge = 2.0 / C
-    if isinstance(X, csr_array) or data.n_features > WIDEST:
-        squares = _sum_of_squares(X, curvature)
-        return Scale(squares + ridge)
-    lists = _some_lists(data.offsets)
-    parts = np.zeros((_BLOCKS, data.n_features, data.n_features))
-    _add_lists(np.asarray(X), data.offsets, curvature, lists, parts)
-    documents = np.diff(data.offsets)[lists].sum()
-    M = parts.sum(axis=0) * (data.n_docs / documents)
-    M[np.diag_indices_from(M)] += ridge + _RIDGE * np.max(np.diag(M))
-    _factorise(M)
-    return Scale(M)
-
-
-def _some_lists(offsets: Offsets) -> NDArray[np.int64]:
+def _sample_lists(offsets: Offsets) -> NDArray[np.int64]:
     n_lists = len(offsets) - 1
-    step = max(1, int(offsets[-1]) // DOCUMENTS)
-    return np.arange(0, n_lists, step)
+    return np.arange(0, n_lists, max(1, int(offsets[-1]) // DOCUMENTS))
 
 
-def _sum_of_squares(X: NDArray[np.float32] | csr_array, curvature: Scores) -> Weights:
+def _sum_squares(X: NDArray[np.float32] | csr_array, curvature: Scores) -> Weights:
     if isinstance(X, csr_array):
         return np.asarray(X.multiply(X).T @ curvature, dtype=np.float64)
     total = np.zeros(X.shape[1])
@@ -245,11 +294,11 @@ def _sum_of_squares(X: NDArray[np.float32] | csr_array, curvature: Scores) -> We
     return total
 
 
-# LAPACK would wake its own threads for matrices this small, beside those of our kernels: 175 ms
-# where this takes one.
+# Not LAPACK: it would start threads of its own for matrices this small, in competition with those
+# of our kernels. That took 175 ms where this takes 1 ms.
 @compiled
-def _factorise(M):  # type: ignore[no-untyped-def]
-    """Replace the lower triangle by that of its Cholesky factor."""
+def _factorize(M):  # type: ignore[no-untyped-def]
+    """Replace the lower triangle by its Cholesky factor."""
     for i in range(len(M)):
         row = M[i]
         for j in range(i):
@@ -258,11 +307,18 @@ def _factorise(M):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _solve(root, right):  # type: ignore[no-untyped-def]
-    """Solve R R^T x = right."""
+def _solve_lower(root, right):  # type: ignore[no-untyped-def]
+    """Solve R x = right."""
     x = right.copy()
     for i in range(len(x)):
         x[i] = (x[i] - np.dot(root[i, :i], x[:i])) / root[i, i]
+    return x
+
+
+@compiled
+def _solve_upper(root, right):  # type: ignore[no-untyped-def]
+    """Solve R^T x = right."""
+    x = right.copy()
     for i in range(len(x) - 1, -1, -1):
         x[i] /= root[i, i]
         x[:i] -= x[i] * root[i, :i]
@@ -284,172 +340,15 @@ def _add_list(rows, curvature, part):  # type: ignore[no-untyped-def]
     if not total > 0.0:
         return
     d = rows.shape[1]
-    middle, row = np.zeros(d), np.empty(d)
+    mean, row = np.zeros(d), np.empty(d)
     for i in range(len(rows)):
         for j in range(d):
-            middle[j] += curvature[i] / total * rows[i, j]
+            mean[j] += curvature[i] / total * rows[i, j]
     for i in range(len(rows)):
         for j in range(d):
-            row[j] = rows[i, j] - middle[j]
+            row[j] = rows[i, j] - mean[j]
         for j in range(d):
             factor = curvature[i] * row[j]
             out = part[j, : j + 1]
             for k in range(j + 1):
                 out[k] += factor * row[k]
-
-
-_ROUND = 40  # iterations
-_HISTORY = 20
-_FLAT = 1e-15  # of the value: a change that is lost in rounding
-_LOST = 1e-9  # of the value: so little that a step that does not lower it is rounding
-
-Save = Callable[[dict[str, Any]], None]
-"""Called with plain data from which a run can go on."""
-
-
-@dataclass
-class _Run:
-    """One minimisation: where it is."""
-
-    loss: Loss
-    C: float
-    tolerance: float
-    enough: float
-    max_iterations: int
-    iterations: int = 0
-    evaluations: int = 0
-    trace: list[float] = field(default_factory=list)
-    newton: float = np.inf
-    """About how far the value is above the minimum: half of g M^-1 g."""
-
-    def evaluate(self, weights: Weights) -> Point:
-        self.evaluations += 1
-        value, gradient = self.loss.evaluate(weights)
-        value += float(weights @ weights) / self.C
-        return Point(weights, value, gradient + 2.0 * weights / self.C)
-
-    def norm(self, at: Point) -> float:
-        return float(np.max(np.abs(at.gradient), initial=0.0)) / self.loss.data.n_lists
-
-    def is_over(self, at: Point) -> bool:
-        enough = max(self.enough, _FLAT * abs(at.value))
-        small = self.norm(at) <= self.tolerance or self.newton <= enough
-        return small or self.iterations >= self.max_iterations
-
-    def round(self, at: Point) -> Point:
-        """Some iterations from one scale."""
-        scale = scale_of(self.loss.data, self.loss.curvature(at.weights), self.C)
-        memory: deque[tuple[Weights, Weights, float]] = deque(maxlen=_HISTORY)
-        for _ in range(_ROUND):
-            direction = -_two_loops(scale, memory, at.gradient)
-            self.newton = -0.5 * float(direction @ at.gradient)
-            if self.is_over(at):
-                break
-            after = search(self.evaluate, at, direction)
-            if after is at:
-                break
-            self.iterations += 1
-            self.trace.append(after.value)
-            _remember(memory, after.weights - at.weights, after.gradient - at.gradient)
-            at = after
-        return at
-
-
-def _two_loops(
-    scale: Scale, memory: deque[tuple[Weights, Weights, float]], gradient: Weights
-) -> Weights:
-    """The approximate inverse Hessian times a gradient (Nocedal 1980)."""
-    q = gradient.copy()
-    factors = []
-    for step, change, product in reversed(memory):
-        factors.append(float(step @ q) / product)
-        q -= factors[-1] * change
-    r = scale.solve(q)
-    if memory:
-        step, change, product = memory[-1]
-        r *= product / float(change @ scale.solve(change))
-    for (step, change, product), factor in zip(memory, reversed(factors), strict=True):
-        r += (factor - float(change @ r) / product) * step
-    return r
-
-
-def _remember(
-    memory: deque[tuple[Weights, Weights, float]], step: Weights, change: Weights
-) -> None:
-    product = float(step @ change)
-    if product > 1e-12 * float(np.linalg.norm(step) * np.linalg.norm(change)):
-        memory.append((step, change, product))
-
-
-def minimize(
-    loss: Loss,
-    start: Weights,
-    *,
-    C: float,
-    max_iterations: int,
-    tolerance: float,
-    enough: float = 0.0,
-    resume: dict[str, Any] | None = None,
-    save: Save | None = None,
-) -> Solution:
-    """Minimise the loss plus ||w||^2 / C.
-
-    Parameters
-    ----------
-    loss
-        A smooth function of the weights.
-    start
-        Where to begin.
-    C, max_iterations
-        The penalty; when to give up.
-    tolerance
-        Stop when no component of the gradient, divided by the number of lists, exceeds it.
-    enough
-        Stop too when the value is about so close to the minimum, by Newton's decrement.
-    resume, save
-        State of a run to take up, and what to call with the state after each round.
-    """
-    run = _Run(loss, C, tolerance, enough, max_iterations)
-    if resume is not None:
-        start = np.array(resume["weights"], dtype=np.float64)
-        run.iterations, run.evaluations = resume["iterations"], resume["evaluations"]
-        run.trace, run.newton = list(resume["trace"]), float(resume["newton"])
-    at = run.evaluate(np.array(start, dtype=np.float64))
-    if not (np.isfinite(at.value) and np.isfinite(at.gradient).all()):
-        raise UsageError(
-            "value or gradient of the objective are not finite where the search begins; check the "
-            'objective, or put the features on one scale (transforms=("standard",)).'
-        )
-    moving = True
-    while moving and not run.is_over(at):
-        before, at = at, run.round(at)
-        moving = at is not before
-        if save is not None:
-            save(_state(run, at))
-    return Solution(at.weights, _report(run, at, moving))
-
-
-def _state(run: _Run, at: Point) -> dict[str, Any]:
-    return {
-        "weights": at.weights.tolist(),
-        "iterations": run.iterations,
-        "evaluations": run.evaluations,
-        "trace": run.trace,
-        "newton": run.newton,
-    }
-
-
-def _report(run: _Run, at: Point, moving: bool) -> Convergence:
-    if run.norm(at) <= run.tolerance:
-        end = (True, "the gradient is below the tolerance")
-    elif run.newton <= run.enough:
-        end = (True, "the value is close to the minimum")
-    elif run.newton <= (_FLAT if moving else _LOST) * abs(at.value):
-        end = (True, "the value changes no more")
-    elif not moving:
-        end = (False, "no step along the gradient lowers the value")
-    else:
-        end = (False, f"max_iterations={run.max_iterations} reached")
-    counts = (run.iterations, run.evaluations)
-    trace = tuple(run.trace)
-    return Convergence("lbfgs", *end, *counts, at.value, run.norm(at), trace=trace)

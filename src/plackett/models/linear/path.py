@@ -1,24 +1,20 @@
-"""The path of penalties: for each C, from the smallest, the best of several searches.
+"""The path of penalties: for each C, from the smallest, the best of several solver runs.
 
-Every search and its report is kept. The C that is best on the validation lists wins.
-
-What a linear fit has solved so far, kept in its checkpoint.
-
-A fit is a fixed sequence of solves. The journal holds the results of those that are done and the
-state of the one under way, so a fit taken up again goes through the same sequence and finds most
-answers written down.
-
-Where searches begin: objectives that are not convex have more than one valley.
+The C that is best on the validation lists wins. Objectives that are not convex have more than one
+local minimum, so the solver runs from several starts:
 
 ======================  =========================================================================
 start                   weights
 ======================  =========================================================================
 ``zero``                all zero
-``path``                the best ones found with the next smaller C, where there is one
+``path``                the best ones for the next smaller C, if there is one
 ``mle``                 the minimum of the pairwise logistic loss (convex), with the same C
 ``convexloss``          the minimum of ConvexLoss (convex) for the same gain, with the same C
-``random``              normal with deviation 0.1, other ones for each time it is named
+``random``              normal with deviation 0.1; different each time it is named
 ======================  =========================================================================
+
+A fit is a fixed sequence of solver runs. Its checkpoint holds the finished ones and the state of
+the current one (:class:`Journal`), so a resumed fit repeats the sequence and skips what is done.
 """
 
 from __future__ import annotations
@@ -34,21 +30,156 @@ import numpy as np
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.models.checkpoint import Checkpoint
-from plackett.models.linear.lbfgs import Convergence, Planes, Save, Solution
-from plackett.models.linear.loss import Weights, times
+from plackett.models.linear.convergence import Convergence, Solution, Weights
+from plackett.models.linear.lbfgs import Save
+from plackett.models.linear.loss import matvec
 from plackett.models.linear.solvers import Problem
 from plackett.models.ranker import FitContext
 from plackett.models.selection import Means, Selection, measure
 from plackett.objectives import Objective, objective
 
-_FILE = "journal.json"
+STARTS = ("zero", "path", "mle", "convexloss", "random")
+_RANDOM_DEVIATION = 0.1
+
+
+@dataclass(frozen=True)
+class SolverRun:
+    """One run of the solver, from one start, with one C."""
+
+    C: float
+    start: str
+    convergence: Convergence
+    chosen: bool
+    """Whether it found the lowest value for this C."""
+    means: Means | None
+    """The metrics on the validation lists, if it was chosen and there are any."""
+
+
+@dataclass
+class Path:
+    """The solver runs for one objective along the penalties."""
+
+    problem: Problem
+    starts: tuple[str, ...]
+    validation: Dataset | None
+    context: FitContext
+    journal: Journal
+    runs: list[SolverRun] = field(default_factory=list)
+    selection: Selection = field(default_factory=Selection)
+    best: tuple[float, Solution] | None = None
+    _helpers: dict[str, Problem] = field(default_factory=dict)
+    """The convex problems whose minimum is a start."""
+    _helper_weights: dict[str, Weights] = field(default_factory=dict)
+
+    def follow(self, penalties: tuple[float, ...]) -> tuple[float, Solution]:
+        """Return the best C and its solution."""
+        weights: Weights | None = None
+        total = len(penalties) * len(self.starts)
+        for C in sorted(penalties):
+            names = [name for name in self.starts if name != "path" or weights is not None]
+            solutions: dict[str, Solution] = {}
+            for number, name in enumerate(names or ["zero"]):
+                solution = self._solve(self.problem, self._start(name, number, C, weights), C)
+                solutions[name if name not in solutions else f"{name} {number}"] = solution
+                done = len(self.runs) + len(solutions)
+                self.context.progress(f"C={C:g} from {name}: {solution.convergence}", done, total)
+            weights, means = self._choose(C, solutions)
+            if means is not None:
+                self.context.watch(self.selection.steps, len(penalties), means[0])
+        assert self.best is not None
+        return self.best
+
+    def _choose(self, C: float, solutions: dict[str, Solution]) -> tuple[Weights, Means | None]:
+        """Record the runs of one C; return the weights of the best one and their metrics."""
+        winner = min(solutions, key=lambda name: _rank(solutions[name].convergence))
+        solution = solutions[winner]
+        means = None
+        if self.validation is not None:
+            scores = matvec(self.validation.features, solution.weights)
+            means = measure(scores, self.validation, self.context.metrics)
+        improved = means is not None and self.selection.offer(means)
+        if self.best is None or improved:
+            self.best = (C, solution)
+        for name, candidate in solutions.items():
+            chosen = name == winner
+            run_means = means if chosen else None
+            self.runs.append(SolverRun(C, name, candidate.convergence, chosen, run_means))
+        return solution.weights, means
+
+    def _start(self, name: str, number: int, C: float, last: Weights | None) -> Weights:
+        n_features = self.problem.data.n_features
+        if name == "path" and last is not None:
+            return last
+        if name == "random":
+            rng = np.random.default_rng([self.problem.ranker.seed, number])
+            return np.asarray(rng.normal(0.0, _RANDOM_DEVIATION, n_features))
+        helper = _helper_objective(name, self.problem.objective)
+        if helper is None:
+            return np.zeros(n_features)
+        if name not in self._helpers:
+            main = self.problem
+            self._helpers[name] = Problem(
+                main.ranker, helper, main.data, main.selection_data, main.metrics
+            )
+        start = self._helper_weights.get(name, np.zeros(n_features))
+        self._helper_weights[name] = self._solve(self._helpers[name], start, C).weights
+        return self._helper_weights[name]
+
+    def _solve(self, problem: Problem, start: Weights, C: float) -> Solution:
+        solution = self.journal.solve(partial(problem.solve, start, C))
+        problem.planes = solution.planes
+        return solution
+
+
+def _rank(report: Convergence) -> float:
+    """The lower the better: the value; for objectives without one, minus the best metric."""
+    if np.isnan(report.value):
+        return -max(report.trace, default=-np.inf)
+    return report.value
+
+
+def select_starts(loss: Objective, requested: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The requested starts, or those that the objective needs."""
+    if requested is not None:
+        for name in requested:
+            if name not in STARTS:
+                raise UsageError(f"unknown start {name!r}; expected one of {', '.join(STARTS)}.")
+        if not requested:
+            raise UsageError(f"starts must name at least one of {', '.join(STARTS)}.")
+        return requested
+    if loss.convex or not loss.exact:
+        return ("path",)
+    return STARTS if _gain_of(loss) else tuple(name for name in STARTS if name != "convexloss")
+
+
+def _helper_objective(start: str, loss: Objective) -> Objective | None:
+    """The convex objective whose minimum is the start; None for other starts."""
+    if start == "mle":
+        return objective("mle")
+    if start != "convexloss":
+        return None
+    gain = _gain_of(loss)
+    if gain is None:
+        return objective("convexloss-ndcg")
+    # With equal settings both objectives sample the same rankings.
+    settings = {f.name: getattr(loss, f.name) for f in fields(loss)}  # type: ignore[arg-type]
+    return objective(f"convexloss-{gain}", **settings)
+
+
+def _gain_of(loss: Objective) -> str | None:
+    """The gain of a conditional model by its name (``expgain-map``: map); None for others."""
+    family, _, gain = loss.name.partition("-")
+    return gain if family in ("expgain", "l2", "l3", "convexloss") else None
+
 
 Solve = Callable[[dict[str, Any] | None, Save | None], Solution]
-"""Solves from a state (None: from the start), handing states to the second argument."""
+"""Solves from a saved state (None: from the start); the second argument saves states."""
 
 
 class Journal:
-    """The solves of one fit in their order."""
+    """The finished solver runs of one fit, in order, kept in its checkpoint."""
+
+    _FILE = "journal.json"
 
     def __init__(self, checkpoint: Checkpoint | None) -> None:
         self._checkpoint = checkpoint
@@ -58,187 +189,28 @@ class Journal:
         self._saves = 0
         latest = None if checkpoint is None else checkpoint.latest()
         if latest is not None:
-            kept = json.loads((latest / _FILE).read_text(encoding="utf-8"))
+            kept = json.loads((latest / self._FILE).read_text(encoding="utf-8"))
             self._done, self._state, self._saves = kept["done"], kept["state"], kept["saves"]
 
-    def solution(self, solve: Solve) -> Solution:
-        """The result of the next solve: as written down, or solved now."""
-        at = self._next
+    def solve(self, solve: Solve) -> Solution:
+        """Return the next solution: the recorded one if there is one, else a new one."""
+        number = self._next
         self._next += 1
-        if at < len(self._done):
-            return _read(self._done[at])
+        if number < len(self._done):
+            return Solution.from_dict(self._done[number])
         state, self._state = self._state, None
-        found = solve(state, None if self._checkpoint is None else self._keep)
-        self._state = None
-        if self._checkpoint is not None:
-            self._done.append(_written(found))
-            self._keep(None)
-        return found
+        if self._checkpoint is None:
+            return solve(state, None)
+        solution = solve(state, self._save)
+        self._done.append(solution.to_dict())
+        self._save(None)
+        return solution
 
-    def _keep(self, state: dict[str, Any] | None) -> None:
+    def _save(self, state: dict[str, Any] | None) -> None:
         self._state = state
         if self._checkpoint is None or not self._checkpoint.due():
             return
         self._saves += 1
         kept = {"done": self._done, "state": state, "saves": self._saves}
         with self._checkpoint.saving(self._saves) as folder:
-            (folder / _FILE).write_text(json.dumps(kept), encoding="utf-8")
-
-
-def _written(solution: Solution) -> dict[str, Any]:
-    planes = solution.planes
-    return {
-        "weights": solution.weights.tolist(),
-        "convergence": solution.convergence.to_dict(),
-        "planes": None if planes is None else [planes.a.tolist(), planes.b.tolist()],
-    }
-
-
-def _read(kept: dict[str, Any]) -> Solution:
-    planes = None
-    if kept["planes"] is not None:
-        planes = Planes(*(np.array(each, dtype=np.float64) for each in kept["planes"]))
-    weights = np.array(kept["weights"], dtype=np.float64)
-    return Solution(weights, Convergence.from_dict(kept["convergence"]), planes)
-
-
-STARTS = ("zero", "path", "mle", "convexloss", "random")
-_CONVEX = ("path",)
-_CONDITIONAL = ("zero", "path", "mle", "convexloss", "random")
-_OTHERS = ("zero", "path", "mle", "random")
-_DEVIATION = 0.1
-
-
-def starts_of(loss: Objective, given: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The starts asked for, or those the objective needs."""
-    if given is not None:
-        for name in given:
-            if name not in STARTS:
-                raise UsageError(f"there is no start {name!r}; there are {', '.join(STARTS)}.")
-        if not given:
-            raise UsageError(f"starts must name at least one of {', '.join(STARTS)}.")
-        return tuple(given)
-    if loss.convex or not loss.exact:
-        return _CONVEX
-    return _CONDITIONAL if _gain(loss) else _OTHERS
-
-
-def helper_of(start: str, loss: Objective) -> Objective | None:
-    """The convex objective whose minimum is the start; None if it needs none."""
-    if start == "mle":
-        return objective("mle")
-    if start != "convexloss":
-        return None
-    helper = objective(f"convexloss-{_gain(loss) or 'ndcg'}")
-    if not _gain(loss):
-        return helper
-    # The same sampled rankings: with the same settings both draw the same ones.
-    shared = {f.name: getattr(loss, f.name) for f in fields(loss)}  # type: ignore[arg-type]
-    return objective(helper.name, **shared)
-
-
-def random_start(n_features: int, *, seed: int, number: int) -> Weights:
-    """Random weights; the number tells several of them apart."""
-    rng = np.random.default_rng([seed, number])
-    return np.asarray(rng.normal(0.0, _DEVIATION, n_features))
-
-
-def _gain(loss: Objective) -> str | None:
-    """The gain of a conditional model by its name (``expgain-map``: map); None for others."""
-    family, _, gain = loss.name.partition("-")
-    return gain if family in ("expgain", "l2", "l3", "convexloss") else None
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One search: from one start, with one C."""
-
-    C: float
-    start: str
-    convergence: Convergence
-    chosen: bool
-    """Whether it found the lowest value of this C."""
-    means: Means | None
-    """The metrics on the validation lists, where it was chosen and there are any."""
-
-
-@dataclass
-class Path:
-    """The searches for one objective along the penalties."""
-
-    problem: Problem
-    starts: tuple[str, ...]
-    validation: Dataset | None
-    run: FitContext
-    journal: Journal
-    trials: list[Trial] = field(default_factory=list)
-    selection: Selection = field(default_factory=Selection)
-    best: tuple[float, Solution] | None = None
-    _helpers: dict[str, Problem] = field(default_factory=dict)
-    _helped: dict[str, Weights] = field(default_factory=dict)
-
-    def follow(self, penalties: tuple[float, ...]) -> tuple[float, Solution]:
-        """The best C and its solution."""
-        last: Weights | None = None
-        total = len(penalties) * len(self.starts)
-        for C in sorted(penalties):
-            names = [name for name in self.starts if name != "path" or last is not None]
-            found: dict[str, Solution] = {}
-            for number, name in enumerate(names or ["zero"]):
-                solution = self._solve(self.problem, self._start(name, number, C, last), C)
-                found[name if name not in found else f"{name} {number}"] = solution
-                done = len(self.trials) + len(found)
-                self.run.progress(f"C={C:g} from {name}: {solution.convergence}", done, total)
-            last, means = self._choose(C, found)
-            if means is not None:
-                self.run.watch(self.selection.steps, len(penalties), means[0])
-        assert self.best is not None
-        return self.best
-
-    def _choose(self, C: float, found: dict[str, Solution]) -> tuple[Weights, Means | None]:
-        """Keep the best search of one C, and offer it to the selection; its weights and means."""
-        winner = min(found, key=lambda name: _rank(found[name]))
-        solution = found[winner]
-        means = None
-        if self.validation is not None:
-            scores = times(self.validation.features, solution.weights)
-            means = measure(scores, self.validation, self.run.metrics)
-        if self.best is None or (means is not None and self.selection.best is None):
-            self.best = (C, solution)
-        if means is not None and self.selection.offer(means):
-            self.best = (C, solution)
-        for name, each in found.items():
-            own = name == winner
-            self.trials.append(Trial(C, name, each.convergence, own, means if own else None))
-        return solution.weights, means
-
-    def _start(self, name: str, number: int, C: float, last: Weights | None) -> Weights:
-        d = self.problem.data.n_features
-        if name == "path" and last is not None:
-            return last
-        if name == "random":
-            return random_start(d, seed=self.problem.ranker.seed, number=number)
-        helper = helper_of(name, self.problem.objective)
-        if helper is None:
-            return np.zeros(d)
-        if name not in self._helpers:
-            given = self.problem
-            self._helpers[name] = Problem(
-                given.ranker, helper, given.data, given.judge, given.metrics, asked="auto"
-            )
-        before = self._helped.get(name, np.zeros(d))
-        self._helped[name] = self._solve(self._helpers[name], before, C).weights
-        return self._helped[name]
-
-    def _solve(self, problem: Problem, start: Weights, C: float) -> Solution:
-        found = self.journal.solution(partial(problem.solve, start, C))
-        problem.planes = found.planes
-        return found
-
-
-def _rank(solution: Solution) -> float:
-    """The lower the better: the value; of objectives without one, minus the best metric."""
-    report = solution.convergence
-    if np.isnan(report.value):
-        return -max(report.trace, default=-np.inf)
-    return report.value
+            (folder / self._FILE).write_text(json.dumps(kept), encoding="utf-8")

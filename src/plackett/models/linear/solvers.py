@@ -1,105 +1,54 @@
-"""Which solver an objective gets, from what it declares."""
+"""The solver of a linear problem, chosen by what the objective declares."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.metrics import Metric
-from plackett.models.linear.adam import descend
+from plackett.models.linear.adam import minimize_adam
+from plackett.models.linear.convergence import Planes, Solution, Weights
 from plackett.models.linear.cutting_plane import minimize_by_planes
 from plackett.models.linear.hinge import minimize_hinge
-from plackett.models.linear.lbfgs import Planes, Save, Solution, minimize
-from plackett.models.linear.loss import (
-    DenseLoss,
-    Loss,
-    RankingLoss,
-    ScoreLoss,
-    Weights,
-    is_sparse,
-    products_are_smaller,
-)
+from plackett.models.linear.lbfgs import Save, minimize
+from plackett.models.linear.loss import Loss, ScoreLoss, make_loss
 from plackett.objectives import SVMMAP, Objective, RankSVM, Stochastic
-from plackett.objectives.conditional.kernels import sampled_list
 
 if TYPE_CHECKING:
     from plackett.models.linear.ranker import LinearRanker
 
 
 Solver = Literal["auto", "lbfgs", "smoothed-hinge", "cutting-plane", "adam"]
-SOLVERS: tuple[Solver, ...] = ("auto", "lbfgs", "smoothed-hinge", "cutting-plane", "adam")
-
-
-def solver_of(loss: Objective, asked: Solver) -> Solver:
-    """The solver to use; refuses one that is not right for the objective."""
-    if asked not in SOLVERS:
-        raise UsageError(f"there is no solver {asked!r}; there are {', '.join(SOLVERS)}.")
-    right = _right(loss)
-    if asked in ("auto", right):
-        return right
-    fits = {
-        "adam": True,
-        "lbfgs": loss.exact,
-        "cutting-plane": loss.exact and loss.convex,
-        "smoothed-hinge": right == "smoothed-hinge",
-    }
-    if not fits[asked]:
-        raise UsageError(
-            f"the solver {asked!r} cannot minimise {loss.name}; use {right!r} or 'auto'."
-        )
-    return asked
-
-
-def _right(loss: Objective) -> Solver:
-    if not loss.exact:
-        return "adam"
-    if isinstance(loss, RankSVM) and not loss.squared:
-        return "smoothed-hinge"
-    inner = loss.objective if isinstance(loss, Stochastic) else loss
-    kinked = isinstance(inner, SVMMAP) or (isinstance(inner, RankSVM) and not inner.squared)
-    return "cutting-plane" if kinked else "lbfgs"
-
-
-def loss_of(loss: Objective, data: Dataset) -> Loss:
-    """The objective as a function of the weights, in its cheapest form."""
-    if isinstance(loss, Stochastic) or is_sparse(data):
-        return ScoreLoss(loss, data)
-    if loss.function is sampled_list and products_are_smaller(data, _samples(loss)):
-        return RankingLoss(loss, data)
-    return DenseLoss(loss, data)
-
-
-def _samples(loss: Objective) -> int:
-    return int(loss.samples)  # type: ignore[attr-defined]
+SOLVERS: tuple[Solver, ...] = get_args(Solver)
 
 
 @dataclass
 class Problem:
-    """One objective on one data set, to be solved for several penalties."""
+    """One objective on one dataset, to be solved for several penalties."""
 
     ranker: LinearRanker
     objective: Objective
     data: Dataset
-    judge: Dataset
-    """Lists that objectives without a value are judged on."""
+    selection_data: Dataset
+    """Lists on which Adam selects the best weights."""
     metrics: tuple[Metric, ...]
-    asked: Solver = "auto"
+    requested: Solver = "auto"
     planes: Planes | None = None
-    """Tangents of a convex objective, handed on along the penalties."""
+    """Tangents of a convex objective; they are passed from one penalty to the next."""
 
     def __post_init__(self) -> None:
-        self.solver = solver_of(self.objective, self.asked)
+        self.solver = select_solver(self.objective, self.requested)
         self._loss: Loss | None = None
 
     @property
     def loss(self) -> Loss:
         """The objective as a function of the weights, made when first needed."""
         if self._loss is None:
-            self._loss = loss_of(self.objective, self.data)
+            self._loss = make_loss(self.objective, self.data)
         return self._loss
 
     def solve(
@@ -107,39 +56,64 @@ class Problem:
     ) -> Solution:
         """The weights for one penalty, from one start."""
         ranker = self.ranker
-        limit = ranker.max_iterations
+        limits: Any = {"C": C, "max_iterations": ranker.max_iterations}
         if self.solver == "smoothed-hinge":
-            return minimize_hinge(self.data, start, C=C, max_iterations=limit, gap=ranker.gap)
+            return minimize_hinge(self.data, start, **limits, gap=ranker.gap)
         if self.solver == "cutting-plane":
             return minimize_by_planes(
-                *(self.loss, start), C=C, max_iterations=limit, gap=ranker.gap, planes=self.planes
+                self.loss, start, **limits, gap=ranker.gap, planes=self.planes
             )
         if self.solver == "adam":
-            return self._descend(start, C, resume, save)
+            return minimize_adam(
+                ScoreLoss(self.objective, self.data),
+                np.array(start),
+                **limits,
+                learning_rate=ranker.learning_rate,
+                patience=ranker.patience,
+                selection_data=self.selection_data,
+                metrics=self.metrics,
+                resume=resume,
+                save=save,
+            )
         return minimize(
             self.loss,
             start,
-            C=C,
-            max_iterations=limit,
+            **limits,
             tolerance=ranker.tolerance,
-            enough=ranker.tolerance * self.data.n_lists,
+            value_tolerance=ranker.tolerance * self.data.n_lists,
             resume=resume,
             save=save,
         )
 
-    def _descend(
-        self, start: Weights, C: float, resume: dict[str, Any] | None, save: Save | None
-    ) -> Solution:
-        ranker = self.ranker
-        return descend(
-            ScoreLoss(self.objective, self.data),
-            np.array(start),
-            C=C,
-            max_iterations=ranker.max_iterations,
-            learning_rate=ranker.learning_rate,
-            patience=ranker.patience,
-            judge=self.judge,
-            metrics=self.metrics,
-            resume=resume,
-            save=save,
+
+def select_solver(objective: Objective, requested: Solver) -> Solver:
+    """The solver to use; raises UsageError if the requested one cannot minimize the objective."""
+    if requested not in SOLVERS:
+        raise UsageError(f"unknown solver {requested!r}; expected one of {', '.join(SOLVERS)}.")
+    default = _default_solver(objective)
+    if requested in ("auto", default):
+        return default
+    suitable = {
+        "adam": True,
+        "lbfgs": objective.exact,
+        "cutting-plane": objective.exact and objective.convex,
+        "smoothed-hinge": False,
+    }
+    if not suitable[requested]:
+        raise UsageError(
+            f"the solver {requested!r} cannot minimize {objective.name}; use {default!r} or 'auto'."
         )
+    return requested
+
+
+def _default_solver(objective: Objective) -> Solver:
+    if not objective.exact:
+        return "adam"
+    if _is_hinge(objective):
+        return "smoothed-hinge"
+    inner = objective.objective if isinstance(objective, Stochastic) else objective
+    return "cutting-plane" if isinstance(inner, SVMMAP) or _is_hinge(inner) else "lbfgs"
+
+
+def _is_hinge(objective: Objective) -> bool:
+    return isinstance(objective, RankSVM) and not objective.squared

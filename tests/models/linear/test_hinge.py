@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 
 from plackett.data.dataset import Dataset
+from plackett.models.linear.convergence import Planes, Point
 from plackett.models.linear.cutting_plane import Bundle, maximize_on_simplex, minimize_by_planes
 from plackett.models.linear.hinge import SmoothHinge, minimize_hinge
-from plackett.models.linear.lbfgs import Planes, Point
 from plackett.models.linear.loss import DenseLoss
 from plackett.objectives import objective
 

@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 
 from plackett.data.dataset import Dataset
 from plackett.models import LinearRanker
-from plackett.models.linear.loss import times, transposed_times
+from plackett.models.linear.loss import matvec, rmatvec
 
 
 def _data(n_lists: int = 40) -> Dataset:
@@ -49,8 +49,8 @@ def test_products_equal_numpys_in_double_precision() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 7)).astype(np.float32)
     w, g = rng.normal(size=7), rng.normal(size=5000)
-    assert times(X, w) == pytest.approx(X.astype(float) @ w, rel=1e-12, abs=1e-12)
-    assert transposed_times(X, g) == pytest.approx(X.astype(float).T @ g, rel=1e-12, abs=1e-10)
+    assert matvec(X, w) == pytest.approx(X.astype(float) @ w, rel=1e-12, abs=1e-12)
+    assert rmatvec(X, g) == pytest.approx(X.astype(float).T @ g, rel=1e-12, abs=1e-10)
 
 
 def test_weights_of_lists_count_as_often_as_they_say() -> None:

@@ -13,8 +13,7 @@ from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
 from plackett.models import LinearRanker
 from plackett.models.checkpoint import Checkpoint
-from plackett.models.linear import GRID
-from plackett.models.linear.lbfgs import Convergence
+from plackett.models.linear import GRID, Convergence
 from plackett.objectives import OBJECTIVES, Stochastic, objective
 
 
@@ -92,11 +91,11 @@ def test_kinked_stochastic_objectives_get_cutting_planes(parts) -> None:
 
 
 def test_a_solver_that_does_not_fit_is_refused(parts) -> None:
-    with pytest.raises(UsageError, match="cannot minimise expgain-auc; use 'lbfgs' or 'auto'"):
+    with pytest.raises(UsageError, match="cannot minimize expgain-auc; use 'lbfgs' or 'auto'"):
         LinearRanker(objective="expgain-auc", solver="cutting-plane").fit(parts[0])
     with pytest.raises(UsageError, match=r"solver must be 'auto' or 'lbfgs'.*got 'newton'"):
         LinearRanker(solver="newton").fit(parts[0])
-    with pytest.raises(UsageError, match="there is no start 'best'"):
+    with pytest.raises(UsageError, match="unknown start 'best'"):
         LinearRanker(starts=("best",)).fit(parts[0])
     with pytest.raises(UsageError, match="C must be a positive number"):
         LinearRanker(C=(1.0, -1.0)).fit(parts[0])
@@ -148,7 +147,7 @@ def test_a_saved_model_keeps_scaling_penalty_and_report(parts, tmp_path) -> None
 
 
 def test_a_damaged_report_is_refused() -> None:
-    with pytest.raises(DataError, match="no report of a solver"):
+    with pytest.raises(DataError, match="not a solver report"):
         Convergence.from_dict({"solver": "lbfgs"})
 
 
