@@ -14,8 +14,8 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from plackett.serving.server import App, Examples, Settings, Shelf
-from plackett.serving.server.registry import Source
+from plackett.serving.server import App, Examples, ModelRegistry, Settings
+from plackett.serving.server.registry import ModelSource
 from plackett.serving.server.telemetry import Log
 
 JSON = "application/json"
@@ -77,9 +77,9 @@ def ask(app, method, path, body=b"", **options):
 def app_of(models, **settings):
     """An app over saved models, and what it logs."""
     stream = io.StringIO()
-    shelf = Shelf([Source(name, path) for name, path in models.items()])
+    registry = ModelRegistry([ModelSource(name, path) for name, path in models.items()])
     examples = settings.pop("examples", None)
-    app = App(shelf, Settings(**settings), log=Log(stream), examples=examples or Examples())
+    app = App(registry, Settings(**settings), log=Log(stream), examples=examples or Examples())
     app.stream = stream
     try:
         yield app

@@ -21,22 +21,22 @@ def serve(
         list[str],
         typer.Argument(
             metavar="[NAME=]MODEL...",
-            help="Models made by plackett, or folders of models that are versions of one.",
+            help="Models, or folders of models that are versions of one.",
         ),
     ],
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 is any that is free.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port; 0 selects a free one.")] = 8000,
     token: Annotated[
         str | None,
         typer.Option(
             envvar="PLACKETT_TOKEN",
             show_envvar=True,
-            help="What clients must send as a bearer token. Others on this machine can read the "
-            "command line: better set the variable.",
+            help="Bearer token that clients must send. Other users of this machine can read the "
+            "command line, so set the variable instead.",
         ),
     ] = None,
     watch: Annotated[
-        float, typer.Option(min=0, help="Seconds between looks at the models' folders; 0: never.")
+        float, typer.Option(min=0, help="Seconds between checks of the models' folders; 0: never.")
     ] = 2.0,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads that score. [default: all processors]")
@@ -45,29 +45,32 @@ def serve(
     max_documents: Annotated[int, typer.Option(help="Documents of a list.")] = 2000,
     max_lists: Annotated[int, typer.Option(help="Lists of a batch.")] = 64,
     concurrency: Annotated[
-        int, typer.Option(help="Requests that are scored or wait; others are told to come back.")
+        int, typer.Option(help="Requests that are scored or wait; others get status 503.")
     ] = 64,
     timeout: Annotated[
         float, typer.Option(help="Seconds to receive a request, and again to answer it.")
     ] = 10.0,
     grace: Annotated[
-        float, typer.Option(min=0, help="Seconds that requests under way get at the end.")
+        float, typer.Option(min=0, help="Seconds that running requests get when the server stops.")
     ] = 10.0,
     examples: Annotated[
         Path | None,
-        typer.Option(help="A data set whose lists the page offers to try. [default: made up]"),
+        typer.Option(help="Data set whose lists the page offers to try. [default: made up]"),
     ] = None,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="Log what happens to the server, not each request.")
+        bool, typer.Option("--quiet", help="Log events of the server, not each request.")
     ] = False,
 ) -> None:
     """Serve models over HTTP: scores, rankings, explanations, and a page to try them on.
 
-    Logs are lines of JSON on standard error. Models that change on disk are loaded while requests
-    go on. SIGTERM lets requests under way end.
+    Logs are lines of JSON on standard error. Models that change on disk are reloaded while requests
+    are answered. SIGTERM stops the server after the running requests.
     """
-    from plackett.serving.server import Examples, Limits, Settings, make_app
-    from plackett.serving.server.run import port_for, run
+    try:
+        from plackett.serving.server import Examples, Limits, Settings, make_app
+        from plackett.serving.server.run import check_port, serve_app
+    except ImportError as error:
+        raise UsageError(str(error)) from error
 
     limits = Limits(
         body=int(max_mb * _MB),
@@ -76,7 +79,6 @@ def serve(
         concurrency=concurrency,
         seconds=timeout,
     )
-    given = {} if threads is None else {"threads": threads}
     settings = Settings(
         host=host,
         port=port,
@@ -85,19 +87,19 @@ def serve(
         watch=watch,
         grace=grace,
         log_requests=not quiet,
-        **given,
+        **({} if threads is None else {"threads": threads}),
     )
     settings.check()
     try:
-        address = port_for(settings)  # before models are loaded, which may take a while
+        free_port = check_port(settings)  # before models are loaded, which may take a while
         with ERR.status("loading models; the first time, code is compiled as well"):
-            app = make_app(models, settings, examples=Examples(_examples(examples, models)))
-        run(app, port=address, ready=_ready)
+            app = make_app(models, settings, examples=Examples(_read_examples(examples, models)))
+        serve_app(app, port=free_port, on_ready=_show_address)
     except ImportError as error:
         raise UsageError(str(error)) from error
 
 
-def _examples(path: Path | None, models: list[str]) -> Dataset | None:
+def _read_examples(path: Path | None, models: list[str]) -> Dataset | None:
     from plackett.models.artifact.manifest import read_manifest
     from plackett.serving.server.registry import parse_sources
 
@@ -110,6 +112,6 @@ def _examples(path: Path | None, models: list[str]) -> Dataset | None:
     return read_data(path, read_options("nan", None, "label", "query_id", False))
 
 
-def _ready(address: str) -> None:
+def _show_address(address: str) -> None:
     if ERR.is_terminal:
         ERR.print(f"try the models at [bold]{address}/[/]; Ctrl-C stops the server")

@@ -8,7 +8,7 @@ import pytest
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory):
     """A function from the name of a model in serving_models to its folder."""
-    pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
+    pytest.importorskip("starlette", reason="pip install 'plackett[serve]'")
     from serving_models import fitted
 
     folder = tmp_path_factory.mktemp("models")

@@ -17,7 +17,7 @@ def started(monkeypatch):
     """Runs the command up to the point where it would listen, and gives the app."""
 
     found = []
-    monkeypatch.setattr(running, "run", lambda app, **_: found.append(app))
+    monkeypatch.setattr(running, "serve_app", lambda app, **_: found.append(app))
 
     def run(*models, **options):
         serve([str(each) for each in models], port=0, **options)
@@ -34,7 +34,7 @@ def test_options_reach_the_server(started, saved) -> None:
         concurrency=5, timeout=2.5, watch=0, grace=1.5, threads=3, quiet=True,
     )  # fmt: skip
     settings, limits = app.settings, app.settings.limits
-    assert list(app.shelf.catalogue.models) == ["ours"]
+    assert list(app.registry.catalog.models) == ["ours"]
     assert (limits.body, limits.documents, limits.lists) == (1 << 19, 7, 3)
     assert (limits.concurrency, limits.seconds) == (5, 2.5)
     assert (settings.watch, settings.grace, settings.threads) == (0, 1.5, 3)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
+pytest.importorskip("starlette", reason="pip install 'plackett[serve]'")
 
 from plackett.cli.serve import serve
 from plackett.serving.server import Limits, Settings
-from plackett.serving.server.answers import NOTES
-from plackett.serving.server.app import ROUTES
+from plackett.serving.server.app import OPERATIONS
+from plackett.serving.server.scoring import NOTES
 from server_harness import app_of, ask
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "serve.md"
@@ -25,13 +25,13 @@ pytestmark = pytest.mark.skipif(not GUIDE.is_file(), reason="not run from a chec
 def test_every_route_is_listed() -> None:
     text = GUIDE.read_text()
     listed = text.replace("NAME", "{model}").replace("VERSION", "{version}")
-    for route in ROUTES:
+    for route in OPERATIONS:
         if route.action == "explain":
             assert "POST .../explain" in text
-        elif route.template not in ("/", "/openapi.json", "/models/{model}/versions/{version}"):
-            assert f"{route.method} {route.template}`" in listed, route
+        elif route.path not in ("/", "/openapi.json", "/models/{model}/versions/{version}"):
+            assert f"{route.method} {route.path}`" in listed, route
         else:
-            assert f"`{route.template}`" in listed or route.action == "model"
+            assert f"`{route.path}`" in listed or route.action == "model"
     assert all(f"`{method}`" in text for method in NOTES)
 
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
+pytest.importorskip("starlette", reason="pip install 'plackett[serve]'")
 
 from plackett.base.errors import FeatureMismatch
 from plackett.serving.server import Examples, make_app

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
+pytest.importorskip("starlette", reason="pip install 'plackett[serve]'")
 
 from plackett.base.decimals import exact_float32
+from plackett.serving.server.http import HTTPError
 from plackett.serving.server.requests import (
     FeatureNames,
+    read_bytes,
     read_carefully,
-    read_fast,
     read_json,
-    read_raw,
+    read_typed,
 )
-from plackett.serving.server.settings import Limits, Refusal
+from plackett.serving.server.settings import Limits
 
 pytestmark = pytest.mark.kernels
 
@@ -37,7 +38,7 @@ def same(a, b):
         np.array_equal(a.features, b.features, equal_nan=True)
         and np.array_equal(np.signbit(a.features), np.signbit(b.features))
         and a.offsets.tolist() == b.offsets.tolist()
-        and (a.ids, a.top, a.single) == (b.ids, b.top, b.single)
+        and (a.ids, a.top, a.is_single) == (b.ids, b.top, b.is_single)
     )
 
 
@@ -46,7 +47,7 @@ def test_one_list_by_vector_and_by_name() -> None:
     lists = read_json(body, NAMES, LIMITS)
     expected = np.array([[1, 2.5, np.nan], [1e-3, -0.5, 3]], np.float32)
     assert np.array_equal(lists.features, expected, equal_nan=True)
-    assert lists.single
+    assert lists.is_single
     assert lists.n_lists == 1
     assert lists.ids == (None,)
 
@@ -60,19 +61,19 @@ def test_a_batch_with_ids_and_top() -> None:
         ],
     }
     for lists in (
-        read_fast(encode(data), NAMES, LIMITS),
+        read_typed(encode(data), NAMES, LIMITS),
         read_carefully(encode(data), NAMES, LIMITS),
     ):
         assert lists.offsets.tolist() == [0, 2, 3]
         assert lists.features[:, 0].tolist() == [1, 4, 7]
         assert lists.ids == (["a", 7], None)
-        assert (lists.top, lists.single) == (2, False)
+        assert (lists.top, lists.is_single) == (2, False)
 
 
 @pytest.mark.parametrize("absent", ["missing", "zero"])
 def test_features_that_are_left_out_are_read_as_the_client_says(absent) -> None:
     body = encode({"documents": [{"clicks": 1}, {}, {"bm25": None}], "absent": absent})
-    fast, careful = read_fast(body, NAMES, LIMITS), read_carefully(body, NAMES, LIMITS)
+    fast, careful = read_typed(body, NAMES, LIMITS), read_carefully(body, NAMES, LIMITS)
     fill = 0.0 if absent == "zero" else np.nan
     expected = np.array([[fill, fill, 1], [fill] * 3, [np.nan, fill, fill]], np.float32)
     assert np.array_equal(fast.features, expected, equal_nan=True)
@@ -82,7 +83,7 @@ def test_features_that_are_left_out_are_read_as_the_client_says(absent) -> None:
 def test_many_sparse_documents_fit_although_their_text_is_short() -> None:
     wide = FeatureNames(tuple(f"f{j}" for j in range(50)))
     body = encode({"documents": [{} for _ in range(900)], "absent": "zero"})
-    lists = read_fast(body, wide, Limits())
+    lists = read_typed(body, wide, Limits())
     assert lists.features.shape == (900, 50)
     assert not lists.features.any()
 
@@ -110,10 +111,10 @@ def test_every_number_becomes_the_nearest_float32(text) -> None:
     body = f'{{"documents":[[{text}, 1,{text}]]}}'.encode()
     expected = exact_float32(text)
     if not np.isfinite(expected):
-        with pytest.raises(Refusal, match="beyond float32"):
+        with pytest.raises(HTTPError, match="beyond float32"):
             read_json(body, NAMES, LIMITS)
         return
-    for read in (read_fast, read_carefully):
+    for read in (read_typed, read_carefully):
         lists = read(body, NAMES, LIMITS)
         if lists is not None:  # the fast reader may leave a number to the other
             assert lists.features[0, 0] == lists.features[0, 2] == expected
@@ -126,7 +127,7 @@ def test_the_fast_reader_takes_what_clients_send() -> None:
             body = encode(
                 {"documents": data, "ids": list("ab")[: len(data)]}, separators=separators
             )
-            assert read_fast(body, NAMES, LIMITS) is not None
+            assert read_typed(body, NAMES, LIMITS) is not None
 
 
 # ---- both readers, on anything ------------------------------------------------------------------
@@ -172,11 +173,11 @@ def damaged(draw):
 @settings(max_examples=600, deadline=None)
 @given(damaged())
 def test_the_two_readers_agree_and_refuse_with_a_reason(body) -> None:
-    fast = read_fast(body, NAMES, LIMITS)
+    fast = read_typed(body, NAMES, LIMITS)
     refusal = None
     try:
         careful = read_carefully(body, NAMES, LIMITS)
-    except Refusal as found:
+    except HTTPError as found:
         refusal = found
     if refusal is not None:
         assert refusal.status in (400, 413, 422)
@@ -211,7 +212,7 @@ def good(draw):
 @given(good())
 def test_good_bodies_are_read_alike_by_both(body) -> None:
     careful = read_carefully(body, NAMES, LIMITS)
-    fast = read_fast(body, NAMES, LIMITS)
+    fast = read_typed(body, NAMES, LIMITS)
     if fast is not None:  # None only for numbers halfway between two float32
         assert same(fast, careful)
 
@@ -275,24 +276,24 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_bodies_are_refused_with_the_reason(name) -> None:
     body, status, reason = HOSTILE[name]
-    with pytest.raises(Refusal, match=reason) as caught:
+    with pytest.raises(HTTPError, match=reason) as caught:
         read_json(body, NAMES, LIMITS)
     assert caught.value.status == status
     assert len(caught.value.detail) < 500
 
 
 def test_a_long_name_of_a_client_is_cut_in_the_reason() -> None:
-    with pytest.raises(Refusal, match=r"x{60}\.\.\.") as caught:
+    with pytest.raises(HTTPError, match=r"x{60}\.\.\.") as caught:
         read_json(encode({"documents": [{"x" * 5000: 1}]}), NAMES, LIMITS)
     assert len(caught.value.detail) < 200
 
 
 def test_raw_bodies_hold_float32() -> None:
     features = np.array([[1, np.nan, -0.0], [4, 5, 6], [7, 8, 9]], "<f4")
-    lists = read_raw(features.tobytes(), "2, 1", NAMES, LIMITS)
+    lists = read_bytes(features.tobytes(), "2, 1", NAMES, LIMITS)
     assert np.array_equal(lists.features, features, equal_nan=True)
     assert lists.offsets.tolist() == [0, 2, 3]
-    assert read_raw(features.tobytes(), None, NAMES, LIMITS).single
+    assert read_bytes(features.tobytes(), None, NAMES, LIMITS).is_single
 
 
 @pytest.mark.parametrize(
@@ -310,11 +311,11 @@ def test_raw_bodies_hold_float32() -> None:
     ],
 )
 def test_raw_bodies_of_the_wrong_size_are_refused(count, sizes, status, reason) -> None:
-    with pytest.raises(Refusal, match=reason) as caught:
-        read_raw(np.ones(count, "<f4").tobytes(), sizes, NAMES, LIMITS)
+    with pytest.raises(HTTPError, match=reason) as caught:
+        read_bytes(np.ones(count, "<f4").tobytes(), sizes, NAMES, LIMITS)
     assert caught.value.status == status
 
 
 def test_infinite_raw_features_are_refused() -> None:
-    with pytest.raises(Refusal, match=r"document 1, feature 'gr\\xf6\\xdfe'"):
-        read_raw(np.array([1, 2, 3, 4, np.inf, 6], "<f4").tobytes(), None, NAMES, LIMITS)
+    with pytest.raises(HTTPError, match=r"document 1, feature 'gr\\xf6\\xdfe'"):
+        read_bytes(np.array([1, 2, 3, 4, np.inf, 6], "<f4").tobytes(), None, NAMES, LIMITS)

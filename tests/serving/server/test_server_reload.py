@@ -7,11 +7,11 @@ import shutil
 import numpy as np
 import pytest
 
-pytest.importorskip("orjson", reason="pip install 'plackett[serve]'")
+pytest.importorskip("starlette", reason="pip install 'plackett[serve]'")
 
 from plackett.base.errors import DataError, UsageError
-from plackett.serving.server import Shelf
-from plackett.serving.server.registry import Source, parse_sources
+from plackett.serving.server import ModelRegistry
+from plackett.serving.server.registry import ModelSource, parse_sources
 from server_harness import TOKEN, app_of, ask, logged
 from serving_models import documents, fitted
 
@@ -25,19 +25,19 @@ def folder(saved, tmp_path):
     return tmp_path / "m.plackett"
 
 
-def current(shelf, name="m"):
-    return shelf.catalogue.find(name, None)
+def current(registry, name="m"):
+    return registry.catalog.find(name, None)
 
 
 def test_a_replaced_model_is_loaded_and_the_old_one_still_works(folder) -> None:
-    shelf = Shelf([Source("m", folder)])
-    old = current(shelf)
-    assert shelf.refresh().changed == []
-    assert current(shelf) is old
+    registry = ModelRegistry([ModelSource("m", folder)])
+    old = current(registry)
+    assert registry.reload().loaded == []
+    assert current(registry) is old
     fitted("linear").save(folder)
-    found = shelf.refresh()
-    new = current(shelf)
-    assert [m.version for m in found.changed] == [new.version] != [old.version]
+    found = registry.reload()
+    new = current(registry)
+    assert [m.version for m in found.loaded] == [new.version] != [old.version]
     assert found.removed == []
     offsets = np.array([0, 10])
     assert new.scorer(X, offsets).tolist() == fitted("linear").predict(X).tolist()
@@ -45,20 +45,20 @@ def test_a_replaced_model_is_loaded_and_the_old_one_still_works(folder) -> None:
 
 
 def test_the_same_model_written_again_is_not_loaded_again(folder) -> None:
-    shelf = Shelf([Source("m", folder)])
-    old = current(shelf)
+    registry = ModelRegistry([ModelSource("m", folder)])
+    old = current(registry)
     shutil.copytree(folder, folder.with_suffix(".copy"))
     shutil.rmtree(folder)
     folder.with_suffix(".copy").rename(folder)
-    assert shelf.refresh().changed == []
-    assert current(shelf) is old
-    assert shelf.refresh(force=True).changed == []
+    assert registry.reload().loaded == []
+    assert current(registry) is old
+    assert registry.reload(force=True).loaded == []
 
 
 @pytest.mark.parametrize("damage", ["manifest", "file", "half", "gone"])
 def test_a_damaged_model_leaves_the_old_one_in_place(folder, damage) -> None:
-    shelf = Shelf([Source("m", folder)])
-    old = current(shelf)
+    registry = ModelRegistry([ModelSource("m", folder)])
+    old = current(registry)
     manifest = folder / "manifest.json"
     if damage == "manifest":
         manifest.write_text("{")
@@ -70,41 +70,41 @@ def test_a_damaged_model_leaves_the_old_one_in_place(folder, damage) -> None:
     else:
         shutil.rmtree(folder)
     for _ in range(2):  # a problem is a problem until it is gone
-        found = shelf.refresh()
+        found = registry.reload()
         assert len(found.problems) == 1
         assert found.problems[0].startswith("m: ")
-        assert current(shelf) is old
+        assert current(registry) is old
     shutil.rmtree(folder, ignore_errors=True)
     fitted("linear").save(folder)
-    assert len(shelf.refresh().changed) == 1
-    assert current(shelf) is not old
+    assert len(registry.reload().loaded) == 1
+    assert current(registry) is not old
 
 
 def test_a_folder_of_models_holds_versions_the_last_by_name_is_current(saved, tmp_path) -> None:
     for name, kind in (("v9", "trees"), ("v10", "linear"), (".v11.tmp", "stumps")):
         shutil.copytree(saved(kind), tmp_path / name)
     (tmp_path / "notes.txt").write_text("not a model")
-    shelf = Shelf([Source("m", tmp_path)])
-    first, second = shelf.catalogue.models["m"]
+    registry = ModelRegistry([ModelSource("m", tmp_path)])
+    first, second = registry.catalog.models["m"]
     assert (first.path.name, second.path.name) == ("v9", "v10")
-    assert current(shelf) is second
-    assert shelf.catalogue.find("m", first.version) is first
+    assert current(registry) is second
+    assert registry.catalog.find("m", first.version) is first
     shutil.copytree(saved("stumps"), tmp_path / "v11")
-    assert len(shelf.refresh().changed) == 1
-    assert current(shelf).path.name == "v11"
-    assert current(shelf).ranker.n_features_ == 6
+    assert len(registry.reload().loaded) == 1
+    assert current(registry).path.name == "v11"
+    assert current(registry).ranker.n_features_ == 6
     shutil.rmtree(tmp_path / "v9")
-    assert [m.version for m in shelf.refresh().removed] == [first.version]
+    assert [m.version for m in registry.reload().removed] == [first.version]
     for name in ("v10", "v11"):
         shutil.rmtree(tmp_path / name)
-    shelf.refresh()
-    assert current(shelf).path.name == "v11"  # better the last one than none
+    registry.reload()
+    assert current(registry).path.name == "v11"  # better the last one than none
 
 
 def test_several_paths_of_one_name_are_versions_too(saved) -> None:
-    shelf = Shelf([Source("m", saved("trees")), Source("m", saved("linear"))])
-    assert len(shelf.catalogue.models["m"]) == 2
-    assert type(current(shelf).ranker).__name__ == "LinearRanker"
+    registry = ModelRegistry([ModelSource("m", saved("trees")), ModelSource("m", saved("linear"))])
+    assert len(registry.catalog.models["m"]) == 2
+    assert type(current(registry).ranker).__name__ == "LinearRanker"
 
 
 def test_what_cannot_be_served_is_refused_at_the_start(saved, tmp_path) -> None:
@@ -113,10 +113,10 @@ def test_what_cannot_be_served_is_refused_at_the_start(saved, tmp_path) -> None:
     with pytest.raises(UsageError, match="at least one model"):
         parse_sources([])
     with pytest.raises(DataError, match="holds no model"):
-        Shelf([Source("m", tmp_path)])
+        ModelRegistry([ModelSource("m", tmp_path)])
     (tmp_path / "file.txt").write_text("x")
     with pytest.raises(DataError, match="is no model"):
-        Shelf([Source("m", tmp_path / "file.txt")])
+        ModelRegistry([ModelSource("m", tmp_path / "file.txt")])
     for name in ("a/b", "", "-x", "ü", "a b", "x" * 101):
         with pytest.raises(UsageError, match="cannot be the name"):
             parse_sources([f"{name}={saved('trees')}"])
@@ -141,4 +141,6 @@ def test_reload_by_request(folder) -> None:
         events = [line["event"] for line in logged(app)]
         assert "loaded" in events
         assert "reload failed" in events
-        assert app.metrics.reloads == {"loaded": 1, "failed": 1}
+        for outcome in ("loaded", "failed"):
+            labels = {"outcome": outcome}
+            assert app.metrics.registry.get_sample_value("plackett_reloads_total", labels) == 1

@@ -1,13 +1,22 @@
-"""Serving models over HTTP: many at a time, replaced while requests go on."""
+"""Serving models over HTTP: several at a time, replaced while requests are answered."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+try:
+    import msgspec  # noqa: F401
+    import prometheus_client  # noqa: F401
+    import starlette  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f"plackett serve needs {error.name}: pip install 'plackett[serve]'"
+    ) from error
+
 from plackett.serving.server.app import App
-from plackett.serving.server.examples import Examples
-from plackett.serving.server.registry import Shelf, parse_sources
-from plackett.serving.server.run import port_for, run
+from plackett.serving.server.page import Examples
+from plackett.serving.server.registry import ModelRegistry, parse_sources
+from plackett.serving.server.run import check_port, serve_app
 from plackett.serving.server.settings import Limits, Settings
 from plackett.serving.server.telemetry import Log
 
@@ -19,7 +28,7 @@ def make_app(
     examples: Examples | None = None,
     log: Log | None = None,
 ) -> App:
-    """An ASGI application that serves models, for any server that runs such applications.
+    """Make an ASGI application that serves models, for any ASGI server.
 
     Parameters
     ----------
@@ -28,17 +37,16 @@ def make_app(
     settings
         Limits and token.
     examples
-        What the page offers to try.
+        Lists that the page offers to try.
     log
-        Where to write what happens; by default standard error.
+        Where to log; by default standard error.
     """
-    chosen = settings or Settings()
-    chosen.check()
-    need_orjson()
-    shelf = Shelf(parse_sources(list(models)))
-    offered = examples or Examples()
-    offered.check(shelf.catalogue.all())
-    return App(shelf, chosen, log=log, examples=offered)
+    settings = settings or Settings()
+    settings.check()
+    registry = ModelRegistry(parse_sources(list(models)))
+    examples = examples or Examples()
+    examples.check(registry.catalog.all())
+    return App(registry, settings, log=log, examples=examples)
 
 
 def serve_models(
@@ -46,29 +54,21 @@ def serve_models(
     settings: Settings | None = None,
     *,
     examples: Examples | None = None,
-    ready: Callable[[str], None] = lambda _: None,
+    on_ready: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve models until the process is told to stop; see :func:`make_app`."""
-    chosen = settings or Settings()
-    chosen.check()
-    port = port_for(chosen)  # before models are loaded, which may take a while
-    run(make_app(models, chosen, examples=examples), port=port, ready=ready)
-
-
-def need_orjson() -> None:
-    """Say what to install where it is not."""
-    try:
-        import orjson  # noqa: F401
-    except ImportError as error:
-        raise ImportError("plackett serve needs orjson: pip install 'plackett[serve]'") from error
+    settings = settings or Settings()
+    settings.check()
+    port = check_port(settings)  # before models are loaded, which may take a while
+    serve_app(make_app(models, settings, examples=examples), port=port, on_ready=on_ready)
 
 
 __all__ = [
     "App",
     "Examples",
     "Limits",
+    "ModelRegistry",
     "Settings",
-    "Shelf",
     "make_app",
     "serve_models",
 ]

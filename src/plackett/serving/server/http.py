@@ -1,129 +1,160 @@
-"""Requests and responses over ASGI, with limits on what a client may send and how slowly."""
+"""HTTP around the models: errors as problem+json, access control, and bodies within limits."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
-import secrets
-import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+import hashlib
+import hmac
+from http import HTTPStatus
 
-from plackett.serving.server.settings import Limits, Refusal
+import msgspec
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
+from plackett.serving.server.schemas import Problem
+from plackett.serving.server.settings import Limits, Settings
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 BYTES = "application/octet-stream"
 
-_BAD_REQUEST, _TIMEOUT, _TOO_LARGE, _BUSY = 400, 408, 413, 503
-_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-_BUDGET = 32  # bodies of the largest size that may be half received at a time
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+_MAX_UNREAD_BODIES = 32  # bodies of the largest size that may be partly received at a time
 _DRAIN_SECONDS, _DRAIN_BYTES = 1.0, 32 << 20
-"""What a client gets to finish sending what is not wanted."""
+"""How long, and how much, a client may go on sending after its body was refused."""
 
 
-class Gone(Exception):  # noqa: N818 - the client's choice, no error
-    """The client has closed the connection."""
-
-
-class Request:
-    """A request whose body is not read yet."""
-
-    def __init__(self, scope: Scope, receive: Receive) -> None:
-        self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self.headers: dict[str, str] = {
-            name.decode("latin-1").lower(): value.decode("latin-1")
-            for name, value in scope["headers"]
-        }
-        self.receive = receive
-        self.started = time.perf_counter()
-        self.route = "unknown"
-        """What it asks for, without names that a client may make up."""
-        self.facts: dict[str, Any] = {}
-        """What the log shall tell about it."""
-        given = self.headers.get("x-request-id", "")
-        self.id = given if _ID.fullmatch(given) else secrets.token_hex(8)
-
-    @property
-    def media_type(self) -> str:
-        """What the body claims to be, without parameters."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-@dataclass
-class Response:
-    """What a client gets."""
-
-    body: bytes
-    status: int = 200
-    content_type: str = JSON
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-class Receiver:
-    """Reads bodies, all of them together within a budget of memory.
+class HTTPError(Exception):
+    """A request that is refused with a reason.
 
     Parameters
     ----------
-    limits
-        Bytes and seconds of one body.
+    status
+        Status code of the response.
+    detail
+        What was received, what is allowed, what to do; never the content of documents.
+    headers
+        Further headers of the response.
     """
+
+    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = headers
+
+    def to_response(self) -> Response:
+        """The response in the form of RFC 9457."""
+        problem = Problem(HTTPStatus(self.status).phrase, self.status, self.detail)
+        return Response(msgspec.json.encode(problem), self.status, self.headers, PROBLEM)
+
+
+def too_busy(reason: str) -> HTTPError:
+    """Ask a client to try again later."""
+    return HTTPError(503, f"{reason}; try again in a second.", {"retry-after": "1"})
+
+
+class AccessPolicy:
+    """Checks the headers of requests against the settings of a server."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._token = None if settings.token is None else _digest(settings.token)
+        self._hosts = {*_LOCAL_HOSTS, settings.host.strip("[]")}
+
+    def check_host(self, headers: Headers) -> None:
+        """Without a token, answer only requests that are addressed to this machine.
+
+        Otherwise a web page could let its own host name resolve to 127.0.0.1 and read the
+        responses in the browser of a user (DNS rebinding).
+        """
+        if self._token is None and _without_port(headers.get("host", "")) not in self._hosts:
+            raise HTTPError(
+                403,
+                f"this server answers requests for {', '.join(sorted(self._hosts))} only; to have "
+                "it under another name, start it with a token.",
+            )
+
+    def check_token(self, headers: Headers) -> None:
+        """Refuse a request without the token, if the server has one."""
+        if self._token is None:
+            return
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        # The time to compare digests depends neither on where tokens differ nor on their length.
+        is_equal = hmac.compare_digest(_digest(token.strip()), self._token)
+        if scheme.lower() != "bearer" or not is_equal:
+            raise HTTPError(
+                401,
+                "send the server's token: Authorization: Bearer ...",
+                {"www-authenticate": "Bearer"},
+            )
+
+    def check_admin(self, headers: Headers) -> None:
+        """Refuse to change anything without a token."""
+        if self._token is None:
+            raise HTTPError(
+                403, "this needs a token; start the server with PLACKETT_TOKEN or --token."
+            )
+        self.check_token(headers)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", errors="surrogateescape")).digest()
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0].lower() if ":" in host else host.lower()
+
+
+class BodyReader:
+    """Receives bodies within limits on size, time and the memory of all bodies together."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._held = 0
+        self._unread = 0
 
     async def read(self, request: Request) -> bytes:
-        """The whole body; raises :class:`Refusal` or :class:`Gone`."""
+        """The whole body; raises :class:`HTTPError` or Starlette's ClientDisconnect."""
         try:
             return await asyncio.wait_for(self._read(request), self._limits.seconds)
         except asyncio.TimeoutError:
-            raise Refusal(
-                _TIMEOUT,
+            raise HTTPError(
+                408,
                 f"the body was not received within {self._limits.seconds:g} seconds.",
                 {"connection": "close"},
             ) from None
 
     async def _read(self, request: Request) -> bytes:
+        limit = self._limits.body
         length = request.headers.get("content-length", "")
-        if length.isdigit() and int(length) > self._limits.body:
-            await self._too_large(request, f"{length} bytes")
-        parts: list[bytes] = []
-        size, more = 0, True
+        if length.isdigit() and int(length) > limit:
+            await self._refuse_large(request, f"{length} bytes")
+        chunks: list[bytes] = []
+        size = 0
         try:
-            while more:
-                message = await request.receive()
-                if message["type"] == "http.disconnect":
-                    raise Gone
-                part = message.get("body", b"")
-                more = message.get("more_body", False)
-                size += len(part)
-                self._held += len(part)
-                if size > self._limits.body:
-                    parts.clear()
-                    await self._too_large(request, "more")
-                if self._held > _BUDGET * self._limits.body:
-                    raise busy("too many large requests at a time")
-                parts.append(part)
+            async for chunk in request.stream():
+                size += len(chunk)
+                self._unread += len(chunk)
+                if size > limit:
+                    chunks.clear()
+                    await self._refuse_large(request, "more")
+                if self._unread > _MAX_UNREAD_BODIES * limit:
+                    raise too_busy("too many large requests at a time")
+                chunks.append(chunk)
         finally:
-            self._held -= size
-        return b"".join(parts)
+            self._unread -= size
+        return b"".join(chunks)
 
-    async def _too_large(self, request: Request, found: str) -> None:
+    async def _refuse_large(self, request: Request, size: str) -> None:
         # A client that is still sending would see a broken connection instead of the reason.
-        with contextlib.suppress(asyncio.TimeoutError):
+        with contextlib.suppress(asyncio.TimeoutError, ClientDisconnect):
             await asyncio.wait_for(_drain(request), _DRAIN_SECONDS)
-        raise Refusal(
-            _TOO_LARGE,
-            f"a body may have {self._limits.body} bytes, this one has {found}; send fewer lists "
+        raise HTTPError(
+            413,
+            f"a body may have {self._limits.body} bytes, this one has {size}; send fewer lists "
             "at a time, or the compact form (application/octet-stream).",
             {"connection": "close"},
         )
@@ -135,24 +166,3 @@ async def _drain(request: Request) -> None:
         message = await request.receive()
         size += len(message.get("body", b""))
         more = message["type"] != "http.disconnect" and message.get("more_body", False)
-
-
-def busy(reason: str) -> Refusal:
-    """Tell a client to come back."""
-    return Refusal(_BUSY, f"{reason}; try again in a second.", {"retry-after": "1"})
-
-
-async def send_response(send: Send, request: Request, response: Response) -> None:
-    """Send a response; the body is left out for HEAD."""
-    headers = {
-        "content-type": response.content_type,
-        "content-length": str(len(response.body)),
-        "x-request-id": request.id,
-        "x-content-type-options": "nosniff",
-        "cache-control": "no-store",
-        **response.headers,
-    }
-    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": response.status, "headers": encoded})
-    body = b"" if request.method == "HEAD" else response.body
-    await send({"type": "http.response.body", "body": body})

@@ -1,8 +1,8 @@
-"""Running the server: Granian's HTTP in this process, signals, and an eye on the folders.
+"""Running the server: Granian in this process, signals, and checks for changed models.
 
-Granian (Rust, hyper) reads requests outside the interpreter's lock. For bodies of 100 documents
-that is the larger part of the work: measured on loopback, 2.5 times as many of them per second as
-uvicorn with httptools and uvloop.
+Granian (Rust, hyper) reads requests without holding the interpreter's lock. For bodies of 100
+documents that is the larger part of the work: on loopback it handled 2.5 times as many of them per
+second as uvicorn with httptools and uvloop.
 """
 
 from __future__ import annotations
@@ -16,34 +16,37 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from prometheus_client import disable_created_metrics
+
 from plackett.base.errors import UsageError
 from plackett.serving.server.app import App
 from plackett.serving.server.settings import Settings
 
 _BACKLOG = 1024
-_CONNECTIONS = 1024  # open at a time; further ones wait to be accepted
+_MAX_CONNECTIONS = 1024  # further ones wait to be accepted
 
 
-def run(app: App, *, port: int, ready: Callable[[str], None] = lambda _: None) -> None:
-    """Serve until SIGINT or SIGTERM, then let requests under way end.
+def serve_app(app: App, *, port: int, on_ready: Callable[[str], None] = lambda _: None) -> None:
+    """Serve until SIGINT or SIGTERM, then finish running requests.
 
     Parameters
     ----------
     app
         What to serve, at the host of its settings.
     port
-        Where; see :func:`port_for`.
-    ready
+        The port; see :func:`check_port`.
+    on_ready
         Called with the server's address when it listens.
     """
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # one time series per counter, not two
     try:
-        asyncio.run(_serve(app, port, ready))
+        asyncio.run(_serve(app, port, on_ready))
     finally:
         app.close()
 
 
-async def _serve(app: App, port: int, ready: Callable[[str], None]) -> None:
-    server = _server(app, port)
+async def _serve(app: App, port: int, on_ready: Callable[[str], None]) -> None:
+    server = _make_server(app, port)
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -55,11 +58,11 @@ async def _serve(app: App, port: int, ready: Callable[[str], None]) -> None:
     address = _address(app.settings.host, port)
     await asyncio.sleep(0)  # binds the port
     if not serving.done():
-        models = {model.name: model.version for model in app.shelf.catalogue.all()}
+        models = {model.name: model.version for model in app.registry.catalog.all()}
         app.log.write("listening", address=address, models=models)
-        ready(address)
+        on_ready(address)
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    app.draining = True
+    app.is_draining = True
     app.log.write("stopping", under_way=app.metrics.in_flight)
     watching.cancel()
     stopping.cancel()
@@ -77,11 +80,11 @@ async def _watch(app: App) -> None:
         await asyncio.sleep(app.settings.watch)
         try:
             await app.refresh()
-        except Exception as error:  # whatever it is, the models that are there go on
+        except Exception as error:  # the loaded models are still served
             app.log.failure("reload failed", error)
 
 
-def _server(app: App, port: int) -> Any:
+def _make_server(app: App, port: int) -> Any:
     try:
         from granian.constants import HTTPModes, Interfaces
         from granian.http import HTTP1Settings
@@ -98,18 +101,18 @@ def _server(app: App, port: int) -> Any:
         http=HTTPModes.http1,
         websockets=False,
         backlog=_BACKLOG,
-        backpressure=_CONNECTIONS,
+        backpressure=_MAX_CONNECTIONS,
         log_enabled=False,
         # Also the time that an idle connection is kept open.
         http1_settings=HTTP1Settings(header_read_timeout=max(int(1000 * seconds), 1)),
     )
 
 
-def port_for(settings: Settings) -> int:
-    """The port, or a free one for 0; an address that cannot be used is refused here.
+def check_port(settings: Settings) -> int:
+    """The port, or a free one for 0; raises UsageError for an address that cannot be used.
 
-    Granian shares ports between processes, so a second server would take half of the first one's
-    requests without a word.
+    Granian shares ports between processes, so a second server would silently receive half of the
+    requests of the first.
     """
     host = settings.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -118,8 +121,8 @@ def port_for(settings: Settings) -> int:
         try:
             probe.bind((host, settings.port))
         except OSError as error:
-            where = _address(settings.host, settings.port)
-            raise UsageError(f"cannot listen at {where}: {error.strerror or error}.") from error
+            address = _address(settings.host, settings.port)
+            raise UsageError(f"cannot listen at {address}: {error.strerror or error}.") from error
         return int(probe.getsockname()[1])
 
 

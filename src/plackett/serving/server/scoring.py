@@ -1,63 +1,324 @@
-"""The fastest way from features to scores that a ranker offers, the same to the bit as predict."""
+r"""Scores, rankings and explanations of lists.
+
+Trees are scored in the thread of the request: the compiled code releases the interpreter's lock and
+a document's score depends on nothing else. Other models (linear, nets, cross-fits, trees with
+transforms) are scored in batches by :class:`MicroBatcher`. Scores are the same to the bit as those
+of :meth:`~plackett.models.ranker.Ranker.predict`.
+
+Contributions of features to scores are computed by the best method a model supports:
+
+``shap``
+    Trees: SHAP values. With the base, the mean score of the training data, they sum to the score.
+``weights``
+    Linear models: weight times (transformed) value. They sum to the score.
+``replacement``
+    All other models: how much the score falls when the feature gets the median of its list,
+    :math:`s(x) - s(x_{j \leftarrow \text{median}})`, one feature at a time. Features that can
+    replace each other all get small values, and the values do not sum to the score.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
+import numba
 import numpy as np
+from msgspec import UNSET
+from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Offsets, Scores, list_of_document
+from plackett.data.dataset import Dataset
 from plackett.models.ensembles import Ensemble, EnsembleRanker
+from plackett.models.linear import LinearRanker
 from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
+from plackett.serving.server.http import HTTPError
+from plackett.serving.server.requests import FeatureNames, Lists
+from plackett.serving.server.schemas import (
+    Explanation,
+    ExplanationBatch,
+    Method,
+    ModelInfo,
+    RankedList,
+    Ranking,
+    RankingBatch,
+)
 
 Scorer: TypeAlias = Callable[[Features, Offsets], Scores]
 
+NOTES: dict[Method, str] = {
+    "shap": "SHAP values: with the base they sum to the score.",
+    "weights": "Weight times value, after the model's transforms: they sum to the score.",
+    "replacement": "By how much the score falls when this feature alone gets the median of its "
+    "list; they do not sum to the score.",
+}
+_BATCH_DOCUMENTS = 20_000  # more are not scored together
+_REPLACED_ROWS = 20_000  # scored at a time by replacement
 # Lists of these lengths together run every compiled loop that a tree model has.
-_WARM_SIZES = (1, 100, 600)
-
-ALONE = threading.RLock()
-"""Held around parallel loops of Numba: not all its threading layers let two threads start them."""
+_WARM_UP_SIZES = (1, 100, 600)
+_LOCK = threading.RLock()
 
 
-def scorer_of(ranker: Ranker) -> Scorer:
-    """A function of features and offsets that any thread may call."""
-    ensemble = ensemble_of(ranker)
-    if ensemble is not None:
-        trees = (
-            ensemble  # a document's score depends on nothing else: no lists, no lock, one thread
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A loaded version of a model; never changed, only replaced."""
+
+    name: str
+    version: str
+    """The beginning of the SHA-256 of its manifest, which holds the hashes of all its files."""
+    path: Path
+    ranker: Ranker
+    names: FeatureNames
+    takes_missing: bool
+    is_batched: bool
+    """Score requests in batches; see :class:`MicroBatcher`."""
+    scorer: Scorer = field(repr=False)
+
+    def score(self, features: Features, offsets: Offsets) -> Scores:
+        """Scores of all documents; raises :class:`HTTPError` if the model cannot score them."""
+        if not self.takes_missing:
+            missing = np.isnan(features)
+            if missing.any():
+                i, j = np.argwhere(missing)[0]
+                raise HTTPError(
+                    422,
+                    f"document {i} (counted over all lists) lacks feature "
+                    f"{self.names.names[j]!a}, and this model takes no missing features.",
+                )
+        scores = self.scorer(features, offsets)
+        if not np.isfinite(scores).all():
+            raise HTTPError(
+                422,
+                f"document {int(np.argmin(np.isfinite(scores)))} (counted over all lists) has no "
+                "finite score: its features are too large for this model.",
+            )
+        return scores
+
+    def describe(self) -> ModelInfo:
+        """What clients are told about the model."""
+        return ModelInfo(
+            name=self.name,
+            version=self.version,
+            kind=type(self.ranker).__name__,
+            recipe=self.ranker.recipe_name,
+            summary=self.ranker.summary(),
+            takes_missing=self.takes_missing,
+            features=list(self.names.names),
         )
-        return lambda features, offsets: trees.predict(features, n_threads=1)  # noqa: ARG005
+
+
+def make_scorer(ranker: Ranker) -> Scorer:
+    """A function from features and offsets to scores that any thread may call."""
+    ensemble = plain_trees(ranker)
+    if ensemble is not None:
+        return lambda features, offsets: ensemble.predict(features, n_threads=1)  # noqa: ARG005
 
     def predict(features: Features, offsets: Offsets) -> Scores:
-        with ALONE:
+        with parallel_loops():
             return ranker.predict(features, query_ids=list_of_document(offsets))
 
     return predict
 
 
-def ensemble_of(ranker: Ranker) -> Ensemble | None:
-    """The trees of a ranker that is nothing but trees on features as they are."""
+def plain_trees(ranker: Ranker) -> Ensemble | None:
+    """The trees of a ranker that consists of trees only, without transforms."""
     if ranker.transform_ is not None:
         return None
     if isinstance(ranker, TreeRanker):
-        return ranker._ensemble  # what its predict uses; reading the text again would double it
+        return ranker._ensemble  # what its predict uses; parsing the trees again doubles memory
     return ranker.ensemble_ if isinstance(ranker, EnsembleRanker) else None
 
 
-def warm(score: Scorer, n_features: int) -> None:
-    """Run what a first request would otherwise wait for: compiled code, lazy layouts."""
-    for n_docs in _WARM_SIZES:
-        score(np.zeros((n_docs, n_features), np.float32), np.array([0, n_docs]))
+def parallel_loops() -> AbstractContextManager[object]:
+    """Held around parallel loops of Numba: a lock if its threading layer needs one.
+
+    The layers "omp" and "tbb" may be used by several threads at a time, "workqueue" may not. Numba
+    chooses the layer when the first parallel loop runs.
+    """
+    try:
+        is_threadsafe = numba.threading_layer() in ("omp", "tbb")
+    except ValueError:  # no loop has run yet
+        is_threadsafe = False
+    return nullcontext() if is_threadsafe else _LOCK
 
 
-def takes_missing(score: Scorer, n_features: int) -> bool:
+def warm_up(scorer: Scorer, n_features: int) -> None:
+    """Compile code and build layouts that the first request would otherwise wait for."""
+    for n_docs in _WARM_UP_SIZES:
+        scorer(np.zeros((n_docs, n_features), np.float32), np.array([0, n_docs]))
+
+
+def takes_missing(scorer: Scorer, n_features: int) -> bool:
     """Whether documents may lack features."""
     try:
-        score(np.full((2, n_features), np.nan, np.float32), np.array([0, 2]))
+        scorer(np.full((2, n_features), np.nan, np.float32), np.array([0, 2]))
     except DataError:
         return False
     return True
+
+
+class MicroBatcher:
+    """Scores the requests that wait for a model together.
+
+    While a batch of a model is scored, further requests for this model wait; they form the next
+    batch. A request never waits for others to arrive. Scoring 8 lists together takes about twice
+    the time of one.
+
+    Parameters
+    ----------
+    pool
+        Threads that score.
+    """
+
+    def __init__(self, pool: Executor) -> None:
+        self._pool = pool
+        self._queues: dict[Model, list[tuple[Lists, asyncio.Future[Scores]]]] = {}
+        """Waiting requests of the models that are being scored."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def score(self, model: Model, lists: Lists) -> Scores:
+        """Scores of all documents of a request."""
+        future: asyncio.Future[Scores] = asyncio.get_running_loop().create_future()
+        if model in self._queues:
+            self._queues[model].append((lists, future))
+        else:
+            self._queues[model] = [(lists, future)]
+            task = asyncio.create_task(self._score_queue(model))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return await future
+
+    async def _score_queue(self, model: Model) -> None:
+        loop = asyncio.get_running_loop()
+        while queue := self._queues[model]:
+            n_requests = _batch_size([lists for lists, _ in queue])
+            batch, self._queues[model] = queue[:n_requests], queue[n_requests:]
+            results = await loop.run_in_executor(
+                self._pool, score_batch, model, [lists for lists, _ in batch]
+            )
+            for (_, future), result in zip(batch, results, strict=True):
+                if future.done():
+                    continue
+                if isinstance(result, Exception):
+                    future.set_exception(result)
+                else:
+                    future.set_result(result)
+        del self._queues[model]
+
+
+def _batch_size(waiting: list[Lists]) -> int:
+    n_docs = np.cumsum([lists.n_docs for lists in waiting])
+    return max(int(np.searchsorted(n_docs, _BATCH_DOCUMENTS, side="right")), 1)
+
+
+def score_batch(model: Model, batch: Sequence[Lists]) -> list[Scores | Exception]:
+    """Scores of several requests, or the error of each that fails."""
+    try:
+        if len(batch) == 1:
+            return [model.score(batch[0].features, batch[0].offsets)]
+        starts = np.cumsum([0, *(lists.n_docs for lists in batch)])
+        offsets = [lists.offsets[1:] + start for lists, start in zip(batch, starts, strict=False)]
+        features = np.concatenate([lists.features for lists in batch])
+        scores = model.score(features, np.concatenate([[0], *offsets]))
+        return list(np.split(scores, starts[1:-1]))
+    except Exception as error:
+        if len(batch) == 1:
+            return [error]
+        return [result for lists in batch for result in score_batch(model, [lists])]
+
+
+def rank(model: Model, lists: Lists, scores: Scores) -> Ranking | RankingBatch:
+    """The response of a ranking."""
+    parts = _rank_lists(lists, scores)
+    if not lists.is_single:
+        return RankingBatch(model.name, model.version, parts)
+    return Ranking(
+        model=model.name,
+        version=model.version,
+        scores=parts[0].scores,
+        order=parts[0].order,
+        ids=parts[0].ids,
+    )
+
+
+def _rank_lists(lists: Lists, scores: Scores) -> list[RankedList]:
+    parts = []
+    for q, ids in enumerate(lists.ids):
+        list_scores = scores[lists.offsets[q] : lists.offsets[q + 1]]
+        order = np.argsort(-list_scores, kind="stable")[: lists.top].tolist()
+        ranked_ids = UNSET if ids is None else [ids[i] for i in order]
+        parts.append(RankedList(list_scores.tolist(), order, ranked_ids))
+    return parts
+
+
+def explain(model: Model, lists: Lists, scores: Scores) -> Explanation | ExplanationBatch:
+    """The response of a ranking with the contributions of features."""
+    method, base, contributions = _contributions(model, lists, scores)
+    parts = _rank_lists(lists, scores)
+    for q, part in enumerate(parts):
+        part.contributions = contributions[lists.offsets[q] : lists.offsets[q + 1]].tolist()
+    features = list(model.names.names)
+    if not lists.is_single:
+        return ExplanationBatch(
+            model.name, model.version, parts, method, NOTES[method], base, features
+        )
+    return Explanation(
+        model=model.name,
+        version=model.version,
+        scores=parts[0].scores,
+        order=parts[0].order,
+        ids=parts[0].ids,
+        method=method,
+        note=NOTES[method],
+        base=base,
+        features=features,
+        contributions=parts[0].contributions or [],
+    )
+
+
+def _contributions(
+    model: Model, lists: Lists, scores: Scores
+) -> tuple[Method, float, NDArray[np.float64]]:
+    """Method, base, and one row of contributions per document."""
+    ranker = model.ranker
+    if isinstance(ranker, TreeRanker):
+        with parallel_loops():
+            ids = list_of_document(lists.offsets)
+            data = Dataset.from_arrays(lists.features, None, ids, missing="nan")
+            values = data.to_rows(ranker.contributions(data))
+        return "shap", float(values[0, -1]), values[:, :-1]
+    if isinstance(ranker, LinearRanker):
+        features = lists.features
+        if ranker.transform_ is not None:
+            with parallel_loops():
+                features = np.asarray(ranker.transform_.apply(features, lists.offsets))
+        return "weights", 0.0, features * ranker.coefficients_
+    return "replacement", 0.0, _replace(model, lists, scores)
+
+
+def _replace(model: Model, lists: Lists, scores: Scores) -> NDArray[np.float64]:
+    contributions = np.zeros(lists.features.shape)
+    for low, high in zip(lists.offsets[:-1], lists.offsets[1:], strict=True):
+        part = lists.features[low:high]
+        varying = np.flatnonzero((part != part[0]).any(axis=0) & ~np.isnan(part).all(axis=0))
+        step = max(_REPLACED_ROWS // len(part), 1)
+        for k in range(0, len(varying), step):
+            columns = varying[k : k + step]
+            changed = np.repeat(part[None], len(columns), axis=0)
+            for copy, j in enumerate(columns):
+                changed[copy, :, j] = np.nanmedian(part[:, j])
+            # Each copy is a list of its own, because some models compare the documents of a list.
+            offsets = np.arange(len(columns) + 1) * len(part)
+            lower = model.scorer(changed.reshape(-1, part.shape[1]), offsets)
+            contributions[low:high, columns] = (
+                scores[low:high, None] - lower.reshape(-1, len(part)).T
+            )
+    return contributions

@@ -1,19 +1,15 @@
-"""What a server is started with: where it listens, who may ask, and how much.
-
-What a client is told when its request is refused.
-"""
+"""Settings of a server: address, token and limits."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
 from dataclasses import dataclass, field
-from http import HTTPStatus
 
 from plackett.base.errors import UsageError
 
-LEAST_TOKEN = 16
-"""Characters of a token; a shorter one can be guessed."""
+MIN_TOKEN_LENGTH = 16
+"""A shorter token can be guessed."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +25,11 @@ class Limits:
     lists
         Lists of a batch.
     concurrency
-        Requests that are scored or wait for it; further ones are told to come back.
+        Requests that are scored or wait for it; further ones get status 503.
     seconds
-        For receiving a request, and again for answering it.
+        Time to receive a request, and again to answer it.
     explained
-        Documents of a request whose features' contributions are asked for.
+        Documents of a request for explanations.
     """
 
     body: int = 8 << 20
@@ -44,7 +40,7 @@ class Limits:
     explained: int = 200
 
     def check(self) -> None:
-        """Refuse what cannot be meant."""
+        """Raise UsageError for limits that are not positive."""
         for name, value in vars(self).items():
             if not value > 0:
                 raise UsageError(f"the limit on {name} must be above 0, got {value}.")
@@ -57,20 +53,20 @@ class Settings:
     Parameters
     ----------
     host, port
-        Address to listen at; port 0 is any that is free.
+        Address to listen at; port 0 selects a free one.
     token
-        What clients must send as ``Authorization: Bearer ...``; None lets everybody on this
-        machine ask, and is refused for addresses that other machines reach.
+        What clients must send as ``Authorization: Bearer ...``. None answers every client on this
+        machine and is not allowed for addresses that other machines can reach.
     limits
         How much one client may ask for.
     threads
         Threads that read and score.
     watch
-        Seconds between looks at the models' folders; 0: never.
+        Seconds between checks of the models' folders; 0 disables them.
     grace
-        Seconds that requests under way get when the server is told to stop.
+        Seconds that running requests get when the server stops.
     log_requests
-        Write a line for each request.
+        Log each request.
     """
 
     host: str = "127.0.0.1"
@@ -83,7 +79,7 @@ class Settings:
     log_requests: bool = True
 
     def check(self) -> None:
-        """Refuse what is unsafe or cannot be meant."""
+        """Raise UsageError for settings that are unsafe or make no sense."""
         self.limits.check()
         if not 0 <= self.port <= 0xFFFF:
             raise UsageError(f"a port is a number from 0 to 65535, got {self.port}.")
@@ -91,7 +87,7 @@ class Settings:
             raise UsageError("threads must be at least 1, watch and grace at least 0.")
         if self.token is not None:
             _check_token(self.token)
-        elif not self.loopback:
+        elif not self.is_loopback:
             raise UsageError(
                 f"{self.host} can be reached from other machines: set a token that clients must "
                 "send (the environment variable PLACKETT_TOKEN, or --token), or listen at "
@@ -99,7 +95,7 @@ class Settings:
             )
 
     @property
-    def loopback(self) -> bool:
+    def is_loopback(self) -> bool:
         """Whether only this machine can connect."""
         if self.host == "localhost":
             return True
@@ -110,36 +106,9 @@ class Settings:
 
 
 def _check_token(token: str) -> None:
-    if len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+    is_printable = token.isascii() and token.isprintable() and " " not in token
+    if len(token) < MIN_TOKEN_LENGTH or not is_printable:
         raise UsageError(
-            f"a token needs at least {LEAST_TOKEN} printable ASCII characters without blanks; "
+            f"a token needs at least {MIN_TOKEN_LENGTH} printable ASCII characters without spaces; "
             "make one with: python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
-
-
-class Refusal(Exception):  # noqa: N818 - a refused request is no error of the server
-    """A request that gets no answer but a reason.
-
-    Parameters
-    ----------
-    status
-        Of the response.
-    detail
-        What was found, what is allowed, what to do; never what the documents hold.
-    headers
-        Of the response, beside the usual ones.
-    """
-
-    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.headers = headers or {}
-
-    def to_dict(self) -> dict[str, object]:
-        """The body of the response, in the form of RFC 9457."""
-        return {
-            "title": HTTPStatus(self.status).phrase,
-            "status": self.status,
-            "detail": self.detail,
-        }

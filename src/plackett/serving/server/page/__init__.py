@@ -1,40 +1,130 @@
-"""The page on which people try models: one file, nothing from elsewhere."""
+"""The pages of the server, from files of this package, and the lists that users may try.
+
+``/`` ranks documents that a user picks or pastes. ``/docs`` shows the OpenAPI description and sends
+requests. It is our own page of 8 kB: Swagger UI has 1.5 MB and needs a looser content policy.
+"""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from functools import cache
+from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plackett.base.errors import FeatureMismatch
+from plackett.data.dataset import Dataset
+from plackett.data.transforms import FittedChain
+from plackett.data.transforms.scaling import FittedStandard
+from plackett.serving.server.schemas import Example, ExampleList
+from plackett.serving.server.scoring import Model, plain_trees
+
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_MEDIA_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+_MAX_EXAMPLES, _MAX_DOCUMENTS = 4, 12
+_DIGITS = 4  # of displayed numbers
+_ZERO = 1e-30  # LightGBM splits next to zero at 1e-35
 
 
-@cache
-def html() -> bytes:
-    """The page."""
-    text = _resource("page.html")
-    text = text.replace("/* style */", _resource("page.css"))
-    return text.replace("/* script */", _resource("page.js")).encode()
+class Asset(NamedTuple):
+    """A file of the pages."""
+
+    content: bytes
+    media_type: str
 
 
-@cache
-def content_policy() -> str:
-    """Scripts and styles by their hash; requests to this server only."""
-    script, style = _hash(_resource("page.js")), _hash(_resource("page.css"))
-    return (
-        f"default-src 'none'; script-src {script}; style-src {style}; connect-src 'self'; "
-        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
+def _read_asset(name: str) -> Asset:
+    content = files("plackett.serving.server.page").joinpath(name).read_bytes()
+    return Asset(content, _MEDIA_TYPES[name.rpartition(".")[2]])
 
 
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+FILES = {
+    "/": _read_asset("index.html"),
+    "/docs": _read_asset("docs.html"),
+    **{f"/assets/{name}": _read_asset(name) for name in ("page.css", "page.js", "docs.js")},
+}
+"""By path of the request."""
 
 
-def _resource(name: str) -> str:
-    return files("plackett.serving.server.page").joinpath(name).read_text(encoding="utf-8")
+@dataclass(frozen=True)
+class Examples:
+    """Lists that users may try.
+
+    Parameters
+    ----------
+    data
+        Source of the lists; None makes lists up for each model.
+    """
+
+    data: Dataset | None = None
+
+    def check(self, models: list[Model]) -> None:
+        """Raise FeatureMismatch if the data does not fit any model."""
+        if self.data is not None and not any(self._fits(model) for model in models):
+            widths = sorted({len(model.names) for model in models})
+            raise FeatureMismatch(
+                f"the examples have {self.data.n_features} features; the models have "
+                f"{', '.join(map(str, widths))}."
+            )
+
+    def of(self, model: Model) -> ExampleList:
+        """Examples for a model."""
+        if self.data is not None and self._fits(model):
+            examples, is_made_up = _select_lists(self.data), False
+        else:
+            examples, is_made_up = _make_up_lists(model), True
+        return ExampleList(model.name, model.version, is_made_up, examples)
+
+    def _fits(self, model: Model) -> bool:
+        return self.data is not None and self.data.n_features == len(model.names)
 
 
-__all__ = [
-    "content_policy",
-    "html",
-]
+def _select_lists(data: Dataset) -> list[Example]:
+    examples = []
+    long = np.flatnonzero(np.diff(data.offsets) > 1)  # one document has nothing to rank
+    for q in (long if len(long) else np.arange(data.n_lists))[:_MAX_EXAMPLES].tolist():
+        part = data.lists(q, q + 1)
+        features = part.features[:_MAX_DOCUMENTS]
+        dense = features if isinstance(features, np.ndarray) else features.toarray()
+        rows = [f"row {row + 1}" for row in part.rows[:_MAX_DOCUMENTS]]
+        ids = rows if part.document_ids is None else part.document_ids[:_MAX_DOCUMENTS]
+        names: list[str | int] = [str(i) or row for i, row in zip(ids, rows, strict=True)]
+        examples.append(Example(f"query {part.query_ids[0]}", _round(dense), names))
+    return examples
+
+
+def _make_up_lists(model: Model) -> list[Example]:
+    rng = np.random.default_rng(0)
+    ids: list[str | int] = [f"document {i + 1}" for i in range(_MAX_DOCUMENTS)]
+    return [
+        Example(f"made-up list {k + 1}", _round(_draw_features(model, rng)), ids)
+        for k in range(_MAX_EXAMPLES)
+    ]
+
+
+def _draw_features(model: Model, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Values that the model distinguishes: from its thresholds, or by mean and deviation."""
+    shape = (_MAX_DOCUMENTS, len(model.names))
+    ensemble = plain_trees(model.ranker)
+    if ensemble is not None:
+        features = np.zeros(shape)
+        is_numeric = (ensemble.category_set < 0) & (np.abs(ensemble.threshold) < 1e30)
+        for j in np.unique(ensemble.feature[is_numeric]):
+            thresholds = ensemble.threshold[is_numeric & (ensemble.feature == j)]
+            features[:, j] = rng.choice(thresholds, _MAX_DOCUMENTS)
+        return np.where(np.abs(features) < _ZERO, 0.0, features)
+    transform = model.ranker.transform_
+    first = transform.transforms[0] if isinstance(transform, FittedChain) else transform
+    if isinstance(first, FittedStandard):
+        return first.mean + first.deviation * rng.normal(size=shape)
+    return rng.random(shape)
+
+
+def _round(features: NDArray[Any]) -> list[list[float | None]]:
+    return [
+        [float(f"{v:.{_DIGITS}g}") if np.isfinite(v) else None for v in row] for row in features
+    ]

@@ -1,0 +1,206 @@
+"""Typed bodies of requests and responses.
+
+msgspec decodes requests into these types, encodes responses from them, and generates their JSON
+schemas for the OpenAPI description.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+Feature: TypeAlias = Annotated[
+    float | None,
+    Meta(
+        description="null is missing",
+        extra_json_schema={"minimum": -3.4e38, "maximum": 3.4e38},
+    ),
+]
+Document: TypeAlias = (
+    Annotated[list[Feature], Meta(description="All features in their order")]
+    | Annotated[dict[str, Feature], Meta(description="Features by name")]
+)
+LARGEST_ID = (1 << 63) - 1
+Id: TypeAlias = str | Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)]
+Absent: TypeAlias = Literal["refuse", "missing", "zero"]
+
+_Documents: TypeAlias = Annotated[list[Document], Meta(min_length=1)]
+_RequestIds: TypeAlias = Annotated[
+    list[Id], Meta(description="One per document; returned in the order of the ranking")
+]
+_Top: TypeAlias = Annotated[int, Meta(ge=1, description="Length of the order. [all]")]
+_Absent: TypeAlias = Annotated[
+    Absent, Meta(description="How to read features that a document by name omits. [refuse]")
+]
+
+
+class ListRequest(Struct, forbid_unknown_fields=True):
+    """One list of documents to rank."""
+
+    documents: _Documents
+    ids: _RequestIds | UnsetType = UNSET
+    top: _Top | UnsetType = UNSET
+    absent: _Absent | UnsetType = UNSET
+
+
+class BatchItem(Struct, forbid_unknown_fields=True):
+    """One list of a batch."""
+
+    documents: _Documents
+    ids: _RequestIds | UnsetType = UNSET
+
+
+class BatchRequest(Struct, forbid_unknown_fields=True):
+    """Several lists of documents to rank."""
+
+    lists: Annotated[list[BatchItem], Meta(min_length=1)]
+    top: _Top | UnsetType = UNSET
+    absent: _Absent | UnsetType = UNSET
+
+
+_Scores: TypeAlias = Annotated[
+    list[float], Meta(description="One per document, in the order of the request")
+]
+_Order: TypeAlias = Annotated[
+    list[Annotated[int, Meta(ge=0)]],
+    Meta(description="Positions of the documents in the request, best first; ties by position"),
+]
+_RankedIds: TypeAlias = Annotated[
+    list[Id], Meta(description="The ids of the request in the order of the ranking")
+]
+_Contributions: TypeAlias = Annotated[list[list[float]], Meta(description="Documents x features")]
+Method: TypeAlias = Literal["shap", "weights", "replacement"]
+
+
+class RankedList(Struct):
+    """Scores and order of one list."""
+
+    scores: _Scores
+    order: _Order
+    ids: _RankedIds | UnsetType = UNSET
+    contributions: _Contributions | UnsetType = UNSET
+
+
+class Ranking(Struct, kw_only=True):
+    """The response for one list."""
+
+    model: str
+    version: str
+    scores: _Scores
+    order: _Order
+    ids: _RankedIds | UnsetType = UNSET
+
+
+class RankingBatch(Struct):
+    """The response for a batch, in the order of the request."""
+
+    model: str
+    version: str
+    lists: list[RankedList]
+
+
+class Explanation(Struct, kw_only=True):
+    """The response for one list, with the contributions of features to scores."""
+
+    model: str
+    version: str
+    scores: _Scores
+    order: _Order
+    ids: _RankedIds | UnsetType = UNSET
+    method: Method
+    note: str
+    base: float
+    features: list[str]
+    contributions: _Contributions
+
+
+class ExplanationBatch(Struct):
+    """The response for a batch, with the contributions of features to scores."""
+
+    model: str
+    version: str
+    lists: list[RankedList]
+    method: Method
+    note: str
+    base: float
+    features: list[str]
+
+
+class ModelVersions(Struct):
+    """A model, its current version and all its versions."""
+
+    name: str
+    version: str
+    versions: list[str]
+
+
+class ModelList(Struct):
+    """All models."""
+
+    models: list[ModelVersions]
+
+
+class ModelInfo(Struct):
+    """One version of a model."""
+
+    name: str
+    version: str
+    kind: str
+    recipe: str | None
+    summary: str
+    takes_missing: bool
+    features: list[str]
+
+
+class Example(Struct):
+    """A list to try."""
+
+    name: str
+    documents: list[list[float | None]]
+    ids: list[Id]
+
+
+class ExampleList(Struct):
+    """Lists to try with a model."""
+
+    model: str
+    version: str
+    made_up: bool
+    examples: list[Example]
+
+
+class ModelVersion(Struct):
+    """Names one version of a model."""
+
+    name: str
+    version: str
+
+
+class ReloadResult(Struct):
+    """What a reload has changed."""
+
+    loaded: list[ModelVersion]
+    removed: list[ModelVersion]
+    problems: list[str]
+
+
+class Health(Struct):
+    """The process answers."""
+
+    status: str
+
+
+class Readiness(Struct):
+    """The server accepts requests."""
+
+    status: str
+    models: int
+
+
+class Problem(Struct):
+    """Why a request was refused (RFC 9457)."""
+
+    title: str
+    status: int
+    detail: str
