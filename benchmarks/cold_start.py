@@ -42,7 +42,7 @@ BOOST = """
 import time
 start = time.perf_counter()
 import numpy, plackett
-derivatives = plackett.objective({name!r}).boosting([0, 2, 1], [0, 3])
+derivatives = plackett.objective({name!r}).bind([0, 2, 1], [0, 3]).float32_gradient
 derivatives(numpy.array([0.5, 0.1, -0.2]), 0)
 print(time.perf_counter() - start)
 """

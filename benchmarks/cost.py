@@ -28,7 +28,7 @@ from rich.table import Table
 
 from cost_chart import Curve, chart
 from plackett.objectives import OBJECTIVES, Objective
-from plackett.objectives.bound import Lists
+from plackett.objectives.objective import BoundObjective
 from turns import fastest
 
 LENGTHS = tuple(2**k for k in range(3, 11))
@@ -65,7 +65,7 @@ CLAIMS = {
 class Work:
     """One objective on lists of one length."""
 
-    lists: Lists
+    lists: BoundObjective
     scores: NDArray[np.float64]
 
     def __call__(self) -> object:

@@ -70,7 +70,9 @@ def work(options: argparse.Namespace) -> None:
     bins = (options.data / BINS).read_bytes()
     own = data.lists(*split_lists(data.offsets, len(options.ports) or 1)[options.rank])
     n_docs = own.n_docs
-    derivatives = pk.objective("xendcg").boosting(own.labels, own.offsets, own.keys, own.weights)
+    derivatives = (
+        pk.objective("xendcg").bind(own.labels, own.offsets, own.keys, own.weights).float32_gradient
+    )
     made = lightgbm.Dataset(
         own.features,
         np.zeros(n_docs, np.float32),

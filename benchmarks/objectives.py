@@ -92,7 +92,7 @@ def gradients(lists: WebLists, threads: int, rounds: int) -> list[Row]:
 
 def boosting(objective: Objective, lists: WebLists) -> Callable[[], object]:
     """What TreeRanker calls at each step, in single precision where there is such a form."""
-    derivatives = objective.boosting(lists.labels, lists.offsets)
+    derivatives = objective.bind(lists.labels, lists.offsets).float32_gradient
     return lambda: derivatives(lists.scores, 0)
 
 

@@ -16,9 +16,10 @@ data = pk.synthetic("letor", n_lists=30, seed=1)
 scores = np.random.default_rng(0).normal(size=data.n_docs)
 for objective in (LambdaRank(), pk.Stochastic(LambdaRank(), samples=2), XENDCG()):
     lists = data.labels, data.offsets, data.keys
-    exact = objective.bind(*lists).newton(scores, 3)
-    found = [*objective.boosting(*lists, None)(scores, 3), exact.gradient, exact.curvature]
-    print(*(hashlib.sha256(each.tobytes()).hexdigest()[:16] for each in found))
+    bound = objective.bind(*lists)
+    exact = bound.newton(scores, 3)
+    arrays = [*bound.float32_gradient(scores, 3), exact.gradient, exact.curvature]
+    print(*(hashlib.sha256(array.tobytes()).hexdigest()[:16] for array in arrays))
 ranker = pk.LinearRanker(objective="listnet").fit(data)
 print(hashlib.sha256(ranker.predict(data).tobytes()).hexdigest()[:16])
 """

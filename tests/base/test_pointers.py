@@ -6,26 +6,26 @@ import weakref
 import numpy as np
 import pytest
 
-from plackett.base.kernels import ListFunction, addresses
+from plackett.base.kernels import ListFunction
 from plackett.objectives import XENDCG, ListMLE, custom
 from plackett.objectives.driver import LIST_FUNCTION
 
 pytestmark = pytest.mark.kernels
 
 
-def _nothing(_scores, _labels, _extra, _key, _params, _gradient, _curvature):
+def _nothing(_scores, _labels, _prepared, _key, _params, _gradient, _curvature):
     return 0.0
 
 
 def test_a_list_function_is_looked_up_once() -> None:
     function = XENDCG().function
-    assert addresses(function) is addresses(function)
-    assert addresses(function) != addresses(ListMLE().function)
+    assert function.addresses is function.addresses
+    assert function.addresses != ListMLE().function.addresses
 
 
 def test_functions_are_not_kept_alive_by_their_addresses() -> None:
     function = ListFunction(_nothing, LIST_FUNCTION, cached=False)
-    assert addresses(function)
+    assert function.addresses
     gone = weakref.ref(function)
     del function
     gc.collect()

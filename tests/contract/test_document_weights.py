@@ -7,31 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import objective_cases
+from objective_cases import (
+    assert_curvature_bounds_the_hessian,
+    assert_gradient_is_exact,
+    each,
+    evaluate,
+)
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives import OBJECTIVES, Objective, Stochastic, custom, objective
-from plackett.objectives.bound import weighted_labels
+from plackett.objectives import custom, objective
+from plackett.objectives.document_weights import weighted_labels
 
 pytestmark = pytest.mark.kernels
 
-VARIANTS = (
-    objective("xendcg", epsilon=0.3, order=1),
-    objective("lambdarank", sigma=2.0, truncation=3, score_norm=True, query_norm=True),
-    objective("lambdarank", weight="map"),
-    objective("lambdarank", weight="err"),
-    objective("lambdarank", weight="mrr"),
-    objective("lambdaloss", scheme="ndcg1"),
-    objective("urank", window=2),
-    objective("umart", window=1),
-    objective("mle", space="sampled"),
-    objective("convexloss-auc", space="sampled", samples=20),
-    objective("expgain-ndcg", restarts="many", discount="standard", cutoff=3),
-    objective("ranksvm", squared=True),
-    objective("boltzrank", mix=0.5, samples=20),
-)
-PLAIN = (*(each() for each in OBJECTIVES if each.name != "svmmap"), *VARIANTS)
-ALL = (*PLAIN, *(Stochastic(each, samples=3, beta=0.7, seed=1) for each in PLAIN))
+PLAIN = tuple(loss for loss in objective_cases.PLAIN if loss.weighting is not None)
+ALL = tuple(loss for loss in objective_cases.ALL if loss.weighting is not None)
 
-every = pytest.mark.parametrize("made", ALL, ids=repr)
+every = each(ALL)
 few = settings(max_examples=4, deadline=None)
 
 # Sums over pairs or picks, each with the weight of its better document.
@@ -70,87 +62,62 @@ def _lists(seed: int):
     return rng.normal(size=offsets[-1]), labels, offsets, weights
 
 
-def _evaluate(made: Objective, scores, labels, offsets, weights=None, **options):
-    keys = np.arange(len(offsets) - 1, dtype=np.uint64) + np.uint64(50)
-    options = {"keys": keys, "step": 3, "document_weights": weights, **options}
-    return made.evaluate(scores, labels, offsets, **options)
-
-
 def _same(one, other) -> bool:
     return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(one, other, strict=True))
 
 
 @every
-def test_weights_of_one_are_no_weights_to_the_bit(made) -> None:
+def test_weights_of_one_are_no_weights_to_the_bit(loss) -> None:
     scores, labels, offsets, weights = _lists(3)
-    plain = _evaluate(made, scores, labels, offsets)
-    assert _same(plain, _evaluate(made, scores, labels, offsets, np.ones(len(scores))))
+    plain = evaluate(loss, scores, labels, offsets)
+    assert _same(plain, evaluate(loss, scores, labels, offsets, np.ones(len(scores))))
     # The same for one list of ones among weighted ones.
     low, high = offsets[4], offsets[5]
     weights[low:high] = 1.0
-    mixed = _evaluate(made, scores, labels, offsets, weights)
+    mixed = evaluate(loss, scores, labels, offsets, weights)
     assert np.array_equal(mixed.values[4], plain.values[4], equal_nan=True)
     assert np.array_equal(mixed.gradient[low:high], plain.gradient[low:high])
     assert np.array_equal(mixed.curvature[low:high], plain.curvature[low:high])
 
 
 @every
-def test_weights_are_not_ignored(made) -> None:
+def test_weights_are_not_ignored(loss) -> None:
     labels, offsets = np.array([2, 1, 0, 1, 0, 0]), np.array([0, 6])
     scores = np.linspace(0.0, 1.0, 6)
-    plain = _evaluate(made, scores, labels, offsets).gradient
-    weighted = _evaluate(made, scores, labels, offsets, [1.0, 5.0, 1.0, 0.2, 1.0, 1.0]).gradient
+    plain = evaluate(loss, scores, labels, offsets).gradient
+    weighted = evaluate(loss, scores, labels, offsets, [1.0, 5.0, 1.0, 0.2, 1.0, 1.0]).gradient
     assert np.abs(weighted - plain).max() > 1e-3 * np.abs(plain).max()
 
 
-@every
+@each(loss for loss in ALL if loss.exact)
 @given(seed=st.integers(0, 10_000))
 @few
-def test_the_gradient_is_that_of_the_value_where_declared(made, seed: int) -> None:
-    if not made.exact:
-        return
-    scores, labels, offsets, weights = _lists(seed)
-    found = _evaluate(made, scores, labels, offsets, weights).gradient
-    h = 1e-5
-
-    def value(at) -> float:
-        return float(np.sum(_evaluate(made, at, labels, offsets, weights).values))
-
-    for i in np.random.default_rng(seed).permutation(len(scores))[:4]:
-        e = np.zeros(len(scores))
-        e[i] = h
-        near = value(scores + e) - value(scores - e)
-        far = value(scores + 2 * e) - value(scores - 2 * e)
-        scale = np.abs(found).max() + 1.0
-        assert found[i] == pytest.approx((8 * near - far) / (12 * h), rel=1e-5, abs=1e-6 * scale)
+def test_the_gradient_is_that_of_the_value_where_declared(loss, seed: int) -> None:
+    lists = _lists(seed)
+    documents = np.random.default_rng(seed).permutation(len(lists[0]))[:4]
+    assert_gradient_is_exact(loss, *lists, documents=documents)
 
 
 @every
 @given(seed=st.integers(0, 10_000))
 @few
-def test_curvature_is_never_negative_and_bounds_the_second_derivative(made, seed: int) -> None:
-    scores, labels, offsets, weights = _lists(seed)
-    found = _evaluate(made, scores, labels, offsets, weights)
-    assert np.all(found.curvature >= 0)
-    if not (made.convex and made.exact):
-        return
-    h = 1e-4
-    for i in np.random.default_rng(seed).permutation(len(scores))[:3]:
-        e = np.zeros(len(scores))
-        e[i] = h
-        up = _evaluate(made, scores + e, labels, offsets, weights).gradient[i]
-        down = _evaluate(made, scores - e, labels, offsets, weights).gradient[i]
-        bend = (up - down) / (2 * h)
-        if abs(bend) * h < 0.05:  # else a kink of a piecewise linear loss lies in between
-            assert bend <= found.curvature[i] * (1 + 1e-3) + 1e-5
+def test_curvature_is_never_negative(loss, seed: int) -> None:
+    assert np.all(evaluate(loss, *_lists(seed)).curvature >= 0)
 
 
-@every
-def test_shifting_all_scores_changes_nothing_where_declared(made) -> None:
-    if not made.shift_invariant:
-        return
+@each(loss for loss in ALL if loss.convex and loss.exact)
+@given(seed=st.integers(0, 10_000))
+@few
+def test_curvature_bounds_the_second_derivative_where_convex(loss, seed: int) -> None:
+    lists = _lists(seed)
+    documents = np.random.default_rng(seed).permutation(len(lists[0]))[:3]
+    assert_curvature_bounds_the_hessian(loss, *lists, documents=documents, kink=0.05)
+
+
+@each(loss for loss in ALL if loss.shift_invariant)
+def test_shifting_all_scores_changes_nothing_where_declared(loss) -> None:
     scores, labels, offsets, weights = _lists(7)
-    here, there = (_evaluate(made, s, labels, offsets, weights) for s in (scores, scores + 9.0))
+    here, there = (evaluate(loss, s, labels, offsets, weights) for s in (scores, scores + 9.0))
     size = np.abs(here.gradient).max() + 1.0
     # Coefficients of sampled rankings are float32, and weighted ones are not whole numbers.
     np.testing.assert_allclose(there.gradient, here.gradient, atol=1e-6 * size)
@@ -158,74 +125,75 @@ def test_shifting_all_scores_changes_nothing_where_declared(made) -> None:
 
 
 @every
-def test_lists_do_not_see_each_other(made) -> None:
+def test_lists_do_not_see_each_other(loss) -> None:
     scores, labels, offsets, weights = _lists(8)
-    whole = _evaluate(made, scores, labels, offsets, weights)
+    whole = evaluate(loss, scores, labels, offsets, weights)
     for q in range(len(offsets) - 1):
         own = slice(offsets[q], offsets[q + 1])
-        part = _evaluate(
-            made, scores[own], labels[own], [0, own.stop - own.start], weights[own], keys=[50 + q]
+        part = evaluate(
+            loss, scores[own], labels[own], [0, own.stop - own.start], weights[own], keys=[50 + q]
         )
         assert np.array_equal(part.values, whole.values[q : q + 1], equal_nan=True)
         assert np.array_equal(part.gradient, whole.gradient[own])
 
 
 @every
-def test_boosting_gives_what_newton_gives(made) -> None:
+def test_the_float32_gradient_is_that_of_newton(loss) -> None:
     scores, labels, offsets, weights = _lists(9)
     keys = np.arange(len(offsets) - 1, dtype=np.uint64)
     lists = np.linspace(0.5, 2.0, len(keys))
     options = {"keys": keys, "weights": lists, "document_weights": weights}
-    expected = made.newton(scores, labels, offsets, 4, **options)
-    gradient, curvature = made.boosting(labels, offsets, keys, lists, weights)(scores, 4)
+    expected = loss.newton(scores, labels, offsets, 4, **options)
+    bound = loss.bind(labels, offsets, keys, lists, document_weights=weights)
+    gradient, curvature = bound.float32_gradient(scores, 4)
     size = np.abs(expected.gradient).max(), expected.curvature.max()
     np.testing.assert_allclose(gradient, expected.gradient, atol=1e-5 * size[0] + 1e-30)
     np.testing.assert_allclose(curvature, expected.curvature, atol=1e-5 * size[1] + 1e-30)
 
 
 @every
-def test_extreme_weights_stay_finite(made) -> None:
+def test_extreme_weights_stay_finite(loss) -> None:
     scores, labels, offsets, _ = _lists(10)
     for weights in (np.zeros(len(scores)), np.full(len(scores), 1e9), 1e-9 + np.zeros(len(scores))):
-        found = _evaluate(made, scores, labels, offsets, weights)
+        found = evaluate(loss, scores, labels, offsets, weights)
         assert np.all(np.isfinite(found.gradient))
         assert np.all(np.isfinite(found.curvature))
     mixed = np.where(np.arange(len(scores)) % 2, 0.0, 1e6)
-    assert np.all(np.isfinite(_evaluate(made, scores, labels, offsets, mixed).gradient))
+    assert np.all(np.isfinite(evaluate(loss, scores, labels, offsets, mixed).gradient))
 
 
-@pytest.mark.parametrize("made", LINEAR, ids=repr)
-def test_pairs_and_picks_are_linear_in_the_weights(made) -> None:
+@each(LINEAR)
+def test_pairs_and_picks_are_linear_in_the_weights(loss) -> None:
     scores, labels, offsets, weights = _lists(1)
     other = np.random.default_rng(2).random(len(scores))
     one, two, both = (
-        _evaluate(made, scores, labels, offsets, w) for w in (weights, other, weights + other)
+        evaluate(loss, scores, labels, offsets, w) for w in (weights, other, weights + other)
     )
     np.testing.assert_allclose(both.values, one.values + two.values, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(both.gradient, one.gradient + two.gradient, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("made", COPIES, ids=repr)
-def test_a_relevant_document_of_weight_two_is_the_same_as_two_of_it(made) -> None:
+@each(COPIES)
+def test_a_relevant_document_of_weight_two_is_the_same_as_two_of_it(loss) -> None:
     rng = np.random.default_rng(4)
     labels, scores = np.array([1, 0, 1, 0, 0, 1, 0]), rng.normal(size=7)
     times = np.where(labels > 0, [2, 1, 3, 1, 1, 1, 1], 1)
     copied = np.repeat(np.arange(7), times)
-    weighted = _evaluate(made, scores, labels, np.array([0, 7]), times)
-    twice = _evaluate(made, scores[copied], labels[copied], np.array([0, len(copied)]))
+    weighted = evaluate(loss, scores, labels, np.array([0, 7]), times)
+    twice = evaluate(loss, scores[copied], labels[copied], np.array([0, len(copied)]))
     assert weighted.values[0] == pytest.approx(twice.values[0], rel=1e-12)
     summed = np.bincount(copied, twice.gradient)
     np.testing.assert_allclose(weighted.gradient, summed, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("made", [m for m in PLAIN if m.weighting == "gain"], ids=repr)
-def test_a_weighted_gain_is_the_gain_of_another_label(made) -> None:
+@each(loss for loss in PLAIN if loss.weighting == "gain")
+def test_a_weighted_gain_is_the_gain_of_another_label(loss) -> None:
     scores, _, offsets, _ = _lists(6)
     low = np.random.default_rng(6).integers(0, 2, len(scores)).astype(np.float32)
     weights = np.where(low > 0, np.random.default_rng(7).choice([1.0, 3.0, 7.0], len(scores)), 1.0)
     high = np.log2(1.0 + low * weights)
-    weighted = _evaluate(made, scores, low, offsets, weights)
-    assert _same(weighted, _evaluate(made, scores, high, offsets))
+    weighted = evaluate(loss, scores, low, offsets, weights)
+    assert _same(weighted, evaluate(loss, scores, high, offsets))
 
 
 @given(y=st.floats(0, 1000, width=32), w=st.floats(0, 1e6))
@@ -250,7 +218,7 @@ def test_pairs_have_the_weight_of_their_better_document() -> None:
         if labels[i] > labels[j]
     )
     offsets = np.array([0, len(scores)])
-    found = _evaluate(objective("ranknet"), scores, labels, offsets, weights)
+    found = evaluate(objective("ranknet"), scores, labels, offsets, weights)
     assert found.values[0] == pytest.approx(expected, rel=1e-12)
 
 
@@ -262,11 +230,11 @@ def test_the_softmax_family_compares_with_weighted_shares() -> None:
         "listnet": 1.0 + (np.exp(labels) - 1.0) * weights,
     }
     for name, mass in masses.items():
-        found = _evaluate(objective(name), scores, labels, [0, 3], weights)
+        found = evaluate(objective(name), scores, labels, [0, 3], weights)
         np.testing.assert_allclose(found.gradient, rho - mass / mass.sum(), atol=1e-7)
     gamma = np.array([0.2, 0.9, 0.4])
     mass = 1.0 - gamma + (2.0**labels - 1.0) * weights
-    found = _evaluate(objective("xendcg"), scores, labels, [0, 3], weights, draws={"gamma": gamma})
+    found = evaluate(objective("xendcg"), scores, labels, [0, 3], weights, draws={"gamma": gamma})
     np.testing.assert_allclose(found.gradient, rho - mass / mass.sum(), atol=1e-7)
 
 
@@ -290,14 +258,14 @@ def test_sampled_rankings_weigh_gains_and_pairs(gain: str) -> None:
             discount = 1 / np.log2(np.maximum(np.array([first, second]) + 1, 2))
             losses.append(1 - np.sum(w * discount) / w.sum())
     expected = np.log(np.sum(np.exp(np.array(losses) + energies)))
-    made = objective(f"convexloss-{gain}", space="sampled")
+    loss = objective(f"convexloss-{gain}", space="sampled")
     options = {"draws": {"rankings": [signs]}}
-    found = _evaluate(made, scores, labels, [0, 4], [3.0, 9.0, 0.5, 9.0], **options)
+    found = evaluate(loss, scores, labels, [0, 4], [3.0, 9.0, 0.5, 9.0], **options)
     assert found.values[0] == pytest.approx(expected, rel=1e-6)
 
 
 def test_what_cannot_weigh_documents_says_why() -> None:
-    with pytest.raises(UsageError, match=r"svmmap cannot weigh documents: .* use ranksvm"):
+    with pytest.raises(UsageError, match=r"svmmap does not support .* weights: .* use ranksvm"):
         objective("svmmap").evaluate([0.0, 1.0], [1, 0], [0, 2], document_weights=[2, 1])
     objective("svmmap").evaluate([0.0, 1.0], [1, 0], [0, 2], document_weights=[1, 1])
 
@@ -305,7 +273,7 @@ def test_what_cannot_weigh_documents_says_why() -> None:
         gradient[:] = scores - labels
         return 0.5 * np.sum((scores - labels) ** 2)
 
-    with pytest.raises(UsageError, match=r"own cannot weigh documents: .* weighting="):
+    with pytest.raises(UsageError, match=r"own does not support document weights: .* weighting="):
         custom(own).evaluate([0.0, 1.0], [1, 0], [0, 2], document_weights=[2, 1])
     made = custom(own, weighting="share")
     found = made.evaluate([0.0, 1.0], [1, 0], [0, 2], document_weights=[2, 1])

@@ -50,7 +50,7 @@ def grown(data: pk.Dataset, objective: str, settings: dict[str, Any], reference:
 
 def _ours(data: pk.Dataset) -> Any:
     loss = pk.objective("lambdarank")
-    derivatives = loss.boosting(data.labels, data.offsets, data.keys, data.weights)
+    derivatives = loss.bind(data.labels, data.offsets, data.keys, data.weights).float32_gradient
     return lambda scores, _: derivatives(scores, 0)
 
 

@@ -93,7 +93,7 @@ def test_metrics_come_as_one_as_several_or_separated_by_commas():
         ("auc@5", {}, "'auc' has no cut-off"),
         ("ndcg:ligthgbm", {}, "Did you mean 'lightgbm'"),
         ("err@10:lightgbm", {}, "LightGBM has no metric 'err' of single lists.* ndcg, map"),
-        ("ndcg:grade=4", {}, "no option of 'ndcg' called 'grade'.*option of other metrics"),
+        ("ndcg:grade=4", {}, "no option 'grade' of 'ndcg'.*option of other metrics"),
         ("ndcg:tie=expected", {}, "Did you mean 'ties'"),
         ("ndcg:ties=expect", {}, "Did you mean 'expected'"),
         ("ndcg:lightgbm:xgboost", {}, "two conventions"),

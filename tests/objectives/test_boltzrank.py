@@ -65,8 +65,8 @@ def test_the_set_holds_the_ideal_ranking() -> None:
 
 def test_the_set_mixes_good_and_bad_rankings() -> None:
     labels = np.array([0.0, 0, 0, 0, 1, 1, 2, 3])
-    extra = BoltzRank(samples=200).bind(labels, [0, 8]).extra.values
-    quality = extra[1 : 1 + 200]
+    stored = BoltzRank(samples=200).bind(labels, [0, 8]).prepared.values
+    quality = stored[1 : 1 + 200]
     assert quality[0] == pytest.approx(1, rel=1e-12)
     worst = ndcg(labels, np.arange(8))
     assert np.all(quality >= worst - 1e-12)

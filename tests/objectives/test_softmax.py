@@ -126,14 +126,14 @@ def test_newton_keeps_its_digits_where_one_document_has_nearly_all_of_the_softma
     np.testing.assert_allclose(
         ListNet().newton(scores, labels, OFFSETS).gradient, expected, rtol=1e-9, atol=1e-9
     )
-    gradient, _ = ListNet().boosting(labels, OFFSETS)(np.array(scores), 0)
+    gradient, _ = ListNet().bind(labels, OFFSETS).float32_gradient(np.array(scores), 0)
     np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
 def in_single_precision(made, scores, labels, offsets, **options):
     """Largest differences to ``newton``, as parts of the largest gradient and curvature."""
     expected = made.newton(scores, labels, offsets, 7, **options)
-    found = made.boosting(labels, offsets, **options)(scores, 7)
+    found = made.bind(labels, offsets, **options).float32_gradient(scores, 7)
     assert all(each.dtype == np.float32 for each in found)
     return [
         np.abs(single - double).max() / np.abs(double).max()
@@ -170,14 +170,14 @@ def test_single_precision_makes_the_same_draws_and_derivatives(made, spread) -> 
 )
 def test_single_precision_stays_finite_where_the_softmax_saturates(made, scores) -> None:
     for labels in ([0, 1, 2, 0], [0, 700, 1e30, 5], [0, 0, 0, 140]):
-        gradient, curvature = made.boosting(labels, OFFSETS)(np.array(scores), 0)
+        gradient, curvature = made.bind(labels, OFFSETS).float32_gradient(np.array(scores), 0)
         assert np.all(np.isfinite(gradient))
         assert np.all(np.isfinite(curvature))
         assert np.all(curvature >= 0)
 
 
 def test_each_step_has_arrays_of_its_own() -> None:
-    derivatives = XENDCG().boosting(LABELS, OFFSETS)
+    derivatives = XENDCG().bind(LABELS, OFFSETS).float32_gradient
     first, _ = derivatives(SCORES, 0)
     kept = first.copy()
     derivatives(SCORES, 1)
@@ -186,5 +186,5 @@ def test_each_step_has_arrays_of_its_own() -> None:
 
 def test_where_perturbed_scores_must_be_normalised_boosting_is_newton() -> None:
     made = Stochastic(ListNet(epsilon=0.5), samples=2)
-    gradient, _ = made.boosting(LABELS, OFFSETS)(SCORES, 3)
+    gradient, _ = made.bind(LABELS, OFFSETS).float32_gradient(SCORES, 3)
     assert np.array_equal(gradient, made.newton(SCORES, LABELS, OFFSETS, 3).gradient)

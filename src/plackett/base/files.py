@@ -1,11 +1,7 @@
-"""Files that are either whole or absent.
+"""Files that are either complete or absent, and the one way to write text, JSON and TSV cells.
 
-A writer works on a temporary sibling and moves it over the target when done, so a process killed
-at any moment leaves the old file or the new one, never half of one.
-
-Cells of text tables with tabs between.
-
-What experiments leave in a folder: texts that appear whole, and JSON without NaN.
+A writer works on a temporary sibling and moves it over the target at the end, so a process killed
+at any moment leaves the old file or the new one, never a part of one.
 """
 
 from __future__ import annotations
@@ -29,7 +25,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "cannot write a file: a folder is there", str(target))
-    with _about(target):
+    with _errors_about(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     os.close(handle)
@@ -48,8 +44,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary directory beside ``path``; on success it becomes ``path``.
 
-    A directory that is already there is moved aside first and removed last: a directory cannot
-    be replaced in one step, so for a moment the old one has another name, but it is never lost.
+    An existing directory is renamed first and removed last. A directory cannot be replaced in one
+    step, so for a moment the old one has another name, but it is never lost.
     """
     target = Path(path)
     if target.is_symlink():
@@ -58,7 +54,7 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise NotADirectoryError(
             errno.ENOTDIR, "cannot write a folder: a file is there", str(target)
         )
-    with _about(target):
+    with _errors_about(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         name = tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     temporary = Path(name)
@@ -81,8 +77,8 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def _about(target: Path) -> Iterator[None]:
-    """Let errors speak of the target, not of the temporary name beside it."""
+def _errors_about(target: Path) -> Iterator[None]:
+    """Make errors name the target, not the temporary file."""
     try:
         yield
     except FileExistsError as error:
@@ -112,9 +108,9 @@ _SPECIAL = re.compile(r'[\t\r\n"]')
 
 
 def tsv_cell(value: object) -> str:
-    r"""A value as a cell: what holds a tab, a quote or the end of a line stands in quotes.
+    r"""Format a cell of a tab-separated table; a tab, quote or line end in it requires quotes.
 
-    >>> cell("a b"), cell("a\tb")
+    >>> tsv_cell("a b"), tsv_cell("a\tb")
     ('a b', '"a\tb"')
     """
     text = str(value)
@@ -123,20 +119,26 @@ def tsv_cell(value: object) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text; it appears whole or not at all."""
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file atomically."""
     with atomic_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def to_json(value: Any) -> str:
-    """Indented JSON; NaN, for which JSON has no word, is null."""
-    return json.dumps(_plain(value), indent=1, ensure_ascii=False)
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write a JSON file atomically; see :func:`to_json`."""
+    write_text(path, to_json(value))
 
 
-def _plain(value: Any) -> Any:
+def to_json(value: Any, *, indent: int | None = 1, ascii_only: bool = False) -> str:
+    """JSON text; NaN and infinities, which JSON lacks, become null."""
+    content = _without_nan(value)
+    return json.dumps(content, indent=indent, ensure_ascii=ascii_only, allow_nan=False)
+
+
+def _without_nan(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _without_nan(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

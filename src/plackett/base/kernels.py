@@ -27,7 +27,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from numba import float32, float64, int64, njit, types
 from numba.core import cgutils
@@ -95,6 +94,14 @@ class ListFunction:
         """The machine code, to be handed to a driver."""
         return njit(self.signature, cache=self.cached, **_OPTIONS)(self.function)
 
+    @cached_property
+    def addresses(self) -> tuple[int, int]:
+        """Addresses of the C wrapper and of the machine code, for :func:`function_maker`."""
+        result = self.compiled.get_compile_result(self.signature)
+        names = result.fndesc.llvm_cfunc_wrapper_name, result.fndesc.llvm_func_name
+        wrapper, machine_code = map(result.library.get_pointer_to_function, names)
+        return wrapper, machine_code
+
     def __repr__(self) -> str:
         return f"ListFunction({self.function.__name__})"
 
@@ -102,24 +109,6 @@ class ListFunction:
 def list_function(signature: Any) -> Callable[[Callable[..., Any]], ListFunction]:
     """Decorate a function of one list; it is compiled when first used."""
     return lambda function: ListFunction(function, signature)
-
-
-_KNOWN: WeakKeyDictionary[ListFunction, tuple[int, int]] = WeakKeyDictionary()
-
-
-def addresses(function: ListFunction) -> tuple[int, int]:
-    """Where its C wrapper and its machine code are; they live as long as the function does."""
-    found = _KNOWN.get(function)
-    if found is None:
-        found = _KNOWN[function] = _look_up(function)
-    return found
-
-
-def _look_up(function: ListFunction) -> tuple[int, int]:
-    result = function.compiled.get_compile_result(function.signature)
-    names = result.fndesc.llvm_cfunc_wrapper_name, result.fndesc.llvm_func_name
-    wrapper, machine_code = map(result.library.get_pointer_to_function, names)
-    return wrapper, machine_code
 
 
 def function_maker(signature: Any) -> Any:

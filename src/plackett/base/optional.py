@@ -1,25 +1,30 @@
-"""Ray is an extra: whoever lacks it is told what to install.
-
-PyTorch is an extra: whoever lacks it is told what to install.
-"""
+"""Optional dependencies: checked where they are needed, with the command that installs them."""
 
 from __future__ import annotations
 
+from importlib import import_module
 
-def need_ray() -> None:
-    """Raise an ImportError with the command to run if Ray is missing."""
-    try:
-        import ray  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "several machines (cluster=...) need Ray: pip install 'plackett[distributed]'"
-        ) from error
+_EXTRAS = {
+    "granian": ("serve", "plackett serve needs Granian"),
+    "mlflow": ("mlflow", "logging to MLflow needs it"),
+    "onnx": ("export", "export to ONNX needs onnx"),
+    "optuna": ("tune", "tuning needs Optuna"),
+    "orjson": ("serve", "plackett serve needs orjson"),
+    "psycopg": ("team", "a run store in PostgreSQL needs psycopg"),
+    "ray": ("distributed", "several machines (cluster=...) need Ray"),
+    "resvg_py": ("figures", "PNG figures need resvg"),
+    "safetensors": ("neural", "NeuralRanker needs safetensors"),
+    "sqlalchemy": ("tune", "tuning needs SQLAlchemy"),
+    "torch": ("neural", "NeuralRanker needs PyTorch"),
+}
+"""For each module the extra of plackett that installs it, and what needs it."""
 
 
-def need_torch() -> None:
-    """Raise an ImportError with the command to run if PyTorch or safetensors is missing."""
-    try:
-        import safetensors  # noqa: F401
-        import torch  # noqa: F401
-    except ImportError as error:
-        raise ImportError("NeuralRanker needs PyTorch: pip install 'plackett[neural]'") from error
+def require(*modules: str) -> None:
+    """Raise an ImportError with the command to run if one of the modules cannot be imported."""
+    for module in modules:
+        try:
+            import_module(module)
+        except ImportError as error:
+            extra, reason = _EXTRAS[module]
+            raise ImportError(f"{reason}: pip install 'plackett[{extra}]'") from error

@@ -91,6 +91,31 @@ def list_blocks(offsets: Offsets, documents: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
+def take_lists(offsets: Offsets, positions: Rows) -> tuple[Rows, Offsets]:
+    """Documents of the lists at ``positions``, in this order, and the offsets they form.
+
+    >>> take_lists(np.array([0, 2, 5, 6]), np.array([2, 0]))
+    (array([5, 0, 1]), array([0, 1, 3]))
+    """
+    sizes = offsets[positions + 1] - offsets[positions]
+    taken = np.zeros(len(positions) + 1, np.int64)
+    np.cumsum(sizes, out=taken[1:])
+    documents = np.arange(taken[-1]) + np.repeat(offsets[positions] - taken[:-1], sizes)
+    return documents, taken
+
+
+def even_chunks(costs: NDArray[np.int64], count: int = 64) -> Offsets:
+    """Bounds of at most ``count`` runs of lists that cost about the same, for threads.
+
+    >>> even_chunks(np.array([4, 1, 1, 2]), 2)
+    array([0, 1, 4])
+    """
+    total = np.cumsum(costs)
+    shares = np.linspace(0, total[-1] if len(total) else 0, count + 1)[1:-1]
+    bounds = np.minimum(np.searchsorted(total, shares), len(costs))
+    return np.unique(np.concatenate([[0], bounds, [len(costs)]])).astype(np.int64)
+
+
 def list_of_document(offsets: Offsets) -> Offsets:
     """For each document, the position of its list.
 

@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import UsageError, unknown_name
 from plackett.metrics.binary import AUC, MAP, MRR, PRECISION, RECALL
-from plackett.metrics.definition import Definition, Option, Settings, unknown
+from plackett.metrics.definition import Definition, Option, Settings
 from plackett.metrics.graded import DCG, ERR, NDCG, RBP
 
 METRICS = (NDCG, DCG, ERR, MAP, MRR, PRECISION, RECALL, AUC, RBP)
@@ -32,7 +32,7 @@ _DEFINITIONS = {definition.name: definition for definition in METRICS}
 def definition_of(name: str) -> Definition:
     """Look a metric up by its name."""
     if name not in _DEFINITIONS:
-        raise unknown("metric", name, NAMES)
+        raise unknown_name("metric", name, NAMES)
     return _DEFINITIONS[name]
 
 
@@ -134,7 +134,7 @@ def default_settings(name: str, convention: str) -> Settings:
     """Look up the settings of a metric under a convention, before any option of the user."""
     definition = definition_of(name)
     if convention not in _CONVENTIONS_BY_NAME:
-        raise unknown("convention", convention, CONVENTION_NAMES)
+        raise unknown_name("convention", convention, CONVENTION_NAMES)
     rules = _CONVENTIONS_BY_NAME[convention]
     if name not in rules.metrics:
         raise UsageError(

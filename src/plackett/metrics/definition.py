@@ -29,14 +29,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import TypeAlias
 
 import numpy as np
 from numba import float64, int64
 from numpy.typing import NDArray
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import UsageError, unknown_name
 from plackett.base.gains import Discount, Gain
 from plackett.base.kernels import FLOATS, LABELS, ListFunction, readonly
 
@@ -106,17 +105,9 @@ def write_option(value: Option) -> str:
     return str(int(value)) if math.isfinite(value) and value == int(value) else repr(float(value))
 
 
-def unknown(kind: str, given: str, known: tuple[str, ...], note: str = "") -> UsageError:
-    """Error for a name that does not exist: what was meant, perhaps, and what there is."""
-    close = get_close_matches(given.lower(), known, n=1)
-    guess = f" Did you mean {close[0]!r}?" if close else ""
-    verb = "is" if len(known) == 1 else "are"
-    return UsageError(f"no {kind} {given!r}.{guess} There {verb}: {', '.join(known)}.{note}")
-
-
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
-        raise unknown(f"value of option {name!r} called", value, allowed)
+        raise unknown_name("value", value, allowed, of=f"option {name}")
     return value
 
 

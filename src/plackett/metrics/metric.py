@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from numpy.typing import ArrayLike
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import UsageError, unknown_name
 from plackett.base.ragged import Values
 from plackett.metrics.compute import Request, values_per_list
 from plackett.metrics.conventions import default_settings, definition_of
@@ -22,7 +22,6 @@ from plackett.metrics.definition import (
     Option,
     Settings,
     read_option,
-    unknown,
     write_option,
 )
 from plackett.metrics.ranking import check_lists
@@ -204,7 +203,8 @@ def _read(definition: Definition, options: Mapping[str, Option]) -> dict[str, Op
     for name in options:
         if name not in definition.options:
             note = "" if name not in OPTIONS else f" {name!r} is an option of other metrics."
-            raise unknown(f"option of {definition.name!r} called", name, definition.options, note)
+            known = definition.options
+            raise unknown_name("option", name, known, of=definition.name, note=note)
     return {
         name: read_option(name, value, choices=definition.choices.get(name))
         for name, value in options.items()

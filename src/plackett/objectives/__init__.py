@@ -2,7 +2,6 @@
 
 from plackett.objectives.approx import ApproxMRR, ApproxNDCG
 from plackett.objectives.boltzrank import BoltzRank
-from plackett.objectives.bound import Derivatives
 from plackett.objectives.conditional import (
     CONDITIONAL,
     L2AUC,
@@ -24,7 +23,7 @@ from plackett.objectives.lambdaloss import LambdaLoss
 from plackett.objectives.lambdarank import LambdaRank
 from plackett.objectives.listmle import ListMLE, PListMLE
 from plackett.objectives.mdprank import MDPRank
-from plackett.objectives.objective import Objective
+from plackett.objectives.objective import Derivatives, Objective
 from plackett.objectives.rankboost import RankBoost
 from plackett.objectives.ranknet import RankNet
 from plackett.objectives.ranksvm import RankSVM

@@ -46,10 +46,9 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
-from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Prepared, Weighting, document_weights
+from plackett.objectives.document_weights import Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.objective import Draws, Objective, check_positive
+from plackett.objectives.objective import ListLabels, Objective, Prepared, check_positive
 from plackett.objectives.pairwise import fill_exponentials, fill_ratios, raise_to_floor
 from plackett.objectives.ranking import normalized_gains
 
@@ -110,11 +109,11 @@ def _fill_derivatives(x, exponentials, narrow, relevant, ratios, slopes, g, h): 
 
 
 @list_function(LIST_FUNCTION)
-def approxndcg_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: eta, extra: normalised gains."""
+def approxndcg_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: eta, prepared: normalised gains."""
     n, eta = len(scores), params[0]
     order, relevant = _relevant_first(labels)
-    x, gains = eta * scores[order], extra[order]
+    x, gains = eta * scores[order], prepared[order]
     exponentials, ratios, ranks = np.empty((2, n)), np.empty(n), np.empty(n)
     slopes, g, h = np.zeros(n), np.zeros(n), np.zeros(n)
     narrow = fill_exponentials(x, exponentials)
@@ -133,8 +132,8 @@ def approxndcg_list(scores, labels, extra, _key, params, gradient, curvature):  
 
 
 @list_function(LIST_FUNCTION)
-def approxmrr_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: eta, extra: weights of documents, if any."""
+def approxmrr_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: eta, prepared: weights of documents, if any."""
     n, eta = len(scores), params[0]
     order, relevant = _relevant_first(labels)
     if relevant == n:
@@ -146,7 +145,7 @@ def approxmrr_list(scores, labels, extra, _key, params, gradient, curvature):  #
     _fill_ranks(x, exponentials, narrow, relevant, ratios, ranks)
     first = np.exp(x[:relevant] - np.max(x[:relevant]))
     first /= np.sum(first)
-    weights = document_weights(extra, n, 0)[order]
+    weights = document_weights(prepared, n, 0)[order]
     value = -np.sum(weights[:relevant] * first / ranks[:relevant])
     slopes[:relevant] = weights[:relevant] * first / ranks[:relevant] ** 2
     _fill_derivatives(x, exponentials, narrow, relevant, ratios, slopes, g, h)
@@ -173,6 +172,7 @@ class ApproxNDCG(Objective):
 
     name: ClassVar[str] = "approxndcg"
     weighting: ClassVar[Weighting | None] = "gain"
+    function: ClassVar[ListFunction] = approxndcg_list
 
     eta: float = 10.0
 
@@ -180,15 +180,11 @@ class ApproxNDCG(Objective):
         check_positive(self.name, eta=self.eta)
 
     @property
-    def function(self) -> ListFunction:
-        return approxndcg_list
-
-    @property
     def params(self) -> tuple[float, ...]:
         return (self.eta,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
-        return normalized_gains(labels, offsets)
+    def prepare(self, lists: ListLabels) -> Prepared:
+        return normalized_gains(lists.labels, lists.offsets)
 
 
 @dataclass(frozen=True)
@@ -203,15 +199,12 @@ class ApproxMRR(Objective):
 
     name: ClassVar[str] = "approxmrr"
     weighting: ClassVar[Weighting | None] = "order"
+    function: ClassVar[ListFunction] = approxmrr_list
 
     eta: float = 10.0
 
     def __post_init__(self) -> None:
         check_positive(self.name, eta=self.eta)
-
-    @property
-    def function(self) -> ListFunction:
-        return approxmrr_list
 
     @property
     def params(self) -> tuple[float, ...]:

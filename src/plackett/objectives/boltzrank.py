@@ -37,12 +37,12 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.ragged import Keys, Labels, Offsets, offsets_from_sizes
+from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
 from plackett.base.random import combine
-from plackett.objectives.bound import Prepared, Weighting
+from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.listmle import draw_order
-from plackett.objectives.objective import Draws, Objective, check_count
+from plackett.objectives.objective import ListLabels, Objective, Prepared, check_count
 from plackett.objectives.pairwise import raise_to_floor
 from plackett.objectives.ranking import discount, normalized_gains
 from plackett.objectives.ranking_sets import (
@@ -52,6 +52,7 @@ from plackett.objectives.ranking_sets import (
     column_of,
     fill_energies,
     fill_softmax,
+    join_sets,
     set_size,
 )
 
@@ -60,11 +61,11 @@ _STREAM = 3  # of the lists' keys, for the rankings
 
 
 @list_function(LIST_FUNCTION)
-def boltzrank_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: mix; extra: the set of rankings."""
+def boltzrank_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: mix; prepared: the set of rankings."""
     n, mix = len(scores), params[0]
-    ndcg, target = column_of(extra, 0), column_of(extra, 1)
-    coefficients = coefficients_of(extra, n, _COLUMNS)
+    ndcg, target = column_of(prepared, 0), column_of(prepared, 1)
+    coefficients = coefficients_of(prepared, n, _COLUMNS)
     factor = 2.0 / (n * (n - 1.0))
     energies, shares, weights = np.empty(len(ndcg)), np.empty(len(ndcg)), np.empty(len(ndcg))
     mean = np.zeros(n)
@@ -131,6 +132,7 @@ class BoltzRank(Objective):
     name: ClassVar[str] = "boltzrank"
     weighting: ClassVar[Weighting | None] = "gain"
     draw: ClassVar[str | None] = "permutations"
+    function: ClassVar[ListFunction] = boltzrank_list
 
     samples: int = 100
     """Number of rankings of each list."""
@@ -145,14 +147,11 @@ class BoltzRank(Objective):
             raise UsageError(f"boltzrank needs mix between 0 and 1, got mix={self.mix!r}.")
 
     @property
-    def function(self) -> ListFunction:
-        return boltzrank_list
-
-    @property
     def params(self) -> tuple[float, ...]:
         return (self.mix,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:
+    def prepare(self, lists: ListLabels) -> Prepared:
+        labels, offsets, keys, draws, _ = lists
         gains = normalized_gains(labels, offsets).values
         if "permutations" in draws:
             return _as_sets(draws["permutations"], labels, gains, offsets)
@@ -186,9 +185,7 @@ def _as_sets(
             target = column_of(part, 1)
             fill_softmax(target.copy(), target)
         parts.append(part)
-    return Prepared(
-        np.concatenate([*parts, np.empty(0)]), offsets_from_sizes([len(part) for part in parts])
-    )
+    return join_sets(parts)
 
 
 def _as_permutations(given: Any, q: int, n: int) -> NDArray[np.int64]:

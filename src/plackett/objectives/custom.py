@@ -15,7 +15,7 @@ from numba.core.errors import NumbaError
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction
-from plackett.objectives.bound import Weighting
+from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
 
@@ -34,12 +34,12 @@ class Custom(Objective):
     shift_invariant: bool = False  # type: ignore[misc]
     name: str = "custom"  # type: ignore[misc]
     weighting: Weighting | None = None  # type: ignore[misc]
-    unweighted: ClassVar[str] = (
+    unweighted_reason: ClassVar[str] = (
         "its function sees labels only; say with weighting= which function of labels it goes by"
     )
 
     @property
-    def function(self) -> ListFunction:
+    def function(self) -> ListFunction:  # type: ignore[override]
         return _adapted(self.kernel)
 
 
@@ -74,7 +74,7 @@ def custom(
     weighting
         What weights of documents scale: ``"gain"`` if the function goes by 2^y - 1 of labels y,
         ``"share"`` by y itself, ``"exponential"`` by e^y - 1. It then sees labels that stand for
-        the weighted ones (:mod:`plackett.objectives.bound`). None: weights are refused.
+        the weighted ones (:mod:`plackett.objectives.document_weights`). None: weights are refused.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def _adapted(kernel: Kernel) -> ListFunction:
     compiled = kernel if isinstance(kernel, Dispatcher) else njit(nogil=True)(kernel)
 
     def custom_list(  # type: ignore[no-untyped-def]
-        scores, labels, _extra, _key, params, gradient, curvature
+        scores, labels, _prepared, _key, params, gradient, curvature
     ):
         return compiled(scores, labels.astype(np.float64), params, gradient, curvature)
 

@@ -11,19 +11,23 @@ what was prepared from labels serves all samples.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
 import numpy as np
-from numba import boolean, float64, int64, njit, prange, uint64, void
+from numba import boolean, float64, int64, prange, uint64, void
 
-from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, readonly
+from plackett.base.kernels import (
+    FLOATS,
+    LABELS,
+    compiled,
+    function_maker,
+    parallel_function,
+    readonly,
+)
 from plackett.base.random import inner_key, noise_state, perturb
 
 LIST_FUNCTION = float64(FLOATS, LABELS, FLOATS, uint64, FLOATS, float64[::1], float64[::1])
-"""scores, labels, extra, key, params, gradient, curvature -> value.
+"""scores, labels, prepared, key, params, gradient, curvature -> value.
 
-extra
+prepared
     What the objective has prepared for the list: explicit draws, sampled rankings ...; often empty.
 key
     A 64-bit word that depends on seed, step and list: the source of whatever is random.
@@ -35,36 +39,17 @@ gradient, curvature
 Lists with one document or one label level never reach a list function.
 """
 
-_SIGNATURE = void(
-    int64,  # address of the list function's C wrapper
-    int64,  # and of its machine code
-    FLOATS,  # scores
-    LABELS,
-    readonly(int64),  # offsets
-    FLOATS,  # extra
-    readonly(int64),  # its offsets
-    readonly(uint64),  # keys
-    FLOATS,  # params
-    readonly(float64, 2),  # explicit uniform draws, samples x documents; or no rows
-    int64,  # samples; 0: the scores as they are
-    float64,  # beta
-    boolean,  # normalise
-    float64[::1],  # values
-    float64[::1],  # gradient
-    float64[::1],  # curvature
-)
-
 _function_at = function_maker(LIST_FUNCTION)
 
 
 @compiled
-def _perturb(scores, key, sample, uniform, beta, normalise, z):  # type: ignore[no-untyped-def]
+def _perturb(scores, key, sample, uniform, beta, normalize, z):  # type: ignore[no-untyped-def]
     if len(uniform):
         for i in range(len(scores)):
             z[i] = scores[i] - beta * np.log(-np.log(uniform[sample, i]))
     else:
         perturb(scores, noise_state(key, sample), beta, z)
-    if normalise:
+    if normalize:
         top = np.max(z)
         z -= top + np.log(np.sum(np.exp(z - top)))
 
@@ -74,13 +59,13 @@ def _average(  # type: ignore[no-untyped-def]
     function,
     scores,
     labels,
-    extra,
+    prepared,
     key,
     params,
     uniform,
     samples,
     beta,
-    normalise,
+    normalize,
     gradient,
     curvature,
 ):
@@ -88,13 +73,13 @@ def _average(  # type: ignore[no-untyped-def]
     z, g, h = np.empty(n), np.empty(n), np.empty(n)
     value = 0.0
     for sample in range(samples):
-        _perturb(scores, key, sample, uniform, beta, normalise, z)
+        _perturb(scores, key, sample, uniform, beta, normalize, z)
         g[:] = 0.0
         h[:] = 0.0
-        value += function(z, labels, extra, inner_key(key, sample), params, g, h)
-        total = np.sum(g) if normalise else 0.0
+        value += function(z, labels, prepared, inner_key(key, sample), params, g, h)
+        total = np.sum(g) if normalize else 0.0
         for i in range(n):
-            share = np.exp(z[i]) if normalise else 0.0
+            share = np.exp(z[i]) if normalize else 0.0
             gradient[i] += (g[i] - share * total) / samples
             # The Hessian's diagonal through the normalisation needs all of the inner Hessian; its
             # diagonal, scaled as the document's own score enters, serves trees.
@@ -110,29 +95,49 @@ def _one_level(labels):  # type: ignore[no-untyped-def]
     return same >= len(labels)
 
 
-def _each_list(  # type: ignore[no-untyped-def]
+@parallel_function(
+    void,
+    int64,  # address of the list function's C wrapper
+    int64,  # and of its machine code
+    FLOATS,  # scores
+    LABELS,
+    readonly(int64),  # offsets
+    FLOATS,  # prepared numbers
+    readonly(int64),  # its offsets
+    readonly(uint64),  # keys
+    FLOATS,  # params
+    readonly(float64, 2),  # explicit uniform draws, samples x documents; or no rows
+    int64,  # samples; 0: the scores as they are
+    float64,  # beta
+    boolean,  # normalize
+    float64[::1],  # values
+    float64[::1],  # gradient
+    float64[::1],  # curvature
+)
+def each_list(  # type: ignore[no-untyped-def]
     wrapper,
     machine_code,
     scores,
     labels,
     offsets,
-    extra,
-    extra_offsets,
+    prepared,
+    prepared_offsets,
     keys,
     params,
     uniform,
     samples,
     beta,
-    normalise,
+    normalize,
     values,
     gradient,
     curvature,
 ):
+    """Call a list function for each list; fills all outputs."""
     function = _function_at(wrapper, machine_code)
     for q in prange(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
         s, y, g, h = scores[low:high], labels[low:high], gradient[low:high], curvature[low:high]
-        own = extra[extra_offsets[q] : extra_offsets[q + 1]]
+        own = prepared[prepared_offsets[q] : prepared_offsets[q + 1]]
         values[q] = 0.0
         g[:] = 0.0
         h[:] = 0.0
@@ -143,11 +148,5 @@ def _each_list(  # type: ignore[no-untyped-def]
         else:
             draws = uniform[:, low:high]
             values[q] = _average(
-                function, s, y, own, keys[q], params, draws, samples, beta, normalise, g, h
+                function, s, y, own, keys[q], params, draws, samples, beta, normalize, g, h
             )
-
-
-@cache
-def each_list() -> Any:
-    """The driver; compiled, or loaded from the cache, at the first call. It fills all outputs."""
-    return njit(_SIGNATURE, parallel=True, cache=True, nogil=True)(_each_list)

@@ -22,21 +22,23 @@ scores cross, so the objective is not declared exact. O(n²) time, O(n) memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import BoundObjective, Prepared, Weighting
+from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.float32.pairs import PairsGradient
 from plackett.objectives.objective import (
-    Draws,
-    GradientFunction,
+    BoundObjective,
+    ListLabels,
     Objective,
+    Prepared,
     check_choice,
     check_positive,
 )
@@ -69,12 +71,12 @@ def _add_both_ways(x, ratios, gains, discounts, a, weights, g, h):  # type: igno
 
 
 @list_function(LIST_FUNCTION)
-def lambdaloss_list(scores, _labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """All derivatives; params: scheme, sigma, factors of ρ and δ, extra: normalised gains."""
+def lambdaloss_list(scores, _labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """All derivatives; params: scheme, sigma, factors of ρ and δ, prepared: normalised gains."""
     n = len(scores)
     both_ways, sigma, near, far = int(params[0]) == _NDCG1, params[1], params[2], params[3]
     order = rank_order(scores)
-    x, gains = sigma * scores[order], extra[order]
+    x, gains = sigma * scores[order], prepared[order]
     discounts, steps = np.empty(n), np.empty(n)
     exponentials, ratios, weights = np.empty((2, n)), np.empty(n), np.empty(n)
     g, h = np.zeros(n), np.zeros(n)
@@ -113,6 +115,7 @@ class LambdaLoss(Objective):
     name: ClassVar[str] = "lambdaloss"
     exact: ClassVar[bool] = False
     weighting: ClassVar[Weighting | None] = "gain"
+    function: ClassVar[ListFunction] = lambdaloss_list
 
     scheme: Literal["ndcg1", "ndcg2", "ndcg2++", "lambdarank"] = "ndcg2++"
     sigma: float = 1.0
@@ -125,31 +128,15 @@ class LambdaLoss(Objective):
             raise UsageError(f"lambdaloss needs a finite mu >= 0, got mu={self.mu!r}.")
 
     @property
-    def function(self) -> ListFunction:
-        return lambdaloss_list
-
-    @property
     def params(self) -> tuple[float, ...]:
         factors = {"ndcg2": (0.0, 1.0), "lambdarank": (1.0, 0.0)}.get(self.scheme, (1.0, self.mu))
         return (float(SCHEMES.index(self.scheme)), self.sigma, *factors)
 
-    def single(
-        self, lists: BoundObjective, samples: int = 0, beta: float = 0.0
-    ) -> GradientFunction | None:
+    @property
+    def float32_form(self) -> Callable[[BoundObjective], PairsGradient] | None:
         if self.scheme == "ndcg1":
             return None
-        return PairsGradient(
-            lists,
-            sigma=self.sigma,
-            truncation=0,
-            score_norm=False,
-            query_norm=False,
-            hess_factor=1.0,
-            samples=samples,
-            beta=beta,
-            near=self.params[2],
-            far=self.params[3],
-        )
+        return partial(PairsGradient, sigma=self.sigma, near=self.params[2], far=self.params[3])
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
-        return normalized_gains(labels, offsets)
+    def prepare(self, lists: ListLabels) -> Prepared:
+        return normalized_gains(lists.labels, lists.offsets)

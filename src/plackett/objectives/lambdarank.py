@@ -24,20 +24,22 @@ the pairs of a list by a constant. O(n min(n, truncation)) time, O(n) memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import BoundObjective, Prepared, Weighting, document_weights
+from plackett.objectives.document_weights import Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.float32.pairs import PairsGradient
 from plackett.objectives.objective import (
-    Draws,
-    GradientFunction,
+    BoundObjective,
+    ListLabels,
     Objective,
+    Prepared,
     check_choice,
     check_count,
     check_positive,
@@ -76,8 +78,8 @@ def query_factor(total):  # type: ignore[no-untyped-def]
 
 
 @list_function(LIST_FUNCTION)
-def lambdarank_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """All derivatives; params in the order of the fields, extra: normalised gains, and weights."""
+def lambdarank_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """All derivatives; params as in the class; prepared: normalized gains, then weights, if any."""
     sigma, score_norm, query_norm = params[0], params[2] > 0.0, params[3] > 0.0
     n = len(scores)
     rows = min(n - 1, int(params[1])) if params[1] > 0.0 else n - 1
@@ -86,14 +88,14 @@ def lambdarank_list(scores, labels, extra, _key, params, gradient, curvature):  
     state, exponentials = np.empty((3, n)), np.empty((2, n))
     ratios, weights = np.empty(n), np.empty(n)
     g, h = np.zeros(n), np.zeros(n)
-    prepare_swaps(int(params[5]), labels[order].astype(np.float64), extra[:n][order], state)
-    better = document_weights(extra, n, n)[order]
+    prepare_swaps(int(params[5]), labels[order].astype(np.float64), prepared[:n][order], state)
+    better = document_weights(prepared, n, n)[order]
     narrow = fill_exponentials(x, exponentials)
     score_norm = score_norm and s[0] != s[n - 1]
     value, total = 0.0, 0.0
     for a in range(rows):
         fill_swaps(int(params[5]), state, a, weights)
-        if len(extra) > n:
+        if len(prepared) > n:
             multiply_by_better(better, a, weights)
         if score_norm:
             divide_by_distance(s, a, weights)
@@ -135,6 +137,7 @@ class LambdaRank(Objective):
 
     name: ClassVar[str] = "lambdarank"
     exact: ClassVar[bool] = False
+    function: ClassVar[ListFunction] = lambdarank_list
 
     sigma: float = 1.0
     truncation: int | None = None
@@ -154,10 +157,6 @@ class LambdaRank(Objective):
         return "gain" if self.weight in ("ndcg", "err") else "order"
 
     @property
-    def function(self) -> ListFunction:
-        return lambdarank_list
-
-    @property
     def params(self) -> tuple[float, ...]:
         return (
             self.sigma,
@@ -168,21 +167,18 @@ class LambdaRank(Objective):
             float(METRICS.index(self.weight)),
         )
 
-    def single(
-        self, lists: BoundObjective, samples: int = 0, beta: float = 0.0
-    ) -> GradientFunction | None:
+    @property
+    def float32_form(self) -> Callable[[BoundObjective], PairsGradient] | None:
         if self.weight != "ndcg":
             return None
-        return PairsGradient(
-            lists,
+        return partial(
+            PairsGradient,
             sigma=self.sigma,
             truncation=self.truncation or 0,
             score_norm=self.score_norm,
             query_norm=self.query_norm,
             hess_factor=self.hess_factor,
-            samples=samples,
-            beta=beta,
         )
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
-        return normalized_gains(labels, offsets)
+    def prepare(self, lists: ListLabels) -> Prepared:
+        return normalized_gains(lists.labels, lists.offsets)

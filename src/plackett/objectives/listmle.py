@@ -56,11 +56,11 @@ from numpy.typing import ArrayLike, NDArray
 from plackett.base.arithmetic import exp, extremes, log
 from plackett.base.errors import DataError
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
-from plackett.base.ragged import Keys, Labels, Offsets
+from plackett.base.ragged import Offsets
 from plackett.base.random import combine, to_uniform
-from plackett.objectives.bound import Prepared, Weighting, with_weights
+from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.objective import Draws, Objective
+from plackett.objectives.objective import ListLabels, Objective, Prepared
 from plackett.objectives.pairwise import WIDEST
 from plackett.objectives.ranking import label_order
 
@@ -146,7 +146,7 @@ def draw_order(scores, key):  # type: ignore[no-untyped-def]
     return np.argsort(sinking, kind="mergesort")
 
 
-def as_orders(order: ArrayLike, offsets: Offsets) -> NDArray[np.float64]:
+def check_orders(order: ArrayLike, offsets: Offsets) -> NDArray[np.float64]:
     """Explicit rankings of all lists, one after the other, checked to be permutations."""
     given = np.ascontiguousarray(order, dtype=np.float64)
     if given.shape != (offsets[-1],):
@@ -233,29 +233,29 @@ def _fill_weights(kind, weights):  # type: ignore[no-untyped-def]
 
 
 @list_function(LIST_FUNCTION)
-def listmle_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+def listmle_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """Value, gradient and curvature; params: kind of weights.
 
-    extra is empty where labels are grades; else it holds the documents by falling label or, for an
-    order given explicitly, -1 minus its positions, and then nothing is shuffled. Behind the
-    documents it may hold their weights.
+    ``prepared`` is empty where labels are grades. Otherwise it holds the documents by falling label
+    or, for an explicit order, -1 minus its positions, which are not shuffled. The weights of the
+    documents may follow.
     """
     n = len(scores)
     order, weights = np.empty(n, np.int64), np.empty(n)
-    if len(extra) == 0:
+    if len(prepared) == 0:
         _fill_draws(key, weights)
         _rank_grades(labels, weights, np.empty((2, _GRADES), np.int64), order)
     else:
-        given = extra[0] < 0.0
+        given = prepared[0] < 0.0
         for k in range(n):
-            order[k] = int(-1.0 - extra[k] if given else extra[k])
+            order[k] = int(-1.0 - prepared[k] if given else prepared[k])
         if not given:
             _fill_draws(key, weights)
             _shuffle_ties(labels, weights, order)
     _fill_weights(params[0], weights)
-    if len(extra) > n:
+    if len(prepared) > n:
         for k in range(n):
-            weights[k] *= extra[n + order[k]]
+            weights[k] *= prepared[n + order[k]]
     return weighted_likelihood(scores, order, weights, gradient, curvature)
 
 
@@ -265,33 +265,22 @@ class _Likelihood(Objective):
     weighting: ClassVar[Weighting | None] = "order"
     draw: ClassVar[str | None] = "order"
     weights: ClassVar[float]
+    function: ClassVar[ListFunction] = listmle_list
 
     seed: int = 0
     """Of the order of equal labels; with the step and the list it determines it."""
 
     @property
-    def function(self) -> ListFunction:
-        return listmle_list
-
-    @property
     def params(self) -> tuple[float, ...]:
         return (self.weights,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared | None:  # noqa: ARG002
-        if "order" in draws:
-            return Prepared(-1.0 - as_orders(draws["order"], offsets), offsets)
-        return None if _has_grades(labels) else label_order(labels, offsets)
-
-    def weighted_extra(
-        self,
-        labels: Labels,
-        offsets: Offsets,
-        keys: Keys,
-        draws: Draws,
-        weights: NDArray[np.float64],
-    ) -> Prepared:
-        own = self.extra(labels, offsets, keys, draws) or label_order(labels, offsets)
-        return with_weights(own, weights, offsets)
+    def prepare(self, lists: ListLabels) -> Prepared | None:
+        if "order" in lists.draws:
+            return Prepared(-1.0 - check_orders(lists.draws["order"], lists.offsets), lists.offsets)
+        # Grades are sorted while ties are shuffled, unless weights must follow the documents.
+        if lists.document_weights is None and _has_grades(lists.labels):
+            return None
+        return label_order(lists.labels, lists.offsets)
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,10 @@ import numpy as np
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Prepared, Weighting
+from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.listmle import as_orders, draw_order, weighted_likelihood
-from plackett.objectives.objective import Draws, Objective, check_choice
+from plackett.objectives.listmle import check_orders, draw_order, weighted_likelihood
+from plackett.objectives.objective import ListLabels, Objective, Prepared, check_choice
 from plackett.objectives.pairwise import raise_to_floor
 
 _JK, _STANDARD = 0.0, 1.0
@@ -57,9 +56,9 @@ def _fill_returns(order, labels, gamma, discount, returns):  # type: ignore[no-u
 
 
 @list_function(LIST_FUNCTION)
-def mdprank_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Surrogate, gradient and curvature; params: gamma, discount; extra: the episode, if given."""
-    order = extra.astype(np.int64) if len(extra) else draw_order(scores, key)
+def mdprank_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Surrogate, gradient and curvature; params: gamma, discount; prepared: an explicit episode."""
+    order = prepared.astype(np.int64) if len(prepared) else draw_order(scores, key)
     returns = np.empty(len(scores))
     _fill_returns(order, labels, params[0], params[1], returns)
     value = weighted_likelihood(scores, order, returns, gradient, curvature)
@@ -75,6 +74,7 @@ class MDPRank(Objective):
     exact: ClassVar[bool] = False
     weighting: ClassVar[Weighting | None] = "gain"
     draw: ClassVar[str | None] = "order"
+    function: ClassVar[ListFunction] = mdprank_list
 
     gamma: float = 1.0
     """Discount of later rewards."""
@@ -89,12 +89,10 @@ class MDPRank(Objective):
         check_choice(self.name, ("jk", "standard"), discount=self.discount)
 
     @property
-    def function(self) -> ListFunction:
-        return mdprank_list
-
-    @property
     def params(self) -> tuple[float, ...]:
         return (self.gamma, _JK if self.discount == "jk" else _STANDARD)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared | None:  # noqa: ARG002
-        return Prepared(as_orders(draws["order"], offsets), offsets) if "order" in draws else None
+    def prepare(self, lists: ListLabels) -> Prepared | None:
+        if "order" not in lists.draws:
+            return None
+        return Prepared(check_orders(lists.draws["order"], lists.offsets), lists.offsets)

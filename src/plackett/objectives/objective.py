@@ -1,150 +1,149 @@
-"""What every objective is: a function of one list's scores and labels, with declared properties.
+"""The contract of objectives: a definition, and the definition bound to lists.
 
-What a trainer of trees calls at each step: scores in, gradient and curvature out.
+An :class:`Objective` is a definition: parameters, a list function and declared properties.
+:meth:`Objective.bind` checks labels and weights once, prepares what depends on them alone and
+returns a :class:`BoundObjective`, which a trainer evaluates at each step. A bound objective holds
+the functions, parameters and seed itself and never calls the definition again::
 
-Checks of the parameters of objectives: errors name the value and what is allowed.
-
-The seed of a model carried into its objective.
+    Objective.bind -> BoundObjective.evaluate -> driver (all lists, in parallel) -> list function
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
-from typing import Any, ClassVar, TypeAlias
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import ListFunction
-from plackett.base.ragged import Keys, Labels, Offsets, Scores
-from plackett.objectives.bound import (
-    NO_NOISE,
-    BoundObjective,
-    Derivatives,
-    Noise,
-    Prepared,
+from plackett.base.kernels import ListFunction, compiled
+from plackett.base.ragged import Keys, Labels, Offsets, Rows, Scores, Values, as_offsets, take_lists
+from plackett.base.random import combine
+from plackett.objectives.document_weights import (
     Weighting,
-    as_document_weights,
-    as_lists,
+    append_weights,
+    check_document_weights,
     weighted_labels,
-    with_weights,
 )
+from plackett.objectives.driver import each_list
+
+Draws: TypeAlias = Mapping[str, Any]
+"""Explicit values for what is random, by name."""
 
 GradientFunction: TypeAlias = Callable[[Scores, int], tuple[NDArray[Any], NDArray[Any]]]
-"""Scores and step to gradient and curvature, float32 or float64."""
+"""Scores and step to gradient and curvature, float32 or float64: what a tree trainer calls."""
+
+Float32Function: TypeAlias = Callable[[Scores, Keys], tuple[NDArray[Any], NDArray[Any]]]
+"""Scores and the keys of a step to gradient and curvature in float32."""
 
 
-def by_newton(lists: BoundObjective) -> GradientFunction:
-    """The derivatives of ``newton``, for objectives without a form of their own for trees."""
+class Derivatives(NamedTuple):
+    """Value, gradient and curvature of an objective at given scores; all float64."""
 
-    def derivatives(scores: Scores, step: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        found = lists.newton(scores, step)
-        return found.gradient, found.curvature
+    values: Values
+    """One per list; NaN where the objective has no loss."""
+    gradient: Scores
+    """One per document: the derivative of its list's value with respect to its score."""
+    curvature: Scores
+    """One per document, never negative."""
 
-    return derivatives
+
+class Prepared(NamedTuple):
+    """Numbers computed for each list once; list q has values[offsets[q] : offsets[q + 1]]."""
+
+    values: NDArray[np.float64]
+    offsets: Offsets
 
 
-Draws = Mapping[str, Any]
-"""Explicit values for what is random, by name."""
+class ListLabels(NamedTuple):
+    """The checked inputs that an objective prepares its numbers from."""
+
+    labels: Labels
+    offsets: Offsets
+    keys: Keys
+    draws: Draws
+    document_weights: NDArray[np.float64] | None = None
+    """Only where the objective weights documents by ``"order"``."""
+
+
+class Noise(NamedTuple):
+    """How scores are perturbed before the list function sees them."""
+
+    uniform: NDArray[np.float64]
+    """Explicit draws, one row per sample; no rows: draw them."""
+    samples: int
+    """0: the scores are not perturbed."""
+    beta: float
+    normalize: bool
+    """Turn perturbed scores into log-probabilities."""
+
+
+NO_NOISE = Noise(np.empty((0, 0)), 0, 0.0, False)
 
 
 class Objective(ABC):
-    """A loss of the scores of one list, to be minimised.
+    """A loss of the scores of one list, to be minimized.
 
-    Subclasses are frozen dataclasses whose fields are the parameters. What they declare decides
-    which solvers take them and which tests run.
+    Subclasses are frozen dataclasses whose fields are the parameters. Their declared properties
+    decide which solvers accept them and which tests run.
     """
 
     name: ClassVar[str]
     exact: ClassVar[bool] = True
-    """The gradient is that of the value."""
+    """The gradient is the derivative of the value."""
     convex: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = True
     """Adding a constant to all scores of a list changes nothing."""
     draw: ClassVar[str | None] = None
-    """The name under which ``draws`` overrides what is random; None if nothing is."""
+    """Key of ``draws`` that replaces the objective's random numbers; None if it has none."""
 
     weighting: ClassVar[Weighting | None] = None
-    """What weights of documents scale; None: they have no meaning here."""
-    unweighted: ClassVar[str] = "it does not say what they would scale"
-    """Why weights of documents have no meaning here."""
+    """What document weights scale; None: they are not supported."""
+    unweighted_reason: ClassVar[str] = "it does not define what they would scale"
+    """Why document weights are not supported."""
+
+    function: ClassVar[ListFunction]
+    """The list function behind :meth:`evaluate`."""
+    newton_function: ClassVar[ListFunction | None] = None
+    """The list function behind :meth:`newton`, if it is another one."""
 
     seed: int = 0
 
     @property
-    @abstractmethod
-    def function(self) -> ListFunction:
-        """The list function behind :meth:`evaluate`."""
-
-    @property
-    def newton_function(self) -> ListFunction:
-        """The list function behind :meth:`newton`."""
-        return self.function
-
-    @property
     def params(self) -> tuple[float, ...]:
-        """The parameters as the list function takes them."""
+        """The parameters as the list functions take them."""
         return ()
 
-    def extra(
-        self,
-        labels: Labels,
-        offsets: Offsets,
-        keys: Keys,  # noqa: ARG002 - for overrides that sample
-        draws: Draws,
-    ) -> Prepared | None:
-        """What to prepare for each list once, from labels and explicit draws.
+    @property
+    def float32_form(self) -> Callable[[BoundObjective], Float32Function] | None:
+        """Builds the single-precision form for tree trainers; None: there is none."""
+        return None
 
-        By default explicit draws are one number per document.
+    def prepare(self, lists: ListLabels) -> Prepared | None:
+        """Compute what depends on labels and explicit draws alone.
+
+        By default, explicit draws are one number per document.
         """
-        if self.draw is None or self.draw not in draws:
+        if self.draw is None or self.draw not in lists.draws:
             return None
-        values = np.ascontiguousarray(draws[self.draw], dtype=np.float64)
-        if values.shape != labels.shape:
+        values = np.ascontiguousarray(lists.draws[self.draw], dtype=np.float64)
+        if values.shape != lists.labels.shape:
             raise DataError(
-                f"draws[{self.draw!r}] must be {len(labels)} numbers, one per document, got shape "
-                f"{values.shape}."
+                f"draws[{self.draw!r}] must be {len(lists.labels)} numbers, one per document, got "
+                f"shape {values.shape}."
             )
-        return Prepared(values, offsets)
+        return Prepared(values, lists.offsets)
 
-    def weighted_extra(
-        self,
-        labels: Labels,
-        offsets: Offsets,
-        keys: Keys,
-        draws: Draws,
-        weights: NDArray[np.float64],
-    ) -> Prepared:
-        """The same for documents with weights, where they are weighed by ``"order"``."""
-        own = self.extra(labels, offsets, keys, draws)
-        return with_weights(own or no_extra(offsets), weights, offsets)
-
-    def prepared(
-        self,
-        labels: Labels,
-        offsets: Offsets,
-        keys: Keys,
-        draws: Draws,
-        document_weights: ArrayLike | None,
-    ) -> tuple[Labels, Prepared]:
-        """Labels and what is prepared, with the weights of the documents in one or the other."""
-        weights = as_document_weights(document_weights, len(labels))
-        if weights is None:
-            return labels, self.extra(labels, offsets, keys, draws) or no_extra(offsets)
-        if self.weighting is None:
-            raise UsageError(f"{self.name} cannot weigh documents: {self.unweighted}.")
-        if self.weighting == "order":
-            return labels, self.weighted_extra(labels, offsets, keys, draws, weights)
-        y = weighted_labels(self.weighting, labels, weights)
-        return y, self.extra(y, offsets, keys, draws) or no_extra(offsets)
-
-    def noise(self, n_docs: int, draws: Draws) -> Noise:  # noqa: ARG002 - for Stochastic
-        """How the scores are perturbed before the list function sees them: not at all."""
-        return NO_NOISE
+    def prepare_weighted(self, lists: ListLabels) -> Prepared:
+        """Like :meth:`prepare`, for objectives that weight documents by ``"order"``."""
+        assert lists.document_weights is not None
+        prepared = self.prepare(lists) or _nothing_prepared(lists.offsets)
+        return Prepared(*append_weights(*prepared, lists.document_weights, lists.offsets))
 
     def bind(
         self,
@@ -155,37 +154,48 @@ class Objective(ABC):
         draws: Draws | None = None,
         document_weights: ArrayLike | None = None,
     ) -> BoundObjective:
-        """The objective for given lists, with all that depends on labels alone prepared.
+        """Bind the objective to lists; the parameters are those of :meth:`evaluate`.
 
         Trainers bind once and evaluate at each step.
         """
         for name in draws or ():
-            self._check_draw(name)
-        return as_lists(self, labels, offsets, keys, weights, draws or {}, document_weights)
+            if name != self.draw:
+                known = f"only {self.draw!r}" if self.draw else "nothing: it is not random"
+                raise UsageError(f"{self.name} draws {known}, not {name!r}.")
+        lists = _check_lists(labels, offsets, keys, draws)
+        if weights is not None:
+            array = np.asarray(weights, dtype=np.float64)
+            weights = _check_per_list("weights", array, len(lists.keys))
+        y, prepared = self._prepare(lists, document_weights)
+        return BoundObjective(
+            labels=y,
+            offsets=lists.offsets,
+            keys=lists.keys,
+            weights=weights,
+            prepared=prepared,
+            function=self.function,
+            newton_function=self.newton_function or self.function,
+            params=np.array(self.params, dtype=np.float64),
+            seed=self.seed,
+            # The single-precision forms make their own draws.
+            float32_form=None if draws else self.float32_form,
+        )
 
-    def boosting(
-        self,
-        labels: ArrayLike,
-        offsets: ArrayLike,
-        keys: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-        document_weights: ArrayLike | None = None,
-    ) -> GradientFunction:
-        """What a trainer of trees calls at each step, as fast as it comes.
-
-        It gives what :meth:`newton` gives, in single precision where the objective has such a form.
-        """
-        lists = self.bind(labels, offsets, keys, weights, document_weights=document_weights)
-        return self.single(lists) or by_newton(lists)
-
-    def single(
-        self,
-        lists: BoundObjective,  # noqa: ARG002
-        samples: int = 0,  # noqa: ARG002
-        beta: float = 0.0,  # noqa: ARG002
-    ) -> GradientFunction | None:
-        """A single-precision form for trees, perturbed by noise if ``samples`` > 0; None: none."""
-        return None
+    def _prepare(
+        self, lists: ListLabels, document_weights: ArrayLike | None
+    ) -> tuple[Labels, Prepared]:
+        """Labels and prepared numbers, with the document weights in one or the other."""
+        weights = check_document_weights(document_weights, len(lists.labels))
+        if weights is not None:
+            if self.weighting is None:
+                raise UsageError(
+                    f"{self.name} does not support document weights: {self.unweighted_reason}."
+                )
+            if self.weighting == "order":
+                weighted = lists._replace(document_weights=weights)
+                return lists.labels, self.prepare_weighted(weighted)
+            lists = lists._replace(labels=weighted_labels(self.weighting, lists.labels, weights))
+        return lists.labels, self.prepare(lists) or _nothing_prepared(lists.offsets)
 
     def evaluate(
         self,
@@ -198,7 +208,7 @@ class Objective(ABC):
         draws: Draws | None = None,
         document_weights: ArrayLike | None = None,
     ) -> Derivatives:
-        """Value per list, gradient and curvature per document.
+        """Compute the value per list, and gradient and curvature per document.
 
         Parameters
         ----------
@@ -207,16 +217,15 @@ class Objective(ABC):
         offsets
             Where lists begin: list q holds documents offsets[q] to offsets[q + 1].
         step
-            Which noise to take: the same step gives the same noise.
+            Number of the training step; each step has its own random numbers.
         keys
-            One 64-bit number per list that its noise depends on; by default its position.
+            One 64-bit number per list that its random numbers depend on; by default its position.
         weights
             One factor per list for value, gradient and curvature.
         draws
             Explicit values for what is random, under the name the objective declares.
         document_weights
-            One factor per document for what it gains
-            (:mod:`plackett.objectives.bound`).
+            One factor per document for its gain (:mod:`plackett.objectives.document_weights`).
         """
         bound = self.bind(labels, offsets, keys, weights, draws, document_weights)
         return bound.evaluate(scores, step)
@@ -232,34 +241,171 @@ class Objective(ABC):
         draws: Draws | None = None,
         document_weights: ArrayLike | None = None,
     ) -> Derivatives:
-        """Like :meth:`evaluate`, with the gradient that a trainer of trees divides by curvature.
+        """Like :meth:`evaluate`, with the gradient that a tree trainer divides by the curvature.
 
-        For most objectives it is the same; the softmax family folds the inverse of the whole
-        Hessian into it.
+        For most objectives it is the same; the softmax family multiplies it by an approximate
+        inverse of the whole Hessian.
         """
         bound = self.bind(labels, offsets, keys, weights, draws, document_weights)
         return bound.newton(scores, step)
 
-    def _check_draw(self, name: str) -> None:
-        if name != self.draw:
-            known = f"only {self.draw!r}" if self.draw else "nothing: it is not random"
-            raise UsageError(f"{self.name} draws {known}, not {name!r}.")
+
+@dataclass(frozen=True)
+class BoundObjective:
+    """An objective bound to the labels of lists, ready to be evaluated at any scores."""
+
+    labels: Labels
+    offsets: Offsets
+    keys: Keys
+    weights: NDArray[np.float64] | None
+    """One per list."""
+    prepared: Prepared
+    function: ListFunction
+    newton_function: ListFunction
+    params: NDArray[np.float64]
+    seed: int
+    float32_form: Callable[[BoundObjective], Float32Function] | None = None
+    noise: Noise = NO_NOISE
+
+    def evaluate(self, scores: ArrayLike, step: int = 0) -> Derivatives:
+        """Value, gradient and curvature at these scores."""
+        return self._run(self.function, scores, step)
+
+    def newton(self, scores: ArrayLike, step: int = 0) -> Derivatives:
+        """Like :meth:`evaluate`, with the gradient for a tree trainer."""
+        return self._run(self.newton_function, scores, step)
+
+    def float32_gradient(
+        self, scores: ArrayLike, step: int = 0
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Gradient and curvature of :meth:`newton`, computed as fast as possible.
+
+        They are float32 where the objective has a single-precision form, else float64.
+        """
+        if self._float32_function is None:
+            _, gradient, curvature = self.newton(scores, step)
+            return gradient, curvature
+        return self._float32_function(self._check_scores(scores), self.step_keys(step))
+
+    @cached_property
+    def _float32_function(self) -> Float32Function | None:
+        # Those forms perturb scores, but do not normalize them afterwards.
+        if self.float32_form is None or self.noise.normalize:
+            return None
+        return self.float32_form(self)
+
+    def _run(self, function: ListFunction, scores: ArrayLike, step: int) -> Derivatives:
+        s = self._check_scores(scores)
+        values, gradient, curvature = np.empty(len(self.keys)), np.empty(len(s)), np.empty(len(s))
+        each_list.compiled(
+            *function.addresses,
+            s,
+            self.labels,
+            self.offsets,
+            *self.prepared,
+            self.step_keys(step),
+            self.params,
+            *self.noise,
+            values,
+            gradient,
+            curvature,
+        )
+        if self.weights is not None:
+            values *= self.weights
+            factors = np.repeat(self.weights, np.diff(self.offsets))
+            gradient *= factors
+            curvature *= factors
+        return Derivatives(values, gradient, curvature)
+
+    def _check_scores(self, scores: ArrayLike) -> Scores:
+        s = np.ascontiguousarray(scores, dtype=np.float64)
+        if s.shape != self.labels.shape:
+            raise DataError(
+                f"scores must be {len(self.labels)} numbers, one per label, got shape {s.shape}."
+            )
+        return s
+
+    def step_keys(self, step: int) -> Keys:
+        """Keys of the lists mixed with the seed and the step."""
+        return _mix_keys(self.keys, np.uint64(self.seed % 2**64), np.uint64(step % 2**64))
+
+    def take(self, positions: Rows) -> BoundObjective:
+        """The lists at these positions, in this order, with their prepared numbers.
+
+        Explicit draws of noise are not taken along.
+        """
+        documents, offsets = _entries(self.offsets, positions)
+        numbers, number_offsets = _entries(self.prepared.offsets, positions)
+        return replace(
+            self,
+            labels=self.labels[documents],
+            offsets=offsets,
+            keys=self.keys[positions],
+            weights=None if self.weights is None else self.weights[positions],
+            prepared=Prepared(self.prepared.values[numbers], number_offsets),
+            noise=self.noise._replace(uniform=NO_NOISE.uniform),
+        )
 
 
-def no_extra(offsets: Offsets) -> Prepared:
-    """Nothing prepared for any list."""
+def _entries(offsets: Offsets, positions: Rows) -> tuple[slice | Rows, Offsets]:
+    if len(positions) > 1:
+        return take_lists(offsets, positions)
+    # The entries of a single list are contiguous: a slice copies nothing.
+    low, high = offsets[positions[0]], offsets[positions[0] + 1]
+    return slice(low, high), np.array([0, high - low])
+
+
+def _check_lists(
+    labels: ArrayLike, offsets: ArrayLike, keys: ArrayLike | None, draws: Draws | None
+) -> ListLabels:
+    y = np.ascontiguousarray(labels, dtype=np.float32)
+    # Where a label is NaN, so are the smallest and the largest, and both comparisons fail.
+    if y.ndim != 1 or not (y.min(initial=0.0) >= 0.0 and y.max(initial=0.0) < np.inf):
+        raise DataError("labels must be one finite, non-negative number per document.")
+    o = as_offsets(offsets, len(y))
+    n_lists = len(o) - 1
+    k = np.arange(n_lists, dtype=np.uint64) if keys is None else np.asarray(keys, dtype=np.uint64)
+    return ListLabels(y, o, np.ascontiguousarray(_check_per_list("keys", k, n_lists)), draws or {})
+
+
+def _check_per_list(name: str, values: NDArray[Any], n_lists: int) -> NDArray[Any]:
+    if values.shape != (n_lists,):
+        raise DataError(f"{name} must be {n_lists}, one per list, got shape {values.shape}.")
+    return values
+
+
+@compiled
+def _mix_keys(keys: Any, seed: Any, step: Any) -> Any:
+    mixed = np.empty_like(keys)
+    base = combine(seed, step)
+    for q in range(len(keys)):
+        mixed[q] = combine(base, keys[q])
+    return mixed
+
+
+def _nothing_prepared(offsets: Offsets) -> Prepared:
     return Prepared(np.empty(0), np.zeros_like(offsets))
 
 
+def reseed(objective: Objective, seed: int) -> Objective:
+    """Add ``seed`` to the objective's seed, so that models with other seeds see other noise.
+
+    An objective without random numbers is returned unchanged.
+    """
+    if seed == 0 or all(f.name != "seed" for f in fields(objective)):  # type: ignore[arg-type]
+        return objective
+    return replace(objective, seed=objective.seed + seed)  # type: ignore[type-var]
+
+
 def check_positive(objective: str, **parameters: float) -> None:
-    """Refuse parameters that are not finite numbers above 0."""
+    """Raise unless the parameters are finite numbers above 0."""
     for name, value in parameters.items():
         if not (0 < value < math.inf):
             raise UsageError(f"{objective} needs a finite {name} > 0, got {name}={value!r}.")
 
 
 def check_count(objective: str, **parameters: int | None) -> None:
-    """Refuse parameters that are neither None (no limit) nor whole numbers from 1 on."""
+    """Raise unless the parameters are None (no limit) or whole numbers from 1 on."""
     for name, value in parameters.items():
         if value is not None and (value < 1 or value != int(value)):
             raise UsageError(
@@ -268,20 +414,22 @@ def check_count(objective: str, **parameters: int | None) -> None:
             )
 
 
+def check_between(objective: str, low: float, high: float = math.inf, **parameters: float) -> None:
+    """Raise unless the parameters are finite numbers from ``low`` to ``high``."""
+    for name, value in parameters.items():
+        if not (low <= value <= high and value < math.inf):
+            limits = (
+                f"a finite {name} >= {low:g}"
+                if high == math.inf
+                else (f"{name} between {low:g} and {high:g}")
+            )
+            raise UsageError(f"{objective} needs {limits}, got {name}={value!r}.")
+
+
 def check_choice(objective: str, choices: Sequence[str], **parameters: str) -> None:
-    """Refuse parameters that are not among the choices."""
+    """Raise unless the parameters are among the choices."""
     for name, value in parameters.items():
         if value not in choices:
             raise UsageError(
                 f"{objective} has no {name}={value!r}; there are: {', '.join(choices)}."
             )
-
-
-def reseed(objective: Objective, seed: int) -> Objective:
-    """The objective with ``seed`` added to its own, so that models of other seeds see other noise.
-
-    An objective that draws nothing is returned as it is.
-    """
-    if seed == 0 or all(f.name != "seed" for f in fields(objective)):  # type: ignore[arg-type]
-        return objective
-    return replace(objective, seed=objective.seed + seed)  # type: ignore[type-var]

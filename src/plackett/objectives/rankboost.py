@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.objectives.bound import Weighting, document_weights
+from plackett.objectives.document_weights import Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
 
@@ -58,9 +58,9 @@ def _fill_partner_sums(scores, labels, weights, order, side, sums):  # type: ign
 
 
 @list_function(LIST_FUNCTION)
-def rankboost_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; extra: weights of documents, if any."""
-    weights = document_weights(extra, len(scores), 0)
+def rankboost_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; prepared: weights of documents, if any."""
+    weights = document_weights(prepared, len(scores), 0)
     order = np.argsort(labels, kind="mergesort")
     up, down = np.empty(len(scores)), np.empty(len(scores))
     _fill_partner_sums(scores, labels, weights, order, -1.0, up)
@@ -80,7 +80,4 @@ class RankBoost(Objective):
     name: ClassVar[str] = "rankboost"
     convex: ClassVar[bool] = True
     weighting: ClassVar[Weighting | None] = "order"
-
-    @property
-    def function(self) -> ListFunction:
-        return rankboost_list
+    function: ClassVar[ListFunction] = rankboost_list

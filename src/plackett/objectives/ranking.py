@@ -32,7 +32,7 @@ import numpy as np
 
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Labels, Offsets
-from plackett.objectives.bound import Prepared
+from plackett.objectives.objective import Prepared
 
 _LOG_2 = np.log(2.0)
 _COUNTED = 64  # whole labels below it are sorted by counting, ten times as fast as by comparing

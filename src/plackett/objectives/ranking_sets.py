@@ -4,7 +4,7 @@ Each ranking r gives the documents integer coefficients :math:`c_{rd}`; its ener
 :math:`a_r = \sum_d c_{rd} s_d`, and the softmax of the energies is a distribution over the set.
 Values, gradients and curvatures are means and variances of the coefficients.
 
-A list's set is stored in the ``extra`` of its objective:
+A list's set is stored in the prepared numbers of the list:
 
     m, then ``columns`` numbers for each of the m rankings, column by column, then the
     coefficients, row by row
@@ -15,8 +15,11 @@ Coefficients are packed as float32, two to a number; integers up to 2**24 are ex
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plackett.base.kernels import compiled, reordered
+from plackett.base.ragged import offsets_from_sizes
+from plackett.objectives.objective import Prepared
 
 
 @compiled
@@ -37,6 +40,13 @@ def coefficients_of(stored, n_docs, columns):  # type: ignore[no-untyped-def]
     """The coefficients, rankings x documents; writeable if the set is."""
     m = int(stored[0])
     return stored[1 + columns * m :].view(np.float32)[: m * n_docs].reshape(m, n_docs)
+
+
+def join_sets(sets: list[NDArray[np.float64]]) -> Prepared:
+    """The sets of all lists, one after the other."""
+    return Prepared(
+        np.concatenate([*sets, np.empty(0)]), offsets_from_sizes([len(stored) for stored in sets])
+    )
 
 
 @reordered

@@ -21,20 +21,19 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, list_function
-from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Prepared, Weighting, document_weights
+from plackett.objectives.document_weights import Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.objective import Draws, Objective, check_positive
+from plackett.objectives.objective import ListLabels, Objective, Prepared, check_positive
 from plackett.objectives.pairwise import add_pairs, fill_exponentials, fill_ratios
 from plackett.objectives.ranking import label_order
 
 
 @list_function(LIST_FUNCTION)
-def ranknet_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """All derivatives; params: sigma, extra: documents by falling label, and weights, if any."""
+def ranknet_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """All derivatives; params: sigma, prepared: documents by falling label, and weights, if any."""
     n = len(scores)
-    sigma, order = params[0], extra[:n].astype(np.int64)
-    x, better = sigma * scores[order], document_weights(extra, n, n)[order]
+    sigma, order = params[0], prepared[:n].astype(np.int64)
+    x, better = sigma * scores[order], document_weights(prepared, n, n)[order]
     exponentials, ratios, weights = np.empty((2, n)), np.empty(n), np.ones(n)
     g, h = np.zeros(n), np.zeros(n)
     narrow = fill_exponentials(x, exponentials)
@@ -43,7 +42,7 @@ def ranknet_list(scores, labels, extra, _key, params, gradient, curvature):  # t
     for i in range(n):
         while lower < n and labels[order[lower]] == labels[order[i]]:
             lower += 1
-        if len(extra) > n:
+        if len(prepared) > n:
             weights[lower:] = better[i]
         fill_ratios(x, exponentials, narrow, i, lower, n, ratios)
         value += add_pairs(x, ratios, weights, i, lower, g, h)[0]
@@ -66,6 +65,7 @@ class RankNet(Objective):
     name: ClassVar[str] = "ranknet"
     convex: ClassVar[bool] = True
     weighting: ClassVar[Weighting | None] = "order"
+    function: ClassVar[ListFunction] = ranknet_list
 
     sigma: float = 1.0
 
@@ -73,12 +73,8 @@ class RankNet(Objective):
         check_positive(self.name, sigma=self.sigma)
 
     @property
-    def function(self) -> ListFunction:
-        return ranknet_list
-
-    @property
     def params(self) -> tuple[float, ...]:
         return (self.sigma,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
-        return label_order(labels, offsets)
+    def prepare(self, lists: ListLabels) -> Prepared:
+        return label_order(lists.labels, lists.offsets)

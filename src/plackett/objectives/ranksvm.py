@@ -30,7 +30,7 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.objectives.bound import Weighting, document_weights
+from plackett.objectives.document_weights import Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
 
@@ -102,9 +102,9 @@ def _add_pairs(  # type: ignore[no-untyped-def]
 
 
 @list_function(LIST_FUNCTION)
-def ranksvm_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: squared or not, extra: weights, if any."""
-    n, weights = len(scores), document_weights(extra, len(scores), 0)
+def ranksvm_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: squared or not, prepared: weights, if any."""
+    n, weights = len(scores), document_weights(prepared, len(scores), 0)
     order = np.argsort(scores, kind="mergesort")
     # Sums of squares are taken about the middle score: less is lost when scores lie far from zero.
     centred = scores - scores[order[n // 2]]
@@ -134,13 +134,10 @@ class RankSVM(Objective):
     name: ClassVar[str] = "ranksvm"
     convex: ClassVar[bool] = True
     weighting: ClassVar[Weighting | None] = "order"
+    function: ClassVar[ListFunction] = ranksvm_list
 
     squared: bool = False
     """Square the hinge, which makes it smooth."""
-
-    @property
-    def function(self) -> ListFunction:
-        return ranksvm_list
 
     @property
     def params(self) -> tuple[float, ...]:

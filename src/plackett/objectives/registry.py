@@ -1,18 +1,15 @@
-"""Objectives by name, from one explicit tuple.
+"""Objectives by name, and as plain data for files that describe a model.
 
-Objectives as plain data and back, for files that describe a model.
-
-A dictionary holds the name and the parameters; reading one back looks the name up in the tuple of
-objectives and runs nothing from it.
+The data hold the name and the parameters. Reading them back looks the name up in one explicit
+tuple of objectives and executes nothing from the file.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import Any
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError, UsageError, unknown_name
 from plackett.objectives.approx import ApproxMRR, ApproxNDCG
 from plackett.objectives.boltzrank import BoltzRank
 from plackett.objectives.conditional import CONDITIONAL
@@ -53,11 +50,11 @@ OBJECTIVES: tuple[type[Objective], ...] = (
     SVMMAP,
     BoltzRank,
 )
-"""Every objective; the command line, the documentation and the tests go by this tuple."""
+"""Every objective; the command line, the documentation and the tests use this tuple."""
 
 
 def objective(name: str | Objective, **parameters: Any) -> Objective:
-    """Build an objective from its name; an objective is returned as it is.
+    """Build an objective from its name; an objective is returned unchanged.
 
     >>> objective("xendcg", order=1)
     XENDCG(order=1, epsilon=0.0, seed=0)
@@ -66,11 +63,9 @@ def objective(name: str | Objective, **parameters: Any) -> Objective:
         if parameters:
             raise UsageError(f"{name!r} has its parameters already; got {sorted(parameters)} too.")
         return name
-    known = {each.name: each for each in OBJECTIVES}
+    known = {definition.name: definition for definition in OBJECTIVES}
     if name not in known:
-        close = get_close_matches(name, known, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise UsageError(f"there is no objective {name!r}.{hint} There are: {', '.join(known)}.")
+        raise unknown_name("objective", name, known)
     try:
         return known[name](**parameters)
     except TypeError as error:
@@ -80,23 +75,23 @@ def objective(name: str | Objective, **parameters: Any) -> Objective:
 _STOCHASTIC = "stochastic"
 
 
-def objective_to_dict(given: Objective) -> dict[str, Any]:
-    """Name and parameters; of a user's own function the name, and a sum that tells it apart."""
-    if isinstance(given, Custom):
-        found = {"custom": given.name, "params": list(given.params), "code": digest(given.kernel)}
-        return found if given.weighting is None else found | {"weighting": given.weighting}
-    parameters = {f.name: getattr(given, f.name) for f in fields(given)}  # type: ignore[arg-type]
-    if isinstance(given, Stochastic):
-        parameters["objective"] = objective_to_dict(given.objective)
+def objective_to_dict(loss: Objective) -> dict[str, Any]:
+    """Name and parameters; for a custom objective its name and a hash of its code."""
+    if isinstance(loss, Custom):
+        data = {"custom": loss.name, "params": list(loss.params), "code": digest(loss.kernel)}
+        return data if loss.weighting is None else data | {"weighting": loss.weighting}
+    parameters = {f.name: getattr(loss, f.name) for f in fields(loss)}  # type: ignore[arg-type]
+    if isinstance(loss, Stochastic):
+        parameters["objective"] = objective_to_dict(loss.objective)
         return {"name": _STOCHASTIC, **parameters}
-    return {"name": given.name, **parameters}
+    return {"name": loss.name, **parameters}
 
 
 def objective_from_dict(data: Any) -> Objective | str:
     """The objective that :func:`objective_to_dict` described.
 
-    A user's own comes back as the text ``custom:NAME``: a model made with it can be used, and to
-    fit it again the function has to be given again.
+    A custom objective becomes the text ``custom:NAME``: a model fitted with it can be used, but
+    fitting it again needs the function.
     """
     if not isinstance(data, dict) or not isinstance(data.get("name", ""), str):
         raise DataError(f"an objective is described by its name and parameters, got {data!r}.")

@@ -28,7 +28,9 @@ so that :math:`g_i / (\rho_i(1-\rho_i))` is the Newton step of the whole list (B
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -36,10 +38,10 @@ import numpy as np
 from plackett.base.arithmetic import exp, largest
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
-from plackett.objectives.bound import BoundObjective, Weighting
+from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.float32.softmax import SoftmaxGradient
-from plackett.objectives.objective import GradientFunction, Objective, check_count
+from plackett.objectives.objective import BoundObjective, Objective, check_count
 from plackett.objectives.targets import (
     LABEL_SHARE,
     PERTURBED_GAIN,
@@ -85,11 +87,11 @@ def _fill_softmax(scores, epsilon, rho, complement):  # type: ignore[no-untyped-
 
 
 @list_function(LIST_FUNCTION)
-def softmax_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+def softmax_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """Value, gradient and curvature; params: kind of target, order, epsilon."""
     targets = np.empty(len(scores))
     rho = np.empty(len(scores))
-    fill_targets(params[0], labels, extra, key, targets)
+    fill_targets(params[0], labels, prepared, key, targets)
     value = _fill_softmax(scores, params[2], rho, curvature)
     value -= _dot(targets, scores)
     for i in range(len(scores)):
@@ -123,14 +125,14 @@ def _fill_next_term(rho, leader, term):  # type: ignore[no-untyped-def]
 
 
 @list_function(LIST_FUNCTION)
-def softmax_newton_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+def softmax_newton_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """The same with Neumann terms folded into the gradient."""
     n = len(scores)
     targets = np.empty(n)
     rho = np.empty(n)
     complement = np.empty(n)
     term = np.empty(n)
-    fill_targets(params[0], labels, extra, key, targets)
+    fill_targets(params[0], labels, prepared, key, targets)
     value = _fill_softmax(scores, params[2], rho, complement)
     value -= _dot(targets, scores)
     leader = _leader(complement)
@@ -152,6 +154,8 @@ def softmax_newton_list(scores, labels, extra, key, params, gradient, curvature)
 class _Softmax(Objective):
     convex: ClassVar[bool] = True
     target: ClassVar[float]
+    function: ClassVar[ListFunction] = softmax_list
+    newton_function: ClassVar[ListFunction | None] = softmax_newton_list
 
     order: int = 3
     """Number of Neumann terms in ``newton``; 1 is the plain gradient."""
@@ -169,30 +173,12 @@ class _Softmax(Objective):
         return self.epsilon == 0.0
 
     @property
-    def function(self) -> ListFunction:
-        return softmax_list
-
-    @property
-    def newton_function(self) -> ListFunction:
-        return softmax_newton_list
-
-    @property
     def params(self) -> tuple[float, ...]:
         return (self.target, float(self.order), self.epsilon)
 
-    def single(
-        self, lists: BoundObjective, samples: int = 0, beta: float = 0.0
-    ) -> GradientFunction | None:
-        if samples > 0 and not self.shift_invariant:
-            return None  # perturbed scores would have to be normalised first
-        return SoftmaxGradient(
-            lists,
-            kind=self.target,
-            order=self.order,
-            epsilon=self.epsilon,
-            samples=samples,
-            beta=beta,
-        )
+    @property
+    def float32_form(self) -> Callable[[BoundObjective], SoftmaxGradient]:
+        return partial(SoftmaxGradient, kind=self.target, order=self.order, epsilon=self.epsilon)
 
 
 @dataclass(frozen=True)

@@ -39,10 +39,9 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Prepared, Weighting
+from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.objective import Draws, Objective, check_positive
+from plackett.objectives.objective import ListLabels, Objective, Prepared, check_positive
 from plackett.objectives.pairwise import raise_to_floor
 from plackett.objectives.ranking import discount, normalized_gains
 
@@ -98,8 +97,8 @@ def _add_defeats(scores, sigma, beats, loses, law, drops, gain, j, gradient, cur
 
 
 @list_function(LIST_FUNCTION)
-def softrank_list(scores, _labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: sigma, extra: normalised gains."""
+def softrank_list(scores, _labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: sigma, prepared: normalised gains."""
     n, sigma = len(scores), params[0]
     discounts, drops = np.empty(n), np.empty(n)
     beats, loses, law = np.empty(n), np.empty(n), np.empty(n)
@@ -108,15 +107,15 @@ def softrank_list(scores, _labels, extra, _key, params, gradient, curvature):  #
         drops[r] = discount(r) - discount(r + 1)
     value = 0.0
     for j in range(n):
-        if extra[j] == 0.0:
+        if prepared[j] == 0.0:
             continue
         for i in range(n):
             lead = (scores[i] - scores[j]) / (2.0 * sigma)
             beats[i], loses[i] = 0.5 * erfc(-lead), 0.5 * erfc(lead)
         _fill_law(beats, loses, j, law)
         for r in range(n):
-            value -= extra[j] * law[r] * discounts[r]
-        _add_defeats(scores, sigma, beats, loses, law, drops, extra[j], j, gradient, curvature)
+            value -= prepared[j] * law[r] * discounts[r]
+        _add_defeats(scores, sigma, beats, loses, law, drops, prepared[j], j, gradient, curvature)
     raise_to_floor(curvature)
     return value
 
@@ -133,6 +132,7 @@ class SoftRank(Objective):
 
     name: ClassVar[str] = "softrank"
     weighting: ClassVar[Weighting | None] = "gain"
+    function: ClassVar[ListFunction] = softrank_list
 
     sigma: float = 0.5
 
@@ -140,12 +140,8 @@ class SoftRank(Objective):
         check_positive(self.name, sigma=self.sigma)
 
     @property
-    def function(self) -> ListFunction:
-        return softrank_list
-
-    @property
     def params(self) -> tuple[float, ...]:
         return (self.sigma,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
-        return normalized_gains(labels, offsets)
+    def prepare(self, lists: ListLabels) -> Prepared:
+        return normalized_gains(lists.labels, lists.offsets)

@@ -20,17 +20,15 @@ must be differentiable almost everywhere; it does not smooth piecewise constant 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import ListFunction
-from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import BoundObjective, Noise, Prepared, Weighting
-from plackett.objectives.objective import Draws, GradientFunction, Objective
+from plackett.objectives.document_weights import Weighting
+from plackett.objectives.objective import BoundObjective, Draws, Noise, Objective
 
 
 @dataclass(frozen=True)
@@ -88,68 +86,41 @@ class Stochastic(Objective):
         return True
 
     @property
-    def function(self) -> ListFunction:
-        return self.objective.function
-
-    @property
-    def newton_function(self) -> ListFunction:
-        return self.objective.newton_function
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return self.objective.params
-
-    @property
     def weighting(self) -> Weighting | None:  # type: ignore[override]
         return self.objective.weighting
 
-    @property
-    def unweighted(self) -> str:  # type: ignore[override]
-        return self.objective.unweighted
-
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared | None:
-        return self.objective.extra(labels, offsets, keys, _inner(draws))
-
-    def weighted_extra(
+    def bind(
         self,
-        labels: Labels,
-        offsets: Offsets,
-        keys: Keys,
-        draws: Draws,
-        weights: NDArray[np.float64],
-    ) -> Prepared:
-        return self.objective.weighted_extra(labels, offsets, keys, _inner(draws), weights)
-
-    def single(
-        self,
-        lists: BoundObjective,
-        samples: int = 0,  # noqa: ARG002
-        beta: float = 0.0,  # noqa: ARG002
-    ) -> GradientFunction | None:
-        return self.objective.single(lists, self.samples, self.beta)
-
-    def noise(self, n_docs: int, draws: Draws) -> Noise:
-        uniform = _as_uniform(draws.get("uniform"), self.samples, n_docs)
-        return Noise(uniform, self.samples, self.beta, not self.objective.shift_invariant)
-
-    def _check_draw(self, name: str) -> None:
-        if name != "uniform":
-            self.objective._check_draw(name)
+        labels: ArrayLike,
+        offsets: ArrayLike,
+        keys: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        draws: Draws | None = None,
+        document_weights: ArrayLike | None = None,
+    ) -> BoundObjective:
+        """Bind the objective to lists, with noise added to the scores."""
+        others = {name: value for name, value in (draws or {}).items() if name != "uniform"}
+        bound = self.objective.bind(labels, offsets, keys, weights, others, document_weights)
+        uniform = _check_uniform((draws or {}).get("uniform"), self.samples, len(bound.labels))
+        return replace(
+            bound,
+            seed=self.seed,
+            noise=Noise(
+                uniform, self.samples, self.beta, normalize=not self.objective.shift_invariant
+            ),
+            float32_form=None if draws else bound.float32_form,
+        )
 
 
-def _inner(draws: Draws) -> Draws:
-    return {name: value for name, value in draws.items() if name != "uniform"}
-
-
-def _as_uniform(uniform: Any, samples: int, n_docs: int) -> NDArray[np.float64]:
+def _check_uniform(uniform: Any, samples: int, n_docs: int) -> NDArray[np.float64]:
     if uniform is None:
         return np.empty((0, n_docs))
-    given = np.ascontiguousarray(uniform, dtype=np.float64)
-    if given.shape != (samples, n_docs):
+    values = np.ascontiguousarray(uniform, dtype=np.float64)
+    if values.shape != (samples, n_docs):
         raise DataError(
             f"draws['uniform'] must be samples x documents = {samples} x {n_docs}, got "
-            f"{given.shape}."
+            f"{values.shape}."
         )
-    if not np.all((given > 0) & (given < 1)):
+    if not np.all((values > 0) & (values < 1)):
         raise DataError("draws['uniform'] must lie strictly between 0 and 1.")
-    return given
+    return values

@@ -83,7 +83,7 @@ def _split(scores, labels):  # type: ignore[no-untyped-def]
 
 
 @list_function(LIST_FUNCTION)
-def svmmap_list(scores, labels, extra, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+def svmmap_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """Value, gradient and curvature; params: scale."""
     goods, bads = _split(scores, labels)
     n_pairs = len(goods) * len(bads)
@@ -108,7 +108,8 @@ class SVMMAP(Objective):
 
     name: ClassVar[str] = "svmmap"
     convex: ClassVar[bool] = True
-    unweighted: ClassVar[str] = (
+    function: ClassVar[ListFunction] = svmmap_list
+    unweighted_reason: ClassVar[str] = (
         "the ranking that violates its margin most is found by sorting relevant documents by "
         "score, which is right only if all of them weigh the same; use ranksvm, or a conditional "
         "model such as convexloss-map"
@@ -120,10 +121,6 @@ class SVMMAP(Objective):
     def __post_init__(self) -> None:
         if self.scale is not None:
             check_positive(self.name, scale=self.scale)
-
-    @property
-    def function(self) -> ListFunction:
-        return svmmap_list
 
     @property
     def params(self) -> tuple[float, ...]:

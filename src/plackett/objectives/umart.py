@@ -27,11 +27,16 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
-from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Prepared, Weighting
+from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.lambdarank import SCORE_OFFSET
-from plackett.objectives.objective import Draws, Objective, check_count, check_positive
+from plackett.objectives.objective import (
+    ListLabels,
+    Objective,
+    Prepared,
+    check_count,
+    check_positive,
+)
 from plackett.objectives.pairwise import fill_exponentials
 from plackett.objectives.ranking import discount, normalized_gains, rank_order
 
@@ -157,8 +162,8 @@ def _add_level(level, y, x, ranked, exponentials, narrow, size, score_norm, g, h
 
 
 @list_function(LIST_FUNCTION)
-def umart_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Gradient and curvature; params in the order of the fields, extra: normalised gains."""
+def umart_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Gradient and curvature; params in the order of the fields, prepared: normalised gains."""
     n, sigma = len(scores), params[1]
     size = int(min(params[0], n)) if params[0] > 0.0 else n
     order = rank_order(scores)
@@ -166,7 +171,7 @@ def umart_list(scores, labels, extra, _key, params, gradient, curvature):  # typ
     ranked, exponentials, g, h = np.empty((3, n)), np.empty((2, n)), np.zeros(n), np.zeros(n)
     for k in range(n):
         ranked[_SCORE, k] = scores[order[k]]
-        ranked[_GAIN, k] = extra[order[k]]
+        ranked[_GAIN, k] = prepared[order[k]]
         ranked[_DISCOUNT, k] = discount(k)
     narrow = fill_exponentials(x, exponentials)
     score_norm = params[2] > 0.0 and ranked[_SCORE, 0] != ranked[_SCORE, n - 1]
@@ -201,6 +206,7 @@ class UMart(Objective):
     name: ClassVar[str] = "umart"
     exact: ClassVar[bool] = False
     weighting: ClassVar[Weighting | None] = "gain"
+    function: ClassVar[ListFunction] = umart_list
 
     window: int | None = 2
     sigma: float = 2.0
@@ -212,12 +218,8 @@ class UMart(Objective):
         check_positive(self.name, sigma=self.sigma, hess_factor=self.hess_factor)
 
     @property
-    def function(self) -> ListFunction:
-        return umart_list
-
-    @property
     def params(self) -> tuple[float, ...]:
         return (float(self.window or 0), self.sigma, float(self.score_norm), self.hess_factor)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
-        return normalized_gains(labels, offsets)
+    def prepare(self, lists: ListLabels) -> Prepared:
+        return normalized_gains(lists.labels, lists.offsets)

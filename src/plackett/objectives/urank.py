@@ -32,10 +32,9 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Prepared, Weighting, document_weights
+from plackett.objectives.document_weights import Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.objective import Draws, Objective, check_count
+from plackett.objectives.objective import ListLabels, Objective, Prepared, check_count
 from plackett.objectives.ranking import label_order, rank_order, scaled_gain
 
 _TOP_LABEL = 512.0
@@ -82,11 +81,11 @@ def _fill_normalisers(f, labels, order, below, normalisers):  # type: ignore[no-
 
 
 @list_function(LIST_FUNCTION)
-def urank_list(scores, labels, extra, _key, _params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; extra: documents by falling label, and weights, if any."""
+def urank_list(scores, labels, prepared, _key, _params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; prepared: documents by falling label, and weights, if any."""
     n = len(scores)
-    order, f = extra[:n].astype(np.int64), scores - np.max(scores)
-    weights = document_weights(extra, n, n)
+    order, f = prepared[:n].astype(np.int64), scores - np.max(scores)
+    weights = document_weights(prepared, n, n)
     below, normalisers = np.empty(n), np.empty(n)
     scale = 1.0 / (_fill_normalisers(f, labels, order, below, normalisers) - 1)
     value, first, second = (
@@ -142,11 +141,11 @@ def _add_chunk(f, level, chunk, level_gain, weights, gradient, curvature):  # ty
 
 
 @list_function(LIST_FUNCTION)
-def urank_window_list(scores, labels, extra, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+def urank_window_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """The same with a window; params: its size."""
     n, window = len(scores), int(min(params[0], len(scores)))
-    order, ranked, f = extra[:n].astype(np.int64), rank_order(scores), scores - np.max(scores)
-    weights = document_weights(extra, n, n)
+    order, ranked, f = prepared[:n].astype(np.int64), rank_order(scores), scores - np.max(scores)
+    weights = document_weights(prepared, n, n)
     levels = 1
     for k in range(1, n):
         levels += labels[order[k]] < labels[order[k - 1]]
@@ -195,12 +194,12 @@ class URank(Objective):
         return self.window is None
 
     @property
-    def function(self) -> ListFunction:
+    def function(self) -> ListFunction:  # type: ignore[override]
         return urank_list if self.window is None else urank_window_list
 
     @property
     def params(self) -> tuple[float, ...]:
         return (float(self.window or 0),)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared:  # noqa: ARG002
-        return label_order(labels, offsets)
+    def prepare(self, lists: ListLabels) -> Prepared:
+        return label_order(lists.labels, lists.offsets)

@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from plackett.base.errors import UsageError  # noqa: E402
-from plackett.models.neural.autograd import listwise_values, take_lists  # noqa: E402
+from plackett.models.neural.autograd import listwise_values  # noqa: E402
 from plackett.objectives import OBJECTIVES, Stochastic, UMart, objective  # noqa: E402
 
 
@@ -67,7 +67,7 @@ def test_picked_lists_have_the_values_they_have_among_all(name, which, small) ->
     scores = np.random.default_rng(0).normal(size=small.n_docs)
     whole = lists.evaluate(scores, 5)
     documents = np.concatenate([np.arange(*small.offsets[q : q + 2]) for q in which])
-    picked = take_lists(lists, np.array(which)).evaluate(scores[documents], 5)
+    picked = lists.take(np.array(which)).evaluate(scores[documents], 5)
     assert np.array_equal(picked.values, whole.values[which])
     assert np.array_equal(picked.gradient, whole.gradient[documents])
 

@@ -41,7 +41,7 @@ from plackett.models.linear.cutting_plane import Bundle, describe_gap
 from plackett.models.linear.lbfgs import minimize
 from plackett.models.linear.loss import DenseLoss, ScoreLoss, bind_objective, is_sparse, matvec
 from plackett.objectives import RankSVM
-from plackett.objectives.bound import Weighting, document_weights
+from plackett.objectives.document_weights import Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
 from plackett.objectives.ranksvm import MARGIN, enter_score, fill_reach, sum_margins
@@ -185,7 +185,7 @@ class SmoothPairs(Objective):
     """Width of the parabola between the flat part and the slope."""
 
     @property
-    def function(self) -> ListFunction:
+    def function(self) -> ListFunction:  # type: ignore[override]
         return smooth_pairs_list
 
     @property

@@ -32,9 +32,9 @@ from plackett.base.ragged import Features, Offsets, Scores, offsets_from_sizes
 from plackett.data.dataset import Dataset
 from plackett.models.linear.convergence import Weights
 from plackett.objectives import Objective, Stochastic
-from plackett.objectives.bound import BoundObjective
-from plackett.objectives.conditional.kernels import COLUMNS, fill_weights, sampled_list
+from plackett.objectives.conditional.sampled import COLUMNS, fill_weights, sampled_list
 from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.objective import BoundObjective
 from plackett.objectives.ranking_sets import coefficients_of, column_of
 
 BLOCK = 2048
@@ -106,8 +106,7 @@ class DenseLoss(_BoundLoss):
     def __init__(self, objective: Objective, data: Dataset) -> None:
         super().__init__(objective, data)
         self._features: Features = np.asarray(data.features)
-        self._keys = self.lists.noise_keys(0)
-        self._params = np.array(objective.params, dtype=np.float64)
+        self._keys = self.lists.step_keys(0)
         self._blocks = _block_starts(data.offsets)
         self._list_weights = _list_weights(self.lists, data.n_lists)
 
@@ -115,14 +114,14 @@ class DenseLoss(_BoundLoss):
         values = np.zeros(self.data.n_lists)
         parts = np.zeros((len(self._blocks) - 1, self.data.n_features))
         _dense_driver()(
-            self.lists.objective.function.compiled,
+            self.lists.function.compiled,
             self._features,
             weights,
             self.lists.labels,
             self.lists.offsets,
-            *self.lists.extra,
+            *self.lists.prepared,
             self._keys,
-            self._params,
+            self.lists.params,
             self._list_weights,
             self._blocks,
             values,
@@ -136,7 +135,9 @@ class RankingLoss(_BoundLoss):
 
     def __init__(self, objective: Objective, data: Dataset) -> None:
         super().__init__(objective, data)
-        self.ranking_offsets = _ranking_offsets(self.lists.extra.values, self.lists.extra.offsets)
+        self.ranking_offsets = _ranking_offsets(
+            self.lists.prepared.values, self.lists.prepared.offsets
+        )
         n_rankings = int(self.ranking_offsets[-1])
         self.products = np.empty((n_rankings, data.n_features), dtype=np.float32)
         """X^T c of each ranking."""
@@ -145,7 +146,7 @@ class RankingLoss(_BoundLoss):
         _fill_products(
             np.asarray(data.features),
             data.offsets,
-            *self.lists.extra,
+            *self.lists.prepared,
             self.ranking_offsets,
             self.products,
             self.losses,

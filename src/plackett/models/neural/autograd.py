@@ -20,8 +20,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from plackett.base.errors import UsageError
-from plackett.base.ragged import Rows, Scores
-from plackett.objectives.bound import NO_NOISE, BoundObjective, Prepared
+from plackett.base.ragged import Scores
+from plackett.objectives.objective import BoundObjective
 
 
 class NotFiniteError(UsageError):
@@ -68,46 +68,6 @@ def listwise_values(scores: Tensor, lists: BoundObjective, step: int = 0) -> Ten
         raise UsageError(f"scores must be floating-point numbers, got {scores.dtype}.")
     values: Tensor = _Listwise.apply(scores, lists, step)  # type: ignore[no-untyped-call]
     return values
-
-
-def take_lists(lists: BoundObjective, positions: Rows) -> BoundObjective:
-    """The lists at these positions, in this order; what was prepared for them is kept."""
-    if len(positions) == 1:
-        return _one(lists, int(positions[0]))
-    documents, offsets = gathered(lists.offsets, positions)
-    places, extra_offsets = gathered(lists.extra.offsets, positions)
-    return BoundObjective(
-        lists.objective,
-        lists.labels[documents],
-        offsets,
-        lists.keys[positions],
-        None if lists.weights is None else lists.weights[positions],
-        Prepared(lists.extra.values[places], extra_offsets),
-        lists.noise._replace(uniform=NO_NOISE.uniform),
-    )
-
-
-def _one(lists: BoundObjective, q: int) -> BoundObjective:
-    low, high = lists.offsets[q], lists.offsets[q + 1]
-    begin, end = lists.extra.offsets[q], lists.extra.offsets[q + 1]
-    return BoundObjective(
-        lists.objective,
-        lists.labels[low:high],
-        np.array([0, high - low]),
-        lists.keys[q : q + 1],
-        None if lists.weights is None else lists.weights[q : q + 1],
-        Prepared(lists.extra.values[begin:end], np.array([0, end - begin])),
-        lists.noise._replace(uniform=NO_NOISE.uniform),
-    )
-
-
-def gathered(offsets: Rows, positions: Rows) -> tuple[Rows, Rows]:
-    """Where the entries of the parts at ``positions`` are, and the offsets they form."""
-    sizes = offsets[positions + 1] - offsets[positions]
-    out = np.zeros(len(positions) + 1, np.int64)
-    np.cumsum(sizes, out=out[1:])
-    places = np.arange(out[-1]) + np.repeat(offsets[positions] - out[:-1], sizes)
-    return places, out
 
 
 def as_float64(scores: Tensor) -> Scores:

@@ -32,13 +32,13 @@ from plackett.base.ragged import (
     Rows,
     list_of_document,
     offsets_from_sizes,
+    take_lists,
 )
 from plackett.base.random import combine
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import is_large, release_pages
-from plackett.models.neural.autograd import gathered, take_lists
 from plackett.objectives import Objective
-from plackett.objectives.bound import BoundObjective
+from plackett.objectives.objective import BoundObjective
 
 _RELEASED_AFTER = 4 << 20  # bytes: lists from all over a file bring many times as many along
 _ORDER = 0x6F72646572  # keeps this order apart from the noise of objectives with the same seed
@@ -62,7 +62,7 @@ def batch_of(offsets: Offsets, positions: Rows) -> Batch:
     if last - first == len(positions) - 1 and (len(positions) == 1 or _rising(positions)):
         low, high = int(offsets[first]), int(offsets[last + 1])
         return Batch(positions, slice(low, high), offsets[first : last + 2] - low)
-    return Batch(positions, *gathered(offsets, positions))
+    return Batch(positions, *take_lists(offsets, positions))
 
 
 def learnable(labels: Labels, offsets: Offsets) -> Rows:
@@ -195,14 +195,14 @@ class _Step:
     def of(self, batch: Batch, previous: Rows | None, device: torch.device) -> Level:
         where = self.place[batch.positions]
         here = where[where >= 0]
-        entries, offsets = gathered(self.lists.offsets, here)
+        entries, offsets = take_lists(self.lists.offsets, here)
         chosen = np.flatnonzero(self.chosen[entries])
         list_of = list_of_document(offsets)
         sizes = np.bincount(list_of[chosen], minlength=len(here))
         before = np.arange(len(here)) if previous is None else np.flatnonzero(where[previous] >= 0)
         tensors = (_inside(batch, self.documents[entries]), chosen, sizes, before[list_of])
         return Level(
-            take_lists(self.lists, here), *(torch.from_numpy(each).to(device) for each in tensors)
+            self.lists.take(here), *(torch.from_numpy(each).to(device) for each in tensors)
         )
 
 

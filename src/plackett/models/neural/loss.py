@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.models.neural.autograd import listwise_values, take_lists
+from plackett.models.neural.autograd import listwise_values
 from plackett.models.neural.batches import Batch, Levels
 from plackett.models.neural.scorers import LevelScorer
 from plackett.objectives import Objective
@@ -37,7 +37,7 @@ class ListTask:
 
     def total(self, net: nn.Module, features: Tensor, batch: Batch, step: int) -> Tensor:
         scores = net(features, batch.offsets)
-        return listwise_values(scores, take_lists(self._lists, batch.positions), step).sum()
+        return listwise_values(scores, self._lists.take(batch.positions), step).sum()
 
 
 class LevelTask:

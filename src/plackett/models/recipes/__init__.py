@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import unknown_name
 from plackett.models.linear import GRID, LinearRanker
 from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
 from plackett.models.ranker import Ranker
@@ -256,27 +255,18 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
     >>> recipe("xendcg-mart", trees=100).trees
     100
     """
-    found = _find(name, RECIPES, f"recipe {name!r}")
+    if name not in RECIPES:
+        raise unknown_name("recipe", name, RECIPES)
+    found = RECIPES[name]
     settings = {**found.settings}
     if preset is not None:
-        settings |= _find(preset, found.presets, f"preset {preset!r} of {name!r}")
+        if preset not in found.presets:
+            raise unknown_name("preset", preset, found.presets, of=name)
+        settings |= found.presets[preset]
     # A copy, so that changing one ranker's settings changes no other's.
     ranker = found.kind().set_params(**{**deepcopy(settings), **overrides})
     ranker.recipe_name = name
     return ranker
-
-
-def _find(name: str, table: Any, what: str) -> Any:
-    if name in table:
-        return table[name]
-    raise UsageError(f"there is no {what}.{_hint(name, table)}")
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    names = list(known)
-    close = get_close_matches(name, names, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    return f"{hint} There are: {', '.join(names) or 'none'}."
 
 
 __all__ = [

@@ -192,10 +192,14 @@ class TreeRanker(Ranker):
                     "plackett's objectives, for example lambdarank or xendcg."
                 )
             return None
-        loss = reseed(as_objective(self.objective), self.seed)
-        derivatives = loss.boosting(
-            train.labels, train.offsets, train.keys, train.weights, train.document_weights
+        bound = reseed(as_objective(self.objective), self.seed).bind(
+            train.labels,
+            train.offsets,
+            train.keys,
+            train.weights,
+            document_weights=train.document_weights,
         )
+        derivatives = bound.float32_gradient
         if self.list_fraction == 1:
             return derivatives
         share = self.list_fraction

@@ -1,6 +1,6 @@
 """Conditional models of rankings (Dubey et al. 2009): objectives, ranking state and sampler."""
 
-from plackett.objectives.conditional.kernels import log_z
+from plackett.objectives.conditional.cube import log_z
 from plackett.objectives.conditional.objectives import (
     CONDITIONAL,
     L2AUC,

@@ -1,50 +1,51 @@
 """The conditional models as objectives (Dubey et al. 2009): MLE, ExpGain, ConvexLoss, L2, L3.
 
-Each but MLE comes for the gains AUC, MAP and NDCG. ``space`` says what the sums run over:
-``"cube"``, all sign vectors, in closed form (MLE and AUC only;
-:mod:`plackett.objectives.conditional.kernels`), or ``"sampled"``, a fixed sample of rankings
-(:mod:`plackett.objectives.conditional.kernels`). The two differ and do not mix.
+Each family but MLE exists for the gains AUC, MAP and NDCG: ``ExpGainAUC`` is ``expgain-auc``. The
+field ``space`` selects what the sums run over: ``"cube"``, all sign vectors, in closed form (MLE
+and AUC only; :mod:`plackett.objectives.conditional.cube`), or ``"sampled"``, a fixed sample of
+rankings (:mod:`plackett.objectives.conditional.sampled`). The two give different values.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction
-from plackett.base.ragged import Keys, Labels, Offsets
-from plackett.objectives.bound import Prepared, Weighting
-from plackett.objectives.conditional.kernels import (
+from plackett.objectives.conditional.cube import (
     CONVEX_LOSS,
     EXP_GAIN,
     L2_LOSS,
     L3_LOSS,
     MLE_LOSS,
     cube_list,
-    sampled_list,
 )
 from plackett.objectives.conditional.rankings import DISCOUNTS, GAINS, DiscountName, GainName
-from plackett.objectives.conditional.sampler import (
+from plackett.objectives.conditional.sampled import (
     NO_GAIN,
-    NO_WEIGHTS,
     Measure,
-    RestartName,
-    SamplerSettings,
-    as_settings,
-    drawn_rankings,
-    given_rankings,
+    explicit_sets,
+    sample_sets,
+    sampled_list,
 )
-from plackett.objectives.objective import Draws, Objective, check_choice, check_count
+from plackett.objectives.conditional.sampler import RestartName, SamplerSettings, check_settings
+from plackett.objectives.document_weights import Weighting
+from plackett.objectives.objective import (
+    ListLabels,
+    Objective,
+    Prepared,
+    check_choice,
+    check_count,
+)
 
 Space: TypeAlias = Literal["cube", "sampled"]
 
 
 @dataclass(frozen=True)
-class _Conditional(Objective):
+class Conditional(Objective):
+    """What all conditional models share; a class of its own for each loss and gain."""
+
     loss: ClassVar[float]
     weighting: ClassVar[Weighting | None] = "order"
     gain: ClassVar[GainName | None] = None
@@ -64,7 +65,7 @@ class _Conditional(Objective):
     dedupe: bool = True
     """Count each ranking once."""
     seed: int = 0
-    """Of the rankings; with the list it determines them, at every step."""
+    """Seed of the rankings; they do not change from step to step."""
 
     def __post_init__(self) -> None:
         check_choice(self.name, ("cube", "sampled"), space=self.space)
@@ -75,7 +76,7 @@ class _Conditional(Objective):
     @property
     def settings(self) -> SamplerSettings:
         """How rankings are drawn."""
-        return as_settings(
+        return check_settings(
             self.name,
             samples=self.samples,
             restarts=self.restarts,
@@ -95,71 +96,27 @@ class _Conditional(Objective):
         return "rankings" if self.space == "sampled" else None
 
     @property
-    def function(self) -> ListFunction:
+    def function(self) -> ListFunction:  # type: ignore[override]
         return sampled_list if self.space == "sampled" else cube_list
 
     @property
     def params(self) -> tuple[float, ...]:
         return (self.loss,)
 
-    def extra(self, labels: Labels, offsets: Offsets, keys: Keys, draws: Draws) -> Prepared | None:
-        return None if self.space == "cube" else self._rankings(labels, offsets, keys, draws)
-
-    def weighted_extra(
-        self,
-        labels: Labels,
-        offsets: Offsets,
-        keys: Keys,
-        draws: Draws,
-        weights: NDArray[np.float64],
-    ) -> Prepared:
+    def prepare(self, lists: ListLabels) -> Prepared | None:
         if self.space == "cube":
-            return super().weighted_extra(labels, offsets, keys, draws, weights)
-        return self._rankings(labels, offsets, keys, draws, weights)
+            return None
+        if "rankings" in lists.draws:
+            return explicit_sets(lists, self.measure)
+        return sample_sets(lists, seed=self.seed, settings=self.settings, measure=self.measure)
 
-    def _rankings(
-        self,
-        labels: Labels,
-        offsets: Offsets,
-        keys: Keys,
-        draws: Draws,
-        weights: NDArray[np.float64] = NO_WEIGHTS,
-    ) -> Prepared:
-        if "rankings" in draws:
-            given = draws["rankings"]
-            return given_rankings(given, labels, offsets, measure=self.measure, weights=weights)
-        return drawn_rankings(
-            labels,
-            offsets,
-            keys,
-            seed=self.seed,
-            settings=self.settings,
-            measure=self.measure,
-            weights=weights,
-        )
+    def prepare_weighted(self, lists: ListLabels) -> Prepared:
+        # The sets of rankings already contain the weights.
+        return self.prepare(lists) or super().prepare_weighted(lists)
 
 
 @dataclass(frozen=True)
-class _WithGain(_Conditional):
-    gain: ClassVar[GainName]
-
-    cutoff: int = 10
-    """Of NDCG."""
-    discount: DiscountName = "jk"
-    """Of NDCG: ``jk`` leaves the first two ranks undiscounted, ``standard`` is 1/log2(1 + rank)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count(self.name, cutoff=self.cutoff)
-        check_choice(self.name, DISCOUNTS, discount=self.discount)
-
-    @property
-    def measure(self) -> Measure:
-        return (GAINS.index(self.gain), self.cutoff, DISCOUNTS.index(self.discount))
-
-
-@dataclass(frozen=True)
-class MLE(_Conditional):
+class MLE(Conditional):
     """Minus the log-likelihood of the ideal ranking (L1); over the cube, a logistic of pairs."""
 
     name: ClassVar[str] = "mle"
@@ -170,130 +127,53 @@ class MLE(_Conditional):
 
 
 @dataclass(frozen=True)
-class _ExpGain(_WithGain):
-    loss: ClassVar[float] = EXP_GAIN
+class _ForGain(Conditional):
+    cutoff: int = 10
+    """Cut-off of NDCG."""
+    discount: DiscountName = "jk"
+    """Of NDCG: ``jk`` leaves the first two ranks undiscounted, ``standard`` is 1/log2(1 + rank)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count(self.name, cutoff=self.cutoff)
+        check_choice(self.name, DISCOUNTS, discount=self.discount)
+
+    @property
+    def measure(self) -> Measure:
+        assert self.gain is not None
+        return (GAINS.index(self.gain), self.cutoff, DISCOUNTS.index(self.discount))
 
 
 @dataclass(frozen=True)
-class ExpGainAUC(_ExpGain):
-    """Minus the log of the expected AUC."""
-
-    name: ClassVar[str] = "expgain-auc"
-    gain: ClassVar[GainName] = "auc"
-
+class _ForAUC(_ForGain):
     space: Space = "cube"
 
 
-@dataclass(frozen=True)
-class ExpGainMAP(_ExpGain):
-    """Minus the log of the expected average precision."""
+def _family(
+    title: str, loss: float, meaning: str, *, convex: bool = False
+) -> tuple[type[Conditional], ...]:
+    """The classes of one loss for AUC, MAP and NDCG."""
 
-    name: ClassVar[str] = "expgain-map"
-    gain: ClassVar[GainName] = "map"
+    def for_gain(gain: GainName, gain_title: str) -> type[Conditional]:
+        members: dict[str, Any] = {
+            "__doc__": f"{meaning} {gain_title}.",
+            "__module__": __name__,
+            "name": f"{title.lower()}-{gain}",
+            "loss": loss,
+            "convex": convex,
+            "gain": gain,
+        }
+        return type(title + gain.upper(), (_ForAUC if gain == "auc" else _ForGain,), members)
 
-
-@dataclass(frozen=True)
-class ExpGainNDCG(_ExpGain):
-    """Minus the log of the expected NDCG."""
-
-    name: ClassVar[str] = "expgain-ndcg"
-    gain: ClassVar[GainName] = "ndcg"
-
-
-@dataclass(frozen=True)
-class _ConvexLoss(_WithGain):
-    convex: ClassVar[bool] = True
-    loss: ClassVar[float] = CONVEX_LOSS
+    return for_gain("auc", "AUC"), for_gain("map", "average precision"), for_gain("ndcg", "NDCG")
 
 
-@dataclass(frozen=True)
-class ConvexLossAUC(_ConvexLoss):
-    """A convex bound on the expected loss in AUC plus MLE."""
-
-    name: ClassVar[str] = "convexloss-auc"
-    gain: ClassVar[GainName] = "auc"
-
-    space: Space = "cube"
-
-
-@dataclass(frozen=True)
-class ConvexLossMAP(_ConvexLoss):
-    """A convex bound on the expected loss in average precision plus MLE."""
-
-    name: ClassVar[str] = "convexloss-map"
-    gain: ClassVar[GainName] = "map"
-
-
-@dataclass(frozen=True)
-class ConvexLossNDCG(_ConvexLoss):
-    """A convex bound on the expected loss in NDCG plus MLE."""
-
-    name: ClassVar[str] = "convexloss-ndcg"
-    gain: ClassVar[GainName] = "ndcg"
-
-
-@dataclass(frozen=True)
-class _L2(_WithGain):
-    loss: ClassVar[float] = L2_LOSS
-
-
-@dataclass(frozen=True)
-class L2AUC(_L2):
-    """The expected loss in AUC."""
-
-    name: ClassVar[str] = "l2-auc"
-    gain: ClassVar[GainName] = "auc"
-
-    space: Space = "cube"
-
-
-@dataclass(frozen=True)
-class L2MAP(_L2):
-    """The expected loss in average precision."""
-
-    name: ClassVar[str] = "l2-map"
-    gain: ClassVar[GainName] = "map"
-
-
-@dataclass(frozen=True)
-class L2NDCG(_L2):
-    """The expected loss in NDCG."""
-
-    name: ClassVar[str] = "l2-ndcg"
-    gain: ClassVar[GainName] = "ndcg"
-
-
-@dataclass(frozen=True)
-class _L3(_WithGain):
-    convex: ClassVar[bool] = True
-    loss: ClassVar[float] = L3_LOSS
-
-
-@dataclass(frozen=True)
-class L3AUC(_L3):
-    """MLE plus the expected loss in AUC."""
-
-    name: ClassVar[str] = "l3-auc"
-    gain: ClassVar[GainName] = "auc"
-
-    space: Space = "cube"
-
-
-@dataclass(frozen=True)
-class L3MAP(_L3):
-    """MLE plus the expected loss in average precision."""
-
-    name: ClassVar[str] = "l3-map"
-    gain: ClassVar[GainName] = "map"
-
-
-@dataclass(frozen=True)
-class L3NDCG(_L3):
-    """MLE plus the expected loss in NDCG."""
-
-    name: ClassVar[str] = "l3-ndcg"
-    gain: ClassVar[GainName] = "ndcg"
-
+ExpGainAUC, ExpGainMAP, ExpGainNDCG = _family("ExpGain", EXP_GAIN, "Minus the log of the expected")
+ConvexLossAUC, ConvexLossMAP, ConvexLossNDCG = _family(
+    "ConvexLoss", CONVEX_LOSS, "A convex bound on MLE plus the expected loss in", convex=True
+)
+L2AUC, L2MAP, L2NDCG = _family("L2", L2_LOSS, "The expected loss in")
+L3AUC, L3MAP, L3NDCG = _family("L3", L3_LOSS, "MLE plus the expected loss in", convex=True)
 
 CONDITIONAL: tuple[type[Objective], ...] = (
     MLE,

@@ -27,25 +27,23 @@ The pairs of one list; :mod:`plackett.objectives.float32.pairs` has the formulas
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numba import boolean, float32, float64, int32, int64, njit, prange, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.arithmetic import exp_float32
+from plackett.base.gains import discounts
 from plackett.base.kernels import (
     FLOATS,
     LABELS,
-    addresses,
     compiled,
     function_maker,
     list_function,
     reordered,
 )
-from plackett.base.ragged import Offsets, Scores
+from plackett.base.ragged import Keys, Scores, even_chunks
 from plackett.base.random import noise_state, perturb
-from plackett.objectives.bound import BoundObjective
+from plackett.objectives.objective import BoundObjective
 
 PADDING = 64  # a multiple of what vector code takes at a time, so that nothing is left over
 _SORT_FROM = 600  # documents: from here on sorting is faster
@@ -224,84 +222,62 @@ def add_sample(  # type: ignore[no-untyped-def]
         curvature[order[rank]] += scale * work[4, rank]
 
 
-_CHUNKS = 64  # pieces of about equal cost that threads take
-
-
-@dataclass(frozen=True)
 class PairsGradient:
-    """Gradient and curvature for given lists, as a trainer of trees wants them."""
+    """Gradient and curvature of LambdaRank or LambdaLoss in float32, for a bound objective.
 
-    lists: BoundObjective
-    sigma: float
-    truncation: int
-    """0: all pairs."""
-    score_norm: bool
-    query_norm: bool
-    hess_factor: float
-    samples: int
-    """0: the scores as they are."""
-    beta: float
-    near: float = 1.0
-    """Factor of the difference of discounts."""
-    far: float = 0.0
-    """Factor of δ: what discounts lose from one distance of ranks to the next."""
+    Parameters
+    ----------
+    bound
+        The objective, whose prepared numbers are normalized gains.
+    sigma, truncation, score_norm, query_norm, hess_factor
+        As in :class:`~plackett.objectives.lambdarank.LambdaRank`; truncation 0: all pairs.
+    near
+        Factor of the difference of discounts.
+    far
+        Factor of δ, what discounts lose from one distance of ranks to the next.
+    """
 
-    gains: NDArray[np.float32] = field(init=False)
-    discounts: NDArray[np.float32] = field(init=False)
-    steps: NDArray[np.float32] = field(init=False)
-    factors: NDArray[np.float32] = field(init=False)
-    """Weights of the lists."""
-    chunks: Offsets = field(init=False)
-
-    def __post_init__(self) -> None:
-        sizes = np.diff(self.lists.offsets)
-        weights = np.ones(len(sizes)) if self.lists.weights is None else self.lists.weights
-        discounts = 1.0 / np.log2(np.arange(max(sizes, default=0) + 1) + 2.0)
-        prepared = {
-            "gains": self.lists.extra.values.astype(np.float32),
-            "discounts": (self.near * discounts).astype(np.float32),
-            "steps": (self.far * (discounts[:-1] - discounts[1:])).astype(np.float32),
-            "factors": weights.astype(np.float32),
-            "chunks": _equal_chunks(sizes, self.truncation),
-        }
-        for name, value in prepared.items():
-            object.__setattr__(self, name, value)
+    def __init__(
+        self,
+        bound: BoundObjective,
+        sigma: float,
+        truncation: int = 0,
+        score_norm: bool = False,
+        query_norm: bool = False,
+        hess_factor: float = 1.0,
+        near: float = 1.0,
+        far: float = 0.0,
+    ) -> None:
+        sizes = np.diff(bound.offsets)
+        by_rank = discounts(int(max(sizes, default=0)) + 1)
+        weights = np.ones(len(sizes)) if bound.weights is None else bound.weights
+        pairs = sizes * np.minimum(sizes, truncation) if truncation else sizes * sizes
+        self._lists = (
+            bound.prepared.values.astype(np.float32),  # gains
+            (near * by_rank).astype(np.float32),
+            (far * (by_rank[:-1] - by_rank[1:])).astype(np.float32),
+            bound.offsets,
+            even_chunks(pairs + sizes),
+        )
+        self._options = (
+            weights.astype(np.float32),
+            truncation,
+            np.float32(sigma),
+            score_norm,
+            query_norm,
+            np.float32(hess_factor),
+            bound.noise.samples,
+            bound.noise.beta,
+        )
 
     def __call__(
-        self, scores: Scores, step: int
+        self, scores: Scores, keys: Keys
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Gradient and curvature at these scores."""
-        s = self.lists.checked(scores)
-        gradient, curvature = np.zeros((2, len(s)), np.float32)
+        gradient, curvature = np.zeros((2, len(scores)), np.float32)
         _each_list(
-            *addresses(_add_list),
-            s,
-            self.gains,
-            self.discounts,
-            self.steps,
-            self.lists.offsets,
-            self.chunks,
-            self.lists.noise_keys(step),
-            self.factors,
-            self.truncation,
-            np.float32(self.sigma),
-            self.score_norm,
-            self.query_norm,
-            np.float32(self.hess_factor),
-            self.samples,
-            self.beta,
-            gradient,
-            curvature,
+            *_add_list.addresses, scores, *self._lists, keys, *self._options, gradient, curvature
         )
         return gradient, curvature
-
-
-def _equal_chunks(sizes: NDArray[np.int64], truncation: int) -> Offsets:
-    """Boundaries of runs of lists that cost about the same."""
-    pairs = sizes * np.minimum(sizes, truncation) if truncation else sizes * sizes
-    cost = np.cumsum(pairs + sizes)
-    edges = np.searchsorted(cost, np.linspace(0, cost[-1], _CHUNKS + 1)[1:-1])
-    return np.unique(np.concatenate([[0], edges, [len(sizes)]])).astype(np.int64)
 
 
 _LIST = void(

@@ -14,8 +14,6 @@ The formulas are those of :mod:`plackett.objectives.softmax`. What is particular
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numba import float32, float64, int32, int64, njit, prange, uint64, void
 from numpy.typing import NDArray
@@ -24,86 +22,51 @@ from plackett.base.arithmetic import exp_float32, largest
 from plackett.base.kernels import (
     FLOATS,
     LABELS,
-    addresses,
     compiled,
     function_maker,
     list_function,
     reordered,
 )
-from plackett.base.ragged import Offsets, Scores
+from plackett.base.ragged import Keys, Scores, even_chunks
 from plackett.base.random import combine, inner_key, noise_state, perturb
-from plackett.objectives.bound import BoundObjective
+from plackett.objectives.objective import BoundObjective
 from plackett.objectives.targets import fill_shares, sum_values
 
-_CHUNKS = 64  # pieces of about equal cost that threads take
 _DRAWN_BITS = 24  # all that single precision holds
 _SMALLEST_COMPLEMENT = 1e-15  # as in double precision
 
 
-@dataclass(frozen=True)
 class SoftmaxGradient:
-    """Gradient and curvature of the softmax family for given lists, as a trainer of trees wants."""
+    """Gradient and curvature of the softmax family in float32, for a bound objective.
 
-    lists: BoundObjective
-    kind: float
-    """Of target; one of :mod:`plackett.objectives.targets`."""
-    order: int
-    epsilon: float
-    samples: int
-    """0: the scores as they are."""
-    beta: float
+    Parameters
+    ----------
+    bound
+        The objective.
+    kind
+        Kind of target, from :mod:`plackett.objectives.targets`.
+    order, epsilon
+        As in :mod:`plackett.objectives.softmax`.
+    """
 
-    shares: NDArray[np.float32] = field(init=False)
-    ones: NDArray[np.float32] = field(init=False)
-    """Units of the draws of each list; 0: nothing is drawn, and the shares are the targets."""
-    factors: NDArray[np.float32] = field(init=False)
-    """Weights of the lists; 0 where there is nothing to learn from."""
-    chunks: Offsets = field(init=False)
-
-    def __post_init__(self) -> None:
-        lists = self.lists
-        n_lists = len(lists.offsets) - 1
-        prepared = {
-            "shares": np.empty(len(lists.labels), np.float32),
-            "ones": np.empty(n_lists, np.float32),
-            "factors": np.empty(n_lists, np.float32),
-            "chunks": _equal_chunks(lists.offsets),
-        }
-        weights = np.ones(n_lists) if lists.weights is None else lists.weights
-        arrays = prepared["shares"], prepared["ones"], prepared["factors"]
-        _prepare(self.kind, lists.labels, lists.offsets, weights, *arrays)
-        for name, value in prepared.items():
-            object.__setattr__(self, name, value)
+    def __init__(self, bound: BoundObjective, kind: float, order: int, epsilon: float) -> None:
+        n_lists = len(bound.keys)
+        shares = np.empty(len(bound.labels), np.float32)
+        draw_units, factors = np.empty(n_lists, np.float32), np.empty(n_lists, np.float32)
+        weights = np.ones(n_lists) if bound.weights is None else bound.weights
+        _prepare(kind, bound.labels, bound.offsets, weights, shares, draw_units, factors)
+        chunks = even_chunks(np.diff(bound.offsets))
+        self._lists = shares, draw_units, bound.offsets, chunks
+        self._options = factors, order, epsilon, bound.noise.samples, bound.noise.beta
 
     def __call__(
-        self, scores: Scores, step: int
+        self, scores: Scores, keys: Keys
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Gradient and curvature at these scores."""
-        s = self.lists.checked(scores)
-        gradient, curvature = np.empty((2, len(s)), np.float32)
+        gradient, curvature = np.empty((2, len(scores)), np.float32)
         _each_list(
-            *addresses(_add_list),
-            s,
-            self.shares,
-            self.ones,
-            self.lists.offsets,
-            self.chunks,
-            self.lists.noise_keys(step),
-            self.factors,
-            self.order,
-            self.epsilon,
-            self.samples,
-            self.beta,
-            gradient,
-            curvature,
+            *_add_list.addresses, scores, *self._lists, keys, *self._options, gradient, curvature
         )
         return gradient, curvature
-
-
-def _equal_chunks(offsets: Offsets) -> Offsets:
-    """Boundaries of runs of lists with about as many documents each."""
-    edges = np.searchsorted(offsets, np.linspace(0, offsets[-1], _CHUNKS + 1)[1:-1])
-    return np.unique(np.concatenate([[0], edges, [len(offsets) - 1]])).astype(np.int64)
 
 
 @compiled

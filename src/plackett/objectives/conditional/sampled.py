@@ -1,0 +1,271 @@
+r"""The conditional models over a sample of rankings, for every gain (Dubey et al. 2009).
+
+Goods have label > 0. A ranking y has coefficients :math:`c_g = 2 n_g - n_-` and :math:`c_b = 2 n_b
+- n_+`, twice the wins less the number of opponents; its compatibility with the scores, relative to
+the ideal ranking :math:`y_q`, is :math:`a_y = \sum_d (c_d(y) - c_d(y_q)) s_d = -2 \sum_{y_{gb} =
+-1} (s_g - s_b)`. With :math:`\Delta = 1 - \mathrm{gain}`, sums over the fixed sample
+(self-normalised: the sample does not follow the model's law, so plain averages would not estimate
+its means), :math:`p = \mathrm{softmax}(a)` and :math:`d = c(y) - c(y_q)`:
+
+=============  ==========================================  ======================================
+objective      value                                       gradient
+=============  ==========================================  ======================================
+MLE (L1)       :math:`\log\sum e^{a}`                      :math:`E_p[d]`
+L2             :math:`E_p[\Delta]`                         :math:`E_p[(\Delta - E_p\Delta)\, d]`
+L3 = L1 + L2   sum of both                                 :math:`E_p[(1+\Delta - E_p\Delta)\,d]`
+ConvexLoss     :math:`\log\sum e^{\Delta + a}`             :math:`E_{\propto e^{\Delta+a}}[d]`
+ExpGain        :math:`\log\sum e^{a} - \log\sum G e^{a}`   :math:`E_p[d] - E_{\propto G e^a}[d]`
+=============  ==========================================  ======================================
+
+**Curvature.** MLE and ConvexLoss: the variance of d under their softmax, the exact diagonal. L3:
+:math:`E_p[(1 + \Delta - E_p\Delta)(d - \bar d)^2]`, exact too, and non-negative because losses lie
+in [0, 1]: L3 is convex, though the paper says it is not in general. L2: :math:`E_p[|\Delta -
+E_p\Delta| (d - \bar d)^2]`, which bounds its diagonal (that without absolute values). ExpGain is a
+difference of convex functions; with the second one replaced by its tangent it is majorised by a
+function with diagonal :math:`\mathrm{Var}_p(d)`. The last two are raised to 1e-6 of the list's
+mean.
+
+With weights of documents, each pair in :math:`a_y` counts w times, w the weight of its good, and
+the gain multiplies each good's part by w: :math:`\sum_g w_g n_g / (n_- \sum_g w_g)` for AUC, the
+weighted mean of precisions for MAP, :math:`\sum_g w_g D(r_g)` over the same with the heaviest goods
+first for NDCG.
+
+ConvexLoss is at least L1 + L2 (Jensen) and at most 1/8 more (Hoeffding). A step costs O(samples
+n).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from plackett.base.errors import DataError
+from plackett.base.kernels import compiled, list_function
+from plackett.base.ragged import offsets_from_sizes
+from plackett.base.random import combine
+from plackett.objectives.conditional.cube import CONVEX_LOSS, EXP_GAIN, L2_LOSS, L3_LOSS, MLE_LOSS
+from plackett.objectives.conditional.rankings import gain_of_weighted_wins, gain_of_wins
+from plackett.objectives.conditional.sampler import SamplerSettings, draw_rankings
+from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.objective import ListLabels, Prepared
+from plackett.objectives.pairwise import raise_to_floor
+from plackett.objectives.ranking_sets import (
+    add_mean,
+    add_spread,
+    coefficients_of,
+    column_of,
+    fill_energies,
+    fill_softmax,
+    join_sets,
+    set_size,
+)
+
+COLUMNS = 1  # the loss of the ranking
+
+
+@list_function(LIST_FUNCTION)
+def sampled_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: which loss; prepared: the sampled rankings."""
+    if len(prepared) == 0:  # no goods, or no bads
+        return 0.0
+    loss, losses = params[0], column_of(prepared, 0)
+    coefficients = coefficients_of(prepared, len(scores), COLUMNS)
+    m = len(losses)
+    energies, shares, slopes, bends = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    mean = np.zeros(len(scores))
+    # Coefficients of a ranking sum to 0, so the scores may be centred: less is lost in the sums.
+    fill_energies(coefficients, scores - np.mean(scores), 1.0, energies)
+    value = fill_weights(loss, losses, energies, shares, slopes, bends)
+    add_mean(coefficients, shares, 1.0, mean)
+    if loss in (MLE_LOSS, CONVEX_LOSS):
+        gradient[:] = mean
+    else:
+        add_mean(coefficients, slopes, 1.0, gradient)
+    add_spread(coefficients, bends, mean, 1.0, curvature)
+    if loss in (EXP_GAIN, L2_LOSS):
+        raise_to_floor(curvature)
+    return value
+
+
+@compiled
+def fill_weights(loss, losses, energies, shares, slopes, bends):  # type: ignore[no-untyped-def]
+    """Fill the rankings' weights in mean, gradient and curvature; returns the value."""
+    if loss == CONVEX_LOSS:
+        energies += losses
+    elif loss == EXP_GAIN:
+        energies -= np.max(energies)  # the value does not change, and keeps its digits
+    log_total = fill_softmax(energies, shares)
+    slopes[:] = shares
+    bends[:] = shares
+    if loss == EXP_GAIN:
+        return _tilt(losses, energies, log_total, slopes)
+    if loss in (L2_LOSS, L3_LOSS):
+        expected = np.dot(shares, losses)
+        own = 1.0 if loss == L3_LOSS else 0.0
+        for r in range(len(losses)):
+            surplus = own + losses[r] - expected
+            # Losses lie in [0, 1]: for L3 only rounding can make it negative.
+            slopes[r] *= max(surplus, 0.0) if loss == L3_LOSS else surplus
+            bends[r] = slopes[r] if loss == L3_LOSS else abs(slopes[r])
+        return own * log_total + expected
+    return log_total
+
+
+@compiled
+def _tilt(losses, energies, log_total, slopes):  # type: ignore[no-untyped-def]
+    """Minus the log of the expected gain; takes the shares tilted by gain from the slopes."""
+    tilted = np.empty(len(losses))
+    for r in range(len(losses)):
+        tilted[r] = energies[r] + np.log(1.0 - losses[r])  # -inf for a gain of 0
+    if np.max(tilted) == -np.inf:  # only with explicit rankings: none has a gain, nothing to learn
+        slopes[:] = 0.0
+        return 0.0
+    log_gain = fill_softmax(tilted.copy(), tilted)
+    for r in range(len(losses)):
+        slopes[r] -= tilted[r]
+    return log_total - log_gain
+
+
+NO_GAIN = -1
+"""Stands for a gain where the objective has none (MLE): all losses are 0."""
+
+Measure = tuple[int, int, int]
+"""A gain for compiled code: its position in GAINS (or NO_GAIN), cut-off, position in DISCOUNTS."""
+
+
+def sample_sets(
+    lists: ListLabels, *, seed: int, settings: SamplerSettings, measure: Measure
+) -> Prepared:
+    """Draw the rankings of each list; they depend on the seed and the key of the list only."""
+    labels, offsets, weights = lists.labels, lists.offsets, _weights_of(lists)
+    relevant = labels > 0
+    goods = np.add.reduceat(np.append(relevant, False), offsets[:-1], dtype=np.int64)
+    sizes = np.diff(offsets)
+    has_pairs = (sizes > 0) & (goods > 0) & (goods < sizes)
+    if len(weights):
+        has_pairs &= np.add.reduceat(np.append(weights * relevant, 0.0), offsets[:-1]) > 0
+    starts = offsets_from_sizes(np.where(has_pairs, set_size(settings.samples, sizes, COLUMNS), 0))
+    values = np.empty(starts[-1])
+    word = np.uint64(seed % 2**64)
+    _draw_sets(labels, weights, offsets, lists.keys, word, settings, measure, values, starts)
+    return Prepared(values, starts)
+
+
+def explicit_sets(lists: ListLabels, measure: Measure) -> Prepared:
+    """Sets from ``draws["rankings"]``: for each list an array m x goods x bads of signs.
+
+    Goods and bads are in the order of the list. Lists without goods or without bads may have
+    anything.
+    """
+    rankings, offsets, weights = lists.draws["rankings"], lists.offsets, _weights_of(lists)
+    n_lists = len(offsets) - 1
+    if len(rankings) != n_lists:
+        raise DataError(
+            f"draws['rankings'] must be {n_lists} arrays, one per list, got {len(rankings)}."
+        )
+    sets = []
+    for q in range(n_lists):
+        y = lists.labels[offsets[q] : offsets[q + 1]]
+        w = weights[offsets[q] : offsets[q + 1]]
+        n_goods, n_bads = int(np.sum(y > 0)), int(np.sum(y == 0))
+        if n_goods == 0 or n_bads == 0 or (len(w) and not w[y > 0].any()):
+            sets.append(np.empty(0))
+            continue
+        signs = _check_signs(rankings[q], q, n_goods, n_bads)
+        wins = np.concatenate([(signs == 1).sum(axis=2), (signs == -1).sum(axis=1)], axis=1)
+        stored = np.zeros(set_size(len(wins), len(y), COLUMNS))
+        beaten = np.einsum("rgb,g->rb", signs == -1, w[y > 0] if len(w) else np.ones(n_goods))
+        _store(y, w, wins.astype(np.int32), beaten, len(wins), measure, stored)
+        sets.append(stored)
+    return join_sets(sets)
+
+
+def _weights_of(lists: ListLabels) -> NDArray[np.float64]:
+    """Document weights as compiled code takes them: an empty array stands for ones."""
+    return np.empty(0) if lists.document_weights is None else lists.document_weights
+
+
+def _check_signs(rankings: Any, q: int, n_goods: int, n_bads: int) -> NDArray[np.int64]:
+    signs = np.asarray(rankings)
+    if (
+        signs.ndim != 3
+        or len(signs) == 0
+        or signs.shape[1:] != (n_goods, n_bads)
+        or not np.isin(signs, (-1, 1)).all()
+    ):
+        raise DataError(
+            f"draws['rankings'][{q}] must be m x goods x bads = m x {n_goods} x {n_bads} signs of "
+            f"+1 or -1 with m >= 1, got shape {signs.shape}."
+        )
+    return signs
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def _draw_sets(labels, weights, offsets, keys, seed, settings, measure, values, starts):  # type: ignore[no-untyped-def]
+    for q in prange(len(offsets) - 1):
+        if starts[q + 1] == starts[q]:
+            continue
+        y = labels[offsets[q] : offsets[q + 1]]
+        wins = np.empty((settings.samples, len(y)), dtype=np.int32)
+        count = draw_rankings(settings, combine(seed, keys[q]), np.sum(y > 0), wins)
+        w = weights[offsets[q] : offsets[q + 1]]
+        beaten = _weights_beaten(w[y > 0], wins[:count]) if len(w) else np.empty((0, 0))
+        _store(y, w, wins, beaten, count, measure, values[starts[q] : starts[q + 1]])
+
+
+@compiled
+def _weights_beaten(weights, wins):  # type: ignore[no-untyped-def]
+    """For each ranking and bad, the summed weights of the goods it beats.
+
+    In a ranking the goods below a bad are those with the fewest wins.
+    """
+    n_goods = len(weights)
+    beaten = np.empty((len(wins), wins.shape[1] - n_goods))
+    for r in range(len(wins)):
+        order = np.argsort(wins[r, :n_goods], kind="mergesort")
+        sums = np.zeros(n_goods + 1)
+        for k in range(n_goods):
+            sums[k + 1] = sums[k] + weights[order[k]]
+        for b in range(beaten.shape[1]):
+            beaten[r, b] = sums[wins[r, n_goods + b]]
+    return beaten
+
+
+@compiled
+def _store(labels, weights, wins, beaten, count, measure, stored):  # type: ignore[no-untyped-def]
+    """Store rankings of a list: losses, and coefficients relative to the ideal ranking.
+
+    A good that beats n of the bads has coefficient 2 (n - n_bads), a bad that beats n of the goods
+    has 2 n. With weights w (none: an empty array) every pair counts w of its good: the good has
+    2 w (n - n_bads), a bad twice the weights of the goods it beats.
+    """
+    n_goods = np.sum(labels > 0)
+    n_bads = len(labels) - n_goods
+    stored[0] = count
+    losses, coefficients = column_of(stored, 0), coefficients_of(stored, len(labels), COLUMNS)
+    for r in range(count):
+        losses[r] = 0.0
+        if measure[0] != NO_GAIN:
+            losses[r] = 1.0 - _gain(measure, wins[r, :n_goods], weights, labels, n_bads)
+        good, bad = 0, n_goods
+        for d in range(len(labels)):
+            if labels[d] > 0:
+                own = weights[d] if len(weights) else 1.0
+                coefficients[r, d] = 2.0 * own * (wins[r, good] - n_bads)
+                good += 1
+            else:
+                below = beaten[r, bad - n_goods] if len(weights) else np.float64(wins[r, bad])
+                coefficients[r, d] = 2.0 * below
+                bad += 1
+
+
+@compiled
+def _gain(measure, good_wins, weights, labels, n_bads):  # type: ignore[no-untyped-def]
+    gain, cutoff, discount = measure
+    if len(weights) == 0:
+        return gain_of_wins(gain, good_wins, n_bads, cutoff, discount)
+    own = weights[labels > 0]
+    return gain_of_weighted_wins(gain, good_wins, own, n_bads, cutoff, discount)

@@ -1,0 +1,86 @@
+"""Every objective with its defaults and in further variants, alone and under stochastic scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plackett.objectives import OBJECTIVES, Objective, Stochastic, objective
+
+VARIANTS = (
+    objective("xendcg", epsilon=0.3, order=1),
+    objective("lambdarank", sigma=2.0, truncation=3, score_norm=True, query_norm=True),
+    objective("lambdarank", weight="map"),
+    objective("lambdarank", weight="err"),
+    objective("lambdarank", weight="mrr"),
+    objective("lambdaloss", scheme="ndcg1"),
+    objective("lambdaloss", scheme="ndcg2"),
+    objective("lambdaloss", scheme="lambdarank"),
+    objective("urank", window=2),
+    objective("umart", window=1),
+    objective("umart", window=None, score_norm=False, hess_factor=1.0),
+    objective("mle", space="sampled"),
+    objective("convexloss-auc", space="sampled", samples=20),
+    objective("expgain-ndcg", restarts="many", discount="standard", cutoff=3),
+    objective("ranksvm", squared=True),
+    objective("boltzrank", mix=0.5, samples=20),
+    objective("mdprank", gamma=0.9, discount="standard"),
+)
+PLAIN = (*(definition() for definition in OBJECTIVES), *VARIANTS)
+ALL = (*PLAIN, *(Stochastic(plain, samples=3, beta=0.7, seed=1) for plain in PLAIN))
+
+
+def each(loss_functions) -> pytest.MarkDecorator:
+    """Run a test once for each of these objectives."""
+    return pytest.mark.parametrize("loss", list(loss_functions), ids=repr)
+
+
+def random_lists(seed: int, *, spread: float = 1.0):
+    """Scores, labels and offsets of ragged lists with tied labels; some have nothing to rank."""
+    rng = np.random.default_rng(seed)
+    sizes = np.concatenate([[1, 2, 3], rng.integers(1, 13, size=4)])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    labels = rng.integers(0, 4, size=offsets[-1]).astype(np.float32)
+    labels[offsets[2] : offsets[3]] = 1.0  # one level
+    return spread * rng.normal(size=offsets[-1]), labels, offsets
+
+
+def evaluate(loss: Objective, scores, labels, offsets, weights=None, **options):
+    """Evaluate with given keys and step; ``weights`` are those of documents."""
+    keys = np.arange(len(offsets) - 1, dtype=np.uint64) + np.uint64(50)
+    options = {"keys": keys, "step": 3, "document_weights": weights, **options}
+    return loss.evaluate(scores, labels, offsets, **options)
+
+
+def assert_gradient_is_exact(loss, scores, labels, offsets, weights=None, *, documents) -> None:
+    """Compare the gradient of some documents with finite differences of the value."""
+
+    def value(at) -> float:
+        return float(np.sum(evaluate(loss, at, labels, offsets, weights).values))
+
+    gradient = evaluate(loss, scores, labels, offsets, weights).gradient
+    h, scale = 1e-5, np.abs(gradient).max() + 1.0
+    for i in documents:
+        # Five points: exact to h**4, so that only rounding is left.
+        e = np.zeros(len(scores))
+        e[i] = h
+        near = value(scores + e) - value(scores - e)
+        far = value(scores + 2 * e) - value(scores - 2 * e)
+        expected = (8 * near - far) / (12 * h)
+        assert gradient[i] == pytest.approx(expected, rel=1e-5, abs=1e-6 * scale)
+
+
+def assert_curvature_bounds_the_hessian(
+    loss, scores, labels, offsets, weights=None, *, documents, kink: float
+) -> None:
+    """Compare the curvature of some documents with finite differences of the gradient."""
+    curvature = evaluate(loss, scores, labels, offsets, weights).curvature
+    h = 1e-4
+    for i in documents:
+        e = np.zeros(len(scores))
+        e[i] = h
+        up = evaluate(loss, scores + e, labels, offsets, weights).gradient[i]
+        down = evaluate(loss, scores - e, labels, offsets, weights).gradient[i]
+        second_derivative = (up - down) / (2 * h)
+        if abs(second_derivative) * h < kink:  # else a piecewise linear loss has a kink in between
+            assert second_derivative <= curvature[i] * (1 + 1e-3) + 1e-5
