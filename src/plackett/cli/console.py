@@ -7,8 +7,6 @@ Warnings and errors of the library in the words of the command line.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import sys
 import time
@@ -31,6 +29,7 @@ from rich.progress import (
 )
 
 from plackett.base.errors import ConvergenceWarning, DataWarning
+from plackett.base.files import to_json
 
 if TYPE_CHECKING:
     from plackett.experiments.plan import Forecast
@@ -41,18 +40,8 @@ ERR = Console(stderr=True)
 
 
 def print_json(payload: Any) -> None:
-    """One JSON document on standard output; NaN becomes null, which JSON has no word for."""
-    sys.stdout.write(json.dumps(_plain(payload), indent=2, allow_nan=False) + "\n")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    """Write one JSON document to standard output; NaN becomes null."""
+    sys.stdout.write(to_json(payload, indent=2, ascii_only=True) + "\n")
 
 
 @contextmanager

@@ -128,12 +128,12 @@ def cluster_of(given: str | None) -> Place | None:
     """The cluster that is meant; refused before any work is done if Ray is missing."""
     if given is None:
         return None
-    from plackett.base.optional import need_ray
+    from plackett.base.optional import require
     from plackett.distributed import as_cluster
 
     found = as_cluster(given)
     try:
-        need_ray()
+        require("ray")
     except ImportError as error:
         raise UsageError(str(error)) from error
     return found

@@ -29,7 +29,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from plackett.base.errors import ClusterError, DataError, PlackettError, UsageError
-from plackett.base.optional import need_ray
+from plackett.base.optional import require
 from plackett.distributed.cluster import Cluster
 from plackett.distributed.session import SCRATCH, disconnect, ray_session
 
@@ -117,7 +117,7 @@ class DriverProcess:
     """
 
     def __init__(self, cluster: Cluster, function: Callable[..., None], *arguments: Any) -> None:
-        need_ray()
+        require("ray")
         self._cluster = cluster
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         # Short, because the paths of sockets are limited. Made here, because Ray may kill the child

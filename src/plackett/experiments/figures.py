@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike
 
 from plackett.base.errors import PlackettError
 from plackett.base.files import atomic_file
+from plackett.base.optional import require
 
 WIDTH = 640
 FONT = 13
@@ -402,10 +403,9 @@ def _draws_text() -> bool:
 
 
 def _draw_png(svg: str, zoom: float, *, fonts: bool = True) -> bytes:
-    try:
-        from resvg_py import svg_to_bytes
-    except ImportError as error:
-        raise ImportError("PNG figures need resvg: pip install 'plackett[figures]'") from error
+    require("resvg_py")
+    from resvg_py import svg_to_bytes
+
     return bytes(svg_to_bytes(svg_string=svg, zoom=zoom, skip_system_fonts=not fonts))
 
 

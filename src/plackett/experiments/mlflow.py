@@ -17,6 +17,8 @@ from typing import Any
 
 from plackett._version import __version__
 from plackett.base.errors import PlackettError, UsageError
+from plackett.base.files import write_json
+from plackett.base.optional import require
 from plackett.experiments.compare import CompareResult
 from plackett.experiments.report.write import ReportFiles, write_files
 from plackett.experiments.tuning.tune import TuneResult
@@ -121,7 +123,7 @@ def log_tuning(
         log.end(own, "FAILED" if trial.state == "failed" else "FINISHED")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "tuning.json"
-        path.write_text(json.dumps(found.to_dict(), indent=1), encoding="utf-8")
+        write_json(path, found.to_dict())
         log.artifacts(run, [path])
     log.end(run)
     return run
@@ -131,13 +133,10 @@ class _Log:
     """MLflow's client, and the few calls that are made of it."""
 
     def __init__(self, uri: str | os.PathLike[str], experiment: str) -> None:
-        try:
-            from mlflow.exceptions import MlflowException
-            from mlflow.tracking import MlflowClient
-        except ImportError as error:
-            raise ImportError(
-                "logging to MLflow needs it: pip install 'plackett[mlflow]'"
-            ) from error
+        require("mlflow")
+        from mlflow.exceptions import MlflowException
+        from mlflow.tracking import MlflowClient
+
         place, artifacts = _place(os.fspath(uri))
         try:
             self._client = MlflowClient(tracking_uri=place)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plackett.base.files import atomic_file
+from plackett.base.files import write_json
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.data.description import Description, describe
@@ -131,9 +130,8 @@ def _write(result: Quickstart, curves: dict[str, list[float]], shown: TrialDetai
     trial, seed = shown.trial, shown.part.seed
     sizes = " / ".join(f"{d.n_lists:,}" for d in (trial.train, trial.validation, trial.test))
     systems = [System(name, _configured(name, seed)) for name in SYSTEMS]
-    with atomic_file(result.results) as temporary:
-        payload = {"leaderboard": result.board.to_dict(), "data": result.description.to_dict()}
-        temporary.write_text(json.dumps(payload, indent=1), encoding="utf-8")
+    payload = {"leaderboard": result.board.to_dict(), "data": result.description.to_dict()}
+    write_json(result.results, payload)
     report = Report(
         title="plackett quickstart",
         lead=f"Synthetic web-search lists, {sizes} for training / validation / test.",

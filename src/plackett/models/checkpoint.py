@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.files import atomic_directory, atomic_file
+from plackett.base.files import atomic_directory, write_json
 from plackett.distributed import TrainingState, WorkerGroup
 
 _STATE = re.compile(r"step-(\d+)")
@@ -107,8 +107,7 @@ def _check_identity(folder: Path, identity: dict[str, Any]) -> None:
             raise UsageError(
                 f"{folder} is no checkpoint: it holds {strange[0]!r}. Give an empty or new folder."
             )
-        with atomic_file(file) as temporary:
-            temporary.write_text(json.dumps(identity, indent=1), encoding="utf-8")
+        write_json(file, identity)
         return
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from plackett.base.deprecation import rename_deprecated
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
-from plackett.base.optional import need_ray
+from plackett.base.optional import require
 from plackett.base.ragged import Scores, list_blocks
 from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.large_arrays import is_large, iter_blocks, release_pages
@@ -394,7 +394,7 @@ class Ranker(ABC):
                 "a cluster (TreeRanker, NeuralRanker, BoostedNeuralRanker), and so can CrossFit of "
                 "any ranker."
             )
-        need_ray()
+        require("ray")
         return as_cluster(given)
 
     @staticmethod

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plackett.base.errors import DataError
-from plackett.base.files import atomic_file
+from plackett.base.files import write_json
 from plackett.base.memory import bytes_of, limits
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import SCRATCH
@@ -136,8 +136,7 @@ def _cached(
     cache.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)  # what it speaks of is about to be replaced
     write_mapped(_spooled(sources, options, cache, progress), data)
-    with atomic_file(file) as temporary:
-        temporary.write_text(json.dumps(note, indent=1), encoding="utf-8")
+    write_json(file, note)
     return open_mapped(data, missing=options.missing)
 
 

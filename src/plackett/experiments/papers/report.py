@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from plackett.base.files import to_json, write_text
+from plackett.base.files import write_json, write_text
 from plackett.experiments.papers.paper import Claim, ItemContent, PaperItem
 from plackett.experiments.papers.run import Reproduction
 from plackett.experiments.report.render import closing, page
@@ -158,7 +158,7 @@ def write_reproduction(
             figures.append(folder / f"{drawing.name}.svg")
             write_text(figures[-1], drawing.svg)
     results = folder / "results.json"
-    write_text(results, to_json(reproduction_payload(found)))
+    write_json(results, reproduction_payload(found))
     report = folder / "report.html"
     write_text(report, render_reproduction(found, command=command))
     return ReproductionFiles(report, results, tuple(pages), tuple(figures))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plackett.base.files import to_json, tsv_cell, write_text
+from plackett.base.files import tsv_cell, write_json, write_text
 from plackett.data.description import Description, describe
 from plackett.experiments.compare import CompareResult
 from plackett.experiments.figures import Line, can_draw_png, interval_figure, line_figure, write_png
@@ -72,7 +72,7 @@ def write_files(
         tuple(folder / f"{name}.{form}" for form in forms for name in drawn),
     )
     description = describe(compared.plan.source.pooled)
-    write_text(files.results, to_json(payload(compared, description)))
+    write_json(files.results, payload(compared, description))
     write_text(files.markdown, markdown_table(compared.board))
     write_text(files.latex, latex_table(compared.board))
     write_text(files.per_list, per_list_table(compared.gathered.shown))

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import UsageError
-from plackett.base.files import atomic_file, to_json, write_text
+from plackett.base.files import atomic_file, write_json, write_text
 from plackett.base.ragged import Values
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
@@ -398,7 +398,7 @@ def write_robustness(found: Found, folder: Path, *, command: str | None = None) 
     write_text(files.latex, "\n".join(grid.latex() for grid in grids))
     for path, svg in zip(files.figures, drawn.values(), strict=True):
         write_text(path, svg)
-    write_text(files.results, to_json(robustness_payload(found)))
+    write_json(files.results, robustness_payload(found))
     write_text(files.report, _report(found, command))
     return files
 

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from plackett.base.errors import StoreError
+from plackett.base.optional import require
 
 Result = TypeVar("Result")
 
@@ -223,12 +224,9 @@ class PostgreSQL(Database):
         self._connection.close()
 
     def _connect(self) -> Any:
-        try:
-            import psycopg
-        except ImportError as error:
-            raise ImportError(
-                "a run store in PostgreSQL needs psycopg: pip install 'plackett[team]'"
-            ) from error
+        require("psycopg")
+        import psycopg
+
         try:
             return psycopg.connect(self._url, autocommit=True)
         except psycopg.Error as error:

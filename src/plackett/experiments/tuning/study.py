@@ -29,6 +29,7 @@ import optuna
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import TrialState
 
+from plackett.base.optional import require
 from plackett.experiments.store import Heartbeat, Identity, RunStore, StoreError
 from plackett.experiments.tuning.plan import SearchPlan
 from plackett.experiments.tuning.trial import SHARES, Pruned
@@ -45,12 +46,10 @@ _TABLES = Identity("", "tables of searches", {}, seed=0, part="tables", metric="
 
 
 def need_optuna() -> None:
-    """Say what to install where Optuna is not there."""
-    try:
-        import optuna
-        import sqlalchemy  # noqa: F401
-    except ImportError as error:
-        raise ImportError("tuning needs Optuna: pip install 'plackett[tune]'") from error
+    """Raise an ImportError with the command to run if Optuna is missing."""
+    require("optuna", "sqlalchemy")
+    import optuna
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # we say ourselves what is being done
 
 

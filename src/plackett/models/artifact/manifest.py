@@ -83,9 +83,9 @@ def own_module(ranker: Ranker) -> Any:
 
 
 def _module(own: Any) -> dict[str, Any]:
-    from plackett.base.optional import need_torch
+    from plackett.base.optional import require
 
-    need_torch()
+    require("torch", "safetensors")
     from plackett.models.neural.weights import describe_module
 
     return {"$module": describe_module(own)}

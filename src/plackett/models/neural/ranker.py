@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from plackett.base.deprecation import rename_deprecated, warn_renamed
 from plackett.base.errors import DataError, UsageError
-from plackett.base.optional import need_torch
+from plackett.base.optional import require
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.ranker import FitContext, Ranker
@@ -198,7 +198,7 @@ class Net(NetSettings):
         """What the scores of the nets after the first are multiplied with."""
 
     def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
-        need_torch()
+        require("torch", "safetensors")
         check_settings(self)
         from plackett.models.neural.batch_plan import BatchPlan
         from plackett.models.neural.distributed import trained, trained_together
@@ -218,7 +218,7 @@ class Net(NetSettings):
         """How many epochs each net was trained for, also one that was left out in the end."""
 
     def _predict(self, data: Dataset) -> Scores:
-        need_torch()
+        require("torch", "safetensors")
         from plackett.models.neural.training import as_device, summed, threads
 
         device = as_device(self.device)
@@ -233,7 +233,7 @@ class Net(NetSettings):
             write_weights(net, folder / _FILE.format(place + 1))
 
     def _read(self, folder: Path) -> None:
-        need_torch()
+        require("torch", "safetensors")
         from plackett.models.neural.weights import read_own_weights, read_weights
 
         try:

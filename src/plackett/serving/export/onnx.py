@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
+from plackett.base.optional import require
 from plackett.base.ragged import offsets_from_sizes
 from plackett.data.transforms import (
     FittedImpute,
@@ -53,19 +54,11 @@ FEATURES, SCORES = "features", "scores"
 _ELEMENTS = {"float32": 1, "int64": 7, "float64": 11}  # onnx.TensorProto's numbers
 
 
-def need_onnx() -> None:
-    """Raise an ImportError with the command to run if the package is missing."""
-    try:
-        import onnx  # noqa: F401
-    except ImportError as error:
-        raise ImportError("export to ONNX needs onnx: pip install 'plackett[export]'") from error
-
-
 class Graph:
     """Operations so far; each method adds one and gives the name of its result."""
 
     def __init__(self) -> None:
-        need_onnx()
+        require("onnx")
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
