@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.base import memory as known
-from plackett.base.memory import Limit, limits
+from plackett.base.memory import Limit
 from plackett.models.trees.lightgbm_data import check_memory_for_bins, least_bytes
 
 SAMPLED, DOCS = 1000, 1_000_000
@@ -44,7 +43,7 @@ def test_coarser_bins_take_half_a_byte_at_least(name) -> None:
 
 def test_bins_beyond_a_limit_are_refused_with_both_numbers(monkeypatch) -> None:
     monkeypatch.setattr(
-        "plackett.models.trees.lightgbm_data.limits", lambda: [Limit("a", 10**6, 10**5)]
+        "plackett.models.trees.lightgbm_data.memory_limits", lambda: [Limit("a", 10**6, 10**5)]
     )
     sample = [values("many"), values("few")]
     check_memory_for_bins(sample, SAMPLED, 600_000, {})
@@ -60,7 +59,7 @@ def test_a_fit_from_disk_is_refused_before_lightgbm_begins(tmp_path, monkeypatch
     ranker = pk.TreeRanker(trees=2, leaves=4)
     ranker.clone().fit(data)
     monkeypatch.setattr(
-        "plackett.models.trees.lightgbm_data.limits", lambda: [Limit("ulimit -d", 99, 0)]
+        "plackett.models.trees.lightgbm_data.memory_limits", lambda: [Limit("ulimit -d", 99, 0)]
     )
     with pytest.raises(pk.DataError, match=r"coarser bins .*or train on a part of the lists"):
         ranker.clone().fit(data)
@@ -70,17 +69,17 @@ SCRIPT = """
 import resource, sys
 import numpy as np
 from plackett.base.errors import DataError
-from plackett.data.streaming.limits import limits
-from plackett.models.trees.room import check_room
+from plackett.base.memory import memory_limits
+from plackett.models.trees.lightgbm_data import check_memory_for_bins
 sample = [np.random.default_rng(0).normal(size=1000)] * 10
-check_room(sample, 1000, 10**9, {})
-assert not limits()
+check_memory_for_bins(sample, 1000, 10**9, {})
+assert not memory_limits()
 text = open("/proc/self/status").read()
 taken = 1024 * int(text.split("VmData:")[1].split()[0])
 resource.setrlimit(resource.RLIMIT_DATA, (taken + 300 * 10**6,) * 2)
-check_room(sample, 1000, 10**7, {})
+check_memory_for_bins(sample, 1000, 10**7, {})
 try:
-    check_room(sample, 1000, 4 * 10**7, {})
+    check_memory_for_bins(sample, 1000, 4 * 10**7, {})
 except DataError as error:
     print(error)
 """
@@ -91,27 +90,8 @@ def test_a_real_limit_is_found_by_asking() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False
     )
-    if done.returncode and "assert not limits()" in done.stderr:
+    if done.returncode and "assert not memory_limits()" in done.stderr:
         pytest.skip("these tests run under a limit already")
     assert done.returncode == 0, done.stderr
     assert "LightGBM needs at least 0.40 GB more memory" in done.stdout
     assert "ulimit -d" in done.stdout
-
-
-def test_limits_of_control_groups_count_what_cannot_be_dropped(tmp_path, monkeypatch) -> None:
-    inner = tmp_path / "groups" / "unit" / "own"
-    inner.mkdir(parents=True)
-    (inner.parent / "memory.max").write_text("1000\n")
-    (inner.parent / "memory.stat").write_text("anon 300\nfile 600\n")
-    (inner / "memory.max").write_text("max\n")
-    (tmp_path / "own").write_text("3:cpu:/\n0::/unit/own\n")
-    (tmp_path / "meminfo").write_text("MemAvailable: 9 kB\nSwapTotal: 1 kB\n")
-    monkeypatch.setattr(known, "_GROUPS", tmp_path / "groups")
-    monkeypatch.setattr(known, "_OWN_GROUP", tmp_path / "own")
-    monkeypatch.setattr(known, "_MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(known, "_OLD_GROUP", tmp_path / "nothing")
-    monkeypatch.setattr(known.resource, "getrlimit", lambda _: (known.resource.RLIM_INFINITY, 0))
-    (found,) = limits()
-    assert (found.most, found.used, found.left) == (2024, 300, 1724)
-    (inner.parent / "memory.swap.max").write_text("0\n")
-    assert [limit.left for limit in limits()] == [700]

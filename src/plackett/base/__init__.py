@@ -1,1 +1,1 @@
-"""What every layer stands on: errors, ragged offsets, gains and discounts, content hashes."""
+"""The lowest layer: errors, ragged arrays, gains and discounts, compiled kernels, files."""

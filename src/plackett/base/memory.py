@@ -1,30 +1,28 @@
-"""How much memory this process may have, and how much of it is taken.
+"""Memory of this process: how much is available, which limits are set, how much of them is used.
 
-Limits of the process (``ulimit -v``, ``ulimit -d``) and of the group of processes that it is in
-(a container, a systemd unit). What Linux does not tell is not limited here.
-
-How much memory there is, so that a wild feature index is an error and not a dead process.
+Limits come from the process (``ulimit -v``, ``ulimit -d``) and from its control groups (a
+container, a systemd unit). Where Linux reports none, there is none here.
 """
 
 from __future__ import annotations
 
-import re
 import resource
 from dataclasses import dataclass
 from pathlib import Path
 
 _STATUS = Path("/proc/self/status")
-_OWN_GROUP = Path("/proc/self/cgroup")
-_GROUPS = Path("/sys/fs/cgroup")
 _MEMINFO = Path("/proc/meminfo")
-_OLD_GROUP = Path("/sys/fs/cgroup/memory")
-_KILOBYTE = 1024
-_UNLIMITED = 1 << 60  # what version 1 of control groups says for "no limit" is above
+_PROCESS_GROUP = Path("/proc/self/cgroup")
+_GROUPS = Path("/sys/fs/cgroup")
+_GROUPS_V1 = Path("/sys/fs/cgroup/memory")
+_KIB = 1024
+_UNLIMITED_V1 = 1 << 60  # version 1 of control groups writes "no limit" as a larger number
+_UNKNOWN = 1 << 40
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit and what is taken of it, in bytes."""
+    """A memory limit and how much of it is used, in bytes."""
 
     name: str
     most: int
@@ -32,100 +30,88 @@ class Limit:
 
     @property
     def left(self) -> int:
-        """What may still be taken."""
+        """What may still be used."""
         return max(0, self.most - self.used)
 
 
-def limits() -> list[Limit]:
+def memory_limits() -> list[Limit]:
     """All limits that are set."""
-    found = []
+    limits = []
     for name, kind, field in (
         ("ulimit -v", resource.RLIMIT_AS, "VmSize"),
         ("ulimit -d", resource.RLIMIT_DATA, "VmData"),
     ):
         soft, _ = resource.getrlimit(kind)
         if soft != resource.RLIM_INFINITY:
-            found.append(Limit(name, soft, bytes_of(_STATUS, field) or 0))
-    return [*found, *_of_groups()]
+            limits.append(Limit(name, soft, _read_kib(_STATUS, field) or 0))
+    return [*limits, *_group_limits()]
 
 
-def bytes_of(path: Path, field: str) -> int | None:
-    """A line such as ``VmData:  1234 kB`` of one of the system's tables, in bytes."""
+def available_memory() -> int:
+    """Bytes that can be allocated without swapping; a tebibyte where the system does not say."""
+    return _read_kib(_MEMINFO, "MemAvailable") or _UNKNOWN
+
+
+def _read_kib(path: Path, field: str) -> int | None:
+    """Bytes of a field such as ``VmData:  1234 kB`` in a file under /proc."""
+    values = _read_fields(path)
+    return _KIB * int(values[f"{field}:"]) if f"{field}:" in values else None
+
+
+def _read_fields(path: Path) -> dict[str, str]:
+    """First and second word of each line; empty if the file cannot be read."""
     try:
-        lines = path.read_text().splitlines()
+        lines = [line.split() for line in path.read_text().splitlines()]
     except OSError:
-        return None
-    found = [line.split()[1] for line in lines if line.startswith(f"{field}:")]
-    return _KILOBYTE * int(found[0]) if found else None
+        return {}
+    return {words[0]: words[1] for words in lines if len(words) > 1}
 
 
-def _of_groups() -> list[Limit]:
-    """Of the control groups of this process, from its own up to the whole.
+def _group_limits() -> list[Limit]:
+    """Limits of the control groups of this process, from the innermost to the outermost.
 
-    Pages of files can be dropped, so only memory of the processes' own counts as taken; what may be
-    swapped out comes on top of the limit.
+    The kernel can drop pages of files, so only anonymous memory counts as used. Swap space adds to
+    the limit.
     """
-    found = []
-    swap = bytes_of(_MEMINFO, "SwapTotal") or 0
-    for folder in _own_groups():
-        most = _number(folder / "memory.max")
+    limits = []
+    swap = _read_kib(_MEMINFO, "SwapTotal") or 0
+    for folder in _group_folders():
+        most = _read_number(folder / "memory.max")
         if most is not None:
-            allowed = _number(folder / "memory.swap.max")
-            more = swap if allowed is None else min(swap, allowed)
-            used = _stat(folder / "memory.stat", "anon")
-            found.append(Limit("the limit of the control group", most + more, used))
-    old = _number(_OLD_GROUP / "memory.limit_in_bytes")
-    if old is not None and old < _UNLIMITED:
-        used = _stat(_OLD_GROUP / "memory.stat", "total_rss")
-        found.append(Limit("the limit of the control group", old + swap, used))
-    return found
+            swap_limit = _read_number(folder / "memory.swap.max")
+            more = swap if swap_limit is None else min(swap, swap_limit)
+            used = int(_read_fields(folder / "memory.stat").get("anon", 0))
+            limits.append(Limit("the limit of the control group", most + more, used))
+    most = _read_number(_GROUPS_V1 / "memory.limit_in_bytes")
+    if most is not None and most < _UNLIMITED_V1:
+        used = int(_read_fields(_GROUPS_V1 / "memory.stat").get("total_rss", 0))
+        limits.append(Limit("the limit of the control group", most + swap, used))
+    return limits
 
 
-def _own_groups() -> list[Path]:
+def _group_folders() -> list[Path]:
     try:
-        lines = _OWN_GROUP.read_text().splitlines()
+        lines = _PROCESS_GROUP.read_text().splitlines()
     except OSError:
         return []
-    own = [line.removeprefix("0::/") for line in lines if line.startswith("0::/")]
-    if not own:
+    names = [line.removeprefix("0::/") for line in lines if line.startswith("0::/")]
+    if not names:
         return []
-    place = Path(own[0])
-    return [_GROUPS / part for part in (place, *place.parents)] if own[0] else [_GROUPS]
+    group = Path(names[0])
+    return [_GROUPS / part for part in (group, *group.parents)] if names[0] else [_GROUPS]
 
 
-def _stat(path: Path, field: str) -> int:
-    try:
-        lines = path.read_text().splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith(f"{field} ")), 0)
-
-
-def _number(path: Path) -> int | None:
+def _read_number(path: Path) -> int | None:
     try:
         return int(path.read_text())
     except (OSError, ValueError):  # no such file, or "max"
         return None
 
 
-_UNKNOWN = 1 << 40
-_KIB = 1024
-
-
-def available_memory(meminfo: str = "/proc/meminfo") -> int:
-    """Bytes that can be had without swapping; a terabyte where the system does not say."""
-    try:
-        text = Path(meminfo).read_text(encoding="ascii")
-    except OSError:
-        return _UNKNOWN
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
-    return _UNKNOWN if found is None else int(found.group(1)) * _KIB
-
-
 def format_bytes(size: float) -> str:
-    """Return a number of bytes as people say it.
+    """Format a number of bytes with a unit.
 
-    >>> spelled(3 * 1024**3)
+    >>> format_bytes(3 * 1024**3)
     '3.0 GiB'
     """
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):

@@ -1,6 +1,6 @@
-"""Ragged arrays: the documents of all lists in one array, and the offsets at which lists begin.
+"""Ragged arrays: the documents of all lists in one array, with offsets where each list begins.
 
-Names for the arrays that pass between the layers.
+Also the types of the arrays that are passed between layers.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ Values: TypeAlias = NDArray[np.float64]
 """One number per list."""
 
 Ids: TypeAlias = NDArray[Any]
-"""Integers or strings that name queries or documents."""
+"""Integers or strings that identify queries or documents."""
 
 Rows: TypeAlias = NDArray[np.int64]
-"""Positions in what the caller gave."""
+"""Positions of rows, documents or lists."""
 
 
 def as_offsets(offsets: ArrayLike, n_docs: int) -> Offsets:
-    """Check offsets once, at the border; the kernels behind it trust them.
+    """Check offsets where they enter the library; kernels rely on them.
 
     >>> as_offsets([0, 2, 5], n_docs=5)
     array([0, 2, 5])
     """
-    given = np.asarray(offsets)
-    if given.ndim != 1 or len(given) == 0 or given.dtype.kind not in "iu":
+    array = np.asarray(offsets)
+    if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iu":
         raise DataError(
-            f"offsets must be a one-dimensional array of integers, got {given.dtype} of shape "
-            f"{given.shape}."
+            f"offsets must be a one-dimensional array of integers, got {array.dtype} of shape "
+            f"{array.shape}."
         )
-    result = np.ascontiguousarray(given, dtype=np.int64)
+    result = np.ascontiguousarray(array, dtype=np.int64)
     if result[0] != 0 or result[-1] != n_docs:
         raise DataError(
             f"offsets must rise from 0 to n_docs={n_docs}, got offsets[0]={result[0]} and "
@@ -67,18 +67,18 @@ def as_offsets(offsets: ArrayLike, n_docs: int) -> Offsets:
 
 
 def offsets_from_sizes(sizes: ArrayLike) -> Offsets:
-    """Offsets of lists with these numbers of documents.
+    """Offsets of lists with these sizes.
 
-    >>> from_sizes([2, 3])
+    >>> offsets_from_sizes([2, 3])
     array([0, 2, 5])
     """
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
 
 
 def list_blocks(offsets: Offsets, documents: int) -> Iterator[tuple[int, int]]:
-    """First and last list, exclusive, of blocks with at most so many documents.
+    """Split lists into blocks of at most this many documents; yield first and last + 1 list.
 
-    A list that is longer is a block of its own.
+    A longer list forms a block by itself.
 
     >>> list(list_blocks(np.array([0, 2, 4, 9, 10]), 4))
     [(0, 2), (2, 3), (3, 4)]

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from plackett.base.errors import DataError
-from plackett.base.memory import available_memory, format_bytes
 from plackett.data.letor import errors as careful
 from plackett.data.letor import iter_tables, read_table
 from plackett.data.letor import reader as parse
@@ -206,13 +205,6 @@ def test_strict_refuses_a_query_that_comes_back(tmp_path: Path) -> None:
 def test_tokens_are_shown_short_and_printable() -> None:
     assert careful.quote(b"\x00\x1b[2J\xff") == r"'\x00\x1b[2J\xff'"
     assert len(careful.quote(b"a" * 10_000)) <= 42
-
-
-def test_memory_is_known_or_taken_as_large(tmp_path: Path) -> None:
-    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   3 kB\n")
-    assert available_memory(str(tmp_path / "meminfo")) == 3072
-    assert available_memory(str(tmp_path / "absent")) == 1 << 40
-    assert [format_bytes(5), format_bytes(2 * 1024**2)] == ["5.0 B", "2.0 MiB"]
 
 
 def test_a_wrong_line_deep_in_a_large_piece_is_counted(tmp_path: Path) -> None:

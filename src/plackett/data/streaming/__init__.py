@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from plackett.base.errors import DataError
 from plackett.base.files import write_json
-from plackett.base.memory import bytes_of, limits
+from plackett.base.memory import available_memory, memory_limits
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import SCRATCH
 from plackett.data.mapped import is_mapped, open_mapped
@@ -156,7 +156,6 @@ def _read_note(file: Path) -> Any:
 
 SHARE = 0.5
 """Of the memory there is that features may take; models and what they keep need the rest."""
-_MEMINFO = Path("/proc/meminfo")
 
 
 def fits_in_memory(sources: DataFiles, options: ReadOptions) -> bool:
@@ -175,11 +174,9 @@ def feature_bytes(sources: DataFiles, options: ReadOptions) -> int | None:
     return None
 
 
-def available_bytes() -> int | None:
+def available_bytes() -> int:
     """Memory that this process can still have, as far as the system says."""
-    free = bytes_of(_MEMINFO, "MemAvailable")
-    known = [each.left for each in limits()] + ([] if free is None else [free])
-    return min(known) if known else None
+    return min([available_memory(), *(limit.left for limit in memory_limits())])
 
 
 __all__ = [

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError
-from plackett.base.memory import limits
+from plackett.base.memory import memory_limits
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import empty, is_large, iter_blocks, release_pages
 from plackett.models.trees.params import BUILT_IN, feature_indices
@@ -122,7 +122,7 @@ def check_memory_for_bins(
     params
         LightGBM's.
     """
-    found = limits()
+    found = memory_limits()
     if not found:
         return
     sizes = least_bytes(sample, n_sampled, n_docs, params)
