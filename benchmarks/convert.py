@@ -22,9 +22,9 @@ import numpy as np
 _CHILD = """
 import json, sys, threading, time
 from pathlib import Path
-from plackett.data.converting import convert
-from plackett.data.reading import read
-from plackett.data.writing import write
+from plackett.data.writer import convert
+from plackett.data.reader import read
+from plackett.data.writer import write
 
 def private():
     for line in open("/proc/self/status"):

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from plackett.base.errors import DataError
-from plackett.data.arrays import (
+from plackett.data.inputs import (
     as_features,
     as_ids,
     as_labels,

@@ -175,8 +175,8 @@ def test_columns_can_be_named_for_tables_only(tmp_path: Path) -> None:
 
 _LIMITED = """
 import resource, sys
-from plackett.data.converting import convert
-from plackett.data.reading import read
+from plackett.data.writer import convert
+from plackett.data.reader import read
 warm, source, target, limit = sys.argv[1:]
 convert(warm, target)  # compiles, imports and starts threads before the limit is set
 def data():

@@ -178,7 +178,7 @@ def should_stream(sources: DataFiles, options: dict[str, Any], stream: bool | No
 
 def blocks_of(sources: DataFiles, options: dict[str, Any]) -> Iterator[Dataset]:
     """Whole lists of Parquet or Arrow files, block by block, with a bar."""
-    from plackett.data.streaming.columns import whole_lists
+    from plackett.data.columnar.streaming import whole_lists
 
     chosen = ReadOptions(**options)
     with byte_progress(f"reading {sources.first.name}") as progress:
@@ -189,7 +189,7 @@ def without_features(
     sources: DataFiles, options: dict[str, Any], score: Callable[[Dataset], Scores] | None = None
 ) -> tuple[Dataset, Scores | None]:
     """Labels and lists of Parquet or Arrow files, and scores made of their features."""
-    from plackett.data.streaming.columns import without_features
+    from plackett.data.columnar.streaming import without_features
 
     return without_features(blocks_of(sources, options), score)
 

@@ -278,9 +278,9 @@ def rank_shards(
 
 def rank_shard(item: dict[str, Any]) -> dict[str, Any]:
     """What a worker does: rank one shard block by block, and note what it was made from."""
+    from plackett.data.columnar.streaming import whole_lists
     from plackett.data.reader import ReadOptions, find_files
     from plackett.data.streaming import columns_of
-    from plackett.data.streaming.columns import whole_lists
 
     ranker = _model(item["model"], item["digest"])
     options = ReadOptions(**item["options"])

@@ -28,7 +28,8 @@ from plackett.base.ragged import (
     list_of_document,
     offsets_from_sizes,
 )
-from plackett.data.arrays import (
+from plackett.data.canonical import arrange, arrange_hashes, hash_documents, permute_rows, take_rows
+from plackett.data.inputs import (
     Missing,
     as_column,
     as_document_weights,
@@ -41,7 +42,6 @@ from plackett.data.arrays import (
     check_names,
     first_appearance,
 )
-from plackett.data.canonical import arrange, arrange_hashes, hash_documents, permute_rows, take_rows
 
 if TYPE_CHECKING:
     from plackett.data.clicks.propensities import Propensities

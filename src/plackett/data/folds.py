@@ -21,9 +21,9 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Rows, list_of_document
-from plackett.data.arrays import Missing, first_appearance
 from plackett.data.canonical import arrange, take_rows
 from plackett.data.dataset import Dataset, Table
+from plackett.data.inputs import Missing, first_appearance
 from plackett.data.large_arrays import empty, is_large, iter_blocks, release_pages
 from plackett.data.reader import PARTS, Part, ReadOptions, part_of, read_part
 

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Rows, as_offsets
-from plackett.data.arrays import Missing, as_labels, check_names
 from plackett.data.dataset import Dataset
+from plackett.data.inputs import Missing, as_labels, check_names
 
 FORMAT, VERSION = "plackett data", 1
 _MANIFEST = "manifest.json"

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from plackett.base.errors import DataError, UsageError
-from plackett.data.arrays import Missing
 from plackett.data.dataset import Dataset, Table
+from plackett.data.inputs import Missing
 from plackett.data.mapped import is_mapped, open_mapped
 
 if TYPE_CHECKING:
@@ -216,7 +216,9 @@ def _read_mapped(path: Path, options: ReadOptions) -> Dataset:
 
 
 def _read_columns(path: Path, options: ReadOptions, progress: Progress | None) -> Table:
-    from plackett.data.columns import read_columns  # imports pyarrow, which others do without
+    from plackett.data.columnar.reader import (
+        read_columns,  # imports pyarrow, which others do without
+    )
 
     return read_columns(
         shards_in(path) if path.is_dir() else [path],
@@ -298,7 +300,7 @@ def read_files(
     """Read them into memory."""
     part: Dataset | Table
     if sources.form == "columns":
-        from plackett.data.columns import read_columns
+        from plackett.data.columnar.reader import read_columns
 
         part = read_columns(sources.paths, source=sources.name, progress=progress, **vars(options))
     else:

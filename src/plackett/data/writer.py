@@ -167,7 +167,7 @@ def _write_letor(dataset: Dataset, target: Path, *, sparse: bool) -> None:
 
 
 def _write_columns(dataset: Dataset, target: Path) -> None:
-    from plackett.data.column_writer import RowBlocks, write_columns  # imports pyarrow
+    from plackett.data.columnar.writer import RowBlocks, write_columns  # imports pyarrow
 
     order = np.argsort(dataset.rows, kind="stable")
     per_row = list_of_document(dataset.offsets)[order]
@@ -255,7 +255,7 @@ def convert(
     form = require_format(goal)
     halves = Halves(progress)
     if form != "letor" and origin.is_file() and require_format(origin) == "letor":
-        from plackett.data.streaming.letor import stream_to_columns, stream_to_mapped
+        from plackett.data.letor.streaming import stream_to_columns, stream_to_mapped
 
         chosen.refuse_columns(origin, "LETOR text")
         stream = stream_to_mapped if form == "mapped" else stream_to_columns

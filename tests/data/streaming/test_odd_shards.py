@@ -17,9 +17,9 @@ import pytest
 import plackett as pk
 from dataset_helpers import difference, make_rows
 from plackett.cli import main
+from plackett.data.columnar.streaming import whole_lists
 from plackett.data.reader import ReadOptions, find_files
 from plackett.data.streaming import columns_of
-from plackett.data.streaming.columns import whole_lists
 
 pytestmark = pytest.mark.usefixtures("_tiny_blocks")
 

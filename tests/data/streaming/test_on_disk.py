@@ -12,7 +12,7 @@ import pytest
 
 import plackett as pk
 from plackett.data import disk_arrays as on_disk
-from plackett.data.columns import naming
+from plackett.data.columnar.reader import naming
 from plackett.data.transforms import transform
 from plackett.data.transforms.base import apply_in_blocks
 

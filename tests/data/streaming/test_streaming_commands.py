@@ -61,7 +61,7 @@ def shards(folder):
 def _blocks_of_some_lists(monkeypatch):
     monkeypatch.setattr("plackett.data.large_arrays.SMALL", 1000)
     monkeypatch.setattr("plackett.data.large_arrays.BLOCK_BYTES", 20_000)
-    monkeypatch.setattr("plackett.data.columns._BATCH_ROWS", 50)
+    monkeypatch.setattr("plackett.data.columnar.reader._BATCH_ROWS", 50)
 
 
 def test_train_on_shards_is_train_on_one_file(folder, shards, tmp_path) -> None:
@@ -120,7 +120,7 @@ def test_sets_that_do_not_fit_are_streamed_unasked(folder, shards, monkeypatch) 
     def refuse(*_args, **_options):
         raise AssertionError("read into memory")
 
-    monkeypatch.setattr("plackett.data.columns.read_columns", refuse)
+    monkeypatch.setattr("plackett.data.columnar.reader.read_columns", refuse)
     done("evaluate", folder / "model.plackett", *shards)
     command = ["plackett", "evaluate", *map(str, (folder / "model.plackett", shards[0]))]
     monkeypatch.setattr(sys, "argv", [*command, "--no-stream"])

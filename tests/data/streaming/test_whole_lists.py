@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import plackett as pk
 from dataset_helpers import difference, make_rows
+from plackett.data.columnar.streaming import whole_lists, without_features
 from plackett.data.reader import ReadOptions, find_files
 from plackett.data.streaming import columns_of
-from plackett.data.streaming.columns import whole_lists, without_features
 
 pytestmark = pytest.mark.usefixtures("_tiny_blocks")
 

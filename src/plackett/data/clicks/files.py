@@ -198,7 +198,7 @@ def _read_table(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     import pyarrow as pa
 
-    from plackett.data.columns import open_shard
+    from plackett.data.columnar.reader import open_shard
 
     shard = open_shard(path)
     names = choose_columns(shard.schema.names, columns)

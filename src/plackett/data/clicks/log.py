@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Ids, Rows
-from plackett.data.arrays import as_column, as_ids
+from plackett.data.inputs import as_column, as_ids
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "impression": ("impression_id", "session", "session_id", "serp_id"),

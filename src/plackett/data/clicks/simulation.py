@@ -16,10 +16,10 @@ from plackett.base.errors import UsageError
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Offsets, Rows, list_of_document, offsets_from_sizes
 from plackett.base.random import combine
-from plackett.data.arrays import as_column
 from plackett.data.clicks.log import ClickLog
 from plackett.data.clicks.models import CascadeModel, ClickModel, click_model
 from plackett.data.dataset import Dataset
+from plackett.data.inputs import as_column
 from plackett.data.synthetic.generators import uniform
 
 _CLICKS = 0x636C69636B73  # keeps clicks apart from other noise of the same seed and list

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Ids, Rows, Scores, offsets_from_sizes
-from plackett.data.arrays import Missing, as_groups, as_weights, first_appearance
 from plackett.data.canonical import Arrangement, arrange_hashes, hash_documents
-from plackett.data.columns import Columns, RowReader, Shard, naming
+from plackett.data.columnar.reader import Columns, RowReader, Shard, naming
 from plackett.data.dataset import Dataset, Table, report_scattered
+from plackett.data.inputs import Missing, as_groups, as_weights, first_appearance
 from plackett.data.large_arrays import BLOCK_BYTES, release_pages, rows_per_block, scratch_array
 from plackett.data.writer import Halves
 
@@ -380,7 +380,7 @@ def without_features(
     Parameters
     ----------
     parts
-        Whole lists, as :func:`plackett.data.streaming.columns.whole_lists` gives them.
+        Whole lists, as :func:`plackett.data.columnar.streaming.whole_lists` gives them.
     score
         What to make of the documents of each part, while their features are there.
     """

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.files import atomic_directory
 from plackett.base.ragged import Features, Ids, Labels, Rows
-from plackett.data.arrays import first_appearance
 from plackett.data.canonical import Arrangement, arrange_hashes, hash_documents
 from plackett.data.dataset import report_scattered
+from plackett.data.inputs import first_appearance
 from plackett.data.large_arrays import Scratch
 from plackett.data.letor import iter_tables
 from plackett.data.letor.blocks import open_source
@@ -84,7 +84,7 @@ def stream_to_columns(
     writing: Report,
 ) -> Streamed:
     """Write a text as Parquet or Arrow, in the order of its rows."""
-    from plackett.data.column_writer import RowBlocks, write_columns  # imports pyarrow
+    from plackett.data.columnar.writer import RowBlocks, write_columns  # imports pyarrow
 
     target.parent.mkdir(parents=True, exist_ok=True)
     with (

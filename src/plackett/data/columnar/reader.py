@@ -24,7 +24,16 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features
-from plackett.data.arrays import (
+from plackett.data.columnar.roles import (
+    LABEL,
+    QUERY,
+    Roles,
+    check_types,
+    find_roles,
+    refuse_other_roles,
+)
+from plackett.data.dataset import Table
+from plackett.data.inputs import (
     Missing,
     as_document_weights,
     as_groups,
@@ -34,15 +43,6 @@ from plackett.data.arrays import (
     check_features,
     first_appearance,
 )
-from plackett.data.column_schema import (
-    LABEL,
-    QUERY,
-    Roles,
-    check_types,
-    find_roles,
-    refuse_other_roles,
-)
-from plackett.data.dataset import Table
 
 PARQUET = ".parquet"
 _BATCH_ROWS = 16_384  # fewer cost more time per column: measured with 136 columns

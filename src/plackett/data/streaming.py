@@ -18,7 +18,7 @@ from plackett.data.reader import COMPRESSED, DataFiles, ReadOptions, Source, fin
 from plackett.data.writer import Halves, write_mapped
 
 if TYPE_CHECKING:
-    from plackett.data.columns import Columns
+    from plackett.data.columnar.reader import Columns
     from plackett.data.letor import Progress
 
 
@@ -69,7 +69,9 @@ def stream(
 
 def columns_of(sources: DataFiles, options: ReadOptions) -> Columns:
     """The columns of Parquet or Arrow files, found and checked."""
-    from plackett.data.columns import open_columns  # imports pyarrow, which others do without
+    from plackett.data.columnar.reader import (
+        open_columns,  # imports pyarrow, which others do without
+    )
 
     wanted = {name: getattr(options, name) for name in ("label", "query", "document", "weight")}
     return open_columns(
@@ -85,7 +87,7 @@ def _spooled(
     sources: DataFiles, options: ReadOptions, folder: Path, progress: Progress | None
 ) -> Dataset:
     if sources.form == "columns":
-        from plackett.data.streaming.columns import spool
+        from plackett.data.columnar.streaming import spool
 
         return spool(
             columns_of(sources, options),
@@ -100,7 +102,7 @@ def _spooled(
 def _spooled_text(
     source: Path, options: ReadOptions, folder: Path, progress: Progress | None
 ) -> Dataset:
-    from plackett.data.streaming.letor import stream_to_mapped
+    from plackett.data.letor.streaming import stream_to_mapped
 
     options.refuse_columns(source, "LETOR text")
     halves = Halves(progress)

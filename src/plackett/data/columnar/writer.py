@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.files import atomic_file
 from plackett.base.ragged import Features, Ids, Labels
-from plackett.data.column_schema import (
+from plackett.data.columnar.reader import PARQUET, default_names
+from plackett.data.columnar.roles import (
     DOCUMENT,
     DOCUMENT_WEIGHT,
     GROUP,
@@ -24,7 +25,6 @@ from plackett.data.column_schema import (
     WEIGHT,
     RoleNote,
 )
-from plackett.data.columns import PARQUET, default_names
 
 if TYPE_CHECKING:
     pass
