@@ -19,7 +19,7 @@ from plackett.data.inputs import (
     as_weights,
     check_features,
     check_names,
-    first_appearance,
+    factorize,
 )
 
 VALUES = np.array([[1.5, 0.0], [-2.0, 3.0], [0.0, 7.0]])
@@ -292,7 +292,7 @@ def test_other_ids_are_refused_by_their_kind(ids: Any, message: str) -> None:
 def test_ids_are_numbered_by_first_appearance(
     ids: list[Any], names: list[Any], codes: list[int], contiguous: bool
 ) -> None:
-    found = first_appearance(np.array(ids))
+    found = factorize(np.array(ids))
     assert found[0].tolist() == names
     assert found[1].tolist() == codes
     assert found[2] is contiguous

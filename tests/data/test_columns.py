@@ -516,6 +516,6 @@ def test_strict_reading_names_the_first_query_that_comes_back(tmp_path: Path) ->
     columns = {"label": [0] * 6, "qid": ["a", "b", "c", "c", "b", "a"], "x": [1.0] * 6}
     path = _write(tmp_path / "a.parquet", columns)
     with pytest.raises(
-        DataError, match=r"a\.parquet: row 4 \(counted from 0\): query id 'b' comes back"
+        DataError, match=r"a\.parquet: row 4 \(counted from 0\): query id 'b' occurs again"
     ):
         read(path, strict=True)

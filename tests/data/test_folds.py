@@ -167,7 +167,7 @@ def test_scattered_queries_are_reported_by_file(tmp_path: Path) -> None:
     _texts(tmp_path, "1 qid:1 1:1\n0 qid:2 1:2\n1 qid:1 1:3\n", "1 qid:1 1:1\n")
     with pytest.warns(DataWarning, match=r"train\.txt: the rows of some queries"):
         read_folds(tmp_path)
-    with pytest.raises(DataError, match=r"train\.txt:3: query id 1 comes back"):
+    with pytest.raises(DataError, match=r"train\.txt:3: query id 1 occurs again"):
         read_folds(tmp_path, strict=True)
 
 

@@ -90,7 +90,7 @@ def test_joined_parts_do_not_share_groups() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(DataError, match=r"rows of query 1 are of different groups"):
+    with pytest.raises(DataError, match=r"rows of query 1 are in different groups"):
         pk.Dataset.from_arrays([[1.0], [2.0]], [0, 1], [1, 1], groups=["a", "b"])
     data = pk.Dataset.from_arrays([[1.0], [2.0]], [0, 1], [1, 2], groups=["a", "a"])
     with pytest.raises(DataError, match=r"^1 group is too few"):

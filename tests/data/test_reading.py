@@ -176,7 +176,7 @@ def test_progress_rises_to_the_size_of_the_file(tmp_path: Path, suffix: str) -> 
 
 def test_weights_cannot_go_into_text(tmp_path: Path) -> None:
     ds = make_rows().dataset(weights=np.ones(6))
-    with pytest.warns(DataWarning, match="no place for the weights"):
+    with pytest.warns(DataWarning, match="cannot hold weights"):
         write(ds, tmp_path / "set.txt")
     assert read(tmp_path / "set.txt").weights is None
 

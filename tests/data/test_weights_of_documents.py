@@ -66,7 +66,7 @@ def test_files_keep_them(ds, tmp_path, suffix) -> None:
 
 
 def test_text_cannot_keep_them_and_says_so(ds, tmp_path) -> None:
-    with pytest.warns(DataWarning, match="no place for the weights of documents"):
+    with pytest.warns(DataWarning, match="cannot hold weights of documents"):
         pk.write(ds, tmp_path / "ds.txt")
 
 

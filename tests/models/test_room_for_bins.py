@@ -54,7 +54,7 @@ def test_bins_beyond_a_limit_are_refused_with_both_numbers(monkeypatch) -> None:
 
 def test_a_fit_from_disk_is_refused_before_lightgbm_begins(tmp_path, monkeypatch) -> None:
     pk.write(pk.synthetic("letor", n_lists=20), tmp_path / "a.pkdata")
-    monkeypatch.setattr("plackett.data.large_arrays.SMALL", 0)
+    monkeypatch.setattr("plackett.data.large_arrays.LARGE_BYTES", 0)
     data = pk.read(tmp_path / "a.pkdata")
     ranker = pk.TreeRanker(trees=2, leaves=4)
     ranker.clone().fit(data)

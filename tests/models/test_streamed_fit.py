@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.data import disk_arrays as on_disk
+from plackett.data import large_arrays as on_disk
 from plackett.models.checkpoint import Checkpoint
 from plackett.objectives import LambdaRank
 
@@ -31,7 +31,7 @@ TREES = {
 
 @pytest.fixture(autouse=True)
 def _tiny_blocks(monkeypatch):
-    monkeypatch.setattr(on_disk, "SMALL", 1000)
+    monkeypatch.setattr(on_disk, "LARGE_BYTES", 1000)
     monkeypatch.setattr(on_disk, "BLOCK_BYTES", 100_000)
     for module in ("ranker", "neural.scoring"):  # the same documents are scored together
         monkeypatch.setattr(f"plackett.models.{module}.SCORED_TOGETHER", 500)
@@ -152,7 +152,7 @@ import sys, time
 import plackett as pk
 from plackett.data import on_disk
 from plackett.models.checkpoint import Checkpoint
-on_disk.SMALL, on_disk.BLOCK_BYTES = 1000, 100_000
+on_disk.LARGE_BYTES, on_disk.BLOCK_BYTES = 1000, 100_000
 Checkpoint.seconds, Checkpoint.share = 0.0, 1e9
 def slowly(text, done, total):
     print(done, flush=True)

@@ -97,7 +97,7 @@ def clicks(
 
 
 def _refuse_text(out: Path) -> None:
-    from plackett.data.reader import require_format
+    from plackett.data.files import require_format
 
     if require_format(out) == "letor":
         raise UsageError(

@@ -22,10 +22,10 @@ from plackett.base.deprecation import rename_deprecated
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores
 from plackett.cli.console import byte_progress
+from plackett.data import DataFiles, ReadOptions, find_files, fits_in_memory, read_blocks
+from plackett.data import collect_lists as collect
+from plackett.data import open_data as open_any
 from plackett.data.dataset import Dataset
-from plackett.data.reader import DataFiles, ReadOptions, find_files, read_files
-from plackett.data.streaming import columns_of, fits_in_memory
-from plackett.data.streaming import stream as open_streamed
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster as Place
@@ -80,7 +80,7 @@ def read_options(
 
 def read_data(path: Path, options: dict[str, Any]) -> Dataset:
     """Read a data set with a bar."""
-    from plackett.data.reader import read
+    from plackett.data import read
 
     if not path.exists():
         raise DataError("does not exist", path=str(path))
@@ -162,36 +162,28 @@ def open_data(
     sources: DataFiles, options: dict[str, Any], stream: bool | None, cache: Path | None = None
 ) -> Dataset:
     """The data set, with its features in memory or on disk."""
-    on_disk = should_stream(sources, options, stream)
     with byte_progress(f"reading {sources.first.name}") as progress:
-        if on_disk:
-            return open_streamed(sources.paths, cache=cache, progress=progress, **options)
-        return read_files(sources, ReadOptions(**options), progress)
+        return open_any(sources, stream=stream, cache=cache, progress=progress, **options)
 
 
 def should_stream(sources: DataFiles, options: dict[str, Any], stream: bool | None) -> bool:
     """What the user says, or whether it is needed."""
     if stream is not None:
         return stream
-    return not fits_in_memory(sources, ReadOptions(**options))
+    return not fits_in_memory([sources], ReadOptions(**options))
 
 
 def blocks_of(sources: DataFiles, options: dict[str, Any]) -> Iterator[Dataset]:
     """Whole lists of Parquet or Arrow files, block by block, with a bar."""
-    from plackett.data.columnar.streaming import whole_lists
-
-    chosen = ReadOptions(**options)
     with byte_progress(f"reading {sources.first.name}") as progress:
-        yield from whole_lists(columns_of(sources, chosen), chosen.missing, progress)
+        yield from read_blocks(sources, progress=progress, **options)
 
 
 def without_features(
     sources: DataFiles, options: dict[str, Any], score: Callable[[Dataset], Scores] | None = None
 ) -> tuple[Dataset, Scores | None]:
     """Labels and lists of Parquet or Arrow files, and scores made of their features."""
-    from plackett.data.columnar.streaming import without_features
-
-    return without_features(blocks_of(sources, options), score)
+    return collect(blocks_of(sources, options), score)
 
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -237,7 +229,7 @@ def _of_model(
 
     ranker = load(model)
     sources = find_files(data)
-    if sources.form == "letor":  # text may leave out its last features
+    if sources.format == "letor":  # text may leave out its last features
         options = options | {"n_features": options["n_features"] or ranker.n_features_}
     if _in_blocks(sources, options, stream):
         found, scores = without_features(sources, options, ranker.predict)
@@ -248,7 +240,7 @@ def _of_model(
 
 
 def _in_blocks(sources: DataFiles, options: dict[str, Any], stream: bool | None) -> bool:
-    return sources.form == "columns" and should_stream(sources, options, stream)
+    return sources.is_columnar and should_stream(sources, options, stream)
 
 
 def _only(data: Sequence[Path]) -> Path:

@@ -41,8 +41,8 @@ from plackett.cli.options import (
     read_options,
     should_stream,
 )
+from plackett.data import DataFiles, find_files
 from plackett.data.dataset import Dataset
-from plackett.data.reader import DataFiles, find_files
 from plackett.data.trec import format_run
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def rank(
         check_form(out, top)
     ranker = load(model)
     sources = find_files(data)
-    table = sources.form == "columns"
+    table = sources.is_columnar
     n_features = features or (None if table else ranker.n_features_)
     given = read_options(missing, n_features, label if table else "label", query, strict)
     if where is not None:
@@ -231,7 +231,7 @@ def _scored(
     ranker: Ranker, sources: DataFiles, options: dict[str, Any], stream: bool | None
 ) -> Iterator[tuple[Dataset, Scores]]:
     """Lists and their scores: all at once, or block by block where tables do not fit in memory."""
-    if sources.form == "columns" and should_stream(sources, options, stream):
+    if sources.is_columnar and should_stream(sources, options, stream):
         yield from ((part, ranker.predict(part)) for part in blocks_of(sources, options))
     else:
         dataset = open_data(sources, options, stream)
@@ -278,19 +278,17 @@ def rank_shards(
 
 def rank_shard(item: dict[str, Any]) -> dict[str, Any]:
     """What a worker does: rank one shard block by block, and note what it was made from."""
-    from plackett.data.columnar.streaming import whole_lists
-    from plackett.data.reader import ReadOptions, find_files
-    from plackett.data.streaming import columns_of
+    from plackett.data import read_blocks
 
     ranker = _model(item["model"], item["digest"])
-    options = ReadOptions(**item["options"])
+
     lists = documents = 0
     ids: list[int] = []
     target = Path(item["out"])
-    columns = columns_of(find_files([Path(item["shard"])]), options)
+
     with ranking_file(target, item["top"], tag="") as add:
         # Of a set of shards, some may be empty.
-        for part in whole_lists(columns, options.missing) if columns.n_docs else ():
+        for part in read_blocks(item["shard"], allow_empty=True, **item["options"]):
             add(part, ranker.predict(part))
             lists, documents = lists + part.n_lists, documents + part.n_docs
             ids += [_hash(each) for each in part.query_ids.tolist()]
@@ -310,7 +308,7 @@ def _model(path: str, digest: str) -> Ranker:  # noqa: ARG001 - another model is
 def _items(
     model: Path, sources: DataFiles, out: Path | None, top: int | None, options: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    if sources.form != "columns":
+    if not sources.is_columnar:
         raise UsageError("--cluster ranks the shards of Parquet or Arrow data; convert them first.")
     if out is None or out.suffix:
         raise UsageError("--cluster needs --out with a folder, into which each shard is ranked.")

@@ -11,7 +11,7 @@ from plackett.base.errors import UsageError
 from plackett.cli.console import ERR
 from plackett.cli.options import read_data, read_options
 from plackett.data.dataset import Dataset
-from plackett.data.reader import detect_format
+from plackett.data.files import detect_format
 
 _MB = 1 << 20
 

@@ -26,8 +26,9 @@ from plackett.cli.options import (
     parse_settings,
     read_options,
 )
+from plackett.data import find_files
 from plackett.data.dataset import Dataset
-from plackett.data.reader import Source, find_files
+from plackett.data.files import PathsLike
 
 if TYPE_CHECKING:
     from plackett.models import Ranker
@@ -142,7 +143,7 @@ class Opening:
     stream: bool | None
     cache: Path | None
 
-    def open(self, source: Source, role: str, **more: Any) -> Dataset:
+    def open(self, source: PathsLike, role: str, **more: Any) -> Dataset:
         """Open a data set; each role has a cache of its own."""
         place = None if self.cache is None else self.cache / role
         return open_data(find_files(source), self.options | more, self.stream, place)

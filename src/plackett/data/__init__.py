@@ -1,5 +1,43 @@
-"""Ranking data: the Dataset, readers and writers, transforms, cleaning, synthetic sets."""
+"""Ranking data: the Dataset, readers and writers, transforms, cleaning, synthetic data.
 
-from plackett.data.dataset import Dataset
+:func:`open_data` and :func:`open_data_or_folds` open any source that a user may name.
+"""
 
-__all__ = ["Dataset"]
+from plackett.data.dataset import Dataset, fingerprint
+from plackett.data.description import Description, describe
+from plackett.data.files import DataFiles, ReadOptions, find_files
+from plackett.data.folds import (
+    Fold,
+    concat,
+    is_folds,
+    open_data_or_folds,
+    read_folds,
+    split,
+)
+from plackett.data.reader import fits_in_memory, open_data, read
+from plackett.data.streaming import collect_lists, read_blocks, stream
+from plackett.data.writer import convert, write
+
+__all__ = [
+    "DataFiles",
+    "Dataset",
+    "Description",
+    "Fold",
+    "ReadOptions",
+    "collect_lists",
+    "concat",
+    "convert",
+    "describe",
+    "find_files",
+    "fingerprint",
+    "fits_in_memory",
+    "is_folds",
+    "open_data",
+    "open_data_or_folds",
+    "read",
+    "read_blocks",
+    "read_folds",
+    "split",
+    "stream",
+    "write",
+]

@@ -1,10 +1,8 @@
-r"""The canonical order of documents and lists: by content, blind to labels.
+r"""The canonical order of documents and lists: by content, independent of labels.
 
-The documents of a list stand in the order of their hashes, the lists in the order of their keys (a
-list's key is the hash of its documents' hashes). What identical content leaves open is settled by
-the caller's order. So permuting rows or renaming queries changes nothing that is computed later.
-
-Hashes of documents' contents, blind to labels and to the order of rows.
+The documents of a list are sorted by their hashes, the lists by their keys (a list's key is the
+hash of its documents' hashes). Documents with identical content keep the caller's order. So
+permuting rows or renaming queries changes nothing that is computed later.
 
 The hash of a document is
 
@@ -21,6 +19,7 @@ there is one. Zeros add nothing, so a dense row and the same row in CSR form hav
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numba import njit, prange, uint32, uint64
@@ -30,7 +29,7 @@ from scipy.sparse import csr_array
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Ids, Keys, Offsets, Rows, offsets_from_sizes
 from plackett.base.random import GOLDEN, combine, mix
-from plackett.data.large_arrays import empty, iter_blocks, release_pages
+from plackett.data.large_arrays import allocate, iter_blocks, release_pages
 
 _NAN_BITS = 0x7FC00000
 _SIGN_BIT = 0x80000000
@@ -55,7 +54,7 @@ def hash_documents(
 
 
 def hash_ids(ids: Ids) -> NDArray[np.uint64]:
-    """Hash integers or strings; 7 and "7" have the same hash: a file does not tell them apart."""
+    """Hash integers or strings; 7 and "7" have the same hash, as they are the same in a file."""
     text = np.asarray(ids).astype(np.str_)
     out = np.empty(len(text), np.uint64)
     width = text.dtype.itemsize // 4
@@ -104,7 +103,7 @@ def _hash_text(codes, out):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Where each document and each list goes."""
+    """The canonical order of the documents and lists of a data set."""
 
     rows: Rows
     """For each document in canonical order, its row in the caller's arrays."""
@@ -122,7 +121,7 @@ def arrange(
 
 
 def arrange_hashes(hashes: NDArray[np.uint64], codes: Rows, n_lists: int) -> Arrangement:
-    """The same from the hashes of the documents, for sets whose features are not in memory."""
+    """Do the same as :func:`arrange`, from the hashes of the documents."""
     sizes = np.bincount(codes, minlength=n_lists)
     grouped = np.argsort(codes, kind="stable")
     starts = offsets_from_sizes(sizes)
@@ -135,19 +134,31 @@ def arrange_hashes(hashes: NDArray[np.uint64], codes: Rows, n_lists: int) -> Arr
     return Arrangement(rows, lists, offsets, keys[lists])
 
 
-def take_rows(features: Features, rows: Rows) -> Features:
-    """Copy rows of a dense matrix into a new order, on all threads."""
-    out = empty(features, (len(rows), features.shape[1]))
-    for part in iter_blocks(out):
-        _copy_rows(features, rows[part], out[part])
+@overload
+def take_rows(features: Features, rows: Rows | slice) -> Features: ...
+@overload
+def take_rows(features: csr_array, rows: Rows | slice) -> csr_array: ...
+def take_rows(features: Features | csr_array, rows: Rows | slice) -> Features | csr_array:
+    """Rows of a matrix: a view for a slice of a dense one, else a copy, made on all threads."""
+    if isinstance(features, csr_array) or isinstance(rows, slice):
+        return features[rows]
+    out = allocate(features, (len(rows), features.shape[1]))
+    for block in iter_blocks(out):
+        _copy_rows(features, rows[block], out[block])
         release_pages(features)
     return out
 
 
-def permute_rows(features: Features, rows: Rows) -> Features:
-    """Reorder rows where they are, without a second copy of the matrix; returns the matrix."""
+def dense_rows(features: Features | csr_array, rows: Rows | slice) -> Features:
+    """Rows of a matrix as a dense array."""
+    if isinstance(features, csr_array):
+        return features[rows].toarray()
+    return take_rows(features, rows)
+
+
+def permute_rows(features: Features, rows: Rows) -> None:
+    """Reorder rows in place, without a second copy of the matrix."""
     _follow_cycles(features, rows)
-    return features
 
 
 @njit(cache=True, nogil=True, parallel=True)

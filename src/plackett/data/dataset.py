@@ -1,8 +1,7 @@
-"""The one form in which ranking data travels through plackett.
+"""The data set of a ranking problem: lists of documents with features and labels.
 
-Rows as they came, before they are grouped into lists: what every reader produces.
-
-A short name for the contents of a data set, so that results can say what they were made from.
+:class:`Table` holds rows as a reader produces them; :class:`Dataset` groups them into lists.
+:func:`fingerprint` is a short hash of a data set, by which results name the data they come from.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from plackett.data.inputs import (
     as_weights,
     check_features,
     check_names,
-    first_appearance,
+    factorize,
 )
 
 if TYPE_CHECKING:
@@ -51,12 +50,12 @@ if TYPE_CHECKING:
 class Table:
     """Rows of (query, document, features, label) in the order of their source.
 
-    Readers have checked the values (labels finite and not negative, features finite unless
-    missing values were allowed); grouping and ordering is left to ``Dataset.from_table``.
+    Readers check the values (labels finite and not negative, features finite unless missing values
+    are allowed); ``Dataset.from_table`` groups and orders the rows.
     """
 
     features: Features | csr_array
-    """float32; a reader gives its array away: ``Dataset.from_table`` may reorder it in place."""
+    """float32; ``Dataset.from_table`` takes the array over and may reorder it in place."""
     labels: Labels
     query_ids: Ids
     """One per row: int64 or str."""
@@ -70,7 +69,7 @@ class Table:
     """One per row, the same in all rows of a list: int64 or str."""
     feature_names: tuple[str, ...] | None = None
     source: str | None = None
-    """Name of the file, for messages."""
+    """Name of the file, for error messages."""
     full_rows: bool = True
     """False if rows of a text file leave features out, so that its width is only a lower bound."""
 
@@ -87,12 +86,12 @@ class Table:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Lists of documents with features and labels, validated once and then trusted.
+    """Lists of documents with features and labels, checked once when it is built.
 
-    Documents are grouped by list. Within a list they stand in the order of a hash of their
-    features (and document id), lists in the order of the hash of their documents: an order that
-    depends neither on the labels nor on how the caller's rows were sorted or queries were named.
-    ``rows`` leads back to the caller's order.
+    Documents are grouped by list. Within a list they are sorted by a hash of their features (and
+    document id), and lists by the hash of their documents. This canonical order depends neither on
+    the labels nor on the order of the caller's rows nor on the names of queries. ``rows`` gives the
+    caller's row of each document.
 
     Build it with :meth:`from_arrays` or :func:`plackett.read`, not with the constructor.
 
@@ -113,28 +112,29 @@ class Dataset:
     query_ids: Ids
     """One per list: int64 or str."""
     keys: Keys
-    """One per list: the hash of its contents, to which noise is keyed."""
+    """One per list: the hash of its contents, which seeds its random numbers."""
     rows: Rows
-    """One per document: its row in what the caller gave."""
+    """One per document: its row in the caller's data."""
     document_ids: Ids | None = None
     weights: NDArray[np.float64] | None = None
     """One per list, or None for equal weights."""
     document_weights: NDArray[np.float64] | None = None
-    """One per document: the factor of its gain; or None, all 1."""
+    """One per document: the factor of its gain. None: all 1."""
     feature_names: tuple[str, ...] | None = None
     groups: Rows | None = None
-    """One per list: lists of the same number belong together, such as impressions of one query, and
-    random divisions do not part them; None: each list stands for itself."""
+    """One per list: lists of the same group, such as impressions of one query, are kept together by
+    random splits. None: each list is its own group."""
 
     def __post_init__(self) -> None:
-        for array in (self.labels, self.offsets, self.query_ids, self.keys, self.rows):
-            array.flags.writeable = False
         x = self.features
-        for array in (x.data, x.indices, x.indptr) if isinstance(x, csr_array) else (x,):
-            array.flags.writeable = False
-        for optional in (self.document_ids, self.weights, self.document_weights, self.groups):
-            if optional is not None:
-                optional.flags.writeable = False
+        arrays = (
+            *((x.data, x.indices, x.indptr) if isinstance(x, csr_array) else (x,)),
+            *(self.labels, self.offsets, self.query_ids, self.keys, self.rows),
+            *(self.document_ids, self.weights, self.document_weights, self.groups),
+        )
+        for array in arrays:
+            if array is not None:
+                array.flags.writeable = False
 
     @classmethod
     def from_arrays(
@@ -171,7 +171,7 @@ class Dataset:
             inverse of its chance of being examined (see ``docs/guide/clicks``).
         groups
             Optional integer or string per row, the same in all rows of a list: lists of one group,
-            such as impressions of one query, are never parted by a random division.
+            such as impressions of one query, are kept together by random splits.
         feature_names
             Optional; by default the column names of the table, if it has any.
         missing
@@ -196,48 +196,48 @@ class Dataset:
             groups=None if groups is None else as_ids(groups, n_docs, what="groups"),
             feature_names=names,
         )
-        return cls._group(table, weights, owned=False)[0]
+        return cls._group(table, weights, in_place=False)[0]
 
     @classmethod
     def from_table(cls, table: Table, *, strict: bool = False) -> Dataset:
-        """Group the rows a reader gave; takes over its arrays.
+        """Group the rows of a reader; takes over its arrays.
 
-        A query id that comes back after another one is merged with its first rows and a
+        Rows of a query that are not next to each other are merged with a
         :class:`~plackett.base.errors.DataWarning`, or refused if ``strict``.
         """
-        dataset, contiguous = cls._group(table, table.weights, owned=True)
+        dataset, contiguous = cls._group(table, table.weights, in_place=True)
         if not contiguous:
-            report_scattered(table.source, strict=strict)
+            if strict:
+                raise DataError(f"{_describe_scattered(table.source)}; strict=True refuses them.")
+            warn_scattered(table.source)
         return dataset
 
     @classmethod
-    def _group(cls, table: Table, weights: Any, *, owned: bool) -> tuple[Dataset, bool]:
+    def _group(cls, table: Table, weights: Any, *, in_place: bool) -> tuple[Dataset, bool]:
+        """Group rows into lists; also returns whether the rows of each query were contiguous."""
         if table.n_docs == 0:
             raise DataError(f"{table.source or 'the data'} has no documents.")
-        names, codes, contiguous = first_appearance(table.query_ids)
+        names, codes, contiguous = factorize(table.query_ids)
         per_list = None if weights is None else as_weights(weights, names, codes)
         groups = None if table.groups is None else as_groups(table.groups, names, codes)
         plan = arrange(table.features, codes, len(names), table.document_ids)
         features = table.features
-        if isinstance(features, csr_array):
-            features = features[plan.rows]
+        if in_place and not isinstance(features, csr_array):
+            permute_rows(features, plan.rows)
         else:
-            features = (
-                permute_rows(features, plan.rows) if owned else take_rows(features, plan.rows)
-            )
+            features = take_rows(features, plan.rows)
         dataset = cls(
-            # A view: making it read-only must not touch an array that is still the caller's.
-            features=features if isinstance(features, csr_array) else features.view(),
+            features=_view(features),
             labels=table.labels[plan.rows],
             offsets=plan.offsets,
             query_ids=names[plan.lists],
             keys=plan.keys,
             rows=plan.rows,
-            document_ids=_taken(table.document_ids, plan.rows),
-            weights=None if per_list is None else per_list[plan.lists],
-            document_weights=_taken(table.document_weights, plan.rows),
+            document_ids=take(table.document_ids, plan.rows),
+            weights=take(per_list, plan.lists),
+            document_weights=take(table.document_weights, plan.rows),
             feature_names=table.feature_names,
-            groups=_taken(groups, plan.lists),
+            groups=take(groups, plan.lists),
         )
         return dataset, contiguous
 
@@ -251,7 +251,7 @@ class Dataset:
         propensities: Propensities | Mapping[int, float] | ArrayLike | None = None,
         clip: float | None = None,
     ) -> Dataset:
-        """Make lists to learn from out of a click log and the features of its documents.
+        """Make training lists from a click log and the features of its documents.
 
         Parameters
         ----------
@@ -260,19 +260,20 @@ class Dataset:
             dictionary of columns) with ``impression``, ``query``, ``document``, ``position`` and
             ``click``; :func:`plackett.data.clicks.read_clicks` reads one from a file.
         documents
-            The features: a data set with document ids, whose labels are not looked at.
+            The features: a data set with document ids. Its labels are not used.
         by
-            ``"impression"``: a list is what was shown once, its labels are the clicks. ``"query"``:
-            a list is all that was ever shown for a query; a document's label is 1 if it was ever
-            clicked, and its weight goes by the sum of its clicks.
+            ``"impression"``: a list holds the documents of one impression, its labels are the
+            clicks. ``"query"``: a list holds all documents ever shown for a query; a document's
+            label is 1 if it was ever clicked, and its weight grows with the sum of its clicks.
         propensities
-            How likely each position is to be examined, to undo the bias of position: a click at
-            position k counts 1/propensity, as weights of list and document. None: it counts 1.
+            Probability that each position is examined, to correct position bias: a click at
+            position k counts 1/propensity, through the weights of list and document. None: it
+            counts 1.
         clip
-            Propensities below it count as it: less variance for some bias. None: 0.2 for lists by
-            impression, 0 (as they are) for lists by query.
+            Lower bound of the propensities: less variance for some bias. None: 0.2 for lists by
+            impression, no bound for lists by query.
         """
-        from plackett.data.clicks.dataset import lists_from_clicks  # imports this module
+        from plackett.data.clicks.lists import lists_from_clicks  # imports this module
 
         return lists_from_clicks(clicks, documents, by=by, propensities=propensities, clip=clip)
 
@@ -292,53 +293,50 @@ class Dataset:
         return int(self.features.shape[1])
 
     def to_rows(self, scores: ArrayLike) -> NDArray[Any]:
-        """Put one value per document back in the order of the caller's rows.
-
-        For a part of a data set, the documents it has are in the order of the caller's rows.
-        """
+        """Put one value per document in the order of the caller's rows."""
         values = np.asarray(scores)
         if values.shape[:1] != (self.n_docs,):
             raise DataError(f"expected {self.n_docs} values, one per document, got {values.shape}.")
         return values[np.argsort(self.rows, kind="stable")]
 
     def lists(self, start: int, stop: int) -> Dataset:
-        """The lists from position ``start`` to ``stop``: views, without copying features."""
+        """Return the lists from position ``start`` to ``stop`` as views of the features."""
         if not 0 <= start < stop <= self.n_lists:
             raise DataError(
                 f"lists({start}, {stop}): positions must satisfy 0 <= start < stop <= "
                 f"{self.n_lists}."
             )
         low, high = int(self.offsets[start]), int(self.offsets[stop])
-        documents = slice(low, high)
         offsets = self.offsets[start : stop + 1] - low
-        return self._pick(documents, slice(start, stop), offsets, self.keys[start:stop])
+        return self._pick(slice(low, high), slice(start, stop), offsets, self.keys[start:stop])
 
     def select(self, lists: ArrayLike) -> Dataset:
-        """The lists at these positions, in canonical order whatever the order of the positions.
+        """Return the lists at these positions, in canonical order.
 
-        Neighbouring lists share the features of this data set; others are copied.
+        Contiguous lists share the features of this data set; others are copied.
         """
-        given = np.asarray(lists)
-        if given.size and given.dtype.kind not in "iu":
-            raise DataError(f"positions of lists are integers, got {given.dtype}.")
-        chosen = np.unique(given.astype(np.int64))
-        if len(chosen) == 0:
+        positions = np.asarray(lists)
+        if positions.size and positions.dtype.kind not in "iu":
+            raise DataError(f"positions of lists are integers, got {positions.dtype}.")
+        positions = np.unique(positions.astype(np.int64))
+        if len(positions) == 0:
             raise DataError("a data set needs at least one list; none was selected.")
-        if chosen[0] < 0 or chosen[-1] >= self.n_lists:
-            bad = int(chosen[0] if chosen[0] < 0 else chosen[-1])
+        first, last = int(positions[0]), int(positions[-1])
+        if first < 0 or last >= self.n_lists:
+            bad = first if first < 0 else last
             raise DataError(f"there is no list {bad}: positions go from 0 to {self.n_lists - 1}.")
-        if chosen[-1] - chosen[0] + 1 == len(chosen):
-            return self.lists(int(chosen[0]), int(chosen[-1]) + 1)
-        sizes = np.diff(self.offsets)[chosen]
+        if last - first + 1 == len(positions):
+            return self.lists(first, last + 1)
+        sizes = np.diff(self.offsets)[positions]
         offsets = offsets_from_sizes(sizes)
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-        documents = np.repeat(self.offsets[chosen], sizes) + within
-        return self._pick(documents, chosen, offsets, self.keys[chosen])
+        documents = np.repeat(self.offsets[positions], sizes) + within
+        return self._pick(documents, positions, offsets, self.keys[positions])
 
     def documents(self, keep: ArrayLike) -> Dataset:
-        """Only the documents where ``keep`` is true; lists left without any vanish.
+        """Return the documents where ``keep`` is true; lists left without documents are dropped.
 
-        Contents change, so keys and the order of lists are found anew. ``rows`` still refer to
+        The contents of lists change, and with them their keys and order. ``rows`` still refer to
         the caller's rows.
         """
         mask = as_column(keep)
@@ -353,42 +351,35 @@ class Dataset:
     def _pick(
         self, documents: Rows | slice, lists: Rows | slice, offsets: Offsets, keys: Keys
     ) -> Dataset:
-        """These documents, which form these lists."""
-        features: Features | csr_array
-        if isinstance(self.features, csr_array) or isinstance(documents, slice):
-            features = self.features[documents]
-        else:
-            features = take_rows(self.features, documents)
+        """Return these documents, which form these lists."""
         return replace(
             self,
-            features=features,
+            features=take_rows(self.features, documents),
             labels=self.labels[documents],
             offsets=offsets,
             query_ids=self.query_ids[lists],
             keys=keys,
             rows=self.rows[documents],
-            document_ids=_taken(self.document_ids, documents),
-            weights=_taken(self.weights, lists),
-            document_weights=_taken(self.document_weights, documents),
-            groups=_taken(self.groups, lists),
+            document_ids=take(self.document_ids, documents),
+            weights=take(self.weights, lists),
+            document_weights=take(self.document_weights, documents),
+            groups=take(self.groups, lists),
         )
 
     def with_features(self, features: Any) -> Dataset:
-        """The same documents with other features, in the same order and with the same keys.
+        """Return the same documents with other features, in the same order and with the same keys.
 
-        They may be anything :meth:`from_arrays` takes; NaN stands for a missing value.
+        The features may be of any type that :meth:`from_arrays` takes; NaN is a missing value.
         """
         matrix, _ = as_features(features)
         if matrix.shape[0] != self.n_docs:
             raise DataError(f"expected {self.n_docs} rows of features, got {matrix.shape[0]}.")
         names = self.feature_names if matrix.shape[1] == self.n_features else None
         check_features(matrix, "nan", names)
-        # A view: making it read-only must not touch an array that is still the caller's.
-        matrix = matrix if isinstance(matrix, csr_array) else matrix.view()
-        return replace(self, features=matrix, feature_names=names)
+        return replace(self, features=_view(matrix), feature_names=names)
 
     def with_labels(self, labels: ArrayLike) -> Dataset:
-        """The same documents with other labels, in the same order and with the same keys."""
+        """Return the same documents with other labels, in the same order and with the same keys."""
         return replace(self, labels=as_labels(labels, self.n_docs))
 
     def __repr__(self) -> str:
@@ -400,23 +391,30 @@ class Dataset:
         )
 
 
-def _taken(values: NDArray[Any] | None, which: Rows | slice) -> NDArray[Any] | None:
-    return None if values is None else values[which]
+def take(values: NDArray[Any] | None, positions: Rows | slice) -> NDArray[Any] | None:
+    """The values at these positions, or None for an array that is absent."""
+    return None if values is None else values[positions]
 
 
-def report_scattered(source: str | None, *, strict: bool) -> None:
-    """Warn that rows of a query are not next to each other, or refuse them if ``strict``."""
-    message = (
+def _view(features: Features | csr_array) -> Features | csr_array:
+    """A view, so that making it read-only does not change the caller's array."""
+    return features if isinstance(features, csr_array) else features.view()
+
+
+def warn_scattered(source: str | None) -> None:
+    """Warn that the rows of some queries are not next to each other."""
+    warnings.warn(f"{_describe_scattered(source)}.", DataWarning, stacklevel=5)
+
+
+def _describe_scattered(source: str | None) -> str:
+    return (
         f"{source or 'the data'}: the rows of some queries are not next to each other; rows with "
         "the same query id form one list"
     )
-    if strict:
-        raise DataError(f"{message}, which strict reading refuses.")
-    warnings.warn(f"{message}.", DataWarning, stacklevel=4)
 
 
 def fingerprint(data: Dataset) -> str:
-    """32 hexadecimal digits of the features and their names, labels, lists, weights and groups.
+    """Hash of features and their names, labels, lists, weights and groups: 32 hexadecimal digits.
 
     The keys of the lists are hashes of their documents, so features are not read again. The order
     of rows and the names of queries do not matter.
@@ -427,7 +425,7 @@ def fingerprint(data: Dataset) -> str:
     for name, weights in ((b"weights", data.weights), (b"documents", data.document_weights)):
         if weights is not None:
             digest.update(name + np.ascontiguousarray(weights).tobytes())
-    if data.groups is not None:  # random divisions depend on them
-        digest.update(b"groups" + first_appearance(data.groups)[1].tobytes())
+    if data.groups is not None:  # random splits depend on them
+        digest.update(b"groups" + factorize(data.groups)[1].tobytes())
     digest.update(repr((data.n_features, data.feature_names)).encode())
     return digest.hexdigest()[:32]

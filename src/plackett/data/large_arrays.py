@@ -1,16 +1,16 @@
-"""Features larger than memory: arrays mapped from files, gone through block by block.
+"""Features larger than memory: arrays mapped from files and processed block by block.
 
 A data set larger than memory is a :class:`~plackett.data.dataset.Dataset` whose features are mapped
 from a file; labels, offsets and keys are small. Two rules keep it out of memory:
 
-- Who goes through features does it by :func:`walk`, which hands pages back after each block. They
-  stay in the system's cache while there is room, but no longer count as the process's own.
-- What is made from them and is as large as they are, is a file as well: :func:`empty` gives an
-  array in a scratch file that has no name, so that a killed process leaves nothing behind.
+- Code that reads all features uses :func:`iter_blocks`, which releases pages after each block. The
+  pages stay in the system's cache while there is space, but no longer count as memory of the
+  process.
+- An array that is computed from them and is as large as they are is in a file as well:
+  :func:`allocate` returns an array in a scratch file that has no name, so that a killed process
+  leaves nothing behind.
 
-Both do nothing special for arrays in memory, and for mapped ones up to :data:`SMALL` bytes.
-
-Features of unknown width, appended to a file block by block and gathered in any order.
+Both treat arrays in memory, and mapped ones of up to :data:`LARGE_BYTES`, as usual.
 """
 
 from __future__ import annotations
@@ -31,25 +31,28 @@ from numpy.typing import DTypeLike, NDArray
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Rows
 
-SMALL = 256 << 20
-"""Bytes of mapped features up to which they are treated like any others."""
+LARGE_BYTES = 256 << 20
+"""Mapped arrays above this size are not read into memory as a whole."""
 BLOCK_BYTES = 32 << 20
-"""Features that are looked at together."""
-SCRATCH = "PLACKETT_SCRATCH"
+"""Size of a block of features."""
+SCRATCH_VARIABLE = "PLACKETT_SCRATCH"
 """Environment variable: the folder for scratch files."""
 
 
 def is_large(features: Any) -> TypeGuard[NDArray[Any]]:
-    """Whether features are mapped from a file and too large to be taken into memory."""
+    """Whether features are mapped from a file and too large to be read into memory."""
     return (
         isinstance(features, np.ndarray)
-        and features.nbytes > SMALL
-        and _mapping(features) is not None
+        and features.nbytes > LARGE_BYTES
+        and _find_mmap(features) is not None
     )
 
 
 def iter_blocks(features: NDArray[Any], *, multiple: int = 1) -> Iterator[slice]:
-    """Rows block by block, each begun at a multiple of ``multiple``; one block in memory."""
+    """Yield slices of rows that cover the array; each starts at a multiple of ``multiple``.
+
+    An array in memory is one block. Of a large one, only one block is in memory at a time.
+    """
     if not is_large(features):
         yield slice(0, len(features))
         return
@@ -60,57 +63,57 @@ def iter_blocks(features: NDArray[Any], *, multiple: int = 1) -> Iterator[slice]
 
 
 def rows_per_block(row_bytes: int, *, multiple: int = 1) -> int:
-    """How many rows of so many bytes a block has."""
+    """Number of rows in a block, given the bytes of a row; a multiple of ``multiple``."""
     return max(multiple, BLOCK_BYTES // max(1, row_bytes) // multiple * multiple)
 
 
 def release_pages(features: Any) -> None:
-    """Hand the pages of large features back to the system; they are read again when needed."""
+    """Return the pages of large features to the system; they are read again when needed."""
     if sys.platform == "linux" and is_large(features):
-        mapping = _mapping(features)
+        mapping = _find_mmap(features)
         assert mapping is not None
         mapping.madvise(mmap.MADV_DONTNEED)
 
 
-def empty(like: Any, shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> NDArray[Any]:
-    """An array to be filled: in a scratch file if ``like`` is large and it would be too."""
-    if is_large(like) and np.dtype(dtype).itemsize * int(np.prod(shape)) > SMALL:
-        return scratch_array(_folder(like), shape, dtype)
+def allocate(like: Any, shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> NDArray[Any]:
+    """An uninitialized array: in a scratch file if ``like`` is large and it would be too."""
+    if is_large(like) and np.dtype(dtype).itemsize * int(np.prod(shape)) > LARGE_BYTES:
+        return scratch_array(_folder_of(like), shape, dtype)
     return np.empty(shape, dtype)
 
 
 def scratch_array(folder: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """An array in a file without a name, in ``folder`` or where there is leave to write.
+    """An array in a file without a name, in ``folder`` if it is writable.
 
-    The file is gone when the last array over it is, or the process.
+    The file is deleted with the last array that maps it, or with the process.
     """
     n_bytes = np.dtype(dtype).itemsize * int(np.prod(shape))
     if n_bytes == 0:
-        return np.empty(shape, dtype)  # there are no maps of nothing
-    for place in _places(folder):
+        return np.empty(shape, dtype)  # an empty file cannot be mapped
+    for parent in _scratch_folders(folder):
         try:
-            handle, name = tempfile.mkstemp(dir=place, prefix=".plackett-", suffix=".scratch")
+            handle, name = tempfile.mkstemp(dir=parent, prefix=".plackett-", suffix=".scratch")
         except OSError:
             continue
         os.close(handle)
         with Path(name).open("r+b") as file:
             Path(name).unlink()
-            _reserve(file.fileno(), n_bytes, place)
-            return _mapped(file, shape, dtype, n_bytes)
+            _reserve_space(file.fileno(), n_bytes, parent)
+            return _map_file(file, shape, dtype, n_bytes)
     raise DataError(
-        f"there is no folder to write a scratch file of {n_bytes / 1e9:.1f} GB to; set the "
-        f"environment variable {SCRATCH} to one."
+        f"there is no writable folder for a scratch file of {n_bytes / 1e9:.1f} GB; set the "
+        f"environment variable {SCRATCH_VARIABLE} to one."
     )
 
 
-def _places(folder: Path) -> list[Path]:
-    """Where the user says; else beside the data, where there was room for them; else for all."""
-    chosen = os.environ.get(SCRATCH)
+def _scratch_folders(folder: Path) -> list[Path]:
+    """The user's choice; else beside the data, whose disk had space for them; else a default."""
+    chosen = os.environ.get(SCRATCH_VARIABLE)
     return [Path(chosen)] if chosen else [folder, Path(tempfile.gettempdir())]
 
 
-def _reserve(descriptor: int, n_bytes: int, place: Path) -> None:
-    """Take the room now: a write to a mapped file on a full disk would kill the process."""
+def _reserve_space(descriptor: int, n_bytes: int, folder: Path) -> None:
+    """Reserve disk space now: a write to a mapped file on a full disk would kill the process."""
     try:
         if sys.platform == "linux":
             os.posix_fallocate(descriptor, 0, max(1, n_bytes))
@@ -118,13 +121,15 @@ def _reserve(descriptor: int, n_bytes: int, place: Path) -> None:
             os.ftruncate(descriptor, max(1, n_bytes))
     except OSError as error:
         raise DataError(
-            f"no room for a scratch file of {n_bytes / 1e9:.1f} GB: {error.strerror}; make room, "
-            f"or set the environment variable {SCRATCH} to another folder.",
-            path=str(place),
+            f"no space for a scratch file of {n_bytes / 1e9:.1f} GB: {error.strerror}; free some, "
+            f"or set the environment variable {SCRATCH_VARIABLE} to another folder.",
+            path=str(folder),
         ) from error
 
 
-def _mapped(file: BinaryIO, shape: tuple[int, ...], dtype: DTypeLike, n_bytes: int) -> NDArray[Any]:
+def _map_file(
+    file: BinaryIO, shape: tuple[int, ...], dtype: DTypeLike, n_bytes: int
+) -> NDArray[Any]:
     try:
         return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
     except OSError as error:
@@ -137,16 +142,16 @@ def _mapped(file: BinaryIO, shape: tuple[int, ...], dtype: DTypeLike, n_bytes: i
         ) from error
 
 
-def _mapping(array: NDArray[Any]) -> mmap.mmap | None:
-    owner = _owner(array)
-    found = None if owner is None else owner.base
-    return found if isinstance(found, mmap.mmap) else None
+def _find_mmap(array: NDArray[Any]) -> mmap.mmap | None:
+    owner = _find_memmap(array)
+    base = None if owner is None else owner.base
+    return base if isinstance(base, mmap.mmap) else None
 
 
-def _owner(array: NDArray[Any]) -> np.memmap[Any, Any] | None:
+def _find_memmap(array: NDArray[Any]) -> np.memmap[Any, Any] | None:
     """The mapped array that this one is a view of, if any.
 
-    Not one whose changes are kept in memory only (mode "c"): with its pages they would be lost.
+    Not one of mode "c", whose changes are in memory only: releasing its pages would lose them.
     """
     base: Any = array
     while isinstance(base, np.ndarray):
@@ -156,65 +161,64 @@ def _owner(array: NDArray[Any]) -> np.memmap[Any, Any] | None:
     return None
 
 
-def _folder(array: NDArray[Any]) -> Path:
-    owner = _owner(array)
+def _folder_of(array: NDArray[Any]) -> Path:
+    owner = _find_memmap(array)
     name = None if owner is None else owner.filename
     folder = Path(tempfile.gettempdir()) if name is None else Path(name).parent
-    # The file may have been in a folder that is gone.
-    return next(place for place in (folder, *folder.parents) if place.is_dir())
+    # The folder of the file may have been deleted.
+    return next(parent for parent in (folder, *folder.parents) if parent.is_dir())
 
 
-class Scratch:
-    """A file of float32 rows; blocks may have different widths.
+class RowSpool:
+    """A file of float32 rows, appended block by block and read back in any order.
 
     Parameters
     ----------
     path
-        Where; the file is removed when the scratch is closed.
+        The file, which is removed when the spool is closed.
     absent
-        What a row narrower than the widest has in its last columns.
+        Value of the last columns of a row that is narrower than the widest.
     """
 
     def __init__(self, path: Path, absent: float) -> None:
         self.path, self.absent = path, absent
         self.width = 0
         self._file = path.open("w+b")
-        self._blocks: list[tuple[int, int]] = []  # rows and width of each
-        self._map: mmap.mmap | None = None
+        self._shapes: list[tuple[int, int]] = []  # of each block
+        self._mmap: mmap.mmap | None = None
         self._starts, self._widths = np.empty(0, np.int64), np.empty(0, np.int64)
 
-    def __enter__(self) -> Scratch:
+    def __enter__(self) -> RowSpool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._map = None  # arrays may still refer to it; it closes with the last of them
+        self._mmap = None  # arrays may still refer to it; it closes with the last of them
         self._file.close()
         self.path.unlink(missing_ok=True)
 
     def append(self, features: Features) -> None:
         """Add rows at the end."""
         self._file.write(np.ascontiguousarray(features).reshape(-1).data)
-        self._blocks.append(features.shape)
+        self._shapes.append(features.shape)
         self.width = max(self.width, features.shape[1])
 
     def gather(self, rows: Rows) -> Features:
         """Copy rows, all as wide as the widest; no rows can be added after this."""
-        if self._map is None:
+        if self._mmap is None:
             self._open()
-        assert self._map is not None
+        assert self._mmap is not None
         out = np.empty((len(rows), self.width), np.float32)
-        flat: NDArray[np.float32] = np.frombuffer(self._map, np.float32)
+        flat: NDArray[np.float32] = np.frombuffer(self._mmap, np.float32)
         _gather(flat, self._starts[rows], self._widths[rows], np.float32(self.absent), out)
         if sys.platform == "linux":
-            # What was read stays in the system's cache, but no longer counts as ours.
-            self._map.madvise(mmap.MADV_DONTNEED)
+            self._mmap.madvise(mmap.MADV_DONTNEED)  # see release_pages
         return out
 
     def _open(self) -> None:
         self._file.flush()
-        self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-        heights = [height for height, _ in self._blocks]
-        self._widths = np.repeat([width for _, width in self._blocks], heights)
+        self._mmap = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        heights = [height for height, _ in self._shapes]
+        self._widths = np.repeat([width for _, width in self._shapes], heights)
         self._starts = np.cumsum(self._widths) - self._widths
 
 

@@ -1,111 +1,75 @@
-"""Read a data set from any of the formats, told by the suffix.
+"""Read a data set into memory, or open it where it does not fit.
 
-Formats of data sets, told by the suffix of their names.
-
-What the user names as a data set: a file, a folder, a pattern, or several of them.
+:func:`open_data` takes any source and decides; :func:`read` always reads into memory;
+:func:`plackett.data.streaming.stream` always leaves the features on disk.
 """
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError
+from plackett.base.memory import available_memory, memory_limits
 from plackett.data.dataset import Dataset, Table
+from plackett.data.files import (
+    COMPRESSED_SUFFIXES,
+    ByteProgress,
+    DataFiles,
+    PathLike,
+    PathsLike,
+    ReadOptions,
+    find_files,
+)
 from plackett.data.inputs import Missing
-from plackett.data.mapped import is_mapped, open_mapped
+from plackett.data.mapped import open_mapped
 
 if TYPE_CHECKING:
-    from plackett.data.letor import Progress
+    from plackett.data.columnar.reader import ColumnarFiles
+
+MEMORY_SHARE = 0.5
+"""Share of the available memory that features may take; models need the rest."""
 
 
-Format: TypeAlias = Literal["letor", "columns", "mapped"]
+def open_data(
+    source: PathsLike | DataFiles,
+    *,
+    stream: bool | None = None,
+    cache: PathLike | None = None,
+    progress: ByteProgress | None = None,
+    **options: Any,
+) -> Dataset:
+    """Open a data set of any size.
 
-LETOR = (".txt", ".dat", ".letor", ".svmlight", ".libsvm")
-COMPRESSED = (".gz", ".xz")
-COLUMNS = (".parquet", ".arrow", ".feather")
-MAPPED = ".pkdata"
+    Parameters
+    ----------
+    source
+        A file, a folder of Parquet files, a ``.pkdata`` directory, a pattern such as
+        ``"shards/*.parquet"``, or several Parquet or Arrow files.
+    stream
+        True leaves the features on disk (:func:`plackett.stream`), False reads them into memory
+        (:func:`plackett.read`). None streams if they would take more than half of the available
+        memory.
+    cache
+        Folder that keeps streamed features for the next time.
+    progress
+        Called now and then with the bytes done and the total number of bytes.
+    **options
+        Those of :func:`plackett.read`.
+    """
+    files, read_options = find_files(source), ReadOptions(**options)
+    if stream is None:
+        stream = not fits_in_memory([files], read_options)
+    if stream:
+        from plackett.data.streaming import stream as open_stream  # imports this module
 
-
-def require_format(path: Path) -> Format:
-    """Format that the name of a file or directory asks for."""
-    found = detect_format(path)
-    if found is None:
-        raise UsageError(
-            f"{path}: the suffix {path.suffix!r} is not that of a data set. There are LETOR text "
-            f"({' '.join(LETOR)}, also with {' or '.join(COMPRESSED)} behind), Parquet and Arrow "
-            f"({' '.join(COLUMNS)}) and the memory-mapped form ({MAPPED}, a directory)."
-        )
-    return found
-
-
-def detect_format(path: Path) -> Format | None:
-    """Find the same, or None for other names."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    last = suffixes[-1] if suffixes else ""
-    if last in COMPRESSED and len(suffixes) > 1 and suffixes[-2] in LETOR:
-        return "letor"
-    if last in LETOR:
-        return "letor"
-    if last in COLUMNS:
-        return "columns"
-    return "mapped" if last == MAPPED else None
-
-
-def stem_of(path: Path) -> str:
-    """Name without the suffixes of its format, in lower case: ``Train.txt.gz`` is ``train``."""
-    name = path.name.lower()
-    for suffix in (*COMPRESSED, *LETOR, *COLUMNS, MAPPED):
-        name = name.removesuffix(suffix)
-    return name
-
-
-Part: TypeAlias = Literal["train", "validation", "test"]
-
-PARTS: dict[Part, tuple[str, ...]] = {
-    "train": ("train", "training", "trainingset"),
-    "validation": ("vali", "valid", "validation", "validationset", "dev"),
-    "test": ("test", "testset"),
-}
-
-
-def part_of(path: Path) -> Part | None:
-    """Part of a fold that a file is by its name, or None."""
-    if detect_format(path) is None:
-        return None
-    stem = stem_of(path)
-    return next((part for part, names in PARTS.items() if stem in names), None)
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How to read a file; the fields are the arguments of :func:`read`."""
-
-    label: str | None = "label"
-    query: str = "query_id"
-    document: str | None = None
-    weight: str | None = None
-    features: str | Sequence[str] | None = None
-    n_features: int | None = None
-    missing: Missing = None
-    strict: bool = False
-
-    def refuse_columns(self, path: Path, form: str) -> None:
-        """Refuse options that only tables have."""
-        standard = ReadOptions()
-        for name in ("label", "query", "document", "weight", "features"):
-            if getattr(self, name) != getattr(standard, name):
-                raise UsageError(
-                    f"{path}: {name}= names a column of a Parquet or Arrow file; {form} has none."
-                )
+        return open_stream(files, cache=cache, progress=progress, **options)
+    return read_files(files, read_options, progress)
 
 
 def read(
-    path: str | os.PathLike[str],
+    path: PathsLike,
     *,
     label: str | None = "label",
     query: str = "query_id",
@@ -115,27 +79,27 @@ def read(
     n_features: int | None = None,
     missing: Missing = None,
     strict: bool = False,
-    progress: Progress | None = None,
+    progress: ByteProgress | None = None,
 ) -> Dataset:
-    """Read a data set.
+    """Read a data set into memory.
 
     Parameters
     ----------
     path
-        LETOR text (``.txt .dat .letor .svmlight .libsvm``, also with ``.gz`` or ``.xz`` behind),
-        Parquet, Arrow (``.arrow .feather``: file or stream), a directory of Parquet files, which is
-        read as one set in the order of their names, or a directory in the memory-mapped form
-        (:func:`plackett.data.writer.convert` makes one).
+        LETOR text (``.txt .dat .letor .svmlight .libsvm``, also followed by ``.gz`` or ``.xz``),
+        Parquet, Arrow (``.arrow .feather``: file or stream), a directory of Parquet files, a
+        pattern such as ``"shards/*.parquet"``, several Parquet or Arrow files, or a ``.pkdata``
+        directory, the memory-mapped format that :func:`plackett.convert` writes.
     label, query, document, weight
         Parquet and Arrow: the names of these columns. Where the default is absent, ``qid`` and
         ``query``, ``relevance``, ``rel``, ``grade``, ``target`` and ``y`` are tried. Columns
         ``document_id`` (``docid``, ``doc_id``), ``weight`` and ``document_weight`` are used where
-        they occur. A weight is the same in all rows of a list. ``label=None`` for data without
+        they occur. A weight is the same in all rows of a list. ``label=None`` is for data without
         labels: they are zero, and a column with one of the names of labels is not read. Files of
-        :func:`plackett.data.writer.write` note which columns are features, whatever their names.
+        :func:`plackett.write` record which columns are features, whatever their names.
     features
         Parquet and Arrow: the columns of features, or one column of lists. Default: the column
-        ``features`` if it holds lists, else all columns that are left, in the order of the file.
+        ``features`` if it holds lists, else all remaining columns, in the order of the file.
     n_features
         LETOR text: the number of features, where rows leave out the last ones. Other formats: it is
         checked.
@@ -145,66 +109,45 @@ def read(
     strict
         Refuse rows of a query that are not next to each other instead of warning.
     progress
-        Called now and then with the bytes done and the bytes in all.
+        Called now and then with the bytes done and the total number of bytes.
     """
     options = ReadOptions(label, query, document, weight, features, n_features, missing, strict)
-    part = read_part(Path(path), options, progress)
-    return part if isinstance(part, Dataset) else Dataset.from_table(part, strict=strict)
+    return read_files(find_files(path), options, progress)
 
 
-def read_part(
-    path: Path, options: ReadOptions, progress: Progress | None = None
+def read_files(
+    files: DataFiles, options: ReadOptions, progress: ByteProgress | None = None
+) -> Dataset:
+    """Read the files of a data set into memory."""
+    part = read_rows(files, options, progress)
+    return part if isinstance(part, Dataset) else Dataset.from_table(part, strict=options.strict)
+
+
+def read_rows(
+    files: DataFiles, options: ReadOptions, progress: ByteProgress | None = None
 ) -> Table | Dataset:
-    """Rows of a file in their order, or the data set where it is stored as one."""
-    form = existing_format(path)
-    if form == "mapped":
-        return _read_mapped(path, options)
-    if form == "letor":
+    """The rows in the order of the files, or the data set if it is stored as one."""
+    if files.format == "mapped":
+        return read_mapped(files.first, options)
+    if files.format == "letor":
         from plackett.data.letor import read_table
 
-        options.refuse_columns(path, "LETOR text")
+        options.refuse_columns(files.first, "LETOR text")
         return read_table(
-            path,
+            files.first,
             n_features=options.n_features,
             missing=options.missing,
             strict=options.strict,
             progress=progress,
         )
-    return _read_columns(path, options, progress)
+    from plackett.data.columnar.reader import read_columns  # imports pyarrow
+
+    return read_columns(open_columnar(files, options), options, progress)
 
 
-def existing_format(path: Path) -> Format:
-    """Format of what is there; refuses what is no data set."""
-    if not path.exists():
-        raise DataError("there is no such file or directory", path=str(path))
-    if path.is_dir():
-        if is_mapped(path):
-            return "mapped"
-        files = shards_in(path)
-        if any(part_of(file) == "test" for file in files):
-            raise DataError("this directory is a fold; read it with read_folds.", path=str(path))
-        if files:
-            return "columns"
-        raise DataError(
-            "this directory has neither a manifest.json (the memory-mapped form) nor .parquet "
-            "files; for a directory of folds use read_folds.",
-            path=str(path),
-        )
-    form = require_format(path)
-    if form == "mapped":
-        raise DataError("the memory-mapped form is a directory, and this is a file", path=str(path))
-    return form
-
-
-def shards_in(path: Path) -> list[Path]:
-    """The Parquet files of a folder, in the order of their names."""
-    # Writers of shards leave other files with a dot or an underscore in front.
-    files = [file for file in path.iterdir() if not file.name.startswith((".", "_"))]
-    return sorted(file for file in files if file.suffix.lower() == ".parquet")
-
-
-def _read_mapped(path: Path, options: ReadOptions) -> Dataset:
-    options.refuse_columns(path, "the memory-mapped form")
+def read_mapped(path: Path, options: ReadOptions) -> Dataset:
+    """Open a ``.pkdata`` directory; its features are read when they are used."""
+    options.refuse_columns(path, "the memory-mapped format")
     dataset = open_mapped(path, missing=options.missing)
     if options.n_features not in (None, dataset.n_features):
         raise DataError(
@@ -215,94 +158,29 @@ def _read_mapped(path: Path, options: ReadOptions) -> Dataset:
     return dataset
 
 
-def _read_columns(path: Path, options: ReadOptions, progress: Progress | None) -> Table:
-    from plackett.data.columnar.reader import (
-        read_columns,  # imports pyarrow, which others do without
-    )
+def open_columnar(files: DataFiles, options: ReadOptions) -> ColumnarFiles:
+    """Find and check the columns of Parquet or Arrow files, without reading their rows."""
+    from plackett.data.columnar.reader import open_files  # imports pyarrow
 
-    return read_columns(
-        shards_in(path) if path.is_dir() else [path],
-        label=options.label,
-        query=options.query,
-        document=options.document,
-        weight=options.weight,
-        features=options.features,
-        n_features=options.n_features,
-        missing=options.missing,
-        strict=options.strict,
-        source=str(path),
-        progress=progress,
-    )
+    return open_files(files.paths, options, files.name)
 
 
-Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""A path, a pattern such as ``shards/*.parquet``, or several of them."""
+def fits_in_memory(sources: Sequence[DataFiles], options: ReadOptions) -> bool:
+    """Whether the features take at most half of the available memory; True if it is unknown."""
+    needed = sum(feature_bytes(files, options) or 0 for files in sources)
+    return needed <= MEMORY_SHARE * available_bytes()
 
 
-@dataclass(frozen=True)
-class DataFiles:
-    """Files that together are one data set, in the order of their rows."""
-
-    form: Format
-    paths: tuple[Path, ...]
-    name: str
-    """What to call them in messages."""
-
-    @property
-    def first(self) -> Path:
-        """The first of the files, or the only one."""
-        return self.paths[0]
+def feature_bytes(files: DataFiles, options: ReadOptions) -> int | None:
+    """Size of the features as float32; for text, about the size of the text. None if unknown."""
+    if files.is_columnar:
+        columns = open_columnar(files, options)
+        return 4 * columns.n_docs * columns.n_features
+    if files.format == "letor" and files.first.suffix.lower() not in COMPRESSED_SUFFIXES:
+        return files.first.stat().st_size
+    return None
 
 
-def find_files(source: Source) -> DataFiles:
-    """Find the files; several must be Parquet or Arrow, and are one set in the order given."""
-    given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-    found = [path for each in given for path in _expanded(Path(each))]
-    if not found:
-        raise UsageError("no data were given.")
-    forms = [existing_format(path) for path in found]
-    if len(found) == 1 and forms[0] != "columns":
-        return DataFiles(forms[0], (found[0],), str(found[0]))
-    for path, form in zip(found, forms, strict=True):
-        if form != "columns":
-            raise UsageError(
-                f"{path}: several sources make one set only if all are Parquet or Arrow files; "
-                "convert it first, or give it alone."
-            )
-    files = [file for path in found for file in (shards_in(path) if path.is_dir() else [path])]
-    _refuse_twice(files)
-    name = str(found[0]) if len(found) == 1 else f"{files[0]} and {len(files) - 1} more"
-    return DataFiles("columns", tuple(files), name)
-
-
-def _refuse_twice(files: Sequence[Path]) -> None:
-    """A file named twice, such as by itself and by its folder, would double its lists."""
-    seen = set()
-    for file in files:
-        place = file.resolve()
-        if place in seen:
-            raise UsageError(f"{file}: is among the data twice; give each file once.")
-        seen.add(place)
-
-
-def _expanded(path: Path) -> list[Path]:
-    if path.exists() or not glob.has_magic(str(path)):
-        return [path]
-    matches = sorted(Path(each) for each in glob.glob(str(path)))
-    if not matches:
-        raise DataError("no file matches this pattern", path=str(path))
-    return matches
-
-
-def read_files(
-    sources: DataFiles, options: ReadOptions, progress: Progress | None = None
-) -> Dataset:
-    """Read them into memory."""
-    part: Dataset | Table
-    if sources.form == "columns":
-        from plackett.data.columnar.reader import read_columns
-
-        part = read_columns(sources.paths, source=sources.name, progress=progress, **vars(options))
-    else:
-        part = read_part(sources.first, options, progress)
-    return part if isinstance(part, Dataset) else Dataset.from_table(part, strict=options.strict)
+def available_bytes() -> int:
+    """Memory that this process can still allocate, as far as the system reports it."""
+    return min([available_memory(), *(limit.left for limit in memory_limits())])

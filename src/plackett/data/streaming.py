@@ -1,186 +1,208 @@
-"""Data sets larger than memory: read block by block, and kept on disk while models learn."""
+"""Data sets larger than memory: their features stay on disk while models learn from them."""
 
 from __future__ import annotations
 
 import json
 import os
 import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from plackett.base.errors import DataError
 from plackett.base.files import write_json
-from plackett.base.memory import available_memory, memory_limits
+from plackett.base.ragged import Rows, Scores, offsets_from_sizes
 from plackett.data.dataset import Dataset
-from plackett.data.large_arrays import SCRATCH
-from plackett.data.mapped import is_mapped, open_mapped
-from plackett.data.reader import COMPRESSED, DataFiles, ReadOptions, Source, find_files, read_part
-from plackett.data.writer import Halves, write_mapped
+from plackett.data.files import (
+    ByteProgress,
+    DataFiles,
+    PathLike,
+    PathsLike,
+    ReadOptions,
+    TwoPassProgress,
+    find_files,
+)
+from plackett.data.large_arrays import SCRATCH_VARIABLE
+from plackett.data.mapped import is_mapped, open_mapped, write_mapped
+from plackett.data.reader import open_columnar, read_mapped
 
-if TYPE_CHECKING:
-    from plackett.data.columnar.reader import Columns
-    from plackett.data.letor import Progress
+__all__ = ["collect_lists", "read_blocks", "stream"]
 
-
-_DATA, _NOTE = "data.pkdata", "source.json"
+_DATA, _ORIGIN = "data.pkdata", "source.json"
 _TEXT_BYTES = 64 << 20  # of text in memory at a time
 
 
 def stream(
-    source: Source,
+    source: PathsLike | DataFiles,
     *,
-    cache: str | os.PathLike[str] | None = None,
-    scratch: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    cache: PathLike | None = None,
+    scratch: PathLike | None = None,
+    progress: ByteProgress | None = None,
     **options: Any,
 ) -> Dataset:
-    """Open a data set larger than memory: what :func:`plackett.read` gives, features on disk.
+    """Open a data set larger than memory: the result of :func:`plackett.read`, features on disk.
 
-    Models learn from it, score it and are the same to the bit as from memory; only labels, ids and
-    the like are in memory.
+    Models train on it and score it with the same results, to the bit, as from memory; only labels,
+    ids and the like are in memory.
 
     Parameters
     ----------
     source
         Parquet or Arrow files (a file, a folder of Parquet files, a pattern such as
-        ``"shards/*.parquet"``, or several of these), LETOR text, or the memory-mapped form, which
+        ``"shards/*.parquet"``, or several of these), LETOR text, or the memory-mapped format, which
         is used as it is. The rows of a list may be in several files.
     cache
-        A folder that keeps the features for the next time; it is used again as long as the files
-        have the same names, sizes and times. Without it they are in a scratch file that vanishes
-        with the data set. Either needs room for the features as float32.
+        Folder that keeps the features for the next time; it is used again as long as the files have
+        the same names, sizes and times. Without it they are in a scratch file that is deleted with
+        the data set. Either needs disk space for the features as float32.
     scratch
-        A folder for the scratch file; by default beside the data, where that may be written.
+        Folder for the scratch file; by default the folder of the data, if it is writable.
     progress
-        Called now and then with the bytes done and the bytes in all.
+        Called now and then with the bytes done and the total number of bytes.
     **options
         Those of :func:`plackett.read`.
     """
-    sources, chosen = find_files(source), ReadOptions(**options)
-    if sources.form == "mapped":
-        opened = read_part(sources.first, chosen)
-        assert isinstance(opened, Dataset)
-        return opened
+    files, read_options = find_files(source), ReadOptions(**options)
+    if files.format == "mapped":
+        return read_mapped(files.first, read_options)
     if cache is None:
-        folder = sources.first.parent if scratch is None else Path(scratch)
-        return _spooled(sources, chosen, folder, progress)
-    return _cached(sources, chosen, Path(cache), progress)
+        folder = files.first.parent if scratch is None else Path(scratch)
+        return _spool(files, read_options, folder, progress)
+    return _open_cached(files, read_options, Path(cache), progress)
 
 
-def columns_of(sources: DataFiles, options: ReadOptions) -> Columns:
-    """The columns of Parquet or Arrow files, found and checked."""
-    from plackett.data.columnar.reader import (
-        open_columns,  # imports pyarrow, which others do without
+def read_blocks(
+    source: PathsLike | DataFiles,
+    *,
+    allow_empty: bool = False,
+    progress: ByteProgress | None = None,
+    **options: Any,
+) -> Iterator[Dataset]:
+    """Read Parquet or Arrow files as data sets of a few thousand documents in whole lists.
+
+    The blocks come in the order of the files, and their ``rows`` count through all files from 0.
+    The rows of a list must be next to each other. Files without documents are refused unless
+    ``allow_empty``. The options are those of :func:`plackett.read`.
+    """
+    from plackett.data.columnar.streaming import iter_list_blocks  # imports pyarrow
+
+    read_options = ReadOptions(**options)
+    columns = open_columnar(find_files(source), read_options)
+    if columns.n_docs or not allow_empty:
+        yield from iter_list_blocks(columns, read_options.missing, progress)
+
+
+def collect_lists(
+    blocks: Iterable[Dataset], score: Callable[[Dataset], Scores] | None = None
+) -> tuple[Dataset, Scores | None]:
+    """The lists of all blocks as one data set without features, and their scores.
+
+    Parameters
+    ----------
+    blocks
+        Blocks of whole lists, as :func:`read_blocks` yields them.
+    score
+        Computes the scores of a block while its features are in memory.
+    """
+    parts: list[Dataset] = []
+    scores: list[Scores] = []
+    for block in blocks:
+        if score is not None:
+            scores.append(score(block))
+        no_features = np.empty((block.n_docs, 0), np.float32)
+        parts.append(replace(block, features=no_features, feature_names=None))
+    if not parts:
+        raise DataError("there are no documents.")
+    dataset, documents = _join_lists(parts)
+    return dataset, np.concatenate(scores)[documents] if score is not None else None
+
+
+def _join_lists(parts: Sequence[Dataset]) -> tuple[Dataset, Rows]:
+    """All lists in the order of their keys, and where their documents were."""
+    keys = np.concatenate([part.keys for part in parts])
+    lists = np.argsort(keys, kind="stable")
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+    starts, offsets = offsets_from_sizes(sizes)[:-1], offsets_from_sizes(sizes[lists])
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes[lists])
+    documents = np.repeat(starts[lists], sizes[lists]) + within
+
+    def join(name: str, order: Rows) -> Any:
+        values = [getattr(part, name) for part in parts]
+        return None if values[0] is None else np.concatenate(values)[order]
+
+    dataset = Dataset(
+        features=np.empty((len(documents), 0), np.float32),
+        labels=join("labels", documents),
+        offsets=offsets,
+        query_ids=join("query_ids", lists),
+        keys=keys[lists],
+        rows=join("rows", documents),
+        document_ids=join("document_ids", documents),
+        weights=join("weights", lists),
+        document_weights=join("document_weights", documents),
     )
-
-    wanted = {name: getattr(options, name) for name in ("label", "query", "document", "weight")}
-    return open_columns(
-        sources.paths,
-        sources.name,
-        n_features=options.n_features,
-        features=options.features,
-        **wanted,
-    )
+    return dataset, documents
 
 
-def _spooled(
-    sources: DataFiles, options: ReadOptions, folder: Path, progress: Progress | None
+def _spool(
+    files: DataFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None
 ) -> Dataset:
-    if sources.form == "columns":
-        from plackett.data.columnar.streaming import spool
+    """Copy the features into a scratch file in ``folder``, in canonical order."""
+    if files.is_columnar:
+        from plackett.data.columnar.streaming import spool  # imports pyarrow
 
-        return spool(
-            columns_of(sources, options),
-            missing=options.missing,
-            strict=options.strict,
-            folder=folder,
-            progress=progress,
-        )
-    return _spooled_text(sources.first, options, folder, progress)
+        return spool(open_columnar(files, options), options, folder, progress)
+    from plackett.data.letor.streaming import convert_to_mapped
 
-
-def _spooled_text(
-    source: Path, options: ReadOptions, folder: Path, progress: Progress | None
-) -> Dataset:
-    from plackett.data.letor.streaming import stream_to_mapped
-
-    options.refuse_columns(source, "LETOR text")
-    halves = Halves(progress)
-    place = os.environ.get(SCRATCH) or (folder if os.access(folder, os.W_OK) else None)
-    with tempfile.TemporaryDirectory(dir=place, prefix=".plackett-") as made:
-        target = Path(made) / _DATA
-        stream_to_mapped(
-            source,
+    options.refuse_columns(files.first, "LETOR text")
+    parent = os.environ.get(SCRATCH_VARIABLE) or (folder if os.access(folder, os.W_OK) else None)
+    with tempfile.TemporaryDirectory(dir=parent, prefix=".plackett-") as directory:
+        target = Path(directory) / _DATA
+        convert_to_mapped(
+            files.first,
             target,
             options,
             block_bytes=_TEXT_BYTES,
-            reading=halves.first,
-            writing=halves.second,
+            progress=TwoPassProgress(progress),
         )
-        # The files lose their names here and are gone when the last array over them is.
+        # The files lose their names here and are freed with the last array that maps them.
         return open_mapped(target, missing=options.missing)
 
 
-def _cached(
-    sources: DataFiles, options: ReadOptions, cache: Path, progress: Progress | None
+def _open_cached(
+    files: DataFiles, options: ReadOptions, cache: Path, progress: ByteProgress | None
 ) -> Dataset:
-    data, file = cache / _DATA, cache / _NOTE
-    note = _note(sources, options)
-    if is_mapped(data) and _read_note(file) == note:
+    data, origin_file = cache / _DATA, cache / _ORIGIN
+    origin = _describe_origin(files, options)
+    if is_mapped(data) and _read_json(origin_file) == origin:
         return open_mapped(data, missing=options.missing)
     if cache.is_dir():
-        strange = [path.name for path in cache.iterdir() if not path.name.endswith((_DATA, _NOTE))]
-        if [name for name in strange if not name.startswith(".")]:
+        others = [path.name for path in cache.iterdir() if not path.name.endswith((_DATA, _ORIGIN))]
+        visible = [name for name in others if not name.startswith(".")]
+        if visible:
             raise DataError(
-                f"is no cache of ours: it holds {strange[0]!r}. Give an empty or new folder",
+                f"is not a cache of plackett: it holds {visible[0]!r}. Give an empty or new folder",
                 path=str(cache),
             )
     cache.mkdir(parents=True, exist_ok=True)
-    file.unlink(missing_ok=True)  # what it speaks of is about to be replaced
-    write_mapped(_spooled(sources, options, cache, progress), data)
-    write_json(file, note)
+    origin_file.unlink(missing_ok=True)  # the data that it describes is about to be replaced
+    write_mapped(_spool(files, options, cache, progress), data)
+    write_json(origin_file, origin)
     return open_mapped(data, missing=options.missing)
 
 
-def _note(sources: DataFiles, options: ReadOptions) -> Any:
-    """What a cache was made from, as plain data."""
-    stats = [(str(path.resolve()), path.stat()) for path in sources.paths]
-    files = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
-    return json.loads(json.dumps({"files": files, "options": vars(options)}))
+def _describe_origin(files: DataFiles, options: ReadOptions) -> Any:
+    """The files and options that a cache was made from, as JSON data."""
+    stats = [(str(path.resolve()), path.stat()) for path in files.paths]
+    entries = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
+    return json.loads(json.dumps({"files": entries, "options": vars(options)}))
 
 
-def _read_note(file: Path) -> Any:
+def _read_json(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-
-
-SHARE = 0.5
-"""Of the memory there is that features may take; models and what they keep need the rest."""
-
-
-def fits_in_memory(sources: DataFiles, options: ReadOptions) -> bool:
-    """Whether the features take at most half of the memory there is; True if nobody knows."""
-    room, needed = available_bytes(), feature_bytes(sources, options)
-    return room is None or needed is None or needed <= SHARE * room
-
-
-def feature_bytes(sources: DataFiles, options: ReadOptions) -> int | None:
-    """What the features take as float32; of text, about as much as the text."""
-    if sources.form == "columns":
-        columns = columns_of(sources, options)
-        return 4 * columns.n_docs * columns.width
-    if sources.form == "letor" and sources.first.suffix.lower() not in COMPRESSED:
-        return sources.first.stat().st_size
-    return None
-
-
-def available_bytes() -> int:
-    """Memory that this process can still have, as far as the system says."""
-    return min([available_memory(), *(limit.left for limit in memory_limits())])
-
-
-__all__ = [
-    "stream",
-]

@@ -196,7 +196,7 @@ def test_strict_refuses_a_query_that_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_bytes(b"0 qid:1 1:5\n#\n0 qid:2 1:5\n\n1 qid:1 1:6\n0 qid:2 1:6\n")
     assert read_table(path).query_ids.tolist() == [1, 2, 1, 2]
-    with pytest.raises(DataError, match=":5: query id 1 comes back after lines of other queries"):
+    with pytest.raises(DataError, match=":5: query id 1 occurs again after lines of other queries"):
         read_table(path, strict=True)
     path.write_bytes(b"0 qid:a 1:5\n0 qid:a 1:5\n1 qid:b 1:6\n")
     assert read_table(path, strict=True).n_docs == 3

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import letor_reference as reference
 from plackett.base.errors import DataError
 from plackett.data.dataset import Table
-from plackett.data.letor import Missing, blocks, iter_tables, read_table
+from plackett.data.inputs import Missing
+from plackett.data.letor import blocks, iter_tables, read_table
 from plackett.data.letor import reader as parse
 
 T = TypeVar("T")

@@ -17,9 +17,7 @@ import pytest
 import plackett as pk
 from dataset_helpers import difference, make_rows
 from plackett.cli import main
-from plackett.data.columnar.streaming import whole_lists
-from plackett.data.reader import ReadOptions, find_files
-from plackett.data.streaming import columns_of
+from plackett.data import ReadOptions, find_files, read_blocks
 
 pytestmark = pytest.mark.usefixtures("_tiny_blocks")
 
@@ -44,7 +42,7 @@ def cast(table: pa.Table, **kinds: pa.DataType) -> pa.Table:
 
 
 def blocks(folder: Path) -> list[pk.Dataset]:
-    return list(whole_lists(columns_of(find_files(folder), ReadOptions()), None))
+    return list(read_blocks(folder))
 
 
 @pytest.fixture
@@ -108,7 +106,7 @@ def test_files_that_change_between_the_passes_are_refused(table, tmp_path, chang
             done.append(at)
             replaced(folder / "part-1.parquet", others[change])
 
-    word = "taken away" if change == "gone" else "changed"
+    word = "removed" if change == "gone" else "changed"
     with pytest.raises(pk.DataError, match=rf"part-1\.parquet: was {word} while it was read"):
         pk.stream(folder, progress=change_once)
     assert done
@@ -117,7 +115,7 @@ def test_files_that_change_between_the_passes_are_refused(table, tmp_path, chang
 
 def test_a_file_that_changes_while_lists_are_scored_is_refused(table, tmp_path) -> None:
     folder = write(tmp_path / "s", table)
-    parts = whole_lists(columns_of(find_files(folder), ReadOptions()), None)
+    parts = read_blocks(folder)
     next(parts)
     os.utime(folder / "part-0.parquet", ns=(1, 1))
     with pytest.raises(pk.DataError, match=r"part-0\.parquet: was changed while it was read"):

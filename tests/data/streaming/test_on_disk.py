@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.data import disk_arrays as on_disk
-from plackett.data.columnar.reader import naming
+from plackett.data import large_arrays as on_disk
+from plackett.data.columnar.reader import name_file_in_errors
 from plackett.data.transforms import transform
 from plackett.data.transforms.base import apply_in_blocks
 
@@ -28,7 +28,7 @@ def mapped(tmp_path: Path) -> pk.Dataset:
 
 def test_only_mapped_features_beyond_a_size_are_large(mapped, monkeypatch) -> None:
     assert not on_disk.is_large(mapped.features)
-    monkeypatch.setattr(on_disk, "SMALL", 1000)
+    monkeypatch.setattr(on_disk, "LARGE_BYTES", 1000)
     assert on_disk.is_large(mapped.features)
     assert on_disk.is_large(mapped.features[5:])
     assert not on_disk.is_large(mapped.features[:1])
@@ -53,11 +53,11 @@ def test_scratch_files_have_no_name_and_keep_what_is_written(tmp_path) -> None:
     array[:] = np.arange(300).reshape(100, 3)
     on_disk.release_pages(array)
     assert array.sum() == 300 * 299 / 2
-    assert on_disk.is_large(on_disk.empty(array, (5, 5)))
+    assert on_disk.is_large(on_disk.allocate(array, (5, 5)))
 
 
 def test_scratch_files_go_where_the_user_says(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv(on_disk.SCRATCH, str(tmp_path / "nowhere"))
+    monkeypatch.setenv(on_disk.SCRATCH_VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(pk.DataError, match="PLACKETT_SCRATCH"):
         on_disk.scratch_array(tmp_path, (2, 2), np.float32)
 
@@ -67,7 +67,7 @@ def test_a_full_disk_is_told_before_anything_is_written(tmp_path, monkeypatch) -
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(pk.DataError, match=r"no room for a scratch file of 4\.0 GB.*No space left"):
+    with pytest.raises(pk.DataError, match=r"no space for a scratch file of 4\.0 GB.*No space left"):
         on_disk.scratch_array(tmp_path, (10**9,), np.float32)
     assert os.listdir(tmp_path) == []
 
@@ -79,7 +79,10 @@ def test_a_limit_of_addresses_is_told(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(np, "memmap", refuse)
     with pytest.raises(pk.DataError, match=r"0\.0 GB cannot be mapped: .*ulimit -v.*ulimit -d"):
         on_disk.scratch_array(tmp_path, (3, 2), np.float32)
-    with pytest.raises(MemoryError, match=r"a\.parquet"), naming(tmp_path / "a.parquet"):
+    with (
+        pytest.raises(MemoryError, match=r"a\.parquet"),
+        name_file_in_errors(tmp_path / "a.parquet"),
+    ):
         raise OSError("Memory mapping file failed: Cannot allocate memory")  # as Arrow says it
 
 
@@ -121,7 +124,7 @@ def test_transforms_of_features_on_disk_are_the_same_to_the_bit(name, missing, t
 
 def test_median_of_features_on_disk(mapped, monkeypatch) -> None:
     expected = transform("impute", strategy="median").fit(mapped)
-    monkeypatch.setattr(on_disk, "SMALL", 0)
+    monkeypatch.setattr(on_disk, "LARGE_BYTES", 0)
     monkeypatch.setattr("plackett.data.transforms.quantile._COLUMN_BYTES", 40_000)
     assert transform("impute", strategy="median").fit(mapped) == expected
 
@@ -133,7 +136,7 @@ def test_features_are_never_whole_in_memory(tmp_path, monkeypatch) -> None:
     data = pk.Dataset.from_arrays(features, rng.integers(0, 3, n_docs), np.arange(n_docs) // 50)
     pk.write(data, tmp_path / "x.pkdata")
     mapped = pk.read(tmp_path / "x.pkdata")
-    monkeypatch.setattr(on_disk, "SMALL", 1 << 20)
+    monkeypatch.setattr(on_disk, "LARGE_BYTES", 1 << 20)
     monkeypatch.setattr(on_disk, "BLOCK_BYTES", 1 << 18)
     monkeypatch.setattr("plackett.data.transforms.quantile._COLUMN_BYTES", 1 << 20)
     tracemalloc.start()

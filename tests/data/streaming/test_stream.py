@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import plackett as pk
 from dataset_helpers import difference, make_rows, row_sets
-from plackett.data import disk_arrays as on_disk
+from plackett.data import large_arrays as on_disk
 
 pytestmark = pytest.mark.usefixtures("_tiny_blocks")
 
@@ -105,7 +105,7 @@ def test_scattered_rows_are_told_or_refused(tmp_path) -> None:
     write_shards(table, tmp_path / "shards", [12])
     with pytest.warns(pk.DataWarning, match="not next to each other"):
         pk.stream(tmp_path / "shards")
-    with pytest.raises(pk.DataError, match="comes back after rows of other queries"):
+    with pytest.raises(pk.DataError, match="occurs again after rows of other queries"):
         pk.stream(tmp_path / "shards", strict=True)
 
 
@@ -150,7 +150,7 @@ def test_a_folder_that_is_no_cache_is_left_alone(tmp_path) -> None:
     pk.write(make_rows().dataset(), tmp_path / "a.parquet")
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "letters.txt").write_text("dear")
-    with pytest.raises(pk.DataError, match=r"is no cache of ours: it holds 'letters\.txt'"):
+    with pytest.raises(pk.DataError, match=r"is not a cache of plackett: it holds 'letters\.txt'"):
         pk.stream(tmp_path / "a.parquet", cache=tmp_path / "cache")
 
 

@@ -59,7 +59,7 @@ def shards(folder):
 
 @pytest.fixture(autouse=True)
 def _blocks_of_some_lists(monkeypatch):
-    monkeypatch.setattr("plackett.data.large_arrays.SMALL", 1000)
+    monkeypatch.setattr("plackett.data.large_arrays.LARGE_BYTES", 1000)
     monkeypatch.setattr("plackett.data.large_arrays.BLOCK_BYTES", 20_000)
     monkeypatch.setattr("plackett.data.columnar.reader._BATCH_ROWS", 50)
 
@@ -115,7 +115,7 @@ def test_evaluate_prints_the_same(folder, shards, tmp_path) -> None:
 
 
 def test_sets_that_do_not_fit_are_streamed_unasked(folder, shards, monkeypatch) -> None:
-    monkeypatch.setattr("plackett.data.streaming.available_bytes", lambda: 1000)
+    monkeypatch.setattr("plackett.data.reader.available_bytes", lambda: 1000)
 
     def refuse(*_args, **_options):
         raise AssertionError("read into memory")
@@ -132,7 +132,7 @@ def test_a_list_that_comes_back_is_told(folder, shards, tmp_path) -> None:
     again = shutil.copy(shards[0], tmp_path / "again.parquet")
     code, _, err = run("rank", folder / "model.plackett", *shards, again, "--stream")
     assert code == 1
-    assert "comes back after rows of other queries" in " ".join(err.split())
+    assert "occurs again after rows of other queries" in " ".join(err.split())
 
 
 def test_a_pattern_without_files_is_told(folder) -> None:

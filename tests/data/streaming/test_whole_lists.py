@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 import plackett as pk
 from dataset_helpers import difference, make_rows
-from plackett.data.columnar.streaming import whole_lists, without_features
-from plackett.data.reader import ReadOptions, find_files
-from plackett.data.streaming import columns_of
+from plackett.data import collect_lists, read_blocks
 
 pytestmark = pytest.mark.usefixtures("_tiny_blocks")
 
@@ -27,7 +25,7 @@ def shards(folder, rows, cuts):
     edges = [0, *sorted(cuts), len(table)]
     for i, (start, stop) in enumerate(pairwise(edges)):
         pq.write_table(table.slice(start, stop - start), folder / f"part-{i:02}.parquet")
-    return columns_of(find_files(folder), ReadOptions())
+    return folder
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -37,14 +35,13 @@ def shards(folder, rows, cuts):
 def test_lists_are_stitched_over_blocks_and_files(cuts, n_lists, seed, tmp_path_factory) -> None:
     rows = make_rows(60, 3, n_lists, seed=seed % 1000)
     folder = tmp_path_factory.mktemp("shards")
-    columns = shards(folder, rows, cuts)
-    parts = list(whole_lists(columns, None))
+    parts = list(read_blocks(shards(folder, rows, cuts)))
     queries = np.concatenate([part.query_ids for part in parts])
     assert len(queries) == len(set(queries.tolist()))
     for part in parts:
         assert np.array_equal(part.features, rows.features[part.rows])
     whole = pk.read(folder)
-    joined, scores = without_features(parts, lambda part: part.features.sum(axis=1))
+    joined, scores = collect_lists(parts, lambda part: part.features.sum(axis=1))
     assert difference(joined, whole) in ("features", "feature_names")
     for name in ("labels", "offsets", "query_ids", "keys", "rows"):
         assert np.array_equal(getattr(joined, name), getattr(whole, name))
@@ -54,5 +51,5 @@ def test_lists_are_stitched_over_blocks_and_files(cuts, n_lists, seed, tmp_path_
 def test_a_list_that_comes_back_is_refused(tmp_path) -> None:
     rows = make_rows(60, 3, 12)
     rows.query_ids[-1] = rows.query_ids[0]
-    with pytest.raises(pk.DataError, match=r"query id 3 comes back .* sort them by query"):
-        list(whole_lists(shards(tmp_path / "s", rows, [30]), None))
+    with pytest.raises(pk.DataError, match=r"query id 3 occurs again .* sort them by query"):
+        list(read_blocks(shards(tmp_path / "s", rows, [30])))

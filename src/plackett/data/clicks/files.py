@@ -21,7 +21,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
 from plackett.data.clicks.log import ClickLog, Source, at_row, choose_columns
 from plackett.data.clicks.propensities import Propensities
-from plackett.data.reader import COLUMNS as TABLES
+from plackett.data.files import COLUMNAR_SUFFIXES
 
 
 def write_propensities(propensities: Propensities, path: str | os.PathLike[str]) -> None:
@@ -115,10 +115,10 @@ def read_clicks(
     if not source.is_file():
         raise DataError("there is no such file", path=str(source))
     form = text_form(source)
-    if form is None and source.suffix.lower() not in TABLES:
+    if form is None and source.suffix.lower() not in COLUMNAR_SUFFIXES:
         raise UsageError(
             f"{source}: a click log is CSV or TSV ({' '.join(SEPARATORS)}, also with .gz behind), "
-            f"Parquet or Arrow ({' '.join(TABLES)}), not {source.suffix!r}."
+            f"Parquet or Arrow ({' '.join(COLUMNAR_SUFFIXES)}), not {source.suffix!r}."
         )
     # The first line of text holds the names.
     place = Source(str(source), lines=form is not None, first=0 if form is None else 2)
@@ -241,10 +241,10 @@ def write_clicks(log: ClickLog, path: str | os.PathLike[str]) -> None:
 
     target = Path(path)
     suffix = target.suffix.lower()
-    if suffix not in (*SEPARATORS, *TABLES):
+    if suffix not in (*SEPARATORS, *COLUMNAR_SUFFIXES):
         raise UsageError(
-            f"{target}: a click log is written as {', '.join((*SEPARATORS, *TABLES))}, not "
-            f"{target.suffix!r}."
+            f"{target}: a click log is written as "
+            f"{', '.join((*SEPARATORS, *COLUMNAR_SUFFIXES))}, not {target.suffix!r}."
         )
     columns = {"impression": log.impressions}
     if log.queries is not None:

@@ -21,7 +21,7 @@ _KEY = b"plackett"
 
 
 @dataclass(frozen=True)
-class RoleNote:
+class FeatureNote:
     """The columns that are features when the file is written; others have their default names."""
 
     features: tuple[str, ...]
@@ -33,7 +33,7 @@ class RoleNote:
         return {_KEY: json.dumps(asdict(self)).encode()}
 
 
-def read_note(schema: pa.Schema) -> RoleNote | None:
+def read_note(schema: pa.Schema) -> FeatureNote | None:
     """The note in a schema; None for files of others."""
     text = (schema.metadata or {}).get(_KEY)
     if text is None:
@@ -46,7 +46,7 @@ def read_note(schema: pa.Schema) -> RoleNote | None:
     texts = isinstance(features, list) and all(isinstance(name, str) for name in features)
     if not (texts and isinstance(named, bool)):
         raise _damaged()
-    return RoleNote(tuple(features), named)
+    return FeatureNote(tuple(features), named)
 
 
 def refuse_other_roles(schema: pa.Schema, first: pa.Schema, columns: Sequence[str]) -> None:

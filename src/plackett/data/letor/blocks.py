@@ -56,7 +56,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Source:
+class TextFile:
     """A file that can be read block by block."""
 
     path: str
@@ -71,7 +71,7 @@ class Source:
         return _ahead(_streamed(self, block_bytes or STREAM_BYTES))
 
 
-def open_source(path: str | os.PathLike[str]) -> Source:
+def open_text(path: str | os.PathLike[str]) -> TextFile:
     """Find a file, or say why it cannot be read."""
     name = os.fspath(path)
     try:
@@ -84,7 +84,7 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=name) from error
     suffix = os.path.splitext(name)[1].lower()
-    return Source(name, status.st_size, suffix, stat.S_ISREG(status.st_mode))
+    return TextFile(name, status.st_size, suffix, stat.S_ISREG(status.st_mode))
 
 
 def _as_text(buffer: bytes | mmap.mmap) -> NDArray[np.uint8]:
@@ -123,7 +123,7 @@ def _mapped(path: str, size: int, block_bytes: int) -> Iterator[list[Piece]]:
         at = stop
 
 
-def _streamed(source: Source, block_bytes: int) -> Iterator[list[Piece]]:
+def _streamed(source: TextFile, block_bytes: int) -> Iterator[list[Piece]]:
     rest = b""
     first = True
     with open(source.path, "rb") as raw:
@@ -152,7 +152,7 @@ def _decompressed(raw: BinaryIO, suffix: str) -> _File:
     return lzma.LZMAFile(raw) if suffix == ".xz" else raw
 
 
-def _read(file: _File, size: int, source: Source) -> bytes:
+def _read(file: _File, size: int, source: TextFile) -> bytes:
     """Read ``size`` bytes, fewer only at the end of the file."""
     parts = []
     try:

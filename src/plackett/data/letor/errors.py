@@ -1,7 +1,7 @@
-"""One line at a time, in Python: what the compiled parser leaves, and every message.
+"""Parse one line in Python: lines that the compiled parser rejects.
 
-A line that comes here either needs exact arithmetic, and is returned as a :class:`Row`, or is
-wrong, and a :class:`LineError` says what was found, where, and what is allowed.
+Such a line either needs exact arithmetic, and is returned as a :class:`ParsedLine`, or is wrong,
+and a :class:`LineError` says what was found, where, and what is allowed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Row:
+class ParsedLine:
     """One document; spans are begin and length within the line."""
 
     label: float
@@ -71,7 +71,7 @@ def quote(token: bytes) -> str:
     return f"'{text}'" if len(text) <= _LONGEST else f"'{text[: _LONGEST - 3]}...'"
 
 
-def read_line(line: bytes, rules: Rules) -> Row | None:
+def read_line(line: bytes, rules: Rules) -> ParsedLine | None:
     """Read a line with its newline; None if it holds only blanks or a comment."""
     content = line.removesuffix(b"\n").removesuffix(b"\r")
     if (lone := content.find(b"\r")) >= 0:
@@ -85,7 +85,7 @@ def read_line(line: bytes, rules: Rules) -> Row | None:
         begin = _query(tokens) - 1
         features = dict(_features(tokens[2:], rules))
         document = _document(comment, len(data) + 1)
-        row = Row(label, (begin, len(tokens[1][0]) - len("qid:")), document, features)
+        row = ParsedLine(label, (begin, len(tokens[1][0]) - len("qid:")), document, features)
     if (nul := content.find(b"\0")) >= 0:
         raise LineError("NUL byte in a comment; the file is not text", nul + 1)
     return row

@@ -94,7 +94,7 @@ _LARGEST = np.iinfo(np.int64).max
 
 
 @compiled
-def integer(text, at, end):  # type: ignore[no-untyped-def]
+def parse_integer(text, at, end):  # type: ignore[no-untyped-def]
     """Integer that an id spells as Python would, and whether it does."""
     negative = text[at] == _MINUS
     first = at + int64(negative)
@@ -111,7 +111,7 @@ def integer(text, at, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sequence(text, at):  # type: ignore[no-untyped-def]
+def _decode_utf8(text, at):  # type: ignore[no-untyped-def]
     """Length and code point of the UTF-8 sequence at ``at``; length 0 if it is malformed."""
     lead = uint32(text[at])
     if lead < 0x80:
@@ -133,7 +133,7 @@ def _sequence(text, at):  # type: ignore[no-untyped-def]
 def is_utf8(text, at, end):  # type: ignore[no-untyped-def]
     """Whether the bytes from ``at`` to ``end`` are UTF-8."""
     while at < end:
-        length, _ = _sequence(text, at)
+        length, _ = _decode_utf8(text, at)
         at += length
         if length == 0:
             return False
@@ -160,14 +160,14 @@ def _decode(text, spans, points):  # type: ignore[no-untyped-def]
     for row in range(len(spans)):
         at, end, column = spans[row, 0], spans[row, 0] + spans[row, 1], 0
         while at < end:
-            length, point = _sequence(text, at)
+            length, point = _decode_utf8(text, at)
             points[row, column] = point
             at += length
             column += 1
         points[row, column:] = 0
 
 
-def strings(text: NDArray[np.uint8], spans: Offsets) -> Ids:
+def decode_strings(text: NDArray[np.uint8], spans: Offsets) -> Ids:
     """Array of the strings at these spans (begin and length) of checked UTF-8."""
     width = max(int(_longest(text, spans)), 1)
     if width > LONGEST:
@@ -176,13 +176,6 @@ def strings(text: NDArray[np.uint8], spans: Offsets) -> Ids:
     points = np.empty((len(spans), width), dtype=np.uint32)
     _decode(text, spans, points)
     return points.view(f"U{width}")[:, 0]
-
-
-def join(parts: list[Ids]) -> Ids:
-    """One array of ids; integers become text if any part is text."""
-    if all(part.dtype.kind == "i" for part in parts):
-        return np.concatenate(parts)
-    return np.concatenate([part.astype(str) if part.dtype.kind == "i" else part for part in parts])
 
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _COLON = 9, 10, 13, 32, 35, 58
@@ -253,7 +246,7 @@ _NAN, _THREE_BYTES, _TO_LOWER = int.from_bytes(b"nan", "little"), 0xFFFFFF, 0x20
 _TABLE = 1 << 16  # columns whose spelling is kept at hand
 
 
-def spellings(width: int) -> tuple[np.ndarray, Offsets]:
+def encode_indices(width: int) -> tuple[np.ndarray, Offsets]:
     """Return ``1:``, ``2:`` ... as words, and the number of bytes of each."""
     texts = [b"%d:" % (column + 1) for column in range(min(width, _TABLE))]
     words = np.array([int.from_bytes(text, "little") for text in texts], dtype=np.uint64)
@@ -395,7 +388,7 @@ def parse_rows(text, at, stop, row, out, settings):  # type: ignore[no-untyped-d
                 return begin, row, full, integers
             labels[row] = label
             query_spans[row, 0], query_spans[row, 1] = first, last - first
-            queries[row], known = integer(text, first, last)
+            queries[row], known = parse_integer(text, first, last)
             first, last = document_id(text, at)
             document_spans[row, 0], document_spans[row, 1] = first, last - first
         at = line_end(text, at)

@@ -1,17 +1,17 @@
-"""LETOR text into other formats, without the features ever being whole in memory.
+"""Convert LETOR text larger than memory to other formats.
 
-The blocks of the text are parsed one by one into a scratch file, while labels and ids are kept.
-When the width, the types of the ids and the canonical order are known, the features are gathered
-from there block by block.
+The blocks of the text are parsed one by one into a scratch file, while labels and ids are kept in
+memory. When the width, the types of the ids and the canonical order are known, the features are
+read back block by block.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,140 +20,138 @@ from plackett.base.errors import DataError
 from plackett.base.files import atomic_directory
 from plackett.base.ragged import Features, Ids, Labels, Rows
 from plackett.data.canonical import Arrangement, arrange_hashes, hash_documents
-from plackett.data.dataset import report_scattered
-from plackett.data.inputs import first_appearance
-from plackett.data.large_arrays import Scratch
-from plackett.data.letor import iter_tables
-from plackett.data.letor.blocks import open_source
-from plackett.data.letor.parser import join
-from plackett.data.letor.reader import refuse_returning
-from plackett.data.mapped import write_arrays
-from plackett.data.reader import ReadOptions
-from plackett.data.writer import blocks, refuse_foreign
+from plackett.data.dataset import take, warn_scattered
+from plackett.data.files import ReadOptions, TwoPassProgress
+from plackett.data.inputs import factorize
+from plackett.data.large_arrays import RowSpool
+from plackett.data.letor.blocks import open_text
+from plackett.data.letor.reader import (
+    NO_FEATURES,
+    iter_tables,
+    join_document_ids,
+    join_ids,
+    refuse_scattered,
+)
+from plackett.data.mapped import refuse_other_directory, row_blocks, write_arrays
 
-Report: TypeAlias = Callable[[int, int], None]
-"""Called with the work done and the work in all."""
-
-_SCRATCH = "features.scratch"
+_SPOOL = "features.scratch"
 
 
 @dataclass(frozen=True)
-class Streamed:
-    """Sizes of what was written."""
+class Sizes:
+    """Sizes of a converted data set."""
 
     n_lists: int
     n_docs: int
     n_features: int
 
 
-def stream_to_mapped(
+def convert_to_mapped(
     source: Path,
     target: Path,
     options: ReadOptions,
     *,
     block_bytes: int,
-    reading: Report,
-    writing: Report,
-) -> Streamed:
-    """Write the memory-mapped form of a text."""
-    refuse_foreign(target)
-    with atomic_directory(target) as directory, _scratch(directory, options) as scratch:
-        rows = _parse(source, scratch, options, block_bytes, reading)
-        plan = arrange_hashes(rows.hashes(), rows.codes, len(rows.names))
-        ids = rows.document_ids
+    progress: TwoPassProgress,
+) -> Sizes:
+    """Convert text to the memory-mapped format."""
+    refuse_other_directory(target)
+    with (
+        atomic_directory(target) as directory,
+        RowSpool(directory / _SPOOL, options.absent) as spool,
+    ):
+        rows = _parse(source, spool, options, block_bytes, progress)
+        plan = arrange_hashes(rows.hash_documents(), rows.codes, len(rows.names))
         arrays: dict[str, NDArray[Any] | None] = {
             "labels": rows.labels[plan.rows],
             "offsets": plan.offsets,
             "query_ids": rows.names[plan.lists],
             "keys": plan.keys,
             "rows": plan.rows,
-            "document_ids": None if ids is None else ids[plan.rows],
+            "document_ids": take(rows.document_ids, plan.rows),
         }
-        features = rows.in_order(plan, writing)
-        write_arrays(directory, arrays, features, n_features=scratch.width, feature_names=None)
+        features = rows.iter_features(plan, progress)
+        write_arrays(directory, arrays, features, n_features=spool.width, feature_names=None)
     return rows.sizes
 
 
-def stream_to_columns(
+def convert_to_columnar(
     source: Path,
     target: Path,
     options: ReadOptions,
     *,
     block_bytes: int,
-    reading: Report,
-    writing: Report,
-) -> Streamed:
-    """Write a text as Parquet or Arrow, in the order of its rows."""
-    from plackett.data.columnar.writer import RowBlocks, write_columns  # imports pyarrow
+    progress: TwoPassProgress,
+) -> Sizes:
+    """Convert text to Parquet or Arrow, in the order of its rows."""
+    from plackett.data.columnar.writer import RowSource, write_columns  # imports pyarrow
 
     target.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as directory,
-        _scratch(Path(directory), options) as scratch,
+        RowSpool(Path(directory) / _SPOOL, options.absent) as spool,
     ):
-        rows = _parse(source, scratch, options, block_bytes, reading)
+        rows = _parse(source, spool, options, block_bytes, progress)
 
         def features(start: int, stop: int) -> Features:
-            writing(start, len(rows.labels))
-            return scratch.gather(np.arange(start, stop))
+            progress.second(start, len(rows.labels))
+            return spool.gather(np.arange(start, stop))
 
-        blocks = RowBlocks(
-            labels=rows.labels,
-            query_ids=rows.query_ids,
-            document_ids=rows.document_ids,
-            weights=None,
-            document_weights=None,
-            groups=None,
-            feature_names=None,
-            n_features=scratch.width,
-            features=features,
+        write_columns(
+            target,
+            RowSource(
+                labels=rows.labels,
+                query_ids=rows.query_ids,
+                document_ids=rows.document_ids,
+                n_features=spool.width,
+                features=features,
+            ),
         )
-        write_columns(target, blocks)
-    writing(1, 1)
+    progress.second(1, 1)
     return rows.sizes
 
 
 @dataclass(frozen=True)
-class _Text:
-    """All of a text but its features, which are in the scratch."""
+class _ParsedText:
+    """A text whose features are in a spool."""
 
     labels: Labels
     query_ids: Ids
     document_ids: Ids | None
     names: Ids
     codes: Rows
-    scratch: Scratch
+    spool: RowSpool
     block_bytes: int
 
     @property
-    def sizes(self) -> Streamed:
-        return Streamed(len(self.names), len(self.labels), self.scratch.width)
+    def sizes(self) -> Sizes:
+        return Sizes(len(self.names), len(self.labels), self.spool.width)
 
-    def blocks(self) -> Iterator[slice]:
-        return blocks(len(self.labels), self.scratch.width, self.block_bytes)
+    def _blocks(self) -> Iterator[slice]:
+        return row_blocks(len(self.labels), self.spool.width, self.block_bytes)
 
-    def hashes(self) -> NDArray[np.uint64]:
+    def hash_documents(self) -> NDArray[np.uint64]:
         # Not while parsing: missing features of columns that only later blocks have count too.
         result = np.empty(len(self.labels), np.uint64)
-        for rows in self.blocks():
-            features = self.scratch.gather(np.arange(rows.start, rows.stop))
-            ids = None if self.document_ids is None else self.document_ids[rows]
-            result[rows] = hash_documents(features, ids)
+        for rows in self._blocks():
+            features = self.spool.gather(np.arange(rows.start, rows.stop))
+            result[rows] = hash_documents(features, take(self.document_ids, rows))
         return result
 
-    def in_order(self, plan: Arrangement, writing: Report) -> Iterator[Features]:
-        for rows in self.blocks():
-            yield self.scratch.gather(plan.rows[rows])
-            writing(rows.stop, len(self.labels))
-
-
-def _scratch(directory: Path, options: ReadOptions) -> Scratch:
-    return Scratch(directory / _SCRATCH, 0.0 if options.missing is None else float("nan"))
+    def iter_features(self, plan: Arrangement, progress: TwoPassProgress) -> Iterator[Features]:
+        """The features in canonical order."""
+        for rows in self._blocks():
+            yield self.spool.gather(plan.rows[rows])
+            progress.second(rows.stop, len(self.labels))
 
 
 def _parse(
-    source: Path, scratch: Scratch, options: ReadOptions, block_bytes: int, reading: Report
-) -> _Text:
+    source: Path,
+    spool: RowSpool,
+    options: ReadOptions,
+    block_bytes: int,
+    progress: TwoPassProgress,
+) -> _ParsedText:
     labels: list[Labels] = []
     queries: list[Ids] = []
     documents: list[Ids | None] = []
@@ -162,32 +160,22 @@ def _parse(
         n_features=options.n_features,
         missing=options.missing,
         block_bytes=block_bytes,
-        progress=reading,
+        progress=progress.first,
     ):
-        scratch.append(np.asarray(table.features))
+        spool.append(np.asarray(table.features))
         labels.append(table.labels)
         queries.append(table.query_ids)
         documents.append(table.document_ids)
-    if scratch.width == 0:
-        raise DataError(
-            "has no features; a line reads 'label qid:ID index:value ...'", path=str(source)
-        )
-    query_ids = join(queries)
-    names, codes, contiguous = first_appearance(query_ids)
+    if spool.width == 0:
+        raise DataError(NO_FEATURES, path=str(source))
+    query_ids = join_ids(queries)
+    names, codes, contiguous = factorize(query_ids)
     if not contiguous:
-        _scattered(source, query_ids, strict=options.strict)
-    ids = _join_documents(documents, labels)
-    return _Text(np.concatenate(labels), query_ids, ids, names, codes, scratch, block_bytes)
-
-
-def _scattered(source: Path, query_ids: Ids, *, strict: bool) -> None:
-    if strict:
-        refuse_returning(query_ids, open_source(source))  # names the line
-    report_scattered(str(source), strict=strict)
-
-
-def _join_documents(documents: list[Ids | None], labels: list[Labels]) -> Ids | None:
-    if all(ids is None for ids in documents):
-        return None
-    pairs = zip(documents, labels, strict=True)
-    return join([np.zeros(len(y), "U1") if ids is None else ids for ids, y in pairs])
+        if options.strict:
+            refuse_scattered(query_ids, open_text(source))  # names the line
+        warn_scattered(str(source))
+    sizes = [len(part) for part in labels]
+    document_ids = join_document_ids(documents, sizes)
+    return _ParsedText(
+        np.concatenate(labels), query_ids, document_ids, names, codes, spool, block_bytes
+    )

@@ -33,7 +33,7 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, FeatureMismatch
 from plackett.base.ragged import Features, Offsets, list_blocks
-from plackett.data.large_arrays import empty, is_large, release_pages, rows_per_block
+from plackett.data.large_arrays import allocate, is_large, release_pages, rows_per_block
 
 if TYPE_CHECKING:
     from plackett.data.dataset import Dataset
@@ -146,7 +146,7 @@ def apply_in_blocks(
     """The changed features; those of large ones are in a scratch file."""
     if isinstance(features, csr_array) or not is_large(features):
         return transform.apply(features, offsets)
-    out = empty(features, features.shape)
+    out = allocate(features, features.shape)
     for start, stop in list_blocks(offsets, rows_per_block(features[0].nbytes)):
         low, high = int(offsets[start]), int(offsets[stop])
         out[low:high] = transform.apply(features[low:high], offsets[start : stop + 1] - low)

@@ -40,7 +40,7 @@ from scipy.sparse import csr_array
 from plackett.base.errors import DataError
 from plackett.base.memory import memory_limits
 from plackett.data.dataset import Dataset
-from plackett.data.large_arrays import empty, is_large, iter_blocks, release_pages
+from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
 from plackett.models.trees.params import BUILT_IN, feature_indices
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def predicted(predict: Callable[..., Any], features: Any, **options: Any) -> NDA
     for rows in iter_blocks(features):
         found = _dense(predict(features[rows], **options))
         if out is None:
-            out = empty(features, (len(features), *found.shape[1:]), np.float64)
+            out = allocate(features, (len(features), *found.shape[1:]), np.float64)
         out[rows] = found
         release_pages(out)
     assert out is not None  # a data set has documents

@@ -1,0 +1,228 @@
+"""Files that hold a data set: their formats, how a user names them, and options to read them.
+
+========  ==========================================================================
+format    files
+========  ==========================================================================
+letor     LETOR text: .txt .dat .letor .svmlight .libsvm, also followed by .gz or .xz
+columnar  Parquet (.parquet) and Arrow (.arrow .feather), one file or several
+mapped    a ``.pkdata`` directory: see :mod:`plackett.data.mapped`
+========  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from plackett.base.errors import DataError, UsageError
+from plackett.data.inputs import Missing
+from plackett.data.mapped import is_mapped
+
+PathLike: TypeAlias = str | os.PathLike[str]
+PathsLike: TypeAlias = PathLike | Sequence[PathLike]
+"""A path, a pattern such as ``shards/*.parquet``, or several of them."""
+ByteProgress: TypeAlias = Callable[[int, int], object]
+"""Called with the bytes done and the total number of bytes."""
+
+Format: TypeAlias = Literal["letor", "columnar", "mapped"]
+LETOR_SUFFIXES = (".txt", ".dat", ".letor", ".svmlight", ".libsvm")
+COMPRESSED_SUFFIXES = (".gz", ".xz")
+COLUMNAR_SUFFIXES = (".parquet", ".arrow", ".feather")
+MAPPED_SUFFIX = ".pkdata"
+
+SplitName: TypeAlias = Literal["train", "validation", "test"]
+SPLIT_STEMS: dict[SplitName, tuple[str, ...]] = {
+    "train": ("train", "training", "trainingset"),
+    "validation": ("vali", "valid", "validation", "validationset", "dev"),
+    "test": ("test", "testset"),
+}
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read files; the fields are the arguments of :func:`plackett.read`."""
+
+    label: str | None = "label"
+    query: str = "query_id"
+    document: str | None = None
+    weight: str | None = None
+    features: str | Sequence[str] | None = None
+    n_features: int | None = None
+    missing: Missing = None
+    strict: bool = False
+
+    @property
+    def absent(self) -> float:
+        """Value of a feature that a line of text leaves out."""
+        return 0.0 if self.missing is None else float("nan")
+
+    def refuse_columns(self, path: Path, what: str) -> None:
+        """Refuse options that only Parquet and Arrow files have."""
+        default = ReadOptions()
+        for name in ("label", "query", "document", "weight", "features"):
+            if getattr(self, name) != getattr(default, name):
+                raise UsageError(
+                    f"{path}: {name}= names a column of a Parquet or Arrow file; {what} has none."
+                )
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """Files that together are one data set, in the order of their rows."""
+
+    format: Format
+    paths: tuple[Path, ...]
+    name: str
+    """What error messages call them."""
+
+    @property
+    def first(self) -> Path:
+        """The first file, or the only one."""
+        return self.paths[0]
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether they are Parquet or Arrow files, which can be read block by block."""
+        return self.format == "columnar"
+
+
+def find_files(source: PathsLike | DataFiles) -> DataFiles:
+    """Find the files of a data set.
+
+    Several files must be Parquet or Arrow files; they are one data set in the order given.
+    """
+    if isinstance(source, DataFiles):
+        return source
+    sources = [source] if isinstance(source, (str, os.PathLike)) else source
+    paths = [path for item in sources for path in _expand_pattern(Path(item))]
+    if not paths:
+        raise UsageError("no data files were given.")
+    formats = [find_format(path) for path in paths]
+    if len(paths) == 1 and formats[0] != "columnar":
+        return DataFiles(formats[0], (paths[0],), str(paths[0]))
+    for path, format_ in zip(paths, formats, strict=True):
+        if format_ != "columnar":
+            raise UsageError(
+                f"{path}: several files form one data set only if all are Parquet or Arrow files; "
+                "convert this one first, or give it alone."
+            )
+    files = [file for path in paths for file in (list_shards(path) if path.is_dir() else [path])]
+    _refuse_duplicates(files)
+    name = str(paths[0]) if len(paths) == 1 else f"{files[0]} and {len(files) - 1} more"
+    return DataFiles("columnar", tuple(files), name)
+
+
+def _expand_pattern(path: Path) -> list[Path]:
+    if path.exists() or not glob.has_magic(str(path)):
+        return [path]
+    matches = sorted(Path(match) for match in glob.glob(str(path)))
+    if not matches:
+        raise DataError("no file matches this pattern", path=str(path))
+    return matches
+
+
+def _refuse_duplicates(files: Sequence[Path]) -> None:
+    """Refuse a file given twice, such as by itself and by its folder: its lists would double."""
+    seen = set()
+    for file in files:
+        resolved = file.resolve()
+        if resolved in seen:
+            raise UsageError(f"{file}: is among the data twice; give each file once.")
+        seen.add(resolved)
+
+
+def list_shards(folder: Path) -> list[Path]:
+    """The Parquet files of a folder, sorted by name."""
+    # Writers of shards leave other files whose names start with a dot or an underscore.
+    files = [file for file in folder.iterdir() if not file.name.startswith((".", "_"))]
+    return sorted(file for file in files if file.suffix.lower() == ".parquet")
+
+
+def find_format(path: Path) -> Format:
+    """Format of an existing file or directory; an error if it is not a data set."""
+    if not path.exists():
+        raise DataError("there is no such file or directory", path=str(path))
+    if path.is_dir():
+        if is_mapped(path):
+            return "mapped"
+        shards = list_shards(path)
+        if any(split_name(file) == "test" for file in shards):
+            raise DataError("this directory is a fold; read it with read_folds.", path=str(path))
+        if shards:
+            return "columnar"
+        raise DataError(
+            "this directory has neither a manifest.json (the memory-mapped format) nor .parquet "
+            "files; for a directory of folds use read_folds.",
+            path=str(path),
+        )
+    format_ = require_format(path)
+    if format_ == "mapped":
+        raise DataError(
+            "the memory-mapped format is a directory, and this is a file", path=str(path)
+        )
+    return format_
+
+
+def require_format(path: Path) -> Format:
+    """Format that the suffix of a path asks for; an error if it is unknown."""
+    format_ = detect_format(path)
+    if format_ is None:
+        raise UsageError(
+            f"{path}: the suffix {path.suffix!r} is not that of a data set. Supported are LETOR "
+            f"text ({' '.join(LETOR_SUFFIXES)}, also followed by {' or '.join(COMPRESSED_SUFFIXES)}"
+            f"), Parquet and Arrow ({' '.join(COLUMNAR_SUFFIXES)}) and the memory-mapped format "
+            f"({MAPPED_SUFFIX}, a directory)."
+        )
+    return format_
+
+
+def detect_format(path: Path) -> Format | None:
+    """Format that the suffix of a path asks for, or None if it is unknown."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    last = suffixes[-1] if suffixes else ""
+    if last in COMPRESSED_SUFFIXES and len(suffixes) > 1 and suffixes[-2] in LETOR_SUFFIXES:
+        return "letor"
+    if last in LETOR_SUFFIXES:
+        return "letor"
+    if last in COLUMNAR_SUFFIXES:
+        return "columnar"
+    return "mapped" if last == MAPPED_SUFFIX else None
+
+
+def split_name(path: Path) -> SplitName | None:
+    """Which split of a fold a file is by its name (``Train.txt.gz``: train), or None."""
+    if detect_format(path) is None:
+        return None
+    stem = path.name.lower()
+    for suffix in (*COMPRESSED_SUFFIXES, *LETOR_SUFFIXES, *COLUMNAR_SUFFIXES, MAPPED_SUFFIX):
+        stem = stem.removesuffix(suffix)
+    return next((split for split, stems in SPLIT_STEMS.items() if stem in stems), None)
+
+
+class TwoPassProgress:
+    """Progress of two passes over the same bytes, reported as one.
+
+    Parameters
+    ----------
+    progress
+        Called with the work done and the total, which is twice that of the first pass. None
+        reports nothing.
+    """
+
+    def __init__(self, progress: ByteProgress | None) -> None:
+        self.progress, self.total = progress, 1
+
+    def first(self, done: int, total: int) -> None:
+        """Report the first pass, in its own units."""
+        self.total = total
+        if self.progress is not None:
+            self.progress(done, 2 * total)
+
+    def second(self, done: int, total: int) -> None:
+        """Report the second pass, in its own units."""
+        if self.progress is not None:
+            self.progress(self.total + self.total * done // total, 2 * self.total)
