@@ -119,7 +119,7 @@ def test_a_batch_of_one_worker_is_normalised_as_pytorch_does_it(shape, options) 
     import torch
     from torch import nn
 
-    from plackett.models.neural.batch_plan import synchronize_batch_norm
+    from plackett.models.neural.batch_norm import synchronize_batch_norm
 
     ours, theirs = nn.Sequential(nn.BatchNorm1d(4, **options)), nn.BatchNorm1d(4, **options)
     assert synchronize_batch_norm(ours, 10.0)
@@ -141,7 +141,7 @@ def test_one_value_per_channel_is_refused_and_small_variances_are_kept() -> None
     import torch
     from torch import nn
 
-    from plackett.models.neural.batch_plan import synchronize_batch_norm
+    from plackett.models.neural.batch_norm import synchronize_batch_norm
 
     net = nn.Sequential(nn.BatchNorm1d(1, momentum=1.0, affine=False))
     synchronize_batch_norm(net, 10.0)
@@ -156,7 +156,7 @@ def test_one_value_per_channel_is_refused_and_small_variances_are_kept() -> None
 def test_a_layer_in_two_places_stays_one() -> None:
     from torch import nn
 
-    from plackett.models.neural.batch_plan import synchronize_batch_norm
+    from plackett.models.neural.batch_norm import synchronize_batch_norm
 
     norm = nn.BatchNorm1d(3)
     net = nn.Sequential(norm, nn.Linear(3, 3), norm)

@@ -17,9 +17,8 @@ from torch import nn
 
 import plackett as pk
 from plackett.distributed.partition import Partition, split_lists
-from plackett.models.neural.batch_plan import BatchPlan
-from plackett.models.neural.batches import learnable
-from plackett.models.neural.distributed import trained
+from plackett.models.neural.batches import BatchPlan, learnable
+from plackett.models.neural.distributed import train_nets
 from plackett.models.ranker import Run, as_metrics, no_progress, no_watch
 
 # Batches of 3 lists: in some of them, one of the workers has none.
@@ -35,7 +34,7 @@ class Peers:
 
     rank: int
     size: int
-    seconds: float = 60.0
+    timeout_seconds: float = 60.0
 
 
 class Own(nn.Module):
@@ -100,7 +99,7 @@ def train(case: str, rank: int, size: int, folder: Path) -> None:
     peers: Any = Peers(rank, size)
     share = BatchPlan(outline, learnable(data.labels, data.offsets), peers)
     run = Run(as_metrics("ndcg@5"), None, no_progress, no_watch)
-    found = trained(ranker, data.lists(start, stop), None, run, torch.device("cpu"), share)
+    found = train_nets(ranker, data.lists(start, stop), None, run, torch.device("cpu"), share)
     weights = {
         f"{place}.{name}": value.numpy()
         for place, each in enumerate(found.nets)

@@ -11,11 +11,11 @@ torch = pytest.importorskip("torch")
 from plackett.base.ragged import offsets_from_sizes  # noqa: E402
 from plackett.models.neural.batches import (  # noqa: E402
     FeatureRows,
-    batch_of,
-    blocks,
     cut,
     epoch_order,
     learnable,
+    make_batch,
+    scoring_batches,
 )
 
 CPU = torch.device("cpu")
@@ -40,7 +40,7 @@ def test_batches_cover_the_order_and_keep_to_their_limits(sizes, lists, document
 def test_a_batch_holds_the_documents_of_its_lists_in_their_order(sizes, data) -> None:
     offsets = offsets_from_sizes(sizes)
     chosen = data.draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1, unique=True))
-    batch = batch_of(offsets, np.array(chosen))
+    batch = make_batch(offsets, np.array(chosen))
     documents = np.arange(offsets[-1])[batch.documents]
     expected = np.concatenate([np.arange(offsets[q], offsets[q + 1]) for q in chosen])
     assert np.array_equal(documents, expected)
@@ -48,9 +48,11 @@ def test_a_batch_holds_the_documents_of_its_lists_in_their_order(sizes, data) ->
 
 
 @given(SIZES, st.integers(1, 50))
-def test_blocks_cover_all_documents_in_order(sizes, documents) -> None:
+def test_scoring_batches_cover_all_documents_in_order(sizes, documents) -> None:
     offsets = offsets_from_sizes(sizes)
-    found = [np.arange(offsets[-1])[batch.documents] for batch in blocks(offsets, documents)]
+    found = [
+        np.arange(offsets[-1])[batch.documents] for batch in scoring_batches(offsets, documents)
+    ]
     assert np.array_equal(np.concatenate(found), np.arange(offsets[-1]))
 
 

@@ -6,9 +6,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from plackett.models import NeuralRanker  # noqa: E402
-from plackett.models.neural.batches import FeatureRows, batch_of  # noqa: E402
-from plackett.models.neural.loss import LevelTask  # noqa: E402
-from plackett.models.neural.scorers import build  # noqa: E402
+from plackett.models.neural.batches import FeatureRows, make_batch  # noqa: E402
+from plackett.models.neural.loss import LevelLoss  # noqa: E402
+from plackett.models.neural.scorers import build_net  # noqa: E402
 from plackett.objectives import objective  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 
 def _net(**settings):
     given = NeuralRanker(layers=(6, 5), activation="tanh", recurrent="rnn").set_params(**settings)
-    return build(given, 4)
+    return build_net(given, 4)
 
 
 def _reference(net, features, labels, pooling):
@@ -40,8 +40,8 @@ def _reference(net, features, labels, pooling):
 @pytest.mark.parametrize("which", [[2], [7, 1, 4], [1, 2]])
 def test_loss_and_gradient_are_those_of_the_paper(pooling, which, small) -> None:
     net = _net(pooling=pooling)
-    task = LevelTask(objective("urank"), small)
-    batch = batch_of(small.offsets, np.array(which))
+    task = LevelLoss(objective("urank"), small)
+    batch = make_batch(small.offsets, np.array(which))
     features = FeatureRows(small.features, CPU)
     total = task.total(net, features[batch.documents], batch, 0)
     found = torch.autograd.grad(total, list(net.parameters()))
@@ -60,10 +60,10 @@ def test_loss_and_gradient_are_those_of_the_paper(pooling, which, small) -> None
 def test_ranking_takes_the_scores_of_the_first_step(cell, score_from, small) -> None:
     net = _net(recurrent=cell, score_from=score_from)
     features = FeatureRows(small.features, CPU)
-    batch = batch_of(small.offsets, np.array([2, 4, 6]))
-    task = LevelTask(objective("urank"), small)
-    levels = list(task._levels.of(batch, CPU))
-    first = net.descend(features[batch.documents], levels)[0]
+    batch = make_batch(small.offsets, np.array([2, 4, 6]))
+    task = LevelLoss(objective("urank"), small)
+    levels = list(task._levels.select(batch, CPU))
+    first = net.score_levels(features[batch.documents], levels)[0]
     alone = net(features[batch.documents], batch.offsets)
     assert first.detach().numpy() == pytest.approx(alone.detach().numpy(), rel=1e-5, abs=1e-6)
 
@@ -72,8 +72,8 @@ def test_with_two_levels_the_recurrent_loss_is_uranks(small) -> None:
     binary = small.with_labels((small.labels > 1).astype(float))
     net = _net()
     features = FeatureRows(binary.features, CPU)
-    batch = batch_of(binary.offsets, np.array([2, 4, 7]))
-    total = LevelTask(objective("urank"), binary).total(net, features[batch.documents], batch, 0)
+    batch = make_batch(binary.offsets, np.array([2, 4, 7]))
+    total = LevelLoss(objective("urank"), binary).total(net, features[batch.documents], batch, 0)
     scores = net(features[batch.documents], batch.offsets).detach().numpy()
     labels = binary.labels[batch.documents]
     expected = objective("urank").evaluate(scores, labels, batch.offsets).values.sum()

@@ -169,7 +169,7 @@ def test_a_function_that_makes_a_module_starts_from_the_seed(parts) -> None:
 
 
 def test_a_module_with_more_than_one_score_is_refused(parts) -> None:
-    with pytest.raises(ValueError, match="must give one score per document"):
+    with pytest.raises(ValueError, match="must return one score per document"):
         NeuralRanker(module=torch.nn.Linear(46, 2), **QUICK).fit(parts[0])
 
 

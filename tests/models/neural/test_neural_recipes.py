@@ -7,8 +7,8 @@ torch = pytest.importorskip("torch")
 
 from plackett.metrics import evaluate  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, recipe  # noqa: E402
-from plackett.models.neural.ranker import check_settings  # noqa: E402
-from plackett.models.neural.scorers import build  # noqa: E402
+from plackett.models.neural.ranker import check_parameters  # noqa: E402
+from plackett.models.neural.scorers import build_net  # noqa: E402
 from plackett.models.recipes import NEURAL  # noqa: E402
 from plackett.objectives import Stochastic, objective  # noqa: E402
 
@@ -44,9 +44,9 @@ def test_each_recipe_learns_to_rank(name, parts) -> None:
 @pytest.mark.parametrize(("name", "preset"), WITH_PRESETS)
 def test_a_net_can_be_built_from_each_preset(name, preset) -> None:
     ranker = recipe(name, preset=preset)
-    check_settings(ranker)
+    check_parameters(ranker)
     with torch.device("meta"):
-        widths = [m.out_features for m in build(ranker, 46).modules() if _is_linear(m)]
+        widths = [m.out_features for m in build_net(ranker, 46).modules() if _is_linear(m)]
     assert tuple(widths[:-1]) == ranker.layers
 
 

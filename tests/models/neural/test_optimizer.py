@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import NeuralRanker  # noqa: E402
 from plackett.models.neural.optimizer import Optimizer  # noqa: E402
-from plackett.models.neural.scorers import build  # noqa: E402
+from plackett.models.neural.scorers import build_net  # noqa: E402
 
 PEERS = {
     "adam": lambda weights, decay: torch.optim.Adam(weights, lr=0.1, weight_decay=decay),
@@ -26,7 +26,7 @@ def test_one_vector_of_weights_moves_as_pytorch_moves_them_one_by_one(name, deca
     given = NeuralRanker(
         layers=(5,), clip=clip, learning_rate=0.1, optimizer=name, weight_decay=decay
     )
-    ours, theirs = build(given, 3), build(given, 3)
+    ours, theirs = build_net(given, 3), build_net(given, 3)
     optimizer = Optimizer(ours, given)
     peer = PEERS[name](theirs.parameters(), decay)
     x, offsets = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), np.array([0, 6])
@@ -50,7 +50,7 @@ def test_the_learning_rate_follows_the_schedule(schedule, rates) -> None:
     moved = []
     for progress in (0.0, 0.5, 0.75):
         given = NeuralRanker(layers=(), optimizer="adagrad", schedule=schedule)
-        net = build(given, 2)
+        net = build_net(given, 2)
         before = [p.detach().clone() for p in net.parameters()]
         Optimizer(net, given).step(net(torch.ones(1, 2), np.array([0, 1])).sum(), progress)
         after = list(net.parameters())

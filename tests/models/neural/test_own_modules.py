@@ -174,12 +174,12 @@ class _Says(nn.Module):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda y: y, r"documents x 46 features, gave shape \(\d+, 2\)"),
-        (lambda y: y[:, 0].reshape(1, -1), r"gave shape \(1, \d+\); it must give one score"),
-        (lambda y: y[1:, 0], r"gave shape \(\d+,\); it must give one score per document"),
-        (lambda y: y.sum(), r"gave shape \(\)"),
-        (lambda y: [y], "gave list; it must"),
-        (lambda y: y[:, 0].long(), r"gave torch.int64; scores must be floats"),
+        (lambda y: y, r"documents x 46 features, returned shape \(\d+, 2\)"),
+        (lambda y: y[:, 0].reshape(1, -1), r"returned shape \(1, \d+\); it must return one score"),
+        (lambda y: y[1:, 0], r"returned shape \(\d+,\); it must return one score per document"),
+        (lambda y: y.sum(), r"returned shape \(\)"),
+        (lambda y: [y], "returned list; it must"),
+        (lambda y: y[:, 0].long(), r"returned torch.int64; scores must be floats"),
         (lambda y: y[:, 0].detach(), "depend on no trained weight"),
         (lambda y: y @ y, r"failed: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
         (lambda y: y[:, 0] * float("nan"), "scores that are not finite"),

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.base.ragged import offsets_from_sizes  # noqa: E402
 from plackett.models import NeuralRanker  # noqa: E402
-from plackett.models.neural.scorers import build  # noqa: E402
+from plackett.models.neural.scorers import build_net  # noqa: E402
 
 SIZES = [3, 1, 5, 3, 2]
 
@@ -25,7 +25,7 @@ def _scores(net, features, sizes):
 
 @pytest.mark.parametrize("settings", [{}, {"attention": 2, "heads": 2}, {"group_size": 3}], ids=str)
 def test_lists_do_not_see_each_other(settings) -> None:
-    net = build(NeuralRanker(layers=(8, 6), **settings), 4)
+    net = build_net(NeuralRanker(layers=(8, 6), **settings), 4)
     features = _features()
     whole = _scores(net, features, SIZES)
     parts = [_scores(net, part, [len(part)]) for part in features.split(SIZES)]
@@ -33,7 +33,7 @@ def test_lists_do_not_see_each_other(settings) -> None:
 
 
 def test_attention_sees_the_other_documents_but_not_their_order() -> None:
-    net = build(NeuralRanker(layers=(8, 6), attention=2, heads=3), 4)
+    net = build_net(NeuralRanker(layers=(8, 6), attention=2, heads=3), 4)
     features = _features()[:5]
     scores = _scores(net, features, [5])
     order = [3, 1, 4, 0, 2]
@@ -42,7 +42,7 @@ def test_attention_sees_the_other_documents_but_not_their_order() -> None:
 
 
 def test_a_block_of_attention_is_pytorchs_own_encoder_layer() -> None:
-    net = build(NeuralRanker(layers=(6,), attention=1, heads=2), 4)
+    net = build_net(NeuralRanker(layers=(6,), attention=1, heads=2), 4)
     (block,) = net.blocks
     peer = torch.nn.TransformerEncoderLayer(6, 2, 12, 0.0, batch_first=True, norm_first=True)
     names = {
@@ -62,7 +62,7 @@ def test_a_block_of_attention_is_pytorchs_own_encoder_layer() -> None:
 
 
 def test_a_group_is_a_document_and_those_that_follow_in_a_circle() -> None:
-    net = build(NeuralRanker(layers=(7,), group_size=2), 4)
+    net = build_net(NeuralRanker(layers=(7,), group_size=2), 4)
     x = _features()[:3]
     pairs = torch.stack([torch.cat([x[a], x[b]]) for a, b in [(0, 1), (1, 2), (2, 0)]])
     with torch.no_grad():
@@ -72,7 +72,7 @@ def test_a_group_is_a_document_and_those_that_follow_in_a_circle() -> None:
 
 
 def test_groups_are_shuffled_within_lists_while_training() -> None:
-    net = build(NeuralRanker(layers=(7,), group_size=2), 4).train()
+    net = build_net(NeuralRanker(layers=(7,), group_size=2), 4).train()
     members = net._members(offsets_from_sizes(SIZES))
     list_of = np.repeat(np.arange(len(SIZES)), SIZES)
     assert np.array_equal(list_of[members[:, 0]], list_of)
@@ -81,7 +81,7 @@ def test_groups_are_shuffled_within_lists_while_training() -> None:
 
 
 def test_the_momentum_of_normalisation_is_tensorflows() -> None:
-    net = build(NeuralRanker(layers=(3,), batch_norm=0.9), 4).train()
+    net = build_net(NeuralRanker(layers=(3,), batch_norm=0.9), 4).train()
     x = _features()
     net(x, offsets_from_sizes(SIZES))
     (first, *_) = [m for m in net.modules() if isinstance(m, torch.nn.BatchNorm1d)]
@@ -89,14 +89,14 @@ def test_the_momentum_of_normalisation_is_tensorflows() -> None:
 
 
 def test_there_is_a_normalisation_on_the_input_and_after_each_layer() -> None:
-    net = build(NeuralRanker(layers=(8, 5), batch_norm=0.9, dropout=0.5), 4)
+    net = build_net(NeuralRanker(layers=(8, 5), batch_norm=0.9, dropout=0.5), 4)
     kinds = [type(module).__name__ for module in net.modules()]
     assert kinds.count("BatchNorm1d") == 3
     assert kinds.count("Dropout") == 2
 
 
 def test_without_layers_the_net_is_linear() -> None:
-    net = build(NeuralRanker(layers=()), 4)
+    net = build_net(NeuralRanker(layers=()), 4)
     x = _features()
     doubled = _scores(net, 2 * x, SIZES) - _scores(net, 0 * x, SIZES)
     single = _scores(net, x, SIZES) - _scores(net, 0 * x, SIZES)

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from breaking_off import same  # noqa: E402
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load  # noqa: E402
-from plackett.models.neural.training import as_device  # noqa: E402
+from plackett.models.neural.environment import resolve_device  # noqa: E402
 
 QUICK = {"layers": (8,), "epochs": 2, "batch_lists": 4, "threads": 1}
 NETS = [
@@ -96,6 +96,6 @@ def test_what_is_no_device_is_refused(value, parts) -> None:
 
 def test_auto_is_the_processor_without_a_gpu(monkeypatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert as_device("auto") == torch.device("cpu")
+    assert resolve_device("auto") == torch.device("cpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert as_device("auto") == torch.device("cuda")
+    assert resolve_device("auto") == torch.device("cuda")

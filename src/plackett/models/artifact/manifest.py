@@ -77,16 +77,16 @@ def encode_params(ranker: Ranker) -> dict[str, Any]:
 
 def own_module(ranker: Ranker) -> Any:
     """The module of the user's own that a net is made of; None for all other rankers."""
-    from plackett.models.neural.ranker import NetSettings
+    from plackett.models.neural.ranker import BaseNeuralRanker
 
-    return ranker.module if isinstance(ranker, NetSettings) else None
+    return ranker.module if isinstance(ranker, BaseNeuralRanker) else None
 
 
 def _module(own: Any) -> dict[str, Any]:
     from plackett.base.optional import require
 
     require("torch", "safetensors")
-    from plackett.models.neural.weights import describe_module
+    from plackett.models.neural.user_module import describe_module
 
     return {"$module": describe_module(own)}
 
@@ -165,11 +165,11 @@ def describe(ranker: Ranker, folder: Path) -> dict[str, Any]:
 
 def _state_of_module(ranker: Ranker) -> dict[str, Any]:
     """For nets that are modules of the user's own: what a module must hold to take the weights."""
-    from plackett.models.neural.ranker import Net
+    from plackett.models.neural.ranker import BaseNeuralRanker
 
-    if not isinstance(ranker, Net) or ranker.module is None:
+    if not isinstance(ranker, BaseNeuralRanker) or ranker.module is None:
         return {}
-    from plackett.models.neural.weights import describe_state
+    from plackett.models.neural.user_module import describe_state
 
     return {"module": {"state": describe_state(ranker.networks_[0])}}
 

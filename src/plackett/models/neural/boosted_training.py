@@ -1,11 +1,11 @@
-r"""Nets one after the other, each fitted to what the ones before leave (uBoost).
+r"""Nets trained one after another, each on the residuals of those before it (uBoost).
 
 .. math:: F_1 = \arg\min L, \qquad f_m \approx -\frac{\partial L}{\partial F}\Big|_{F_{m-1}},
     \qquad F_m = F_{m-1} + \rho f_m
 
-The first net minimises the objective; each later one is a fresh net fitted by least squares to the
-negative gradient, while the earlier ones stay as they are. A net that does not make validation
-better is left out and is the last (Zhu & Klabjan 2020). One net alone is the plain case.
+The first net minimizes the objective. Each later net is fitted by least squares to the negative
+gradient, while the earlier ones stay fixed. A net that does not improve validation is discarded and
+ends the fit (Zhu & Klabjan 2020). A single net is the special case without corrections.
 """
 
 from __future__ import annotations
@@ -21,14 +21,22 @@ from torch import nn
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.models.neural.batch_plan import BatchPlan
-from plackett.models.neural.loss import LevelTask, ListTask, ResidualTask, Task
-from plackett.models.neural.ranker import NetSettings
-from plackett.models.neural.scorers import build, gradients, restored_randomness
-from plackett.models.neural.training import Curves, Training, Watched, Weights, copied, part, summed
-from plackett.models.neural.user_module import name_of
-from plackett.models.neural.weights import damaged, first_sum, read_state, write_state
-from plackett.models.ranker import FitContext, Progress, WatchFunction
+from plackett.models.neural.batches import BatchPlan
+from plackett.models.neural.environment import gradients_enabled, preserve_rng
+from plackett.models.neural.loss import LevelLoss, ListLoss, Loss, ResidualLoss, bind_dataset
+from plackett.models.neural.ranker import BaseNeuralRanker, Curves
+from plackett.models.neural.scorers import build_net
+from plackett.models.neural.training import (
+    Training,
+    ValidationScores,
+    Weights,
+    copy_weights,
+    score_nets,
+    select_prefix,
+)
+from plackett.models.neural.user_module import fingerprint, name_of
+from plackett.models.neural.weights import damaged_state, read_state, write_state
+from plackett.models.ranker import FitContext
 from plackett.models.selection import Means, Selection
 from plackett.objectives import objective as as_objective
 from plackett.objectives.objective import reseed
@@ -36,43 +44,40 @@ from plackett.objectives.objective import reseed
 
 @dataclass
 class BoostedTraining:
-    """One fit of one net or several."""
+    """The training of one net or several, one after another."""
 
-    given: NetSettings
+    ranker: BaseNeuralRanker
     train: Dataset
     validation: Dataset | None
-    run: FitContext
+    context: FitContext
     device: torch.device
-    learners: int
-    shrinkage: float
-    share: BatchPlan
-    """The lists that batches are made of."""
+    plan: BatchPlan
     nets: list[nn.Module] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
-    """That each net was trained for."""
+    """Number of epochs of each finished net."""
     curves: Curves = field(default_factory=dict)
     best: Means | None = None
     steps: int = 0
-    """Taken by the nets that are done."""
-    _first: str | None = None
+    """Number of steps of the finished nets."""
+    _module_fingerprint: str | None = None
 
-    def grow(self) -> None:
+    def finish(self) -> None:
         """Train the nets."""
         self.curves = {"train": {"loss": []}}
         if self.validation is not None:
-            self.curves["validation"] = {name: [] for name in self.run.metric_names}
-        with restored_randomness(self.device), gradients():
-            state = self._latest()
-            while len(self.epochs) < self.learners:
-                if not self._add(state):
+            self.curves["validation"] = {name: [] for name in self.context.metric_names}
+        with preserve_rng(self.device), gradients_enabled():
+            state = self._restore()
+            while len(self.epochs) < self.ranker.max_nets:
+                if not self._train_next(state):
                     break
                 state = None
 
-    def _add(self, state: tuple[dict[str, Any], Weights] | None) -> bool:
-        """Train one more net; whether it is worth keeping."""
-        training = self._training()
+    def _train_next(self, state: tuple[dict[str, Any], Weights] | None) -> bool:
+        """Train one more net; return whether it improves the model."""
+        training = self._make_training()
         if state is not None:
-            with self._intact():
+            with self._report_damage():
                 training.restore(*state)
         training.finish()
         self.epochs.append(training.epoch)
@@ -83,112 +88,119 @@ class BoostedTraining:
         if training.best is None:
             return False
         self.best = training.selection.best
-        self.nets.append(self._finished(training.best, len(self.nets)))
+        self.nets.append(load_net(self.ranker, training.best, len(self.nets), self.device))
         return True
 
-    def _training(self) -> Training:
-        number = len(self.nets)
-        watched = None
+    def _make_training(self) -> Training:
+        scale = self.ranker.correction_scale
+        validation = None
         if self.validation is not None:
-            base = summed(self.nets, self.validation, self.device, shrinkage=self.shrinkage)
-            watched = Watched(self.validation, base, self.shrinkage if number else 1.0)
+            base = score_nets(self.nets, self.validation, self.device, scale=scale)
+            validation = ValidationScores(self.validation, base, scale if self.nets else 1.0)
         training = Training(
-            self.given,
-            build(self.given, self.train.n_features, learner=number),
-            self._task(),
+            self.ranker,
+            build_net(self.ranker, self.train.n_features, learner=len(self.nets)),
+            self._make_loss(),
             self.train,
-            watched,
-            replace(self.run, progress=self._told(), watch=self._watched()),
+            validation,
+            self._continued_context(),
             self.device,
             Selection(self.best),
-            keep=lambda: self._keep(training),
-            share=self.share,
+            save_if_due=lambda: self._save_if_due(training),
+            plan=self.plan,
             first_step=self.steps,
         )
         return training
 
-    def _told(self) -> Progress:
-        """Progress over all nets, as far as the nets before this one are done."""
-        before, total = sum(self.epochs), self.given.epochs * self.learners
-        return lambda text, done, _: self.run.progress(text, before + done, total)
+    def _continued_context(self) -> FitContext:
+        """The context of the fit, with the epochs of finished nets added to its reports."""
+        before, total = sum(self.epochs), self.ranker.epochs * self.ranker.max_nets
+        context = self.context
+        return replace(
+            context,
+            progress=lambda text, done, _: context.progress(text, before + done, total),
+            watch=lambda done, _, mean: context.watch(before + done, total, mean),
+        )
 
-    def _watched(self) -> WatchFunction:
-        """The metric over all nets, as far as the nets before this one are done."""
-        before, total = sum(self.epochs), self.given.epochs * self.learners
-        return lambda done, _, mean: self.run.watch(before + done, total, mean)
-
-    def _task(self) -> Task:
-        objective = reseed(as_objective(self.given.objective), self.given.seed)
+    def _make_loss(self) -> Loss:
+        objective = reseed(as_objective(self.ranker.objective), self.ranker.seed)
         if self.nets:
-            scores = summed(self.nets, self.train, self.device, shrinkage=self.shrinkage)
-            train = self.train
-            lists = objective.bind(
-                train.labels,
-                train.offsets,
-                train.keys,
-                train.weights,
-                document_weights=train.document_weights,
-            )
-            targets = -lists.evaluate(scores, self.steps).gradient
-            return ResidualTask(targets, train, self.device)
-        kind = LevelTask if self.given.recurrent is not None else ListTask
+            scale = self.ranker.correction_scale
+            scores = score_nets(self.nets, self.train, self.device, scale=scale)
+            targets = -bind_dataset(objective, self.train).evaluate(scores, self.steps).gradient
+            return ResidualLoss(targets, self.train, self.device)
+        kind = LevelLoss if self.ranker.recurrent is not None else ListLoss
         return kind(objective, self.train)
 
-    def _finished(self, weights: Weights, learner: int) -> nn.Module:
-        net = build(self.given, self.train.n_features, learner=learner)
-        net.load_state_dict(weights)
-        return net.requires_grad_(False).to(self.device).eval()
-
-    def _keep(self, training: Training) -> None:
-        checkpoint = self.run.checkpoint
+    def _save_if_due(self, training: Training) -> None:
+        checkpoint = self.context.checkpoint
         if checkpoint is None or not checkpoint.due():
             return
         plain, tensors = training.state()
-        done = {"nets": len(self.nets), "epochs": self.epochs, "steps": self.steps}
-        done |= {"curves": self.curves, "best": self.best, "module": self._module()}
+        finished = {
+            "nets": len(self.nets),
+            "epochs": self.epochs,
+            "steps": self.steps,
+            "curves": self.curves,
+            "best": self.best,
+            "module": self._fingerprint_module(),
+        }
         for place, net in enumerate(self.nets):
-            tensors |= {f"learner{place}.{name}": v for name, v in copied(net).items()}
+            tensors |= {f"learner{place}.{name}": v for name, v in copy_weights(net).items()}
         with checkpoint.saving(self.steps + training.step) as folder:
-            write_state({"done": done, "training": plain}, tensors, folder)
+            write_state({"done": finished, "training": plain}, tensors, folder)
 
-    def _latest(self) -> tuple[dict[str, Any], Weights] | None:
-        """The state to go on from, with everything that was done set to it; None at the start."""
-        latest = None if self.run.checkpoint is None else self.run.checkpoint.latest()
+    def _restore(self) -> tuple[dict[str, Any], Weights] | None:
+        """Restore the finished nets; return the state of the current net, None at the start."""
+        latest = None if self.context.checkpoint is None else self.context.checkpoint.latest()
         if latest is None:
             return None
         plain, tensors = read_state(latest)
-        with self._intact():
-            done = plain["done"]
-            self._check_module(done.get("module"), latest)
-            self.epochs, self.steps, self.curves = done["epochs"], done["steps"], done["curves"]
-            self.best = None if done["best"] is None else tuple(done["best"])
-            weights = [part(tensors, f"learner{place}.") for place in range(done["nets"])]
-            self.nets = [self._finished(each, place) for place, each in enumerate(weights)]
+        with self._report_damage():
+            finished = plain["done"]
+            self._check_module(finished.get("module"), latest)
+            self.epochs, self.steps = finished["epochs"], finished["steps"]
+            self.curves = finished["curves"]
+            self.best = None if finished["best"] is None else tuple(finished["best"])
+            self.nets = [
+                load_net(self.ranker, select_prefix(tensors, f"learner{i}."), i, self.device)
+                for i in range(finished["nets"])
+            ]
             return plain["training"], tensors
 
     @contextmanager
-    def _intact(self) -> Iterator[None]:
-        """Say of a state that cannot be taken up that it is damaged, and which it is."""
+    def _report_damage(self) -> Iterator[None]:
+        """Turn errors of the block into one that names the damaged checkpoint."""
         try:
             yield
         except UsageError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-            latest = None if self.run.checkpoint is None else self.run.checkpoint.latest()
+            latest = None if self.context.checkpoint is None else self.context.checkpoint.latest()
             assert latest is not None
             reason = str(error).splitlines()[-1].strip()
-            raise damaged(latest, f"{type(error).__name__}: {reason}") from error
+            raise damaged_state(latest, f"{type(error).__name__}: {reason}") from error
 
-    def _module(self) -> str | None:
-        """What tells apart a module of the user's own; it may come from a function of anything."""
-        if self._first is None and self.given.module is not None:
-            self._first = first_sum(self.given, self.train.n_features)
-        return self._first
+    def _fingerprint_module(self) -> str | None:
+        """The fingerprint of a user's module with its initial weights; None for other nets."""
+        if self._module_fingerprint is None and self.ranker.module is not None:
+            self._module_fingerprint = fingerprint(build_net(self.ranker, self.train.n_features))
+        return self._module_fingerprint
 
-    def _check_module(self, kept: str | None, state: Path) -> None:
-        if self.given.module is not None and kept != self._module():
+    def _check_module(self, saved: str | None, state: Path) -> None:
+        if self.ranker.module is not None and saved != self._fingerprint_module():
             raise UsageError(
                 f"the checkpoint in {state.parent} belongs to a fit of another module: "
-                f"{name_of(self.given.module)} has another structure or begins with other weights. "
-                "Give another folder, or delete this one."
+                f"{name_of(self.ranker.module)} has another structure or begins with other "
+                "weights. Use another folder, or delete this one."
             )
+
+
+def load_net(
+    ranker: BaseNeuralRanker, weights: Weights, learner: int, device: torch.device
+) -> nn.Module:
+    """Build a net with these weights, ready to score."""
+    assert ranker.n_features_ is not None
+    net = build_net(ranker, ranker.n_features_, learner=learner)
+    net.load_state_dict(weights)
+    return net.requires_grad_(False).to(device).eval()

@@ -1,11 +1,10 @@
-"""Nets trained by one process, or by several workers, each with its own lists.
+"""Nets trained by one process, or by several workers that each hold a part of the lists.
 
-Workers take the same batches as one process would, each its own lists of them.
-PyTorch's DistributedDataParallel adds the gradients up, weighted so that a step goes down the mean
-(or sum) over the lists of the whole batch: every worker has the same weights after it, and they
-are those of one process but for the order of sums. Batch normalisation is over the batch of all
-workers. Where a net draws random numbers (dropout, groups), each worker draws its own, and the
-result is another net of the same kind.
+Workers use the same batches as a single process; each processes its own lists of a batch. PyTorch's
+DistributedDataParallel adds up the gradients, weighted so that a step follows the mean (or sum)
+over the lists of the whole batch. All workers then have the same weights, which differ from those
+of a single process only by the order of sums. Batch normalization is over the batch of all workers.
+Where a net draws random numbers (dropout, groups), each worker draws its own.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -24,23 +23,19 @@ from plackett.data.dataset import Dataset
 from plackett.distributed import Partition, TrainingJob, WorkerGroup
 from plackett.metrics import Metric
 from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
-from plackett.models.neural.batch_plan import BatchPlan, check_norms
-from plackett.models.neural.batches import learnable
-from plackett.models.neural.boosted_training import BoostedTraining
-from plackett.models.neural.scorers import build
-from plackett.models.neural.training import as_device, copied, threads
+from plackett.models.neural.batch_norm import check_batch_norm
+from plackett.models.neural.batches import BatchPlan, learnable
+from plackett.models.neural.boosted_training import BoostedTraining, load_net
+from plackett.models.neural.environment import limit_threads, resolve_device
+from plackett.models.neural.ranker import BaseNeuralRanker, Curves
+from plackett.models.neural.scorers import build_net
+from plackett.models.neural.training import copy_weights
 from plackett.models.ranker import FitContext, no_watch
-
-if TYPE_CHECKING:
-    from plackett.models.neural.ranker import Net
-
-
-Curves = dict[str, dict[str, list[float]]]
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What a fit ends with."""
+class TrainedNets:
+    """The result of a fit."""
 
     nets: list[nn.Module]
     curves: Curves
@@ -48,88 +43,85 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """What the workers are told."""
+class WorkerSpec:
+    """What each worker needs to know about the fit."""
 
-    net: Net
+    ranker: BaseNeuralRanker
     metrics: tuple[Metric, ...]
     positions: Rows
-    """Of the lists with two levels of labels, among all."""
+    """Indices, among all lists, of those with at least two different labels."""
     seconds: float
-    """Between two states."""
-    watched: bool
+    """Time between two checkpoints."""
+    is_watched: bool
     threads: int
 
 
-def trained(
-    given: Net,
+def train_nets(
+    ranker: BaseNeuralRanker,
     train: Dataset,
     validation: Dataset | None,
-    run: FitContext,
+    context: FitContext,
     device: torch.device,
-    share: BatchPlan,
-) -> Trained:
+    plan: BatchPlan,
+) -> TrainedNets:
     """Train in this process."""
-    rate = given._shrinkage
-    stages = BoostedTraining(given, train, validation, run, device, given._learners, rate, share)
-    stages.grow()
-    return Trained(stages.nets, stages.curves, stages.epochs)
+    training = BoostedTraining(ranker, train, validation, context, device, plan)
+    training.finish()
+    return TrainedNets(training.nets, training.curves, training.epochs)
 
 
-def trained_together(
-    given: Net, train: Dataset, validation: Dataset | None, run: FitContext
-) -> Trained:
-    """Train by the workers of a cluster."""
-    assert run.cluster is not None
-    _check(given, train.n_features)
+def train_on_cluster(
+    ranker: BaseNeuralRanker, train: Dataset, validation: Dataset | None, context: FitContext
+) -> TrainedNets:
+    """Train with the workers of a cluster."""
+    assert context.cluster is not None
+    if ranker.device not in ("auto", "cpu"):
+        raise UsageError(
+            f"workers of a cluster train nets on CPUs; fit without cluster= to use "
+            f"device={ranker.device!r}."
+        )
+    check_batch_norm(build_net(ranker, train.n_features))
     parts = {"train": train} if validation is None else {"train": train, "validation": validation}
-    sent = given.clone()
-    sent.n_features_, sent.feature_names_ = given.n_features_, given.feature_names_
-    watched = run.watch is not no_watch
-    positions = learnable(train.labels, train.offsets)
-    seconds, cores = RemoteCheckpoint.seconds, run.cluster.threads
-    lesson = Lesson(sent, run.metrics, positions, seconds, watched, cores)
-    job = TrainingJob(
-        train_as_worker, lesson, parts, run.cluster, "torch", latest_state(run.checkpoint)
+    sent = ranker.clone()
+    sent.n_features_, sent.feature_names_ = ranker.n_features_, ranker.feature_names_
+    is_watched = context.watch is not no_watch
+    spec = WorkerSpec(
+        sent,
+        context.metrics,
+        learnable(train.labels, train.offsets),
+        RemoteCheckpoint.seconds,
+        is_watched,
+        context.cluster.threads,
     )
+    state = latest_state(context.checkpoint)
+    job = TrainingJob(train_as_worker, spec, parts, context.cluster, "torch", state)
     weights, curves, epochs = job.run(
-        save_state=checkpoint_saver(run.checkpoint),
-        progress=run.progress,
-        watch=run.watch if watched else None,
+        save_state=checkpoint_saver(context.checkpoint),
+        progress=context.progress,
+        watch=context.watch if is_watched else None,
     )
-    device = as_device(given.device)
-    return Trained([_net(given, w, i, device) for i, w in enumerate(weights)], curves, epochs)
+    device = resolve_device(ranker.device)
+    nets = [
+        load_net(ranker, {k: torch.from_numpy(v.copy()) for k, v in arrays.items()}, i, device)
+        for i, arrays in enumerate(weights)
+    ]
+    return TrainedNets(nets, curves, epochs)
 
 
 def train_as_worker(
-    worker_group: WorkerGroup, parts: dict[str, Dataset], partition: Partition, lesson: Lesson
+    worker_group: WorkerGroup, parts: dict[str, Dataset], partition: Partition, spec: WorkerSpec
 ) -> tuple[list[dict[str, Any]], Curves, list[int]]:
-    """What each worker does; all end with the same weights."""
-    given = lesson.net
-    share = BatchPlan(partition, lesson.positions, worker_group)
-    watch = worker_group.report_metric if lesson.watched else no_watch
-    with tempfile.TemporaryDirectory() as folder, threads(lesson.threads):
-        kept = RemoteCheckpoint(Path(folder), worker_group, lesson.seconds)
-        run = FitContext(
-            lesson.metrics, kept, worker_group.report_progress, watch, worker_group=worker_group
+    """Train as one of the workers; all of them return the same weights."""
+    plan = BatchPlan(partition, spec.positions, worker_group)
+    watch = worker_group.report_metric if spec.is_watched else no_watch
+    with tempfile.TemporaryDirectory() as folder, limit_threads(spec.threads):
+        checkpoint = RemoteCheckpoint(Path(folder), worker_group, spec.seconds)
+        context = FitContext(
+            spec.metrics, checkpoint, worker_group.report_progress, watch, worker_group=worker_group
         )
         cpu = torch.device("cpu")
-        found = trained(given, parts["train"], parts.get("validation"), run, cpu, share)
-    weights = [{name: v.numpy() for name, v in copied(net).items()} for net in found.nets]
-    return weights, found.curves, found.epochs
-
-
-def _net(given: Net, weights: dict[str, Any], learner: int, device: torch.device) -> nn.Module:
-    assert given.n_features_ is not None
-    net = build(given, given.n_features_, learner=learner)
-    net.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in weights.items()})
-    return net.requires_grad_(False).to(device).eval()
-
-
-def _check(given: Net, n_features: int) -> None:
-    if given.device not in ("auto", "cpu"):
-        raise UsageError(
-            f"workers train nets on processors; device={given.device!r} needs a fit without "
-            "cluster=."
+        trained = train_nets(
+            spec.ranker, parts["train"], parts.get("validation"), context, cpu, plan
         )
-    check_norms(build(given, n_features))
+    weights = [{name: v.numpy() for name, v in copy_weights(net).items()} for net in trained.nets]
+    return weights, trained.curves, trained.epochs

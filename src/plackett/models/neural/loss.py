@@ -1,46 +1,61 @@
-"""What a net is trained for: an objective over lists, the same down the levels, or residuals."""
+r"""The losses that nets are trained with: an objective over lists or label levels, or residuals.
+
+For recurrent nets a list is split by the levels of its labels, highest first. At step t a list
+consists of its documents that are not above its t-th level, and those of that level must be ranked
+before the rest. A list with L levels has L - 1 steps of weight 1 / (L - 1) each, so that together
+they weigh as much as one list.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from plackett.base.ragged import Scores
+from plackett.base.ragged import (
+    Offsets,
+    Rows,
+    Scores,
+    list_of_document,
+    offsets_from_sizes,
+    take_lists,
+)
 from plackett.data.dataset import Dataset
+from plackett.distributed import WorkerGroup
 from plackett.models.neural.autograd import listwise_values
-from plackett.models.neural.batches import Batch, Levels
+from plackett.models.neural.batch_norm import synchronize_batch_norm
+from plackett.models.neural.batches import Batch
 from plackett.models.neural.scorers import LevelScorer
 from plackett.objectives import Objective
+from plackett.objectives.objective import BoundObjective
+
+_NO_LISTS = np.zeros(1, np.int64)
 
 
-class Task(Protocol):
-    """A loss of a net on a batch of lists."""
+class Loss(Protocol):
+    """The loss of a net on a batch of lists."""
 
     def total(self, net: nn.Module, features: Tensor, batch: Batch, step: int) -> Tensor:
-        """The sum of the losses of the lists."""
+        """Return the sum of the losses of the lists."""
 
 
-class ListTask:
+class ListLoss:
     """An objective of the scores of lists."""
 
     def __init__(self, objective: Objective, data: Dataset) -> None:
-        self._lists = objective.bind(
-            data.labels,
-            data.offsets,
-            data.keys,
-            data.weights,
-            document_weights=data.document_weights,
-        )
+        self._lists = bind_dataset(objective, data)
 
     def total(self, net: nn.Module, features: Tensor, batch: Batch, step: int) -> Tensor:
         scores = net(features, batch.offsets)
         return listwise_values(scores, self._lists.take(batch.positions), step).sum()
 
 
-class LevelTask:
+class LevelLoss:
     """An objective of the scores of each step down the levels of labels."""
 
     def __init__(self, objective: Objective, data: Dataset) -> None:
@@ -48,27 +63,177 @@ class LevelTask:
 
     def total(self, net: nn.Module, features: Tensor, batch: Batch, step: int) -> Tensor:
         assert isinstance(net, LevelScorer)
-        levels = list(self._levels.of(batch, features.device))
-        scores = net.descend(features, levels)
-        found = [
-            listwise_values(each, level.lists, step)
-            for each, level in zip(scores, levels, strict=True)
+        levels = list(self._levels.select(batch, features.device))
+        scores = net.score_levels(features, levels)
+        values = [
+            listwise_values(level_scores, level.lists, step)
+            for level_scores, level in zip(scores, levels, strict=True)
         ]
-        return torch.cat(found).sum()
+        return torch.cat(values).sum()
 
 
-class ResidualTask:
-    """Squared distance from targets, the mean over the documents of each list."""
+class ResidualLoss:
+    """Squared distance from targets, averaged over the documents of each list."""
 
     def __init__(self, targets: Scores, data: Dataset, device: torch.device) -> None:
         sizes = np.diff(data.offsets)
-        weights = np.ones(data.n_lists) if data.weights is None else data.weights
-        shares = np.repeat(weights / np.maximum(sizes, 1), sizes)
+        list_weights = np.ones(data.n_lists) if data.weights is None else data.weights
+        weights = np.repeat(list_weights / np.maximum(sizes, 1), sizes)
         self._targets = torch.from_numpy(targets.astype(np.float32)).to(device)
-        self._shares = torch.from_numpy(shares.astype(np.float32)).to(device)
+        self._weights = torch.from_numpy(weights.astype(np.float32)).to(device)
 
-    def total(self, net: nn.Module, features: Tensor, batch: Batch, step: int) -> Tensor:  # noqa: ARG002 - nothing is drawn
+    def total(self, net: nn.Module, features: Tensor, batch: Batch, step: int) -> Tensor:  # noqa: ARG002 - draws nothing
         documents = batch.documents
-        where = documents if isinstance(documents, slice) else torch.from_numpy(documents)
-        distance = net(features, batch.offsets) - self._targets[where]
-        return (distance.square() * self._shares[where]).sum()
+        rows = documents if isinstance(documents, slice) else torch.from_numpy(documents)
+        distance = net(features, batch.offsets) - self._targets[rows]
+        return (distance.square() * self._weights[rows]).sum()
+
+
+def bind_dataset(objective: Objective, data: Dataset) -> BoundObjective:
+    """Bind an objective to the labels, keys and weights of a data set."""
+    return objective.bind(
+        data.labels,
+        data.offsets,
+        data.keys,
+        data.weights,
+        document_weights=data.document_weights,
+    )
+
+
+class LossModule(nn.Module):
+    """A net and its loss as one module, which DistributedDataParallel can wrap."""
+
+    def __init__(self, net: nn.Module, loss: Loss, *, net_synchronizes: bool = False) -> None:
+        super().__init__()
+        self.net = net
+        self._loss = loss
+        self._net_synchronizes = net_synchronizes
+        """Whether workers exchange sums within the net; then all of them must run it."""
+
+    def forward(self, features: Tensor, batch: Batch | None, step: int) -> Tensor:
+        """Return the sum of the losses of a batch; None means that no list of it is here."""
+        if batch is None:
+            total = torch.zeros(())
+            if self._net_synchronizes:
+                total = self.net(features, _NO_LISTS).sum()
+            return sum((p.sum() * 0.0 for p in self.net.parameters()), total)
+        return self._loss.total(self.net, features, batch, step)
+
+
+def make_loss_module(
+    net: nn.Module, loss: Loss, worker_group: WorkerGroup | None
+) -> Callable[[Tensor, Batch | None, int], Tensor]:
+    """Return the loss of a net whose backward pass adds up the gradients of all workers."""
+    if worker_group is None:
+        return LossModule(net, loss)
+    from torch.nn.parallel import DistributedDataParallel
+
+    synchronizes = synchronize_batch_norm(net, worker_group.timeout_seconds)
+    module = LossModule(net, loss, net_synchronizes=synchronizes)
+    # A batch may leave weights without gradient, for example if it lacks a level of labels.
+    return DistributedDataParallel(module, broadcast_buffers=False, find_unused_parameters=True)
+
+
+@dataclass(frozen=True)
+class Level:
+    """One step down the levels, for the lists of a batch that have it."""
+
+    lists: BoundObjective
+    documents: Tensor
+    """Documents of the step, as places in the batch."""
+    chosen: Tensor
+    """Those of them that are of this level."""
+    sizes: Tensor
+    """The number of chosen documents of each list."""
+    previous: Tensor
+    """For each document, the place of its list among those of the previous step."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One step down the levels, for all lists of a data set."""
+
+    lists: BoundObjective
+    documents: Rows
+    chosen: NDArray[np.bool_]
+    place: Rows
+    """For each list of the data, its place in this step; -1 if it has no such level."""
+
+    def select(self, batch: Batch, previous: Rows | None, device: torch.device) -> Level:
+        places = self.place[batch.positions]
+        present = places[places >= 0]
+        entries, offsets = take_lists(self.lists.offsets, present)
+        chosen = np.flatnonzero(self.chosen[entries])
+        list_of = list_of_document(offsets)
+        sizes = np.bincount(list_of[chosen], minlength=len(present))
+        before = (
+            np.arange(len(present)) if previous is None else np.flatnonzero(places[previous] >= 0)
+        )
+        documents = _places_in_batch(batch, self.documents[entries])
+        arrays = (documents, chosen, sizes, before[list_of])
+        tensors = (torch.from_numpy(array).to(device) for array in arrays)
+        return Level(self.lists.take(present), *tensors)
+
+
+class Levels:
+    """The steps down the levels of all lists of a data set."""
+
+    def __init__(self, objective: Objective, data: Dataset) -> None:
+        level, counts = _find_levels(data)
+        n_steps = int(counts.max(initial=1)) - 1
+        self._steps = [_make_step(objective, data, level, counts, t) for t in range(n_steps)]
+
+    def select(self, batch: Batch, device: torch.device) -> Iterator[Level]:
+        """Yield the steps that the lists of a batch have."""
+        previous: Rows | None = None
+        for step in self._steps:
+            present = step.place[batch.positions] >= 0
+            if not present.any():
+                return
+            yield step.select(batch, previous, device)
+            previous = np.flatnonzero(present)
+
+
+def _find_levels(data: Dataset) -> tuple[Rows, Rows]:
+    """Each document's level in its list, 0 for the highest, and each list's number of levels."""
+    list_of = list_of_document(data.offsets)
+    order = np.lexsort((-data.labels, list_of))
+    labels, lists = data.labels[order], list_of[order]
+    falls = np.zeros(len(order), np.int64)
+    falls[1:] = (labels[1:] < labels[:-1]) & (lists[1:] == lists[:-1])
+    running = np.cumsum(falls)
+    level = np.empty(len(order), np.int64)
+    nonempty = np.flatnonzero(np.diff(data.offsets))
+    first = np.zeros(data.n_lists, np.int64)
+    first[nonempty] = running[data.offsets[nonempty]]
+    level[order] = running - first[lists]
+    counts = np.zeros(data.n_lists, np.int64)
+    np.maximum.at(counts, list_of, level + 1)
+    return level, counts
+
+
+def _make_step(objective: Objective, data: Dataset, level: Rows, counts: Rows, t: int) -> _Step:
+    list_of = list_of_document(data.offsets)
+    present = counts > t + 1
+    documents = np.flatnonzero(present[list_of] & (level >= t))
+    chosen = level[documents] == t
+    sizes = np.bincount(list_of[documents], minlength=data.n_lists)[present]
+    weights = 1.0 / (counts[present] - 1.0)
+    if data.weights is not None:
+        weights = weights * data.weights[present]
+    labels = np.where(chosen, data.labels[documents], np.float32(0.0))
+    offsets: Offsets = offsets_from_sizes(sizes)
+    document_weights = None if data.document_weights is None else data.document_weights[documents]
+    lists = objective.bind(
+        labels, offsets, data.keys[present], weights, document_weights=document_weights
+    )
+    place = np.where(present, np.cumsum(present) - 1, -1)
+    return _Step(lists, documents, chosen, place)
+
+
+def _places_in_batch(batch: Batch, documents: Rows) -> Rows:
+    """Convert indices of documents in the data to indices in the batch."""
+    if isinstance(batch.documents, slice):
+        return documents - batch.documents.start
+    order = np.argsort(batch.documents, kind="stable")
+    return order[np.searchsorted(batch.documents, documents, sorter=order)]

@@ -1,15 +1,11 @@
-"""A neural net for any objective.
+"""The neural rankers: their parameters, the checks of these, fitting, scoring and files.
 
-The parameters that all neural rankers share, and their checks. Nothing here needs PyTorch.
-
-What neural rankers share: fitting, scoring and files, in terms of a row of nets.
-
-Neural nets that correct each other: uBoost and urBoost.
+Importing this module does not import PyTorch.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -26,19 +22,45 @@ from plackett.objectives import Objective
 if TYPE_CHECKING:
     from torch import nn
 
+T = TypeVar("T")
+Curves = dict[str, dict[str, list[float]]]
+"""Part of the data ("train", "validation") -> loss or metric -> its mean after each epoch."""
 
 ACTIVATIONS = ("relu", "elu", "gelu", "tanh", "sigmoid", "silu")
-OPTIMIZERS = ("adam", "adamw", "adagrad")
-SCHEDULES = ("constant", "cosine", "linear")
-REDUCTIONS = ("mean", "sum")
-CELLS = (None, "rnn", "lstm", "gru")
-POOLINGS = ("max", "mean")
-CARRIES = ("both", "state")
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "activation": ACTIVATIONS,
+    "optimizer": ("adam", "adamw", "adagrad"),
+    "schedule": ("constant", "cosine", "linear"),
+    "reduction": ("mean", "sum"),
+    "recurrent": (None, "rnn", "lstm", "gru"),
+    "pooling": ("max", "mean"),
+    "score_from": ("both", "state"),
+}
+_WEIGHTS_FILE = "weights-{}.safetensors"
+
+
+def _accept_old_names(kind: type[T]) -> type[T]:
+    """Let the constructor of a class take deprecated parameter names."""
+    initialize = kind.__init__
+
+    @wraps(initialize)
+    def init(self: Any, *args: Any, **parameters: Any) -> None:
+        initialize(self, *args, **rename_deprecated(parameters))
+
+    kind.__init__ = init  # type: ignore[method-assign]
+    return kind
 
 
 @dataclass
-class NetSettings(Ranker, ABC):
-    """Parameters of a net and of its training; :class:`NeuralRanker` describes them."""
+class BaseNeuralRanker(Ranker):
+    """A ranker whose score is that of a net, plus those of nets that correct it.
+
+    :class:`NeuralRanker` describes the parameters.
+    """
+
+    supports_cluster: ClassVar[bool] = True
+    threads_matter: ClassVar[bool] = True  # attention sums in an order that depends on them
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "torch")
 
     objective: str | Objective = "urank"
     layers: tuple[int, ...] = (128, 64)
@@ -79,291 +101,251 @@ class NetSettings(Ranker, ABC):
         self.optimizer = value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # A torch.device is kept as its text, which files and other processes can take.
+        # A torch.device is stored as text, which files and other processes can take.
         is_device = name == "device" and type(value).__module__ == "torch"
         super().__setattr__(name, str(value) if is_device else value)
 
-
-def check_settings(given: NetSettings) -> None:
-    """Refuse what no net can be built from or trained with."""
-    _check_choices(given)
-    _check_numbers(given)
-    _check_structure(given)
-    _check_surroundings(given)
-
-
-def _check_choices(given: NetSettings) -> None:
-    choices: dict[str, tuple[Any, ...]] = {
-        "activation": ACTIVATIONS,
-        "optimizer": OPTIMIZERS,
-        "schedule": SCHEDULES,
-        "reduction": REDUCTIONS,
-        "recurrent": CELLS,
-        "pooling": POOLINGS,
-        "score_from": CARRIES,
-    }
-    for name, allowed in choices.items():
-        value = getattr(given, name)
-        if value not in allowed:
-            listed = ", ".join(repr(each) for each in allowed)
-            raise UsageError(f"{name} must be one of {listed}, got {value!r}.")
-
-
-def _check_numbers(given: NetSettings) -> None:
-    if not isinstance(given.layers, (tuple, list)) or not all(_count(w) for w in given.layers):
-        raise UsageError(f"layers must be positive whole numbers, got {given.layers!r}.")
-    for name in ("heads", "group_size", "epochs", "patience"):
-        if not _count(getattr(given, name)):
-            value = getattr(given, name)
-            raise UsageError(f"{name} must be a positive whole number, got {value!r}.")
-    if type(given.attention) is not int or given.attention < 0:
-        raise UsageError(f"attention is a number of blocks, 0 for none, got {given.attention!r}.")
-    for name, lowest in (("learning_rate", 0.0), ("clip", 0.0), ("batch_norm", 0.0)):
-        value = getattr(given, name)
-        if not (value is None and name != "learning_rate") and not _number(value, lowest):
-            raise UsageError(f"{name} must be a positive number, got {value!r}.")
-    if given.batch_norm is not None and not given.batch_norm < 1:
-        raise UsageError(f"batch_norm is a momentum below 1, got {given.batch_norm!r}.")
-    if not _number(given.weight_decay, -1.0) or given.weight_decay < 0:
-        raise UsageError(f"weight_decay must not be negative, got {given.weight_decay!r}.")
-    if not _number(given.dropout, -1.0) or not 0 <= given.dropout < 1:
-        raise UsageError(f"dropout must be at least 0 and below 1, got {given.dropout!r}.")
-
-
-def _check_surroundings(given: NetSettings) -> None:
-    if type(given.seed) is not int:
-        raise UsageError(f"seed must be a whole number, got {given.seed!r}.")
-    if given.threads is not None and not _count(given.threads):
-        raise UsageError(f"threads must be a positive number or None for all: {given.threads!r}.")
-    if not isinstance(given.device, str):
-        raise UsageError(
-            'device must be "auto", "cpu", "cuda", "cuda:1" or a torch.device, got '
-            f"{given.device!r}."
-        )
-
-
-def _check_structure(given: NetSettings) -> None:
-    for name in ("batch_lists", "batch_documents"):
-        value = getattr(given, name)
-        if value is not None and not _count(value):
-            raise UsageError(f"{name} must be a positive whole number or None, got {value!r}.")
-    if given.batch_lists is None and given.batch_documents is None:
-        raise UsageError("give batch_lists, batch_documents or both: batches need a limit.")
-    extras = {
-        "attention": given.attention > 0,
-        "group_size": given.group_size > 1,
-        "recurrent": given.recurrent is not None,
-        "module": given.module is not None,
-    }
-    used = [name for name, on in extras.items() if on]
-    if len(used) > 1:
-        raise UsageError(f"{' and '.join(used)} cannot be combined; choose one.")
-    if (given.attention or given.recurrent) and not given.layers:
-        raise UsageError(f"{used[0]} works on the last of the layers; give at least one.")
-    if given.attention and given.layers[-1] % given.heads:
-        raise UsageError(
-            f"heads must divide the last of the layers, got {given.heads} and {given.layers[-1]}."
-        )
-
-
-def _count(value: Any) -> bool:
-    return type(value) is int and value >= 1
-
-
-def _number(value: Any, above: float) -> bool:
-    return type(value) in (int, float) and above < value < float("inf")
-
-
-T = TypeVar("T")
-Curves = dict[str, dict[str, list[float]]]
-_FILE = "weights-{}.safetensors"
-
-
-@dataclass
-class Net(NetSettings):
-    """A ranker whose score is that of a net, plus those of nets that correct it."""
-
-    supports_cluster: ClassVar[bool] = True
-    threads_matter: ClassVar[bool] = True  # attention sums in an order that depends on them
-    libraries: ClassVar[tuple[str, ...]] = ("numpy", "torch")
+    @property
+    @abstractmethod
+    def max_nets(self) -> int:
+        """The largest number of nets."""
 
     @property
     @abstractmethod
-    def _learners(self) -> int:
-        """Nets at most."""
-
-    @property
-    @abstractmethod
-    def _shrinkage(self) -> float:
-        """What the scores of the nets after the first are multiplied with."""
+    def correction_scale(self) -> float:
+        """The factor of the scores of the nets after the first."""
 
     def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
         require("torch", "safetensors")
-        check_settings(self)
-        from plackett.models.neural.batch_plan import BatchPlan
-        from plackett.models.neural.distributed import trained, trained_together
-        from plackett.models.neural.training import as_device, threads
+        check_parameters(self)
+        from plackett.models.neural.batches import BatchPlan
+        from plackett.models.neural.distributed import train_nets, train_on_cluster
+        from plackett.models.neural.environment import limit_threads, resolve_device
 
         if run.cluster is None:
-            with threads(self.threads):
-                device = as_device(self.device)
-                found = trained(self, train, validation, run, device, BatchPlan.whole(train))
+            with limit_threads(self.threads):
+                device = resolve_device(self.device)
+                trained = train_nets(self, train, validation, run, device, BatchPlan.whole(train))
         else:
-            found = trained_together(self, train, validation, run)
-        self.networks_: list[nn.Module] = found.nets
+            trained = train_on_cluster(self, train, validation, run)
+        self.networks_: list[nn.Module] = trained.nets
         """The fitted nets: modules that map features and offsets of lists to scores."""
-        self.curves_: Curves = found.curves
+        self.curves_: Curves = trained.curves
         """Loss and metrics after each epoch of each net, by part of the data."""
-        self.epochs_: list[int] = found.epochs
-        """How many epochs each net was trained for, also one that was left out in the end."""
+        self.epochs_: list[int] = trained.epochs
+        """The number of epochs of each net, including a last one that was discarded."""
 
     def _predict(self, data: Dataset) -> Scores:
         require("torch", "safetensors")
-        from plackett.models.neural.training import as_device, summed, threads
+        from plackett.models.neural.environment import limit_threads, resolve_device
+        from plackett.models.neural.training import score_nets
 
-        device = as_device(self.device)
+        device = resolve_device(self.device)
         nets = [net.to(device) for net in self.networks_]
-        with threads(self.threads):
-            return summed(nets, data, device, shrinkage=self._shrinkage)
+        with limit_threads(self.threads):
+            return score_nets(nets, data, device, scale=self.correction_scale)
 
     def _write(self, folder: Path) -> None:
         from plackett.models.neural.weights import write_weights
 
         for place, net in enumerate(self.networks_):
-            write_weights(net, folder / _FILE.format(place + 1))
+            write_weights(net, folder / _WEIGHTS_FILE.format(place + 1))
 
     def _read(self, folder: Path) -> None:
         require("torch", "safetensors")
-        from plackett.models.neural.weights import read_own_weights, read_weights
+        from plackett.models.neural.weights import read_module_weights, read_weights
 
         try:
-            check_settings(self)
+            check_parameters(self)
         except UsageError as error:
             raise DataError(f"settings of the net: {error}", path=str(folder)) from error
-        count = sum(1 for _ in folder.glob(_FILE.format("*")))
-        found = [folder / _FILE.format(place + 1) for place in range(count)]
-        if not found or not all(path.is_file() for path in found):
-            raise DataError(f"must hold {_FILE.format(1)} and so on", path=str(folder))
+        count = sum(1 for _ in folder.glob(_WEIGHTS_FILE.format("*")))
+        paths = [folder / _WEIGHTS_FILE.format(place + 1) for place in range(count)]
+        if not paths or not all(path.is_file() for path in paths):
+            raise DataError(f"must hold {_WEIGHTS_FILE.format(1)} and so on", path=str(folder))
         assert self.n_features_ is not None
-        self.curves_, self.epochs_ = {}, []  # not kept with the model
+        self.curves_, self.epochs_ = {}, []  # not saved with the model
         if self.module is not None:
-            self.networks_ = [read_own_weights(self, self.n_features_, path) for path in found]
+            self.networks_ = [read_module_weights(self, self.n_features_, path) for path in paths]
             return
         self.networks_ = [
             read_weights(self, self.n_features_, path, learner=place)
-            for place, path in enumerate(found)
+            for place, path in enumerate(paths)
         ]
 
 
-def _with_old_names(kind: type[T]) -> type[T]:
-    """Let the constructor take deprecated parameter names."""
-    initialize = kind.__init__
-
-    @wraps(initialize)
-    def init(self: Any, *args: Any, **parameters: Any) -> None:
-        initialize(self, *args, **rename_deprecated(parameters))
-
-    kind.__init__ = init  # type: ignore[method-assign]
-    return kind
-
-
-@_with_old_names
+@_accept_old_names
 @dataclass
-class NeuralRanker(Net):
+class NeuralRanker(BaseNeuralRanker):
     """A neural net that scores documents, trained on whole lists.
 
     Parameters
     ----------
     objective
-        Name or object.
+        Loss to minimize: a name or an :class:`~plackett.objectives.Objective`.
     layers
-        Widths of the hidden layers; () is a linear model.
+        Widths of the hidden layers; () gives a linear model.
     activation
         relu, elu, gelu, tanh, sigmoid or silu. The last layer is linear.
     batch_norm
-        Normalise the input and between layers over each batch, with this momentum m:
+        Momentum m of batch normalization on the input and between layers; None disables it.
         running = m * running + (1 - m) * batch (TensorFlow's convention; PyTorch's is 1 - m).
     dropout
-        Share of the units that is dropped after each layer while training.
+        Fraction of the units that is dropped after each layer in training.
     attention, heads
-        Number of blocks of self-attention over the documents of a list, on top of the layers, and
-        the number of heads of each; 0: documents are scored one by one.
+        Number of self-attention blocks over the documents of a list, on top of the layers, and
+        heads per block; with 0 blocks, documents are scored independently.
     group_size
-        Documents that the net sees and scores together; 1: one by one.
+        Number of documents that the net scores together; 1 scores documents independently.
     recurrent, pooling, score_from
-        A cell (rnn, lstm, gru) that goes down the levels of labels while training (urBoost);
-        how the states of a level become one (max, mean); whether scores come from state and
+        A cell (rnn, lstm, gru) that steps through the levels of labels in training (urBoost); how
+        the states of a level are combined (max, mean); whether scores are computed from state and
         document ("both") or from the state alone ("state").
     module
-        A ``torch.nn.Module`` of your own that maps documents x features to scores, or a function
-        of the number of features that makes one; takes the place of all of the above.
-        It is copied, not changed. A saved model holds its weights, not its code:
-        ``plackett.load(path, module=...)`` takes it again.
+        A ``torch.nn.Module`` that maps documents x features to scores, or a function of the number
+        of features that returns one. It replaces the net described by the parameters above. The
+        module is copied, not changed. A saved model holds its weights, not its code:
+        ``plackett.load(path, module=...)`` takes the module again.
     optimizer, learning_rate, weight_decay
-        adam, adamw or adagrad.
+        adam, adamw or adagrad, with its learning rate and weight decay.
     schedule
-        The learning rate over the epochs: constant, linear or cosine (both down to zero).
+        Learning rate over the epochs: constant, linear or cosine (both decay to zero).
     clip
-        Norm that the gradient of all weights together is cut to.
+        Largest norm of the gradient of all weights; larger gradients are scaled down to it.
     epochs, patience
-        Passes over the lists at most; with validation data, stop after so many without a better
-        metric, and take the weights of the best.
+        Largest number of passes over the lists. With validation data, training stops after
+        ``patience`` epochs without improvement and keeps the weights of the best epoch.
     batch_lists, batch_documents
-        Lists in a batch, and documents in a batch, at most; a longer list is a batch of its own.
+        Largest number of lists and of documents in a batch; a longer list forms its own batch.
     reduction
-        Whether a step goes down the mean or the sum of the losses of its lists.
+        Whether a step minimizes the mean or the sum of the losses of its lists.
     seed
-        For first weights, order of lists and dropout. The same seed gives the same weights.
+        Seed of initial weights, order of lists and dropout. The same seed gives the same weights.
     device
-        "cpu", "cuda", "cuda:1" or a ``torch.device``; "auto": a GPU if there is one. "mps" and
-        "xpu" only where asked for.
+        "cpu", "cuda", "cuda:1" or a ``torch.device``; "auto" uses a CUDA or ROCm GPU if available.
+        "mps" and "xpu" must be requested explicitly.
     threads
-        Number of threads; None: all.
+        Number of threads; None uses all.
     transforms
-        Applied to features first.
+        Transforms of the features, applied first.
 
     Notes
     -----
-    Lists of one level of labels have no gradient and are left out of training.
+    Lists whose documents all have the same label have no gradient and are skipped in training.
     """
 
     @property
-    def _learners(self) -> int:
+    def max_nets(self) -> int:
         return 1
 
     @property
-    def _shrinkage(self) -> float:
+    def correction_scale(self) -> float:
         return 1.0
 
 
-@_with_old_names
+@_accept_old_names
 @dataclass
-class BoostedNeuralRanker(Net):
-    """A neural net and further nets, each fitted to the negative gradient of the ones before.
+class BoostedNeuralRanker(BaseNeuralRanker):
+    """A neural net and further nets, each fitted to the negative gradient of those before it.
 
-    uBoost, and with ``recurrent`` urBoost, of Zhu & Klabjan (2020). All other parameters are those
-    of :class:`NeuralRanker`; they hold for each of the nets.
+    uBoost, and with ``recurrent`` urBoost, of Zhu & Klabjan (2020). The other parameters are those
+    of :class:`NeuralRanker` and apply to each net.
 
     Parameters
     ----------
     learners
-        Nets at most. With validation data, a net that does not improve the metric is left out
-        and is the last.
+        Largest number of nets. With validation data, a net that does not improve the metric is
+        discarded and ends the fit.
     shrinkage
-        What the scores of the nets after the first are multiplied with.
+        Factor of the scores of the nets after the first.
     """
 
     learners: int = 5
     shrinkage: float = 1.0
 
     @property
-    def _learners(self) -> int:
-        if type(self.learners) is not int or self.learners < 1:
+    def max_nets(self) -> int:
+        if not _is_count(self.learners):
             raise UsageError(f"learners must be a positive whole number, got {self.learners!r}.")
         return self.learners
 
     @property
-    def _shrinkage(self) -> float:
-        if type(self.shrinkage) not in (int, float) or not 0 < self.shrinkage < float("inf"):
+    def correction_scale(self) -> float:
+        if not _is_number(self.shrinkage, above=0.0):
             raise UsageError(f"shrinkage must be a positive number, got {self.shrinkage!r}.")
         return self.shrinkage
+
+
+def check_parameters(ranker: BaseNeuralRanker) -> None:
+    """Raise if no net can be built or trained with the parameters."""
+    for name, allowed in _CHOICES.items():
+        value = getattr(ranker, name)
+        if value not in allowed:
+            listed = ", ".join(map(repr, allowed))
+            raise UsageError(f"{name} must be one of {listed}, got {value!r}.")
+    _check_numbers(ranker)
+    _check_structure(ranker)
+    if type(ranker.seed) is not int:
+        raise UsageError(f"seed must be a whole number, got {ranker.seed!r}.")
+    if ranker.threads is not None and not _is_count(ranker.threads):
+        raise UsageError(f"threads must be a positive number or None for all: {ranker.threads!r}.")
+    if not isinstance(ranker.device, str):
+        raise UsageError(
+            'device must be "auto", "cpu", "cuda", "cuda:1" or a torch.device, got '
+            f"{ranker.device!r}."
+        )
+
+
+def _check_numbers(ranker: BaseNeuralRanker) -> None:
+    if not isinstance(ranker.layers, (tuple, list)) or not all(map(_is_count, ranker.layers)):
+        raise UsageError(f"layers must be positive whole numbers, got {ranker.layers!r}.")
+    for name in ("heads", "group_size", "epochs", "patience"):
+        value = getattr(ranker, name)
+        if not _is_count(value):
+            raise UsageError(f"{name} must be a positive whole number, got {value!r}.")
+    for name in ("batch_lists", "batch_documents"):
+        value = getattr(ranker, name)
+        if value is not None and not _is_count(value):
+            raise UsageError(f"{name} must be a positive whole number or None, got {value!r}.")
+    if type(ranker.attention) is not int or ranker.attention < 0:
+        raise UsageError(f"attention is a number of blocks, 0 for none, got {ranker.attention!r}.")
+    for name in ("learning_rate", "clip", "batch_norm"):
+        value = getattr(ranker, name)
+        is_disabled = value is None and name != "learning_rate"
+        if not is_disabled and not _is_number(value, above=0.0):
+            raise UsageError(f"{name} must be a positive number, got {value!r}.")
+    if ranker.batch_norm is not None and not ranker.batch_norm < 1:
+        raise UsageError(f"batch_norm is a momentum below 1, got {ranker.batch_norm!r}.")
+    if not _is_number(ranker.weight_decay, above=-1.0) or ranker.weight_decay < 0:
+        raise UsageError(f"weight_decay must not be negative, got {ranker.weight_decay!r}.")
+    if not _is_number(ranker.dropout, above=-1.0) or not 0 <= ranker.dropout < 1:
+        raise UsageError(f"dropout must be at least 0 and below 1, got {ranker.dropout!r}.")
+
+
+def _check_structure(ranker: BaseNeuralRanker) -> None:
+    if ranker.batch_lists is None and ranker.batch_documents is None:
+        raise UsageError("give batch_lists, batch_documents or both: batches need a limit.")
+    variants = {
+        "attention": ranker.attention > 0,
+        "group_size": ranker.group_size > 1,
+        "recurrent": ranker.recurrent is not None,
+        "module": ranker.module is not None,
+    }
+    used = [name for name, is_used in variants.items() if is_used]
+    if len(used) > 1:
+        raise UsageError(f"{' and '.join(used)} cannot be combined; choose one.")
+    if (ranker.attention or ranker.recurrent) and not ranker.layers:
+        raise UsageError(f"{used[0]} needs the output of a layer; give at least one.")
+    if ranker.attention and ranker.layers[-1] % ranker.heads:
+        raise UsageError(
+            f"heads must divide the width of the last layer, got {ranker.heads} and "
+            f"{ranker.layers[-1]}."
+        )
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _is_number(value: Any, *, above: float) -> bool:
+    return type(value) in (int, float) and above < value < float("inf")

@@ -1,18 +1,13 @@
-"""The loop that trains one net, chooses the best weights, and can be taken up again.
+"""The loop that trains one net, selects the best weights and can be resumed, and scoring.
 
-Everything random is a function of the seed and the number of the step or epoch, so the state of a
-fit is: the weights, the optimizer's own numbers, the best weights so far, and how far it is.
-
-Scores of whole data sets by fitted nets.
-
-Where a net is trained and run.
+All randomness is a function of the seed and the number of the step or epoch. The state of a fit is
+therefore: the weights, the state of the optimizer, the best weights so far, and the progress.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,257 +16,220 @@ import torch
 from torch import Tensor, nn
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Rows, Scores
 from plackett.data.dataset import Dataset
-from plackett.models.neural.autograd import NotFiniteError, as_float64
-from plackett.models.neural.batch_plan import BatchPlan
-from plackett.models.neural.batches import FeatureRows, batch_of, blocks
-from plackett.models.neural.loss import Task
+from plackett.models.neural.autograd import NotFiniteError, to_float64
+from plackett.models.neural.batches import BatchPlan, FeatureRows, make_batch, scoring_batches
+from plackett.models.neural.environment import seed_step
+from plackett.models.neural.loss import Loss, make_loss_module
 from plackett.models.neural.optimizer import Optimizer
-from plackett.models.neural.ranker import NetSettings
-from plackett.models.neural.scorers import draws, seed_step
+from plackett.models.neural.ranker import BaseNeuralRanker
+from plackett.models.neural.scorers import draws_random_numbers
 from plackett.models.neural.user_module import ModuleScorer
 from plackett.models.ranker import SCORING_BLOCK, FitContext
 from plackett.models.selection import Selection, measure
 
-
-def score(net: nn.Module, data: Dataset, device: torch.device) -> Scores:
-    """Scores of all documents; the net is left in the mode it was in."""
-    features = FeatureRows(data.features, device)
-    out = np.empty(data.n_docs)
-    training = net.training
-    net.eval()
-    # A module of the user's own may keep tensors that training needs again.
-    with torch.no_grad() if isinstance(net, ModuleScorer) else torch.inference_mode():
-        for batch in blocks(data.offsets, SCORING_BLOCK):
-            found = net(features[batch.documents], batch.offsets)
-            out[batch.documents] = as_float64(found)
-    net.train(training)
-    return out
-
-
-def summed(
-    nets: Sequence[nn.Module], data: Dataset, device: torch.device, *, shrinkage: float
-) -> Scores:
-    """The first net's scores plus the others', each times the shrinkage."""
-    total = np.zeros(data.n_docs)
-    for place, net in enumerate(nets):
-        total += score(net, data, device) * (shrinkage if place else 1.0)
-    return total
-
-
 Weights = dict[str, Tensor]
-Curves = dict[str, dict[str, list[float]]]
-"""Part ("train", "validation") to loss or metric to its mean after each epoch."""
+_PROGRESS_FIELDS = ("first_step", "epoch", "batch", "step", "loss_sum", "losses", "means")
 
 
 @dataclass(frozen=True)
-class Watched:
+class ValidationScores:
     """Validation lists, and the scores that earlier nets give them."""
 
     data: Dataset
     base: Scores
-    shrinkage: float
+    scale: float
 
-    def scores(self, net: nn.Module, device: torch.device) -> Scores:
+    def add(self, net: nn.Module, device: torch.device) -> Scores:
         """Scores of the earlier nets and this one together."""
-        return self.base + self.shrinkage * score(net, self.data, device)
+        return self.base + self.scale * score_net(net, self.data, device)
 
 
 @dataclass
 class Training:
-    """One net's training and how far it is."""
+    """The training of one net and its progress."""
 
-    given: NetSettings
+    ranker: BaseNeuralRanker
     net: nn.Module
-    task: Task
+    loss: Loss
     train: Dataset
-    watched: Watched | None
-    run: FitContext
+    validation: ValidationScores | None
+    context: FitContext
     device: torch.device
     selection: Selection
-    keep: Callable[[], None]
-    """Called between steps, to keep the state if it is time."""
-    share: BatchPlan
-    """The lists that batches are made of, which other workers may have a part of."""
+    save_if_due: Callable[[], None]
+    """Called between steps, to save a checkpoint if it is time."""
+    plan: BatchPlan
     first_step: int = 0
+    """Number of steps that earlier nets have taken."""
     epoch: int = 0
     batch: int = 0
     step: int = 0
-    loss: float = 0.0
+    loss_sum: float = 0.0
+    """Over the lists of the current epoch."""
     losses: list[float] = field(default_factory=list)
     means: dict[str, list[float]] = field(default_factory=dict)
+    """Metric -> its mean on validation after each epoch."""
     best: Weights | None = None
 
     def __post_init__(self) -> None:
         self.net.to(self.device).train()
-        self._optimizer = Optimizer(self.net, self.given)
+        self._optimizer = Optimizer(self.net, self.ranker)
         self._features = FeatureRows(self.train.features, self.device)
-        self._losses = self.share.losses(self.net, self.task)
-        self._draws = draws(self.given)
-        if len(self.share.positions) == 0:
+        self._loss_module = make_loss_module(self.net, self.loss, self.plan.worker_group)
+        self._is_random = draws_random_numbers(self.ranker)
+        if len(self.plan.positions) == 0:
             raise DataError("no list has two levels of labels; there is nothing to learn from.")
-        if self.watched is not None:
-            self.means = {name: [] for name in self.run.metric_names}
+        if self.validation is not None:
+            self.means = {name: [] for name in self.context.metric_names}
 
     def finish(self) -> None:
-        """Train until there were enough epochs or validation stops improving."""
-        while not self.is_over:
+        """Train until the last epoch or until validation stops improving."""
+        while not self.is_finished:
             self._finish_epoch()
-        if self.watched is None:
-            self.best = copied(self.net)
+        if self.validation is None:
+            self.best = copy_weights(self.net)
 
     @property
-    def is_over(self) -> bool:
-        """Whether there is nothing left to do."""
-        steps_since_best = (
-            self.watched is not None and self.selection.steps_since_best >= self.given.patience
+    def is_finished(self) -> bool:
+        """Whether no epoch is left, or validation has stopped improving."""
+        stopped = (
+            self.validation is not None
+            and self.epoch > 0
+            and self.selection.steps_since_best >= self.ranker.patience
         )
-        return self.epoch >= self.given.epochs or (self.epoch > 0 and steps_since_best)
+        return self.epoch >= self.ranker.epochs or stopped
 
     def _finish_epoch(self) -> None:
-        batches = self.share.batches(self.given, self.epoch)
+        batches = self.plan.batches(self.ranker, self.epoch)
         for positions in batches[self.batch :]:
-            done = (self.epoch + self.batch / len(batches)) / self.given.epochs
-            self._take_step(positions, done)
+            progress = (self.epoch + self.batch / len(batches)) / self.ranker.epochs
+            self._take_step(positions, progress)
             self.batch += 1
             if self.batch < len(batches):
-                self.keep()
-        self.losses.append(self.loss / len(self.share.positions))
-        self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
-        self._measure()
-        self.run.progress(self._status(), self.epoch, self.given.epochs)
-        if self.watched is not None:
-            latest = self.means[self.run.metric_names[0]][-1]
-            self.run.watch(self.epoch, self.given.epochs, latest)
-        self.keep()
+                self.save_if_due()
+        self.losses.append(self.loss_sum / len(self.plan.positions))
+        self.epoch, self.batch, self.loss_sum = self.epoch + 1, 0, 0.0
+        self._validate()
+        self.context.progress(self._status(), self.epoch, self.ranker.epochs)
+        if self.validation is not None:
+            latest = self.means[self.context.metric_names[0]][-1]
+            self.context.watch(self.epoch, self.ranker.epochs, latest)
+        self.save_if_due()
 
-    def _take_step(self, positions: Rows, done: float) -> None:
+    def _take_step(self, positions: Rows, progress: float) -> None:
         number = self.first_step + self.step
-        if self._draws:
-            seed_step(self.given.seed, self.share.noise(number), self.device)
-        own = self.share.partition.to_local(positions)
-        batch = batch_of(self.train.offsets, own) if len(own) else None
+        if self._is_random:
+            seed_step(self.ranker.seed, self.plan.noise_step(number), self.device)
+        local = self.plan.partition.to_local(positions)
+        batch = make_batch(self.train.offsets, local) if len(local) else None
         features = self._features[slice(0, 0) if batch is None else batch.documents]
         try:
-            total = self._losses(features, batch, number)
+            total = self._loss_module(features, batch, number)
         except NotFiniteError as error:
             raise self._diverged(str(error)) from error
-        divisor = self.share.divisor(len(positions), self.given.reduction)
-        self._optimizer.step(total / divisor, done)
-        self.loss += self.share.added(total)
+        divisor = self.plan.divisor(len(positions), self.ranker.reduction)
+        self._optimizer.step(total / divisor, progress)
+        self.loss_sum += self.plan.sum_over_workers(total)
         self.step += 1
 
-    def _measure(self) -> None:
+    def _validate(self) -> None:
         if not self._optimizer.is_finite():
-            raise self._diverged("the weights grew beyond all bounds.")
-        if self.watched is None:
+            raise self._diverged("some weights are no longer finite.")
+        if self.validation is None:
             return
-        scores = self.watched.scores(self.net, self.device)
+        scores = self.validation.add(self.net, self.device)
         if not np.isfinite(scores).all():
-            raise self._diverged("the net gives validation documents scores that are not finite.")
-        means = measure(scores, self.watched.data, self.run.metrics, self.run.worker_group)
-        for name, mean in zip(self.run.metric_names, means, strict=True):
+            raise self._diverged("scores of validation documents are not finite.")
+        group = self.context.worker_group
+        means = measure(scores, self.validation.data, self.context.metrics, group)
+        for name, mean in zip(self.context.metric_names, means, strict=True):
             self.means[name].append(mean)
         if self.selection.offer(means):
-            self.best = copied(self.net)
+            self.best = copy_weights(self.net)
 
-    def _diverged(self, what: str) -> UsageError:
+    def _diverged(self, reason: str) -> UsageError:
         if self.step == 0:
             return UsageError(
-                f"before its first step, {what} Its input may be too large: scale features "
-                '(transforms=("standard",)), or look into the module if it is your own.'
+                f"before its first step, {reason} The features may be too large: scale them "
+                '(transforms=("standard",)), or check your module.'
             )
-        rate, step = self.given.learning_rate, self.step
         return UsageError(
-            f"training diverged after {step} steps: {what} Use a smaller learning_rate than "
-            f"{rate:g}, or clip gradients (clip=5.0)."
+            f"training diverged after {self.step} steps: {reason} Use a smaller learning_rate than "
+            f"{self.ranker.learning_rate:g}, or clip gradients (clip=5.0)."
         )
 
     def _status(self) -> str:
         text = "epochs"
         if not math.isnan(self.losses[-1]):  # some objectives have gradients and no value
             text += f", loss {self.losses[-1]:.4g}"
-        if self.watched is None:
+        if self.validation is None:
             return text
-        name = self.run.metric_names[0]
+        name = self.context.metric_names[0]
         return f"{text}, validation {name} {self.means[name][-1]:.4f}"
 
     def state(self) -> tuple[dict[str, Any], Weights]:
-        """Plain data and tensors from which :meth:`restore` goes on."""
-        plain = {name: getattr(self, name) for name in _PLAIN}
-        chosen = self.selection
-        plain |= {"best": chosen.best, "best_step": chosen.best_step, "offered": chosen.steps}
-        tensors = {f"net.{name}": value for name, value in copied(self.net).items()}
-        tensors |= {f"best.{name}": value for name, value in (self.best or {}).items()}
-        tensors |= {f"optimizer.{name}": v for name, v in self._optimizer.state().items()}
-        return plain, tensors
+        """Plain data and tensors from which :meth:`restore` continues."""
+        plain = {name: getattr(self, name) for name in _PROGRESS_FIELDS}
+        selection = self.selection
+        plain |= {
+            "best": selection.best,
+            "best_step": selection.best_step,
+            "offered": selection.steps,
+        }
+        parts = {
+            "net": copy_weights(self.net),
+            "best": self.best or {},
+            "optimizer": self._optimizer.state(),
+        }
+        return plain, {f"{part}.{k}": v for part, named in parts.items() for k, v in named.items()}
 
     def restore(self, plain: dict[str, Any], tensors: Weights) -> None:
-        """Go on from a state; one that is damaged raises whatever it comes to."""
-        for name in _PLAIN:
+        """Continue from a state; a damaged one raises whatever error it causes."""
+        for name in _PROGRESS_FIELDS:
             setattr(self, name, plain[name])
         best = None if plain["best"] is None else tuple(plain["best"])
         self.selection = Selection(best, plain["best_step"], plain["offered"])
-        self.net.load_state_dict(part(tensors, "net."))
-        self.best = part(tensors, "best.") or None
-        # PyTorch may have put other tensors in the place of those that the optimizer moves.
-        self._optimizer = Optimizer(self.net, self.given)
-        self._optimizer.restore(part(tensors, "optimizer."))
+        self.net.load_state_dict(select_prefix(tensors, "net."))
+        self.best = select_prefix(tensors, "best.") or None
+        # Loading may have replaced the tensors that the optimizer updates.
+        self._optimizer = Optimizer(self.net, self.ranker)
+        self._optimizer.restore(select_prefix(tensors, "optimizer."))
 
 
-_PLAIN = ("first_step", "epoch", "batch", "step", "loss", "losses", "means")
-
-
-def copied(net: nn.Module) -> Weights:
-    """The weights as they are now, on the processor, each with memory of its own.
-
-    Weights may be views of one vector, tied to each other, or spread over memory; a file takes
-    none of these.
-    """
+def copy_weights(net: nn.Module) -> Weights:
+    """Copy the weights to the CPU, each into separate contiguous memory, as files need it."""
     return {
         name: value.detach().cpu().clone(memory_format=torch.contiguous_format)
         for name, value in net.state_dict().items()
     }
 
 
-def part(tensors: Weights, prefix: str) -> Weights:
-    """Those whose names begin with the prefix, by the rest of their names."""
+def select_prefix(tensors: Weights, prefix: str) -> Weights:
+    """The tensors whose names begin with the prefix, which is removed."""
     return {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
 
 
-def as_device(name: str) -> torch.device:
-    """The device of a name; "auto" is a GPU of NVIDIA's or AMD's if there is one.
-
-    Others, such as "mps" and "xpu", are for those who ask for them: not every operation of
-    PyTorch's is there, nor gives the same numbers.
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        # A device may exist and lie about it until it is asked for a number.
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError, NotImplementedError, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0].split(". ")[0].rstrip(".")
-        raise UsageError(
-            f'device {name!r} cannot be used here: {reason}. Use "auto" or "cpu"; a model that '
-            'was saved takes it by set_params(device="cpu").'
-        ) from error
-    return device
+def score_net(net: nn.Module, data: Dataset, device: torch.device) -> Scores:
+    """Score all documents; the net keeps its training or evaluation mode."""
+    features = FeatureRows(data.features, device)
+    scores = np.empty(data.n_docs)
+    training = net.training
+    net.eval()
+    # A user's module may store tensors that it needs again in training.
+    with torch.no_grad() if isinstance(net, ModuleScorer) else torch.inference_mode():
+        for batch in scoring_batches(data.offsets, SCORING_BLOCK):
+            scores[batch.documents] = to_float64(net(features[batch.documents], batch.offsets))
+    net.train(training)
+    return scores
 
 
-@contextmanager
-def threads(count: int | None) -> Iterator[None]:
-    """Let PyTorch and compiled kernels use at most so many threads inside the block."""
-    with kernel_threads(count):
-        if count is None:
-            yield
-            return
-        before = torch.get_num_threads()
-        torch.set_num_threads(count)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
+def score_nets(
+    nets: Sequence[nn.Module], data: Dataset, device: torch.device, *, scale: float
+) -> Scores:
+    """Add the first net's scores and ``scale`` times those of the others."""
+    total = np.zeros(data.n_docs)
+    for place, net in enumerate(nets):
+        total += score_net(net, data, device) * (scale if place else 1.0)
+    return total

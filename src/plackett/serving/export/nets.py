@@ -18,7 +18,7 @@ from scipy.linalg import block_diag
 
 from plackett.base.errors import UsageError
 from plackett.data.transforms import FittedTransform
-from plackett.models.neural.ranker import Net, NetSettings
+from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.serving.export.linear import Affine
 from plackett.serving.export.parts import Part
 
@@ -76,17 +76,17 @@ def nets_of(parts: tuple[Part, ...]) -> tuple[ScoringNet, ...]:
 
 def _nets(part: Part) -> list[ScoringNet]:
     ranker = part.ranker
-    assert isinstance(ranker, Net)
+    assert isinstance(ranker, BaseNeuralRanker)
     _check(ranker)
     found = []
     for place, net in enumerate(ranker.networks_):
-        factor = part.factor * (ranker._shrinkage if place else 1.0)
+        factor = part.factor * (ranker.correction_scale if place else 1.0)
         layers, cell = _taken_apart(ranker, net, place)
         found.append(ScoringNet(layers, cell, factor, part.transforms))
     return found
 
 
-def _check(given: NetSettings) -> None:
+def _check(given: BaseNeuralRanker) -> None:
     reasons = {
         "attention": "lets the documents of a list look at each other (attention)",
         "group_size": "scores groups of documents together (group_size)",
@@ -97,7 +97,9 @@ def _check(given: NetSettings) -> None:
             raise UsageError(f"the net {reason}; only nets of layers can be exported.")
 
 
-def _taken_apart(given: NetSettings, net: Any, place: int) -> tuple[tuple[Layer, ...], Cell | None]:
+def _taken_apart(
+    given: BaseNeuralRanker, net: Any, place: int
+) -> tuple[tuple[Layer, ...], Cell | None]:
     """Layers and cell of a net; nets after the first of a recurrent one are plain."""
     if given.module is not None:
         return _own_layers(net.net), None

@@ -20,7 +20,7 @@ from plackett.data.transforms import FittedChain, FittedTransform, QueryMinMax
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import Ensemble, EnsembleRanker, read_lightgbm_sum
 from plackett.models.linear import LinearRanker
-from plackett.models.neural.ranker import Net
+from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.ranker import Ranker
 from plackett.models.stumps import StumpRanker
 from plackett.models.trees import TreeRanker
@@ -31,7 +31,7 @@ Kind = Literal["trees", "linear", "net"]
 _KINDS: tuple[tuple[Kind, tuple[type[Ranker], ...]], ...] = (
     ("trees", (TreeRanker, StumpRanker, EnsembleRanker)),
     ("linear", (LinearRanker,)),
-    ("net", (Net,)),
+    ("net", (BaseNeuralRanker,)),
 )
 
 
