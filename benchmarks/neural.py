@@ -3,7 +3,7 @@
     python benchmarks/neural.py            # time and memory beside the padded way
     python benchmarks/neural.py --urank    # what the losses of Zhu & Klabjan (2020) cost
 
-The net, the batches, the optimiser and the loss are the same. The padded way is allRank's: the
+The net, the batches, the optimizer and the loss are the same. The padded way is allRank's: the
 lists of a batch padded to the longest of them, no document left out, the loss in dense tensors. The
 sides take turns in processes of their own; the fastest epoch counts, and the highest memory of an
 epoch beyond what the process held before it.
@@ -65,15 +65,15 @@ def padded(train: pk.Dataset, loss: str, layers: tuple[int, ...], threads: int) 
     for a, b in pairwise(widths):
         parts += [torch.nn.Linear(a, b), torch.nn.ReLU()]
     net = torch.nn.Sequential(*parts, torch.nn.Linear(widths[-1], 1))
-    optimiser = torch.optim.Adam(net.parameters(), lr=RATE)
+    optimizer = torch.optim.Adam(net.parameters(), lr=RATE)
     order = np.random.default_rng(0).permutation(train.n_lists)
     for start in range(0, len(order), BATCH):
         features, labels, present = dense(train, order[start : start + BATCH])
         scores = net(features).squeeze(-1)
         values = getattr(peer, loss)(scores, peer.Padded(scores, labels, present))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         values.mean().backward()
-        optimiser.step()
+        optimizer.step()
 
 
 def dense(train: pk.Dataset, lists: np.ndarray) -> tuple[Any, Any, Any]:

@@ -41,7 +41,7 @@ def looped(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def train_with(loss: Loss, train: Dataset, threads: int) -> None:
-    """One epoch, one list as a batch, with PyTorch's own optimiser."""
+    """One epoch, one list as a batch, with PyTorch's own optimizer."""
     torch.set_num_threads(threads)
     net = torch.nn.Sequential(
         torch.nn.Linear(train.n_features, 100),
@@ -50,13 +50,13 @@ def train_with(loss: Loss, train: Dataset, threads: int) -> None:
         torch.nn.ReLU(),
         torch.nn.Linear(50, 1),
     )
-    optimiser = torch.optim.Adam(net.parameters(), lr=1e-3)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
     features, labels = torch.tensor(train.features), torch.tensor(train.labels)
     for q in np.random.default_rng(0).permutation(train.n_lists):
         rows = slice(int(train.offsets[q]), int(train.offsets[q + 1]))
         if len(torch.unique(labels[rows])) < 2:
             continue
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         value = loss(net(features[rows]).squeeze(-1), labels[rows])
         value.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        optimizer.step()

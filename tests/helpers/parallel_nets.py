@@ -19,7 +19,7 @@ import plackett as pk
 from plackett.distributed.partition import Partition, split_lists
 from plackett.models.neural.batches import BatchPlan, learnable
 from plackett.models.neural.distributed import train_nets
-from plackett.models.ranker import Run, as_metrics, no_progress, no_watch
+from plackett.models.ranker import FitContext, as_metrics, no_progress, no_watch
 
 # Batches of 3 lists: in some of them, one of the workers has none.
 SETTINGS = {"layers": (8,), "epochs": 5, "batch_lists": 3, "seed": 2, "threads": 1, "clip": 1.0}
@@ -29,7 +29,7 @@ STEADY = SETTINGS | {"optimizer": "adagrad", "learning_rate": 0.02}
 
 
 @dataclass
-class Peers:
+class Group:
     """Stands for the workers of a cluster."""
 
     rank: int
@@ -54,7 +54,7 @@ class Own(nn.Module):
 
 def net(case: str) -> Any:
     noisy = pk.Stochastic(pk.objective("lambdaloss"), samples=4, seed=1)
-    made = {
+    makers = {
         "plain": lambda: pk.NeuralRanker(objective=noisy, **SETTINGS),
         "norm": lambda: pk.NeuralRanker(objective="approxndcg", batch_norm=0.8, **STEADY),
         "sum": lambda: pk.NeuralRanker(
@@ -75,7 +75,7 @@ def net(case: str) -> Any:
         "dropout-norm": lambda: pk.NeuralRanker(dropout=0.3, batch_norm=0.8, **STEADY),
         "module": lambda: pk.NeuralRanker(module=Own, **STEADY),
     }
-    return made[case]()
+    return makers[case]()
 
 
 def lists() -> pk.Dataset:
@@ -95,21 +95,21 @@ def train(case: str, rank: int, size: int, folder: Path) -> None:
     ranker = net(case)
     data, _ = ranker._prepare_fit(lists(), None)
     start, stop = split_lists(data.offsets, size)[rank]
-    outline = Partition(data.keys, np.diff(data.offsets), start, stop)
-    peers: Any = Peers(rank, size)
-    share = BatchPlan(outline, learnable(data.labels, data.offsets), peers)
-    run = Run(as_metrics("ndcg@5"), None, no_progress, no_watch)
-    found = train_nets(ranker, data.lists(start, stop), None, run, torch.device("cpu"), share)
+    partition = Partition(data.keys, np.diff(data.offsets), start, stop)
+    group: Any = Group(rank, size)
+    plan = BatchPlan(partition, learnable(data.labels, data.offsets), group)
+    context = FitContext(as_metrics("ndcg@5"), None, no_progress, no_watch)
+    trained = train_nets(ranker, data.lists(start, stop), None, context, torch.device("cpu"), plan)
     weights = {
         f"{place}.{name}": value.numpy()
-        for place, each in enumerate(found.nets)
+        for place, each in enumerate(trained.nets)
         for name, value in each.state_dict().items()
     }
-    ranker.networks_ = found.nets
+    ranker.networks_ = trained.nets
     scores = ranker._predict(data)
     np.savez(
         folder / f"{case}-{rank}.npz",
-        loss=found.curves["train"]["loss"],
+        loss=trained.curves["train"]["loss"],
         scores=scores,
         **weights,
     )

@@ -243,7 +243,7 @@ class _Whole(nn.Linear):
         (_Shared(), "'b.weight' and 'a.weight' of _Shared share memory"),
         (_Extra(46, 1), "holds '_extra_state', which is dict"),
         (_Whole(), "one floating-point type, got torch.float32 on cpu, torch.float64 on cpu"),
-        (nn.Linear(46, 1).requires_grad_(False), "all of this one are fixed"),
+        (nn.Linear(46, 1).requires_grad_(False), "all of them are fixed"),
         (nn.Linear(46, 1, device="meta"), "'weight' of Linear is on the device meta"),
         (nn.Linear(46, 1).half(), "weights in torch.float16 cannot be trained"),
         (nn.ParameterList([torch.zeros(3, dtype=torch.complex64)]), "one floating-point type"),

@@ -20,6 +20,7 @@ For adam and adagrad, weight decay adds :math:`\lambda w` to the gradient.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -36,15 +37,17 @@ _SMALLEST_NORMAL = 1e-30  # squared gradients get this small; float16 ends at 6e
 class Optimizer:
     """The flat weights of a net, their gradient, and the state of the optimizer."""
 
+    fused_devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    """Other devices lack some of the fused kernels and use the plain form on the vector."""
+
     def __init__(self, net: nn.Module, ranker: BaseNeuralRanker) -> None:
         self._weights, self._gradient = _flatten_weights(net)
         self._ranker = ranker
         start = _ADAGRAD_START if ranker.optimizer == "adagrad" else 0.0
         self._moments = torch.zeros_like(self._weights)
         self._squares = torch.full_like(self._weights, start)
-        # Other devices lack some of the fused kernels; there the plain form updates the vector.
-        self._fused = self._weights.device.type == "cpu"
-        self._count = torch.zeros((), dtype=torch.float32)
+        self._fused = self._weights.device.type in self.fused_devices
+        self._count = torch.zeros((), dtype=torch.float32, device="cpu")
 
     def step(self, loss: Tensor, progress: float) -> None:
         """Take one step; ``progress`` is the finished part of the training, from 0 to 1."""
