@@ -61,7 +61,7 @@ def test_without_ray_the_command_to_install_it_is_named(monkeypatch) -> None:
 
 def test_models_of_one_process_say_so() -> None:
     data = pk.synthetic("letor", n_lists=5)
-    with pytest.raises(UsageError, match="LinearRanker is fitted in one process"):
+    with pytest.raises(UsageError, match="LinearRanker does not support cluster="):
         pk.LinearRanker().fit(data, cluster="local:2")
 
 

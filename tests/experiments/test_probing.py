@@ -15,7 +15,7 @@ from plackett.data.dataset import Dataset
 from plackett.experiments.plan import Forecast, Probe, _all_steps
 from plackett.experiments.protocols import SplitData
 from plackett.experiments.systems import System
-from plackett.models.ranker import Ranker, Run
+from plackett.models.ranker import FitContext, Ranker
 
 _FIXED, _EACH = 1e-4, 5e-7  # seconds of a step, and of a step for each document
 
@@ -28,7 +28,7 @@ class Metronome(Ranker):
     asleep: float = 0.0
     transforms: tuple[str, ...] = ()
 
-    def _fit(self, train: Dataset, validation: Dataset | None, run: Run) -> None:  # noqa: ARG002
+    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:  # noqa: ARG002
         for i in range(self.steps):
             end = time.thread_time() + _FIXED + _EACH * train.n_docs
             while time.thread_time() < end:

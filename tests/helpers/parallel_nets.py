@@ -19,7 +19,7 @@ import plackett as pk
 from plackett.distributed.partition import Partition, split_lists
 from plackett.models.neural.batches import BatchPlan, learnable
 from plackett.models.neural.distributed import train_nets
-from plackett.models.ranker import FitContext, as_metrics, no_progress, no_watch
+from plackett.models.ranker import FitContext, parse_metrics, no_progress, no_watch
 
 # Batches of 3 lists: in some of them, one of the workers has none.
 SETTINGS = {"layers": (8,), "epochs": 5, "batch_lists": 3, "seed": 2, "threads": 1, "clip": 1.0}
@@ -98,7 +98,7 @@ def train(case: str, rank: int, size: int, folder: Path) -> None:
     partition = Partition(data.keys, np.diff(data.offsets), start, stop)
     group: Any = Group(rank, size)
     plan = BatchPlan(partition, learnable(data.labels, data.offsets), group)
-    context = FitContext(as_metrics("ndcg@5"), None, no_progress, no_watch)
+    context = FitContext(parse_metrics("ndcg@5"), None, no_progress, no_watch)
     trained = train_nets(ranker, data.lists(start, stop), None, context, torch.device("cpu"), plan)
     weights = {
         f"{place}.{name}": value.numpy()

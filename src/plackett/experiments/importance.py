@@ -49,7 +49,7 @@ def feature_importance(ranker: Ranker, data: Dataset) -> Values | None:
         names = data.feature_names or [str(j + 1) for j in range(data.n_features)]
         return _shares(np.array([gains[name] for name in names]))
     if isinstance(ranker, LinearRanker):
-        spread = _standard_deviations(ranker._prepared(data).features)
+        spread = _standard_deviations(ranker._prepare(data).features)
         return _shares(np.abs(ranker.coefficients_) * spread)
     return None
 

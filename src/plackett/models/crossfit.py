@@ -41,7 +41,7 @@ from plackett.distributed import ClusterError
 from plackett.metrics import Metric
 from plackett.models.artifact.manifest import module_inside
 from plackett.models.checkpoint import Checkpoint
-from plackett.models.ranker import FitContext, Progress, Ranker, nested
+from plackett.models.ranker import FitContext, Progress, Ranker, split_nested
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -228,7 +228,7 @@ class CrossFit(Ranker):
 
         The ranker that was given is left as it is: members are made like a changed copy of it.
         """
-        own, inner = nested(parameters)
+        own, inner = split_nested(parameters)
         super().set_params(**own)
         for name, given in inner.items():
             ranker = self.get_params().get(name)

@@ -1,10 +1,7 @@
-"""What every ranker does: parameters, checks of features, prediction in the caller's order.
+"""The base class of all rankers: parameters, ``fit``, ``predict``, ``save``.
 
-Parameters that are what their annotations say, whether they come from a caller or a file.
-
-What accompanies one fit: what to choose by, where to keep its state, whom to tell.
-
-Whether there is anything to learn in a training set.
+``fit`` checks parameters and features, opens the checkpoint and hands the prepared lists with a
+:class:`FitContext` to the subclass. ``predict`` returns scores in the order of the caller's rows.
 """
 
 from __future__ import annotations
@@ -50,92 +47,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-def plain(value: Any) -> Any:
-    """NumPy's numbers as Python's, which files and seeds can take, and sequences as tuples."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    return tuple(map(plain, value)) if isinstance(value, list) else value
-
-
-def nested(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Parameters of a ranker itself, and by name those of what is inside it.
-
-    As in scikit-learn, two underscores lead inside:
-
-    >>> nested({"folds": 3, "ranker__leaves": 31})
-    ({'folds': 3}, {'ranker': {'leaves': 31}})
-    """
-    own: dict[str, Any] = {}
-    inner: dict[str, dict[str, Any]] = {}
-    for name, value in parameters.items():
-        outer, sign, rest = name.partition("__")
-        if sign:
-            inner.setdefault(outer, {})[rest] = value
-        else:
-            own[name] = value
-    return own, inner
-
-
-def check_parameters(kind: type, parameters: dict[str, Any]) -> None:
-    """Refuse a parameter of another type than its annotation names."""
-    hints = _hints(kind)
-    for name, value in parameters.items():
-        if name in hints and not _fits(value, hints[name]):
-            raise UsageError(
-                f"{kind.__name__}'s {name} must be {_spoken(hints[name])}, got {value!r}."
-            )
-
-
-@lru_cache(maxsize=64)
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    if hint is Any:
-        return True
-    origin = get_origin(hint)
-    if origin in (Union, types.UnionType):
-        return any(_fits(value, each) for each in get_args(hint))
-    if origin is Literal:
-        return any(type(value) is type(each) and value == each for each in get_args(hint))
-    if origin is tuple:
-        inner = [each for each in get_args(hint) if each is not Ellipsis]
-        return isinstance(value, tuple) and all(_fits_any(each, inner) for each in value)
-    if hint is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    expected = origin or hint
-    return isinstance(value, expected) if isinstance(expected, type) else True
-
-
-def _fits_any(value: Any, hints: list[Any]) -> bool:
-    return not hints or any(_fits(value, hint) for hint in hints)
-
-
-def _spoken(hint: Any) -> str:
-    """An annotation in words."""
-    origin = get_origin(hint)
-    if origin in (Union, types.UnionType):
-        return " or ".join(_spoken(each) for each in get_args(hint))
-    if origin is Literal:
-        return " or ".join(repr(each) for each in get_args(hint))
-    words = {int: "a whole number", float: "a number", str: "a text", bool: "True or False"}
-    words |= {tuple: "a tuple", dict: "a dictionary", type(None): "None"}
-    expected = origin or hint
-    return words.get(expected) or str(getattr(expected, "__name__", expected))
-
-
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with what is being done, how many steps are done, and how many there are at most."""
+"""Called with a status text, the steps done, and the maximum number of steps."""
 
 WatchFunction: TypeAlias = Callable[[int, int, float], None]
-"""Called with the steps done, the steps there are at most, and the first metric on validation.
+"""Called with the steps done, the maximum number of steps, and the first metric on validation.
 
-It may raise to end a fit that is not worth going on with; the exception leaves ``fit`` as it is.
+It may raise an exception to end a fit early; ``fit`` lets the exception through.
 """
 
 MetricSpec: TypeAlias = str | Metric | Sequence[str | Metric]
@@ -144,19 +62,19 @@ MetricSpec: TypeAlias = str | Metric | Sequence[str | Metric]
 
 @dataclass(frozen=True)
 class FitContext:
-    """One fit's companions."""
+    """What a subclass needs for one fit besides the data."""
 
     metrics: tuple[Metric, ...]
-    """To choose by; a later one counts where the earlier ones are equal."""
+    """The metrics to select by; a later one counts where the earlier ones are equal."""
     checkpoint: Checkpoint | None
-    """Where to keep the state and take it up again; None: nowhere."""
+    """Where to save the state and resume from; None: nowhere."""
     progress: Progress
     watch: WatchFunction
-    """Told the metric on the validation lists, after each step that measures it."""
+    """Called with the metric on the validation lists, after each step that measures it."""
     cluster: Cluster | None = None
     """Where to fit; None: in this process."""
     worker_group: WorkerGroup | None = None
-    """In a worker: the other workers of the same fit; None: it is fitted by one process."""
+    """In a worker: the workers of the same fit; None: one process fits alone."""
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -164,57 +82,58 @@ class FitContext:
         return tuple(str(metric) for metric in self.metrics)
 
 
-def as_metrics(given: MetricSpec) -> tuple[Metric, ...]:
-    """The metrics to choose by; a string may name several, separated by commas."""
-    if isinstance(given, str):
-        given = [name.strip() for name in given.split(",")]
-    chosen = (given,) if isinstance(given, Metric) else tuple(as_metric(each) for each in given)
-    if not chosen:
-        raise UsageError('fit needs a metric to choose by, for example metric="ndcg@5".')
-    return chosen
+def parse_metrics(spec: MetricSpec) -> tuple[Metric, ...]:
+    """The metrics to select by; a string may name several, separated by commas."""
+    if isinstance(spec, Metric):
+        return (spec,)
+    names = [name.strip() for name in spec.split(",")] if isinstance(spec, str) else spec
+    metrics = tuple(as_metric(name) for name in names)
+    if not metrics:
+        raise UsageError('fit needs a metric to select by, for example metric="ndcg@5".')
+    return metrics
 
 
 def no_progress(text: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """No-op progress callback."""
 
 
 def no_watch(done: int, total: int, mean: float) -> None:
-    """Nobody looks."""
+    """No-op watch function."""
 
 
 SCORING_BLOCK = 1 << 15
-"""Documents of features on disk that are scored at a time; nets score as many at a time anyway."""
+"""Documents that are scored at a time where features are on disk; nets always score that many."""
 
 
 class Ranker(ABC):
     """A model that gives each document of a list a score.
 
-    Subclasses are dataclasses whose fields are the parameters, by scikit-learn's habits: nothing
-    happens in the constructor, ``fit`` returns the ranker itself, what is fitted ends in ``_``.
+    Subclasses are dataclasses whose fields are the parameters, with scikit-learn's conventions: the
+    constructor only stores them, ``fit`` returns the ranker itself, fitted attributes end in ``_``.
     """
 
     takes_missing: ClassVar[bool] = False
-    """NaN features go into the model as they are."""
+    """Whether the model takes NaN as a value of a feature."""
     threads_matter: ClassVar[bool] = False
-    """The last bits of the model depend on the number of threads."""
+    """Whether the last bits of the model depend on the number of threads."""
     supports_cluster: ClassVar[bool] = False
-    """It can be fitted on several machines."""
+    """Whether it can be fitted on several machines."""
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
-    """Whose versions a saved model records."""
+    """Libraries whose versions a saved model records."""
 
     transforms: tuple[str, ...]
     recipe_name: str | None = None
-    """The recipe it was made by, if any."""
+    """The recipe that made it, if any."""
 
     n_features_: int | None = None
-    """Number of features it was fitted on; None until then."""
+    """Number of features; None before ``fit``."""
     feature_names_: tuple[str, ...] | None = None
     transform_: FittedTransform | None = None
     """The fitted transforms; None if there are none."""
     training_: dict[str, Any] | None = None
-    """What it was fitted on and chosen by, as plain data; None until then."""
+    """Training data and metrics as plain data; None before ``fit``."""
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn's
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - for scikit-learn
         """Parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
@@ -227,14 +146,14 @@ class Ranker(ABC):
                 raise UsageError(
                     f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}."
                 )
-        parameters = {name: plain(value) for name, value in parameters.items()}
-        check_parameters(type(self), parameters)
+        parameters = {name: _to_python(value) for name, value in parameters.items()}
+        _check_types(type(self), parameters)
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
 
     def clone(self) -> Self:
-        """A ranker with the same parameters that is not fitted."""
+        """Return a ranker with the same parameters that is not fitted."""
         parameters = self.get_params()
         for name, value in parameters.items():
             parameters[name] = dict(value) if isinstance(value, dict) else value
@@ -253,33 +172,37 @@ class Ranker(ABC):
         watch: WatchFunction = no_watch,
         cluster: Cluster | str | None = None,
     ) -> Self:
-        """Fit on ``train``; with ``validation``, choose by ``metric`` on it.
+        """Fit on ``train``; with ``validation``, select by ``metric`` on it.
 
         Parameters
         ----------
         train
             The lists to learn from.
         validation
-            Lists to choose on: when to stop, which candidate to keep.
+            Lists for early stopping and model selection.
         metric
-            What to choose by. Several, as a sequence or separated by commas, are compared in their
+            What to select by. Several, as a sequence or separated by commas, are compared in their
             order: a later one counts where the earlier ones are equal.
         checkpoint
-            A folder for the state of the fit. A process that was killed is taken up where it was
-            when the same fit is started again with the same folder, and ends in the same model.
+            A folder for the state of the fit. If the process is killed, the same call with the same
+            folder resumes the fit and ends in the same model.
         progress
-            Called after each step with a text, the steps done and the steps in all.
+            Called after each step with a text, the steps done and the steps in total.
         watch
             Called after each step that is measured on ``validation``, with the steps done, the
-            steps in all and the (first) metric; what it raises ends the fit.
+            steps in total and the first metric. An exception that it raises ends the fit.
         cluster
-            Several workers, on this machine or on many, for models that can be fitted so:
+            Fit with several workers, on one machine or many, where the model supports it:
             ``"local:2"``, ``"auto"``, or a :class:`plackett.distributed.Cluster`.
         """
-        self.set_params(**self.get_params())  # what the constructor took unseen is checked here
-        metrics = as_metrics(metric)
-        workers = self._workers(cluster)
-        training = self._training(train, validation, metrics)
+        self.set_params(**self.get_params())  # the constructor does not check
+        metrics = parse_metrics(metric)
+        workers = self._parse_cluster(cluster)
+        training = {
+            "train": _summarize(train),
+            "validation": None if validation is None else _summarize(validation),
+            "metric": [str(metric) for metric in metrics],
+        }
         identity = {}
         if checkpoint is not None:
             identity = {
@@ -288,14 +211,14 @@ class Ranker(ABC):
                 "training": training,
                 "libraries": versions(self.libraries),
             }
-        before = (self.n_features_, self.feature_names_, self.transform_)
+        fitted_before = (self.n_features_, self.feature_names_, self.transform_)
         try:
-            prepared, beside = self._prepare_fit(train, validation)
+            train, validation = self._prepare_fit(train, validation)
             with checkpoint_in(checkpoint, identity) as store:
-                self._fit(prepared, beside, FitContext(metrics, store, progress, watch, workers))
+                self._fit(train, validation, FitContext(metrics, store, progress, watch, workers))
         except BaseException:
-            # What was fitted before is still there and must go with its own features.
-            self.n_features_, self.feature_names_, self.transform_ = before
+            # An earlier model is still there and needs the features it was fitted on.
+            self.n_features_, self.feature_names_, self.transform_ = fitted_before
             raise
         self.training_ = training
         return self
@@ -303,15 +226,15 @@ class Ranker(ABC):
     def _prepare_fit(
         self, train: Dataset, validation: Dataset | None
     ) -> tuple[Dataset, Dataset | None]:
-        """Take over the features, and prepare the lists."""
+        """Set the features, fit the transforms, and apply them."""
         self.n_features_ = train.n_features
         self.feature_names_ = train.feature_names
-        recipe = chain(*(transform(name) for name in self.transforms))
-        self.transform_ = recipe.fit(train) if self.transforms else None
-        return self._prepared(train), None if validation is None else self._prepared(validation)
+        transforms = chain(*(transform(name) for name in self.transforms))
+        self.transform_ = transforms.fit(train) if self.transforms else None
+        return self._prepare(train), None if validation is None else self._prepare(validation)
 
     def summary(self) -> str:
-        """What it is in a few words, for people."""
+        """A one-line description."""
         return f"{self.recipe_name or type(self).__name__} on {self.n_features_} features"
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -324,31 +247,33 @@ class Ranker(ABC):
         Parameters
         ----------
         data
-            A data set: scores are aligned with its labels and offsets. Or features with one row per
+            A dataset: scores are aligned with its labels and offsets. Or features with one row per
             document: scores are in the order of these rows.
         query_ids
-            For features: the query of each row, for models that look at whole lists; by
-            default all rows form one list.
+            For features: the query of each row, for models that score whole lists; by default all
+            rows form one list.
         """
         if isinstance(data, Dataset):
-            large = is_large(data.features)
-            return self._predict_blocks(data) if large else self._predict(self._prepared(data))
+            if is_large(data.features):
+                return self._predict_blocks(data)
+            return self._predict(self._prepare(data))
         n_rows = int(np.shape(data)[0])
         ids = np.zeros(n_rows, np.int64) if query_ids is None else query_ids
         dataset = Dataset.from_arrays(data, None, ids, missing="nan")
         return dataset.to_rows(self.predict(dataset))
 
     def _predict_blocks(self, data: Dataset) -> Scores:
-        """The same scores for features on disk: lists do not see each other."""
+        """Score features on disk block by block; lists are independent of each other."""
         self._check_features(data)
         scores = np.empty(data.n_docs)
         for start, stop in list_blocks(data.offsets, SCORING_BLOCK):
             documents = slice(data.offsets[start], data.offsets[stop])
-            scores[documents] = self._predict(self._prepared(data.lists(start, stop)))
+            scores[documents] = self._predict(self._prepare(data.lists(start, stop)))
             release_pages(data.features)
         return scores
 
-    def _prepared(self, data: Dataset) -> Dataset:
+    def _prepare(self, data: Dataset) -> Dataset:
+        """Check the features and apply the transforms."""
         self._check_features(data)
         features = data.features
         if self.transform_ is not None:
@@ -377,39 +302,29 @@ class Ranker(ABC):
                 f"the model was fitted on {self.n_features_} features, the data have "
                 f"{data.n_features}."
             )
-        ours, theirs = self.feature_names_, data.feature_names
-        if ours is not None and theirs is not None and ours != theirs:
-            at = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
+        expected, actual = self.feature_names_, data.feature_names
+        if expected is not None and actual is not None and expected != actual:
+            pairs = enumerate(zip(expected, actual, strict=True))
+            j = next(j for j, (name, other) in pairs if name != other)
             raise FeatureMismatch(
-                f"feature {at + 1} is {theirs[at]!r} in the data but {ours[at]!r} in the model; "
+                f"feature {j + 1} is {actual[j]!r} in the data but {expected[j]!r} in the model; "
                 "give the columns in the model's order."
             )
 
-    def _workers(self, given: Cluster | str | None) -> Cluster | None:
-        if given is None:
+    def _parse_cluster(self, cluster: Cluster | str | None) -> Cluster | None:
+        if cluster is None:
             return None
         if not self.supports_cluster:
             raise UsageError(
-                f"{type(self).__name__} is fitted in one process; trees and nets can be fitted on "
-                "a cluster (TreeRanker, NeuralRanker, BoostedNeuralRanker), and so can CrossFit of "
-                "any ranker."
+                f"{type(self).__name__} does not support cluster=; TreeRanker, NeuralRanker, "
+                "BoostedNeuralRanker and a CrossFit of any ranker do."
             )
         require("ray")
-        return as_cluster(given)
-
-    @staticmethod
-    def _training(
-        train: Dataset, validation: Dataset | None, metrics: tuple[Metric, ...]
-    ) -> dict[str, Any]:
-        return {
-            "train": _summary(train),
-            "validation": None if validation is None else _summary(validation),
-            "metric": [str(metric) for metric in metrics],
-        }
+        return as_cluster(cluster)
 
     @abstractmethod
-    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
-        """Learn from prepared lists; whatever is learned ends in ``_``."""
+    def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
+        """Learn from prepared lists."""
 
     @abstractmethod
     def _predict(self, data: Dataset) -> Scores:
@@ -417,25 +332,25 @@ class Ranker(ABC):
 
     @abstractmethod
     def _write(self, folder: Path) -> None:
-        """Put what was learned into files of ``folder``."""
+        """Write the fitted model to files in ``folder``."""
 
     @abstractmethod
     def _read(self, folder: Path) -> None:
-        """Take what was learned from the files of ``folder``; they may be hostile."""
+        """Read the fitted model from the files in ``folder``, which may be malicious."""
 
 
-def _summary(data: Dataset) -> dict[str, Any]:
+def _summarize(data: Dataset) -> dict[str, Any]:
     return {"lists": data.n_lists, "documents": data.n_docs, "fingerprint": fingerprint(data)}
 
 
 def _has_nan(features: Any) -> bool:
     values = features if isinstance(features, np.ndarray) else features.data
-    # One pass without a temporary as large as the features: a sum is NaN iff some value is.
+    # A sum is NaN if and only if some value is; this needs no mask as large as the features.
     return any(np.isnan(np.sum(values[rows], dtype=np.float64)) for rows in iter_blocks(values))
 
 
 def check_learnable(data: Dataset, objective: Objective | None = None) -> None:
-    """Refuse data in which the objective tells no two documents of any list apart."""
+    """Raise DataError if every list has documents of one label level only."""
     inner = objective.objective if isinstance(objective, Stochastic) else objective
     binary = isinstance(inner, (*CONDITIONAL, SVMMAP))
     levels = (data.labels > 0).astype(np.float32) if binary else data.labels
@@ -450,3 +365,78 @@ def check_learnable(data: Dataset, objective: Objective | None = None) -> None:
             "or all not; subtract from the labels so that 0 means not relevant."
         )
     raise DataError("no list has two levels of labels; there is nothing to learn from.")
+
+
+def split_nested(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Separate parameters of a ranker from those of rankers inside it.
+
+    As in scikit-learn, two underscores lead inside:
+
+    >>> split_nested({"folds": 3, "ranker__leaves": 31})
+    ({'folds': 3}, {'ranker': {'leaves': 31}})
+    """
+    outer: dict[str, Any] = {}
+    inner: dict[str, dict[str, Any]] = {}
+    for name, value in parameters.items():
+        head, separator, rest = name.partition("__")
+        if separator:
+            inner.setdefault(head, {})[rest] = value
+        else:
+            outer[name] = value
+    return outer, inner
+
+
+def _to_python(value: Any) -> Any:
+    """NumPy's numbers as Python's, which files and seeds can take, and sequences as tuples."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(map(_to_python, value)) if isinstance(value, list) else value
+
+
+def _check_types(kind: type, parameters: dict[str, Any]) -> None:
+    """Raise UsageError for a parameter whose type differs from its annotation."""
+    hints = _hints(kind)
+    for name, value in parameters.items():
+        if name in hints and not _matches(value, hints[name]):
+            expected = _describe_hint(hints[name])
+            raise UsageError(f"{kind.__name__}'s {name} must be {expected}, got {value!r}.")
+
+
+@lru_cache(maxsize=64)
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _matches(value: Any, hint: Any) -> bool:
+    if hint is Any:
+        return True
+    origin, options = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(_matches(value, option) for option in options)
+    if origin is Literal:
+        return any(type(value) is type(option) and value == option for option in options)
+    if origin is tuple:
+        items = [option for option in options if option is not Ellipsis]
+        return isinstance(value, tuple) and all(
+            not items or any(_matches(item, option) for option in items) for item in value
+        )
+    if hint in (int, float):
+        accepted = (int, float) if hint is float else int
+        return isinstance(value, accepted) and not isinstance(value, bool)
+    expected = origin or hint
+    return isinstance(value, expected) if isinstance(expected, type) else True
+
+
+def _describe_hint(hint: Any) -> str:
+    """An annotation in words."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_describe_hint(option) for option in get_args(hint))
+    if origin is Literal:
+        return " or ".join(repr(option) for option in get_args(hint))
+    words = {int: "a whole number", float: "a number", str: "a text", bool: "True or False"}
+    words |= {tuple: "a tuple", dict: "a dictionary", type(None): "None"}
+    expected = origin or hint
+    return words.get(expected) or str(getattr(expected, "__name__", expected))

@@ -182,7 +182,7 @@ class TreeRanker(Ranker):
         One row per document; one column per feature in the order of the data, and last the mean
         score: a row sums to the document's score.
         """
-        return contributions(self._fitted()._booster, self._prepared(data).features)
+        return contributions(self._fitted()._booster, self._prepare(data).features)
 
     def _derivatives(self, train: Dataset) -> GradientFunction | None:
         if self.objective in BUILT_IN:
