@@ -1,14 +1,12 @@
-"""The state of a long fit on disk: a process killed at any moment loses only its last steps.
+"""Checkpoints: the state of a long fit on disk, so that a killed process loses only its last steps.
 
-A checkpoint is a folder. ``fit.json`` says which fit it belongs to; each state is a folder of its
-own, ``step-N``, that appears whole or not at all, and the older ones are removed after it. A lock
-keeps two processes from working on one fit; the system frees it when its holder dies.
+A checkpoint is a folder. ``fit.json`` describes the fit it belongs to. Each state is a folder
+``step-N`` that appears whole or not at all; older ones are then removed. A lock keeps two processes
+from working on one fit; the system releases it when its holder dies.
 
-States of a fit on their way between workers and the process that keeps the checkpoint.
-
-Workers may be on machines that do not see the checkpoint's folder. Each has a folder of its own;
-the first worker sends what it puts there, and workers that replace dead ones begin with what was
-sent last.
+Workers of a distributed fit may not see that folder. Each has a folder of its own; the first worker
+sends its states to the process that keeps the checkpoint, and workers that replace dead ones start
+from the last state that was sent (:class:`RemoteCheckpoint`).
 """
 
 from __future__ import annotations
@@ -30,17 +28,17 @@ from plackett.base.files import atomic_directory, write_json
 from plackett.distributed import TrainingState, WorkerGroup
 
 _STATE = re.compile(r"step-(\d+)")
-_HALF = re.compile(r"\.(fit\.json|step-\d+|member-\d+)\..*\.(tmp|old)")
-"""What a killed process may leave: files and folders on their way to their names."""
+_TEMPORARY = re.compile(r"\.(fit\.json|step-\d+|member-\d+)\..*\.(tmp|old)")
+"""Files and folders that a killed process may leave half written."""
 
 
 class Checkpoint:
     """Where one fit keeps its latest state; open it with :func:`checkpoint_in`."""
 
     seconds: ClassVar[float] = 10.0
-    """Between two states at least; a killed process loses about as much work."""
+    """Minimum time between two states; a killed process loses about this much work."""
     share: ClassVar[float] = 0.05
-    """Of the time at most is spent on saving."""
+    """Maximum share of the time that is spent on saving."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -52,12 +50,14 @@ class Checkpoint:
 
     def latest(self) -> Path | None:
         """The folder of the latest state; None before the first."""
-        found = [
+        return max(self._states(), default=(0, None))[1]
+
+    def _states(self) -> list[tuple[int, Path]]:
+        return [
             (int(match.group(1)), path)
             for path in self.folder.iterdir()
             if (match := _STATE.fullmatch(path.name)) and path.is_dir()
         ]
-        return max(found)[1] if found else None
 
     @contextmanager
     def saving(self, step: int) -> Iterator[Path]:
@@ -66,9 +66,8 @@ class Checkpoint:
         with atomic_directory(self.folder / f"step-{step}") as temporary:
             yield temporary
         _sync_folder(self.folder)
-        for path in self.folder.iterdir():
-            match = _STATE.fullmatch(path.name)
-            if match and int(match.group(1)) < step:
+        for number, path in self._states():
+            if number < step:
                 shutil.rmtree(path)
         now = time.monotonic()
         self._next = now + max(self.seconds, (now - begin) / self.share)
@@ -83,18 +82,18 @@ def checkpoint_in(
     Parameters
     ----------
     folder
-        Made if it does not exist; None: no checkpoint.
+        Created if it does not exist; None: no checkpoint.
     identity
-        All that determines the fit, as plain data. A folder with the state of another fit is
-        refused, and the error says what differs.
+        Everything that determines the fit, as plain data. If the folder belongs to another fit, a
+        UsageError says what differs.
     """
     if folder is None:
         yield None
         return
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    with _locked(path):
-        _sweep(path)
+    with _lock(path):
+        _remove_temporary(path)
         _check_identity(path, json.loads(json.dumps(identity)))
         yield Checkpoint(path)
 
@@ -102,47 +101,49 @@ def checkpoint_in(
 def _check_identity(folder: Path, identity: dict[str, Any]) -> None:
     file = folder / "fit.json"
     if not file.exists():
-        strange = [path.name for path in folder.iterdir() if path.name != "lock"]
-        if strange:
+        others = [path.name for path in folder.iterdir() if path.name != "lock"]
+        if others:
             raise UsageError(
-                f"{folder} is no checkpoint: it holds {strange[0]!r}. Give an empty or new folder."
+                f"{folder} is not a checkpoint: it holds {others[0]!r}. Give a new folder."
             )
         write_json(file, identity)
         return
     try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
+        saved = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DataError("is damaged; delete the checkpoint's folder", path=str(file)) from error
-    found = _difference(kept, identity)
-    if found is not None:
-        name, theirs, ours = found
+    difference = _find_difference(saved, identity)
+    if difference is not None:
+        name, there, here = difference
         raise UsageError(
-            f"the checkpoint in {folder} belongs to another fit: its {name} is {theirs!r}, here it "
-            f"is {ours!r}. Give another folder, or delete this one."
+            f"the checkpoint in {folder} belongs to another fit: its {name} is {there!r}, here it "
+            f"is {here!r}. Give another folder, or delete this one."
         )
 
 
-def _difference(kept: Any, given: Any, name: str = "description") -> tuple[str, Any, Any] | None:
-    """The first place where two descriptions differ, and what stands there."""
-    if kept == given:
+def _find_difference(
+    saved: Any, current: Any, name: str = "description"
+) -> tuple[str, Any, Any] | None:
+    """The name and both values of the first entry in which two descriptions differ."""
+    if saved == current:
         return None
-    if isinstance(kept, dict) and isinstance(given, dict):
-        for key in [*given, *kept]:
-            found = _difference(kept.get(key), given.get(key), key)
-            if found is not None:
-                return found
-    return name, kept, given
+    if isinstance(saved, dict) and isinstance(current, dict):
+        for key in [*current, *saved]:
+            difference = _find_difference(saved.get(key), current.get(key), key)
+            if difference is not None:
+                return difference
+    return name, saved, current
 
 
-def _sweep(folder: Path) -> None:
+def _remove_temporary(folder: Path) -> None:
     """Remove what a killed process left half written."""
     for path in folder.iterdir():
-        if _HALF.fullmatch(path.name):
+        if _TEMPORARY.fullmatch(path.name):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     with (folder / "lock").open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -163,61 +164,61 @@ def _sync_folder(folder: Path) -> None:
 
 
 class RemoteCheckpoint(Checkpoint):
-    """A worker's checkpoint: the first worker's states are sent, the others save nothing.
+    """A worker's checkpoint: the first worker sends its states, the others save nothing.
 
     Parameters
     ----------
     folder
-        An empty folder of this worker's own.
-    peers
-        Through whom states are sent.
+        An empty folder that only this worker uses.
+    worker_group
+        The workers of the fit, through which states are sent.
     seconds
-        Between two states at least; infinite: nothing is saved.
+        Minimum time between two states; infinite: nothing is saved.
     """
 
     def __init__(self, folder: Path, worker_group: WorkerGroup, seconds: float) -> None:
         super().__init__(folder)
-        self.seconds = seconds  # type: ignore[misc] # as in the process that keeps the checkpoint
-        self._peers = worker_group
+        self.seconds = seconds  # type: ignore[misc] # differs per fit
+        self._worker_group = worker_group
         self._next = 0.0 if math.isfinite(seconds) else math.inf  # the first state at once
         state = worker_group.latest_state()
         if state is not None:
             write_files(state, folder / f"step-{state[0]}")
 
     def due(self) -> bool:
-        return self._peers.rank == 0 and super().due()
+        return self._worker_group.rank == 0 and super().due()
 
     @contextmanager
     def saving(self, step: int) -> Iterator[Path]:
         with super().saving(step) as folder:
             yield folder
-        self._peers.save_state(*read_files(step, self.folder / f"step-{step}"))
+        self._worker_group.save_state(*read_files(step, self.folder / f"step-{step}"))
 
 
 def read_files(step: int, folder: Path) -> TrainingState:
-    """The state that the files of a folder describe."""
+    """The contents of the files of a folder."""
     return step, {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 def write_files(state: TrainingState, folder: Path) -> None:
-    """Put the files of a state into a folder."""
+    """Write the files of a state to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in state[1].items():
         (folder / name).write_bytes(content)
 
 
 def latest_state(checkpoint: Checkpoint | None) -> TrainingState | None:
-    """What a checkpoint has to go on from."""
+    """The state to resume from; None if there is none."""
     latest = None if checkpoint is None else checkpoint.latest()
     return None if latest is None else read_files(int(latest.name.removeprefix("step-")), latest)
 
 
 def checkpoint_saver(checkpoint: Checkpoint | None) -> Callable[[TrainingState], None]:
-    """A function that puts each state it is given into the checkpoint, if there is one."""
+    """A function that saves states that workers send to the checkpoint, if there is one."""
 
-    def keep(state: TrainingState) -> None:
+    def save(state: TrainingState) -> None:
         if checkpoint is not None:
             with checkpoint.saving(state[0]) as folder:
                 write_files(state, folder)
 
-    return keep
+    return save

@@ -1,30 +1,23 @@
 r"""Cross-fitting: many models on rotating parts of the lists, averaged into one.
 
-The lists are cut into parts. Each member learns from all parts but one and is stopped on the one
-it has not seen, so that every list serves both purposes. Members score on different scales: the
-scores of member m are divided by
+The lists are cut into parts. Each member learns from all parts but one and uses that one for early
+stopping, so that every list serves both purposes. Members score on different scales: the scores of
+member m are divided by
 
 .. math:: \sigma_m = \sqrt{\frac{1}{\sum_q n_q} \sum_q \sum_{i \in q} (s_i - \bar s_q)^2},
 
-its pooled standard deviation within the lists it has not seen. That is a constant, so the average
-of linear members is linear and the average of tree members is a sum of trees.
+its pooled standard deviation within the held-out lists. That is a constant, so the average of
+linear members is linear and the average of tree members is a sum of trees.
 
-Members of a cross-fit as Ray tasks, each fitted whole by one worker.
-
-Members are independent of each other, so nothing passes between workers, every kind of ranker can
-be a member (linear models and stumps too, which cannot be shared out), and each member is the one
-that one process with as many threads would fit, to the bit. The other way, all workers at one
-member after the other, would shorten the longest wait where there are more workers than members;
-but trees would then be LightGBM's data-parallel ones, nets would differ by the order of sums, and
-every step would wait for the network.
-
-What each machine needs is room for the data and for as many members as it has workers.
+On a cluster each member is one task of a :class:`~plackett.distributed.TaskPool`, fitted by one
+worker with the whole data. Nothing passes between workers, every kind of ranker can be a member,
+and each member is the one that a single process with as many threads would fit, to the bit. Each
+machine needs memory for the data and for as many members as it has workers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -40,7 +33,6 @@ from plackett.data.folds import concat, group_codes
 from plackett.distributed import ClusterError
 from plackett.metrics import Metric
 from plackett.models.artifact.manifest import module_inside
-from plackett.models.checkpoint import Checkpoint
 from plackett.models.ranker import FitContext, Progress, Ranker, split_nested
 
 if TYPE_CHECKING:
@@ -49,117 +41,36 @@ if TYPE_CHECKING:
     from plackett.distributed import TaskContext
 
 
-Fitted = tuple[Ranker, float]
-"""A member and its scale."""
-Common = tuple["CrossFit", Dataset, tuple[Metric, ...]]
-
-
-def fitted_together(crossfit: CrossFit, data: Dataset, run: FitContext) -> list[Fitted]:
-    """All members in their order, those of the checkpoint as they are, the others by workers.
-
-    A member whose worker dies is begun again. Each is in the checkpoint as soon as it is finished.
-    """
-    found: dict[int, Fitted] = {}
-    for i in range(crossfit._count):
-        kept = crossfit._kept(i, data, run.checkpoint)
-        if kept is not None:
-            found[i] = kept
-    missing = [i for i in range(crossfit._count) if i not in found]
-    if missing:
-        _fit_missing(crossfit, data, run, missing, found)
-    return [found[i] for i in range(crossfit._count)]
-
-
-def _fit_missing(
-    crossfit: CrossFit,
-    data: Dataset,
-    run: FitContext,
-    missing: Sequence[int],
-    found: dict[int, Fitted],
-) -> None:
-    from plackett.distributed import TaskPool
-
-    assert run.cluster is not None
-    assert crossfit.ranker is not None
-    sent = crossfit.clone().set_params(ranker=with_threads(crossfit.ranker, run.cluster.threads))
-
-    def report() -> None:
-        run.progress(f"members on {location}", len(found), crossfit._count)
-
-    location = run.cluster.location
-    with TaskPool(run.cluster, fit_member, (sent, data, run.metrics)) as pool:
-        for event in pool.map({i: i for i in missing}, on_poll=report):
-            if event.kind == "failed":
-                raise _failure(event.number, event.content)
-            member, scale = event.content
-            found[event.number] = _as_asked(member, crossfit.ranker), scale
-            crossfit._keep(event.number, member, run.checkpoint)
-    report()
-
-
-def fit_member(common: Common, i: int, context: TaskContext) -> Fitted:
-    """What a task does: one member."""
-    crossfit, data, metrics = common
-    return crossfit._fit_member(i, data, metrics, None, context)
-
-
-def with_threads(ranker: Ranker, threads: int | None) -> Ranker:
-    """A ranker like this one, not fitted, that uses so many threads, as what is inside it does."""
-    copy = ranker.clone()
-    inner: dict[str, Any] = {
-        name: with_threads(value, threads)
-        for name, value in copy.get_params().items()
-        if isinstance(value, Ranker)
-    }
-    own = {"threads": threads} if "threads" in copy.get_params() else {}
-    return copy.set_params(**own, **inner)
-
-
-def _as_asked(member: Ranker, ranker: Ranker) -> Ranker:
-    """A member with the threads that were asked for; while it was fitted, the cluster said them."""
-    changed = {
-        name: value
-        for name, value in ranker.get_params().items()
-        if name == "threads" or isinstance(value, Ranker)
-    }
-    return member.set_params(**changed)
-
-
-def _failure(i: int, error: Exception) -> Exception:
-    if not isinstance(error, ClusterError):
-        return error
-    return ClusterError(
-        f"member {i + 1}: {error}. Finished members are in the checkpoint, if there is one."
-    )
-
-
 _FILE = "crossfit.json"
-_LEAST = 1e-100  # of a scale: dividing by less would make scores infinite
+_MIN_SCALE = 1e-100  # dividing by less would make scores infinite
+
+Member = tuple[Ranker, float]
+"""A fitted ranker and its scale."""
 
 
 @dataclass
 class CrossFit(Ranker):
     """The average of members fitted on rotating parts of the data.
 
-    With validation data, members rotate over the training and the validation lists together: the
-    result has then seen both, which tables should say.
+    With validation data, members rotate over the training and the validation lists together. The
+    model has then seen both, which result tables should state.
 
-    On a cluster each member is fitted whole by one worker
-    (:mod:`plackett.models.crossfit`): the model is that of one process, to the bit.
+    On a cluster each member is fitted by one worker; the model is that of one process, to the bit.
 
     Parameters
     ----------
     ranker
-        What each member is: a ranker that need not be fitted.
+        The ranker that each member is a copy of; it need not be fitted.
     folds
-        Number of parts, and of members in each round.
+        Number of parts, and of members per repeat.
     repeats
-        Number of rounds, each with parts of its own.
+        Number of times the lists are cut into parts, each time differently.
     combine
-        ``"scale"`` divides a member's scores by one number; ``"list"`` brings them to mean 0 and
-        standard deviation 1 in each list, which no search engine can do to one document.
+        ``"scale"`` divides a member's scores by one number. ``"list"`` standardizes them to mean 0
+        and deviation 1 in each list; such a model cannot be exported, because a search engine
+        scores one document at a time.
     seed
-        Of the parts; members get the ranker's seed plus their number.
+        Seed of the parts; members use the ranker's seed plus their number.
     """
 
     takes_missing: ClassVar[bool] = True
@@ -172,32 +83,24 @@ class CrossFit(Ranker):
     seed: int = 0
     transforms: tuple[str, ...] = ()
 
-    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
-        self._check()
-        data = train if validation is None else concat([train, validation])
-        count = int(group_codes(data).max()) + 1
-        if count < self.folds:
-            what = "lists" if data.groups is None else "groups of lists"
-            raise DataError(f"{count} {what} cannot be cut into {self.folds} parts.")
-        fitted = (
-            [self._fitted(i, data, run) for i in range(self._count)]
-            if run.cluster is None
-            else fitted_together(self, data, run)
-        )
-        self.members_: tuple[Ranker, ...] = tuple(member for member, _ in fitted)
-        self.scales_: NDArray[np.float64] = np.array([scale for _, scale in fitted])
-        """What the scores of each member are divided by."""
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters by name; ``ranker__leaves`` is the parameter ``leaves`` of the ranker.
 
-    def _predict(self, data: Dataset) -> Scores:
-        total = np.zeros(data.n_docs)
-        for member, scale in zip(self.members_, self.scales_, strict=True):
-            scores = member.predict(data)
-            total += (
-                scores / scale if self.combine == "scale" else standardize(scores, data.offsets)
-            )
-        return total / len(self.members_)
+        The given ranker itself is not changed: members are copies of a changed copy.
+        """
+        outer, inner = split_nested(parameters)
+        super().set_params(**outer)
+        for name, settings in inner.items():
+            ranker = self.get_params().get(name)
+            if not isinstance(ranker, Ranker):
+                raise UsageError(
+                    f"CrossFit's {name!r} holds no ranker whose {next(iter(settings))!r} could be "
+                    "set; write a parameter of its ranker as ranker__leaves=31."
+                )
+            setattr(self, name, ranker.clone().set_params(**settings))
+        return self
 
-    def _check(self) -> None:
+    def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
         if not isinstance(self.ranker, Ranker):
             raise UsageError(
                 'CrossFit needs a ranker, for example CrossFit(plackett.recipe("xendcg-mart")).'
@@ -206,39 +109,43 @@ class CrossFit(Ranker):
             raise UsageError(
                 f"CrossFit needs folds >= 2 and repeats >= 1, got {self.folds} and {self.repeats}."
             )
+        data = train if validation is None else concat([train, validation])
+        n_groups = int(group_codes(data).max()) + 1
+        if n_groups < self.folds:
+            what = "lists" if data.groups is None else "groups of lists"
+            raise DataError(f"{n_groups} {what} cannot be cut into {self.folds} parts.")
+        fit = _Fit(self, data, context)
+        members = fit.run() if context.cluster is None else fit.run_distributed()
+        self.members_: tuple[Ranker, ...] = tuple(ranker for ranker, _ in members)
+        self.scales_: NDArray[np.float64] = np.array([scale for _, scale in members])
+        """What the scores of each member are divided by."""
 
-    def _part_of(self, data: Dataset, repeat: int) -> NDArray[np.int64]:
-        """The part of each list: parts differ in size by one list, or group of lists, at most."""
-        base = np.uint64(combine(np.uint64(self.seed % 2**64), np.uint64(repeat)))
-        drawn = np.array([combine(base, key) for key in data.keys], dtype=np.uint64)
-        codes = group_codes(data)
-        least = np.full(codes.max() + 1, np.iinfo(np.uint64).max)
-        np.minimum.at(least, codes, drawn)
-        part = np.empty(len(least), np.int64)
-        part[np.argsort(least, kind="stable")] = np.arange(len(least)) % self.folds
-        return part[codes]
+    def _predict(self, data: Dataset) -> Scores:
+        total = np.zeros(data.n_docs)
+        for member, scale in zip(self.members_, self.scales_, strict=True):
+            scores = member.predict(data)
+            by_scale = self.combine == "scale"
+            total += scores / scale if by_scale else standardize(scores, data.offsets)
+        return total / len(self.members_)
 
     @property
-    def _count(self) -> int:
-        """Number of members."""
+    def _n_members(self) -> int:
         return self.folds * self.repeats
 
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters by name; ``ranker__leaves`` is the parameter ``leaves`` of the ranker.
+    def _held_out(self, data: Dataset, i: int) -> NDArray[np.bool_]:
+        """A mask of the lists that a member does not learn from."""
+        return np.asarray(self._part_of(data, i // self.folds) == i % self.folds)
 
-        The ranker that was given is left as it is: members are made like a changed copy of it.
-        """
-        own, inner = split_nested(parameters)
-        super().set_params(**own)
-        for name, given in inner.items():
-            ranker = self.get_params().get(name)
-            if not isinstance(ranker, Ranker):
-                raise UsageError(
-                    f"CrossFit's {name!r} holds no ranker whose {next(iter(given))!r} could be "
-                    "set; a parameter of its ranker is written ranker__leaves=31."
-                )
-            setattr(self, name, ranker.clone().set_params(**given))
-        return self
+    def _part_of(self, data: Dataset, repeat: int) -> NDArray[np.int64]:
+        """The part of each list; parts differ in size by at most one list, or group of lists."""
+        base = np.uint64(combine(np.uint64(self.seed % 2**64), np.uint64(repeat)))
+        draws = np.array([combine(base, key) for key in data.keys], dtype=np.uint64)
+        codes = group_codes(data)
+        smallest = np.full(codes.max() + 1, np.iinfo(np.uint64).max)
+        np.minimum.at(smallest, codes, draws)
+        part = np.empty(len(smallest), np.int64)
+        part[np.argsort(smallest, kind="stable")] = np.arange(len(smallest)) % self.folds
+        return part[codes]
 
     def _fit_member(
         self,
@@ -247,46 +154,16 @@ class CrossFit(Ranker):
         metrics: tuple[Metric, ...],
         checkpoint: Path | None,
         progress: Progress,
-    ) -> Fitted:
-        """Fit a member on all lists but those it is stopped on."""
+    ) -> Member:
+        """Fit a member on all lists but the held-out ones, with early stopping on those."""
         assert self.ranker is not None
         member = self.ranker.clone()
         if "seed" in member.get_params():
             member.set_params(seed=member.get_params()["seed"] + i)
         mask = self._held_out(data, i)
-        rest, held_out = (data.select(np.flatnonzero(each)) for each in (~mask, mask))
-        member.fit(rest, held_out, metrics, checkpoint, progress=progress)
+        train, held_out = (data.select(np.flatnonzero(part)) for part in (~mask, mask))
+        member.fit(train, held_out, metrics, checkpoint, progress=progress)
         return member, pooled_deviation(member.predict(held_out), held_out.offsets)
-
-    def _kept(self, i: int, data: Dataset, checkpoint: Checkpoint | None) -> Fitted | None:
-        """A member that was finished before, from the checkpoint; None if it has it not."""
-        from plackett.models.artifact.load import load
-
-        if checkpoint is None or not (checkpoint.folder / f"member-{i}").is_dir():
-            return None
-        module = module_inside(self.ranker)
-        member = load(checkpoint.folder / f"member-{i}", module=module)
-        held_out = data.select(np.flatnonzero(self._held_out(data, i)))
-        return member, pooled_deviation(member.predict(held_out), held_out.offsets)
-
-    def _keep(self, i: int, member: Ranker, checkpoint: Checkpoint | None) -> None:
-        """Put a finished member into the checkpoint, if there is one."""
-        if checkpoint is not None:
-            member.save(checkpoint.folder / f"member-{i}")
-
-    def _fitted(self, i: int, data: Dataset, run: FitContext) -> Fitted:
-        """Fit a member here, or take it from the checkpoint where it was finished before."""
-        found = self._kept(i, data, run.checkpoint)
-        if found is None:
-            state = None if run.checkpoint is None else run.checkpoint.folder / f"fit-{i}"
-            progress = _of_member(run.progress, i, self._count)
-            found = self._fit_member(i, data, run.metrics, state, progress)
-            self._keep(i, found[0], run.checkpoint)
-        return found
-
-    def _held_out(self, data: Dataset, i: int) -> NDArray[np.bool_]:
-        """Which lists a member does not learn from, and is stopped on."""
-        return np.asarray(self._part_of(data, i // self.folds) == i % self.folds)
 
     def _write(self, folder: Path) -> None:
         for i, member in enumerate(self.members_):
@@ -301,8 +178,8 @@ class CrossFit(Ranker):
             scales = np.array(json.loads(path.read_text())["scales"], dtype=np.float64)
         except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise DataError("holds no scales of members", path=str(path)) from error
-        count = self._count
-        if scales.shape != (count,) or not np.all(np.isfinite(scales) & (scales >= _LEAST)):
+        count = self._n_members
+        if scales.shape != (count,) or not np.all(np.isfinite(scales) & (scales >= _MIN_SCALE)):
             raise DataError(f"must hold {count} positive numbers", path=str(path))
         self.scales_ = scales
         module = module_inside(self.ranker)
@@ -312,29 +189,136 @@ class CrossFit(Ranker):
                 raise DataError("members differ in their number of features", path=str(folder))
 
 
-def pooled_deviation(scores: Scores, offsets: Offsets) -> float:
-    """Pooled standard deviation within lists; 1 where all scores of every list are equal."""
-    centred = scores - np.repeat(_means(scores, offsets), np.diff(offsets))
-    deviation = float(np.sqrt(np.mean(centred**2)))
-    return deviation if deviation >= _LEAST else 1.0
+@dataclass
+class _Fit:
+    """One fit of a CrossFit; finished members are in its checkpoint."""
+
+    crossfit: CrossFit
+    data: Dataset
+    context: FitContext
+
+    def run(self) -> list[Member]:
+        """Fit the members in this process, one after the other."""
+        crossfit, context = self.crossfit, self.context
+        count = crossfit._n_members
+        members = []
+        for i in range(count):
+            member = self._load(i)
+            if member is None:
+                checkpoint = context.checkpoint
+                state = None if checkpoint is None else checkpoint.folder / f"fit-{i}"
+                progress = _member_progress(context.progress, i, count)
+                member = crossfit._fit_member(i, self.data, context.metrics, state, progress)
+                self._save(i, member[0])
+            members.append(member)
+        return members
+
+    def run_distributed(self) -> list[Member]:
+        """Fit the members as tasks on the cluster; a member whose worker dies is retried."""
+        from plackett.distributed import TaskPool
+
+        crossfit, context = self.crossfit, self.context
+        cluster, ranker, count = context.cluster, crossfit.ranker, crossfit._n_members
+        assert cluster is not None
+        assert ranker is not None
+        loaded = {i: self._load(i) for i in range(count)}
+        members = {i: member for i, member in loaded.items() if member is not None}
+
+        def report() -> None:
+            context.progress(f"members on {cluster.location}", len(members), count)
+
+        missing = {i: i for i in range(count) if i not in members}
+        if missing:
+            copy = crossfit.clone().set_params(ranker=with_threads(ranker, cluster.threads))
+            with TaskPool(cluster, fit_member, (copy, self.data, context.metrics)) as pool:
+                for event in pool.map(missing, on_poll=report):
+                    if event.kind == "failed":
+                        raise _describe_failure(event.number, event.content)
+                    member, scale = event.content
+                    members[event.number] = _restore_threads(member, ranker), scale
+                    self._save(event.number, member)
+            report()
+        return [members[i] for i in range(count)]
+
+    def _load(self, i: int) -> Member | None:
+        """A member that the checkpoint holds; None if it is not finished."""
+        from plackett.models.artifact.load import load
+
+        checkpoint = self.context.checkpoint
+        if checkpoint is None or not (checkpoint.folder / f"member-{i}").is_dir():
+            return None
+        module = module_inside(self.crossfit.ranker)
+        member = load(checkpoint.folder / f"member-{i}", module=module)
+        held_out = self.data.select(np.flatnonzero(self.crossfit._held_out(self.data, i)))
+        return member, pooled_deviation(member.predict(held_out), held_out.offsets)
+
+    def _save(self, i: int, member: Ranker) -> None:
+        if self.context.checkpoint is not None:
+            member.save(self.context.checkpoint.folder / f"member-{i}")
 
 
-def standardize(scores: Scores, offsets: Offsets) -> Scores:
-    """Each list brought to mean 0 and standard deviation 1; a list of equal scores to 0."""
-    sizes = np.diff(offsets)
-    centred = scores - np.repeat(_means(scores, offsets), sizes)
-    deviation = np.repeat(np.sqrt(_means(centred**2, offsets)), sizes)
-    return np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 0)
+def fit_member(
+    common: tuple[CrossFit, Dataset, tuple[Metric, ...]], i: int, context: TaskContext
+) -> Member:
+    """The task of a worker: fit one member."""
+    crossfit, data, metrics = common
+    return crossfit._fit_member(i, data, metrics, None, context)
 
 
-def _means(values: Scores, offsets: Offsets) -> Scores:
-    return np.asarray(np.add.reduceat(values, offsets[:-1]) / np.diff(offsets))
+def with_threads(ranker: Ranker, threads: int | None) -> Ranker:
+    """An unfitted copy that uses this many threads, also in the rankers inside it."""
+    copy = ranker.clone()
+    changes: dict[str, Any] = {
+        name: with_threads(value, threads)
+        for name, value in copy.get_params().items()
+        if isinstance(value, Ranker)
+    }
+    if "threads" in copy.get_params():
+        changes["threads"] = threads
+    return copy.set_params(**changes)
 
 
-def _of_member(progress: Progress, i: int, total: int) -> Progress:
-    """Report the steps of one member as a share of all."""
+def _restore_threads(member: Ranker, ranker: Ranker) -> Ranker:
+    """Set a member's threads, which the cluster had changed, to those of the given ranker."""
+    given = {
+        name: value
+        for name, value in ranker.get_params().items()
+        if name == "threads" or isinstance(value, Ranker)
+    }
+    return member.set_params(**given)
+
+
+def _describe_failure(i: int, error: Exception) -> Exception:
+    if not isinstance(error, ClusterError):
+        return error
+    return ClusterError(
+        f"member {i + 1}: {error}. Finished members are in the checkpoint, if there is one."
+    )
+
+
+def _member_progress(progress: Progress, i: int, total: int) -> Progress:
+    """Report the steps of one member as a part of all."""
 
     def report(text: str, done: int, steps: int) -> None:
         progress(f"member {i + 1} of {total}: {text}", i * steps + done, total * steps)
 
     return report
+
+
+def pooled_deviation(scores: Scores, offsets: Offsets) -> float:
+    """Pooled standard deviation within lists; 1 where the scores of every list are equal."""
+    centered = scores - np.repeat(_means(scores, offsets), np.diff(offsets))
+    deviation = float(np.sqrt(np.mean(centered**2)))
+    return deviation if deviation >= _MIN_SCALE else 1.0
+
+
+def standardize(scores: Scores, offsets: Offsets) -> Scores:
+    """Bring each list to mean 0 and standard deviation 1; a list of equal scores to 0."""
+    sizes = np.diff(offsets)
+    centered = scores - np.repeat(_means(scores, offsets), sizes)
+    deviation = np.repeat(np.sqrt(_means(centered**2, offsets)), sizes)
+    return np.divide(centered, deviation, out=np.zeros_like(centered), where=deviation > 0)
+
+
+def _means(values: Scores, offsets: Offsets) -> Scores:
+    return np.asarray(np.add.reduceat(values, offsets[:-1]) / np.diff(offsets))

@@ -1,11 +1,11 @@
-r"""Which of a sequence of candidates is best on the validation lists.
+r"""Selection of the best candidate on the validation lists, for early stopping.
 
 With one metric the higher mean wins. With several the comparison is lexicographic, as in Zhu &
-Klabjan (2020): candidate a beats b if, at the first metric where they differ by more than
-:math:`10^{-6}`, a is higher.
+Klabjan (2020): candidate a beats b if a is higher at the first metric in which they differ by more
+than :math:`10^{-6}`.
 
-On few lists a metric jumps from one candidate to the next. :func:`smoothed` averages over
-neighbours in time, so that a lucky jump does not win.
+On few lists a metric jumps from one candidate to the next. :func:`smooth` averages over neighboring
+steps, so that a lucky jump does not win.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def measure(
     metrics: Sequence[Metric],
     worker_group: WorkerGroup | None = None,
 ) -> Means:
-    """The metrics to choose by, over the lists of all workers; at least one list must count."""
+    """The mean of each metric over the lists of all workers; DataError if no list counts."""
     if worker_group is None:
         means = tuple(evaluate(scores, data, list(metrics)).values())
     else:
@@ -46,9 +46,7 @@ def measure(
         )
     for metric, mean in zip(metrics, means, strict=True):
         if math.isnan(mean):
-            raise DataError(
-                f"no list counts for {metric}: none has a relevant document to be found."
-            )
+            raise DataError(f"no list counts for {metric}: none has a relevant document.")
     return means
 
 
@@ -72,7 +70,7 @@ class Selection:
     """Candidates seen."""
 
     def offer(self, means: Means) -> bool:
-        """Take the next candidate; True if it is the best so far."""
+        """Compare the next candidate; True if it is the best so far."""
         wins = self.best is None or is_better(means, self.best)
         if wins:
             self.best, self.best_step = means, self.steps
@@ -85,8 +83,8 @@ class Selection:
         return self.steps - 1 - self.best_step
 
 
-def smoothed(curves: Sequence[Sequence[float]], step: int, width: int) -> Means:
-    """Each curve's mean over the ``width`` steps around ``step``, as far as there are any."""
+def smooth(curves: Sequence[Sequence[float]], step: int, width: int) -> Means:
+    """The mean of each curve over the ``width`` steps around ``step`` (fewer at the ends)."""
     half = width // 2
     low, high = max(step - half, 0), step + half + 1
     return tuple(float(np.mean(curve[low:high])) for curve in curves)

@@ -45,7 +45,7 @@ from plackett.base.random import combine, mix, to_uniform
 from plackett.data.dataset import Dataset
 from plackett.distributed import WorkerGroup
 from plackett.models.ranker import FitContext
-from plackett.models.selection import Selection, measure, smoothed
+from plackett.models.selection import Selection, measure, smooth
 from plackett.models.trees.lightgbm_data import lightgbm_data, predicted
 from plackett.objectives.objective import GradientFunction
 
@@ -285,7 +285,7 @@ class Loop:
         """Offer the steps whose neighbours are known; the last ones have neighbours on one side."""
         curves = list(self.curves.get("validation", {}).values())
         while curves and self.selection.steps < until:
-            self.selection.offer(smoothed(curves, self.selection.steps, self.ranker.smoothing))
+            self.selection.offer(smooth(curves, self.selection.steps, self.ranker.smoothing))
 
     def _objective(self) -> Gradients:
         """What LightGBM calls; a function, because it copies objects it is given."""
