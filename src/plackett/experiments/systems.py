@@ -22,7 +22,7 @@ from plackett._version import __version__
 from plackett.base.deprecation import rename_deprecated
 from plackett.base.errors import UsageError
 from plackett.models import RECIPES, recipe
-from plackett.models.artifact.manifest import encode_params
+from plackett.models.artifact.settings import encode_params
 from plackett.models.ranker import Ranker
 
 

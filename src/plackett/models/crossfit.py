@@ -32,7 +32,7 @@ from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
 from plackett.distributed import ClusterError
 from plackett.metrics import Metric
-from plackett.models.artifact.manifest import module_inside
+from plackett.models.artifact.settings import find_user_module
 from plackett.models.ranker import FitContext, Progress, Ranker, split_nested
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class CrossFit(Ranker):
         if scales.shape != (count,) or not np.all(np.isfinite(scales) & (scales >= _MIN_SCALE)):
             raise DataError(f"must hold {count} positive numbers", path=str(path))
         self.scales_ = scales
-        module = module_inside(self.ranker)
+        module = find_user_module(self.ranker)
         self.members_ = tuple(load(folder / f"member-{i}", module=module) for i in range(count))
         for member in self.members_:
             if member.n_features_ != self.n_features_:
@@ -247,7 +247,7 @@ class _Fit:
         checkpoint = self.context.checkpoint
         if checkpoint is None or not (checkpoint.folder / f"member-{i}").is_dir():
             return None
-        module = module_inside(self.crossfit.ranker)
+        module = find_user_module(self.crossfit.ranker)
         member = load(checkpoint.folder / f"member-{i}", module=module)
         held_out = self.data.select(np.flatnonzero(self.crossfit._held_out(self.data, i)))
         return member, pooled_deviation(member.predict(held_out), held_out.offsets)

@@ -39,7 +39,8 @@ from plackett.data.transforms.base import apply_in_blocks
 from plackett.distributed import Cluster, WorkerGroup, as_cluster
 from plackett.metrics import Metric
 from plackett.metrics import metric as as_metric
-from plackett.models.artifact.manifest import identity_of, versions, write
+from plackett.models.artifact.manifest import versions, write
+from plackett.models.artifact.settings import identity_of
 from plackett.models.checkpoint import Checkpoint, checkpoint_in
 from plackett.objectives import CONDITIONAL, SVMMAP, Objective, Stochastic
 

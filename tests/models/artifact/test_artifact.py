@@ -123,7 +123,7 @@ def _changed(saved, tmp_path, change):
         (lambda m: m.update(format="something"), 'does not begin with "format"'),
         (lambda m: m.update(version=2), "is of version 2; this plackett reads 1 to 1"),
         (lambda m: m.update(version=True), "is of version True"),
-        (lambda m: m.update(kind="os.system"), "no kind of ranker 'os.system'"),
+        (lambda m: m.update(kind="os.system"), "unknown kind of ranker 'os.system'"),
         (lambda m: m["settings"].update(shell="rm"), "has no parameter 'shell'"),
         (lambda m: m["features"].update(count=0), 'a positive "count", got 0'),
         (lambda m: m["features"].update(names=["a"]), "must be 46 texts"),
@@ -132,9 +132,9 @@ def _changed(saved, tmp_path, change):
         (lambda m: m["settings"].update(C="high"), "C must be a number or a tuple, got 'high'"),
         (lambda m: m.update(transform={"transform": "shell", "version": 1}), "parameters"),
         (lambda m: m.update(recipe=3), '"recipe" must be a text or null'),
-        (lambda m: m.update(files={"../../etc/passwd": {}}), "no name for a file of a model"),
+        (lambda m: m.update(files={"../../etc/passwd": {}}), "is not a valid file name"),
         (lambda m: m.update(files={"absent.txt": {}}), "is missing from the model"),
-        (lambda m: m["files"]["linear.json"].update(bytes=1), "its sum differs"),
+        (lambda m: m["files"]["linear.json"].update(bytes=1), "its hash differs"),
     ],
 )
 def test_a_manifest_that_cannot_be_right_is_refused(saved, tmp_path, change, message) -> None:
@@ -145,7 +145,7 @@ def test_a_manifest_that_cannot_be_right_is_refused(saved, tmp_path, change, mes
 def test_folders_that_are_no_models_are_named(tmp_path) -> None:
     with pytest.raises(pk.DataError, match="does not exist"):
         pk.load(tmp_path / "nothing")
-    with pytest.raises(pk.DataError, match="is no model"):
+    with pytest.raises(pk.DataError, match="is not a model"):
         pk.load(tmp_path)
     (tmp_path / MANIFEST_FILE).write_text("[" * 100_000)
     with pytest.raises(pk.DataError, match="is not JSON"):

@@ -88,7 +88,7 @@ def test_the_file_describes_the_module_and_holds_no_code(parts, tmp_path) -> Non
 
 def test_without_the_module_the_error_says_what_is_needed(parts, tmp_path) -> None:
     NeuralRanker(module=_made(Tied), **QUICK).fit(parts[0]).save(tmp_path / "model")
-    with pytest.raises(UsageError, match=r"weights of 'Tied', a module of your own") as caught:
+    with pytest.raises(UsageError, match=r"weights of 'Tied', a user-supplied module") as caught:
         load(tmp_path / "model")
     assert "8 tensors: first.weight (float32 of shape [6, 46])" in str(caught.value)
     assert f"plackett.load({str(tmp_path / 'model')!r}, module=...)" in str(caught.value)
@@ -143,7 +143,7 @@ def test_an_odd_description_does_no_harm(state, parts, tmp_path) -> None:
     manifest = json.loads(file.read_text())
     manifest["module"] = {"state": state}
     file.write_text(json.dumps(manifest))
-    with pytest.raises(UsageError, match="a module of your own"):
+    with pytest.raises(UsageError, match="a user-supplied module"):
         load(tmp_path / "model")
     load(tmp_path / "model", module=Tied)
 
@@ -319,7 +319,7 @@ def test_whatever_makes_modules_for_its_own_data_only_can_be_saved(module, parts
 
 
 def test_trials_of_modules_are_told_apart() -> None:
-    from plackett.models.artifact.manifest import encode_params
+    from plackett.models.artifact.settings import encode_params
 
     def described(module):
         return encode_params(NeuralRanker(module=module))["module"]

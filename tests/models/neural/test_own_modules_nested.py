@@ -28,7 +28,7 @@ def test_members_that_are_modules_of_ones_own_come_back(kind, module, parts, tmp
 
 def test_without_the_module_its_name_is_told(parts, tmp_path) -> None:
     CrossFit(NeuralRanker(module=Tied, **QUICK), folds=2).fit(parts[0]).save(tmp_path / "model")
-    with pytest.raises(UsageError, match="weights of 'Tied', a module of your own"):
+    with pytest.raises(UsageError, match="weights of 'Tied', a user-supplied module"):
         load(tmp_path / "model")
 
 

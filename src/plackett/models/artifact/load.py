@@ -1,7 +1,4 @@
-"""Loading a ranker: every field is checked, and nothing in the folder is run.
-
-Every kind of ranker, in one explicit tuple: files of models and tests go by it.
-"""
+"""Loading a model: every field is checked, and no code in the folder is executed."""
 
 from __future__ import annotations
 
@@ -14,7 +11,8 @@ from typing import Any
 from plackett.base.deprecation import rename_deprecated
 from plackett.base.errors import DataError, UsageError
 from plackett.data.transforms import FittedTransform, transform_from_dict
-from plackett.models.artifact.manifest import MANIFEST_FILE, OwnModule, decode, read_manifest
+from plackett.models.artifact.manifest import MANIFEST_FILE, read_manifest
+from plackett.models.artifact.settings import ModuleSource, decode
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import EnsembleRanker
 from plackett.models.linear import LinearRanker
@@ -32,35 +30,38 @@ KINDS: tuple[type[Ranker], ...] = (
     EnsembleRanker,
     CrossFit,
 )
-
+"""Every kind of ranker that can be saved and loaded."""
 
 _MAX_DEPTH = 4
 
 
 def load(path: str | os.PathLike[str], *, module: Any = None) -> Ranker:
-    """The ranker that was saved as the folder ``path``.
+    """Load the ranker that was saved as the folder ``path``.
 
     Parameters
     ----------
     path
         The folder.
     module
-        For nets that are a module of your own (``NeuralRanker(module=...)``), alone or inside
-        another ranker: that module, or the function that makes it. The file holds weights and no
-        code; they are put into a copy of the module, whose state must have the same names, shapes
-        and types.
+        For nets with a user-supplied module (``NeuralRanker(module=...)``), alone or inside another
+        ranker: that module, or the function that makes it. The folder holds weights and no code;
+        they are loaded into a copy of the module, whose state must have the same names, shapes and
+        types.
     """
     folder = Path(path)
     manifest = read_manifest(folder)
-    own = OwnModule(module, folder, manifest)
+    source = ModuleSource(module, folder, manifest)
     try:
-        ranker = _make({"kind": manifest.get("kind"), "settings": manifest.get("settings")}, own)
-        _features(ranker, manifest)
-        ranker.recipe_name = _text(manifest.get("recipe"))
-        ranker.training_ = _mapping(manifest.get("training"))
+        ranker = _make_ranker(manifest, source)
+        _set_features(ranker, manifest)
+        recipe, training = manifest.get("recipe"), manifest.get("training")
+        if recipe is not None and not isinstance(recipe, str):
+            raise DataError(f'"recipe" must be a text or null, got {recipe!r}.')
+        _check_training(training)
+        ranker.recipe_name, ranker.training_ = recipe, training
     except DataError as error:
         raise DataError(str(error), path=str(folder / MANIFEST_FILE)) from error
-    own.check_taken()
+    source.check_used()
     try:
         ranker._read(folder)
     except OSError as error:
@@ -68,19 +69,19 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Ranker:
     return ranker
 
 
-def _make(data: Any, own: OwnModule, depth: int = 0) -> Ranker:
-    """A ranker that is not fitted, out of its kind and settings."""
+def _make_ranker(data: Any, source: ModuleSource, depth: int = 0) -> Ranker:
+    """An unfitted ranker from its kind and settings."""
     if depth > _MAX_DEPTH:
         raise DataError(f"rankers are nested more than {_MAX_DEPTH} levels deep.")
     if not isinstance(data, dict) or not isinstance(data.get("settings"), dict):
-        raise DataError("a ranker is described by its kind and settings.")
+        raise DataError("a ranker must have a kind and settings.")
     kinds = {kind.__name__: kind for kind in KINDS}
     kind = data.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
-        raise DataError(f"there is no kind of ranker {kind!r}; there are {', '.join(kinds)}.")
-    inner = partial(_make, own=own, depth=depth + 1)
+        raise DataError(f"unknown kind of ranker {kind!r}; expected one of {', '.join(kinds)}.")
+    make_inner = partial(_make_ranker, source=source, depth=depth + 1)
     settings = {
-        key: own.taken(value) if key == "module" else decode(value, inner)
+        key: source.decode(value) if key == "module" else decode(value, make_inner)
         for key, value in data["settings"].items()
     }
     try:
@@ -89,22 +90,23 @@ def _make(data: Any, own: OwnModule, depth: int = 0) -> Ranker:
         raise DataError(str(error)) from error
 
 
-def _features(ranker: Ranker, manifest: dict[str, Any]) -> None:
+def _set_features(ranker: Ranker, manifest: dict[str, Any]) -> None:
     features = manifest.get("features")
-    count = features.get("count") if isinstance(features, dict) else None
+    if not isinstance(features, dict):
+        features = {}
+    count, names = features.get("count"), features.get("names")
     if type(count) is not int or count < 1:
         raise DataError(f'"features" must give a positive "count", got {count!r}.')
-    names = features.get("names") if isinstance(features, dict) else None
     if names is not None and not (
         isinstance(names, list) and len(names) == count and all(isinstance(n, str) for n in names)
     ):
         raise DataError(f'"names" must be {count} texts, one per feature, or null.')
-    ranker.n_features_ = count
-    ranker.feature_names_ = None if names is None else tuple(names)
     if names is not None and len(set(names)) != count:
         raise DataError('"names" must be different texts.')
+    ranker.n_features_ = count
+    ranker.feature_names_ = None if names is None else tuple(names)
     if bool(ranker.transforms) != (manifest.get("transform") is not None):
-        raise DataError('"transform" must be there if and only if the settings name transforms.')
+        raise DataError('"transform" must be present if and only if the settings name transforms.')
     if manifest.get("transform") is not None:
         fitted = transform_from_dict(manifest["transform"])
         if not isinstance(fitted, FittedTransform):
@@ -112,17 +114,10 @@ def _features(ranker: Ranker, manifest: dict[str, Any]) -> None:
         ranker.transform_ = fitted
 
 
-def _text(value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise DataError(f'"recipe" must be a text or null, got {value!r}.')
-    return value
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise DataError('"training" must say what the model was fitted on.')
+def _check_training(training: Any) -> None:
+    if not isinstance(training, dict):
+        raise DataError('"training" must describe the training data.')
     try:
-        json.dumps(value, allow_nan=False)
+        json.dumps(training, allow_nan=False)
     except ValueError as error:
         raise DataError('"training" holds a number that is not finite.') from error
-    return value
