@@ -132,7 +132,7 @@ def test_a_module_in_words_is_never_looked_up(parts, tmp_path) -> None:
         manifest = json.loads(text)
         manifest["settings"]["module"] = json.loads(entry)
         file.write_text(json.dumps(manifest))
-        with pytest.raises(DataError, match="cannot come out of a file"):
+        with pytest.raises(DataError, match="cannot be read from a file"):
             load(tmp_path / "model", module=Tied)
 
 
