@@ -20,7 +20,8 @@ from typing import Any, ClassVar
 
 import plackett as pk
 from plackett.experiments.compare import run_plan
-from plackett.experiments.plan import Plan, forecast, plan_comparison
+from plackett.experiments.forecast import forecast
+from plackett.experiments.plan import Plan, plan_comparison
 from plackett.experiments.report.write import write_files
 from plackett.experiments.store import RunStore
 

@@ -6,7 +6,8 @@ import pytest
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.compare import compare
-from plackett.experiments.plan import forecast, plan_comparison
+from plackett.experiments.forecast import forecast
+from plackett.experiments.plan import plan_comparison
 from plackett.experiments.store import RunStore
 from plackett.experiments.systems import as_systems
 from small_systems import FITS, FeatureRanker, linear_systems, small_data
@@ -137,7 +138,7 @@ def test_the_forecast_counts_what_is_finished(data, systems, tmp_path) -> None:
     assert (after.trials, after.finished, after.seconds) == (9, 9, 0.0)
 
 
-def test_a_fit_is_judged_by_its_beginning(data, tmp_path) -> None:
+def test_the_forecast_grows_with_the_number_of_trees(data, tmp_path) -> None:
     long = {"long": pk.recipe("xendcg-mart", trees=1_000_000, patience=1_000_000)}
     plan = plan_comparison(data, long)
     with RunStore(tmp_path / "runs.db") as store:

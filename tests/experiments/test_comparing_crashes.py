@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import plackett as pk
 import small_systems
 from plackett.base.errors import PlackettError
 from plackett.experiments.compare import compare
-from plackett.experiments.plan import plan_comparison
-from plackett.experiments.runners import Setup, Worker, share
 from plackett.experiments.store import RunStore
 from small_systems import linear_systems, small_data
 from store_worker import wait_for
@@ -73,18 +72,43 @@ def test_two_comparisons_on_one_store_share_the_trials(place) -> None:
         assert len(store) == _TRIALS
 
 
+class _Killed(pk.LinearRanker):
+    """Kills its process, as the system does when memory runs out."""
+
+    def _fit(self, train, validation, run) -> None:  # noqa: ARG002
+        sys.stderr.write("last words")
+        sys.stderr.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def test_a_worker_that_is_killed_is_named_with_the_trial_it_had(tmp_path) -> None:
-    plan = plan_comparison(small_data(), linear_systems())
-    setup = Setup(plan.protocol, plan.metrics, plan.select, 1)
-    worker = Worker(share(plan.source, tmp_path), setup)
-    try:
-        worker.kill()
-        with pytest.raises(
-            PlackettError, match=r"ran C=1, holdout ended with code -9; perhaps mem"
-        ):
-            worker.run(plan.jobs[1], setup)
-    finally:
-        worker.close()
+    systems = linear_systems() | {"deadly": _Killed("listnet", C=1.0)}
+    with pytest.raises(
+        PlackettError, match=r"ran deadly, holdout ended with code -9; perhaps mem.*last words"
+    ):
+        compare(small_data(), systems, jobs=2, store=tmp_path / "runs.db")
+    with RunStore(tmp_path / "runs.db") as store:
+        assert store.held() == {}
+    assert not list(tmp_path.glob(".shared-*"))
+
+
+def test_ctrl_c_ends_the_workers_and_gives_the_trials_back(tmp_path) -> None:
+    store = tmp_path / "runs.db"
+    process = _start(store, jobs=2)
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("5/"):
+        assert process.poll() is None
+    children = _children(process.pid) if sys.platform == "linux" else []
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=60)
+    process.stdout.close()
+    assert process.returncode != 0
+    for child in children:
+        wait_for(lambda child=child: _is_gone(child))
+    with RunStore(store) as kept:
+        assert 5 <= len(kept) < _TRIALS
+        assert kept.held() == {}
+    assert not list(tmp_path.glob(".shared-*"))
 
 
 def test_data_left_behind_by_a_killed_process_are_removed(tmp_path) -> None:

@@ -9,8 +9,8 @@ import pytest
 import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.data.folds import Fold
-from plackett.experiments.plan import drop_features
 from plackett.experiments.protocols import Folds, Holdout, Seeds, Splits, as_source, protocol
+from plackett.experiments.results import drop_features
 
 
 @pytest.fixture(scope="module")

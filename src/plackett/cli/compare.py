@@ -45,7 +45,8 @@ from plackett.cli.tables import board_table
 
 if TYPE_CHECKING:
     from plackett.experiments.compare import CompareResult
-    from plackett.experiments.plan import Forecast, Plan
+    from plackett.experiments.forecast import Forecast
+    from plackett.experiments.plan import Plan
     from plackett.experiments.protocols import DataSource
     from plackett.experiments.report.write import ReportFiles
 
@@ -133,7 +134,7 @@ def _run(
     plan: Plan, store: str, scratch: Path, cores: dict[str, Any], tests: dict[str, Any]
 ) -> CompareResult:
     from plackett.experiments.compare import run_plan
-    from plackett.experiments.plan import forecast
+    from plackett.experiments.forecast import forecast
     from plackett.experiments.store import RunStore
 
     with RunStore(store) as kept:

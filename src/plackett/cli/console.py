@@ -32,7 +32,7 @@ from plackett.base.errors import ConvergenceWarning, DataWarning
 from plackett.base.files import to_json
 
 if TYPE_CHECKING:
-    from plackett.experiments.plan import Forecast
+    from plackett.experiments.forecast import Forecast
 
 
 OUT = Console()
@@ -75,8 +75,6 @@ def _bar(*columns: ProgressColumn) -> Progress:
 
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_BUSY = 1.5
-"""Times longer than on a machine with nothing else to do: worth saying."""
 
 
 def duration(seconds: float) -> str:
@@ -99,11 +97,6 @@ def ahead_in_words(ahead: Forecast) -> str:
     text = f"; {ahead.finished} are finished already" if ahead.finished else ""
     if ahead.finished < ahead.trials:
         text += f"; expected time: about {duration(ahead.seconds)}, less where models stop early"
-        if ahead.slowdown > _BUSY:
-            text += (
-                f"; other programs are running, with which it takes {ahead.slowdown:.0f} times as "
-                "long"
-            )
     return text
 
 

@@ -36,6 +36,7 @@ from plackett.cli.tables import claims_table, print_grids
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster as Place
+    from plackett.experiments.forecast import Forecast
     from plackett.experiments.papers import (
         Paper,
         PaperDatasets,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
         Reproduction,
         ReproductionPlan,
     )
-    from plackett.experiments.plan import Forecast
 
 
 def reproduce(

@@ -165,9 +165,9 @@ def _run(
 
 def _announce(plans: Sequence[Plan], store: RunStore, cores: dict[str, Any]) -> None:
     """Say how much there is to do, and how long it will take; trials without noise are shared."""
-    from plackett.experiments.plan import forecast_plans
+    from plackett.experiments.forecast import forecast
 
-    ahead = forecast_plans(plans, store=store, **cores)
+    ahead = forecast(*plans, store=store, **cores)
     text = f"{ahead.trials} trials: {len(plans[0].systems)} systems under " + "; ".join(
         str(plan.protocol) for plan in plans
     )

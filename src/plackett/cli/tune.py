@@ -101,8 +101,8 @@ def tune(
 
     Killed or interrupted, the same command goes on where it was. Test lists are not looked at.
     """
+    from plackett.base.optional import require
     from plackett.experiments.tuning import ValidationSplits, plan_search
-    from plackett.experiments.tuning.study import need_optuna
     from plackett.models.artifact.manifest import check_save_path
 
     if shown := [each for each in space or [] if "=" not in each]:
@@ -117,7 +117,7 @@ def tune(
     check_mlflow(mlflow)
     where = cluster_of(cluster)
     try:
-        need_optuna()
+        require("optuna", "sqlalchemy")
     except ImportError as error:
         raise UsageError(str(error)) from error
     plan = plan_search(
@@ -126,7 +126,7 @@ def tune(
         space=dict(_pair(each) for each in space or []),
         settings=parse_settings(settings or []),
         preset=preset,
-        divisions=ValidationSplits(folds, validation_share, seed),
+        splits=ValidationSplits(folds, validation_share, seed),
         pruner=pruner,
         seed=seed,
     )
@@ -229,7 +229,7 @@ def _show(
     OUT.print(_trials_table(found))
     if found.importance:
         OUT.print(_importance_table(found))
-    several = found.plan.divisions.count(source)
+    several = found.plan.splits.count(source)
     over = f", mean over {several} divisions" if several > 1 else ""
     text = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     OUT.print(
@@ -266,7 +266,7 @@ def _trials_table(found: TuneResult) -> Table:
     values = [f"{each.value:.4f}" for each in best]
     if values and found.settings:
         values[0] = f"[bold]{values[0]}[/]"
-    table.add_row(found.plan.judge, *values, f"{found.own:.4f}")
+    table.add_row(found.plan.judge, *values, f"{found.recipe_value:.4f}")
     for name in found.plan.space:
         table.add_row(name, *(_spelt(each.settings[name]) for each in best), _own(found, name))
     return table

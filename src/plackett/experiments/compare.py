@@ -1,8 +1,7 @@
-"""Compare systems: train each on each trial of a protocol, measure, test, report.
+"""Compare systems: train each on each split of a protocol, evaluate, test.
 
-Run what is missing, and nothing twice, beside other processes that do the same.
-
-Trials are run here: in this process or in several, each of them once.
+The trials that the store does not have yet are run, each once, also if several processes work on
+the same store. Then the outcomes are read back and compared.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -20,148 +19,43 @@ from plackett.base.errors import DataError, PlackettError, UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster, as_cluster
-from plackett.experiments.plan import (
-    METRICS,
-    Expected,
-    Plan,
-    Trial,
-    expected_time,
-    plan_comparison,
-    plan_trials,
-    threads_per_trial,
-)
+from plackett.experiments.plan import METRICS, Plan, Trial, plan_comparison, threads_per_trial
 from plackett.experiments.protocols import DataSource, Protocol
 from plackett.experiments.results import (
     ComparisonResults,
     Correction,
     Leaderboard,
     Test,
-    gather,
     leaderboard,
+    read_results,
 )
-from plackett.experiments.runners import InProcess, RayTasks, Runner, Setup, Workers
+from plackett.experiments.runners import (
+    ClusterRunner,
+    InProcessRunner,
+    LocalRunner,
+    Runner,
+    TrialSettings,
+)
 from plackett.experiments.store import Heartbeat, Outcome, RunStore
-from plackett.experiments.systems import System, as_systems
-from plackett.models.ranker import Ranker
+from plackett.models.ranker import Progress, Ranker, no_progress
 
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how many trials are done, and how many there are."""
-
-_POLL = 1.0
-"""Seconds between looks at what other processes have finished."""
-
-
-def run_missing(
-    jobs: Sequence[Trial], *, store: RunStore, runner: Runner, progress: Progress
-) -> int:
-    """Run the trials that the store has not; returns how many were run here.
-
-    Trials that another process has claimed are waited for, and taken over if that process dies.
-    The first trial that fails stops the others; what was finished is kept.
-    """
-    # Two systems with the same settings are one trial under two names.
-    different = {job.identity.digest: job for job in jobs}
-    store.release_dead()
-    done = store.finished(job.identity for job in different.values())
-    pending = [job for digest, job in different.items() if digest not in done]
-    with Heartbeat(store) as heartbeat:
-        schedule = _Schedule(store, runner, heartbeat, progress, len(different), pending)
-        try:
-            while schedule.pending or schedule.claimed:
-                schedule.start()
-                schedule.collect()
-        except BaseException:
-            store.release(job.identity for job in schedule.claimed.values())
-            raise
-    progress("", len(different), len(different))
-    return schedule.finished
-
-
-@dataclass
-class _Schedule:
-    store: RunStore
-    runner: Runner
-    heartbeat: Heartbeat
-    progress: Progress
-    total: int
-    pending: list[Trial]
-    claimed: dict[str, Trial] = field(default_factory=dict)
-    """By digest: what this process is at work on."""
-    running: dict[Future[Outcome], Trial] = field(default_factory=dict)
-    finished: int = 0
-
-    def start(self) -> None:
-        """Start as many trials as there is room for."""
-        for job in list(self.pending):
-            if len(self.running) >= self.runner.slots:
-                return
-            if self.store.claim(job.identity):
-                self.claimed[job.identity.digest] = job
-                self.pending.remove(job)
-                self.heartbeat.add(job.identity.digest)
-                self._tell()
-                self.running[self.runner.submit(job)] = job
-        if not self.running:
-            self._wait_for_others()
-
-    def _wait_for_others(self) -> None:
-        """All that is left is in other hands: drop what they have finished."""
-        done = self.store.finished(job.identity for job in self.pending)
-        self.pending = [job for job in self.pending if job.identity.digest not in done]
-        if self.pending:
-            self._tell("waiting for another process")
-            time.sleep(_POLL)
-
-    def collect(self) -> None:
-        """Keep what has been finished."""
-        if not self.running:
-            return
-        done = wait(self.running, timeout=_POLL, return_when=FIRST_COMPLETED).done
-        # What is finished is kept before a failure ends it all.
-        for future in sorted(done, key=lambda each: each.exception() is not None):
-            job = self.running.pop(future)
-            self.store.finish(job.identity, _outcome(job, future))
-            self.heartbeat.drop(job.identity.digest)
-            del self.claimed[job.identity.digest]
-            self.finished += 1
-            self._tell()
-
-    def _tell(self, text: str = "") -> None:
-        at_work = " · ".join(job.title for job in self.claimed.values())
-        done = self.total - len(self.pending) - len(self.claimed)
-        self.progress(text or at_work, done, self.total)
-
-
-def _outcome(job: Trial, future: Future[Outcome]) -> Outcome:
-    """The outcome; what went wrong says in which trial, and keeps its kind."""
-    try:
-        return future.result()
-    except DataError as error:
-        raise DataError(_told(job, error)) from error
-    except UsageError as error:
-        raise UsageError(_told(job, error)) from error
-    except (PlackettError, ImportError, OSError):
-        raise  # says enough, or is not about the trial
-    except Exception as error:
-        raise RuntimeError(f"{_told(job, error)} It was a {type(error).__name__}.") from error
-
-
-def _told(job: Trial, error: Exception) -> str:
-    return f"{job.title}: {error} (Trials that are finished are kept.)"
-
-
-_STORE = "runs.db"
+_POLL_SECONDS = 1.0  # between checks of what other processes have finished
 
 
 @dataclass(frozen=True, eq=False)
 class CompareResult:
-    """A comparison that is done."""
+    """A finished comparison."""
 
     plan: Plan
     board: Leaderboard
-    gathered: ComparisonResults
+    results: ComparisonResults
     ran: int
-    """Trials that were run now; the others were in the store."""
+    """Number of trials that were run now; the others were in the store."""
+
+    @property
+    def gathered(self) -> ComparisonResults:
+        """The results."""
+        return self.results
 
 
 def compare(
@@ -179,44 +73,46 @@ def compare(
     seed: int = 0,
     test: Test | None = None,
     correction: Correction = "holm",
-    progress: Progress = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> CompareResult:
-    """Train systems on the trials of a protocol, and compare them with tests of significance.
+    """Train systems on the splits of a protocol and compare them with significance tests.
 
-    Every trial is written to the store as soon as it is finished. Run again, whether this one was
-    finished, killed or is still running elsewhere, a comparison does only what is missing.
+    Every trial is written to the store as soon as it is finished. If the same comparison is run
+    again, whether it was finished, killed or is still running elsewhere, only the missing trials
+    are run.
 
     Parameters
     ----------
     data
-        A data set; or one that comes in folds.
+        A data set, a fold, or several folds.
     models
         Names of recipes, or rankers by the name to show.
     protocol
         ``folds``, ``folds:N``, ``splits:N``, ``seeds:N`` or ``holdout``.
     metrics
-        What to measure on the test lists; the first orders the systems.
+        Metrics to compute on the test lists; the first one orders the systems.
     baseline
-        The system that others are compared with; by default the first.
+        The system that the others are compared with; by default the first.
     select
-        The metric by which models are chosen on the validation lists.
+        The metric by which models are selected on the validation lists.
     store
         File or URL of the store of finished trials; None: a temporary one.
     jobs
-        Trials that run at the same time, each in a process of its own.
+        Number of trials that run at the same time, each in its own process.
     threads
-        Of each trial; by default all for one job, one each for several.
+        Threads of each trial; by default all cores for one job, one for several.
     cluster
-        Run trials as tasks on Ray instead: ``"local:2"``, ``"auto"``, or a
-        :class:`plackett.distributed.Cluster`, whose threads then count.
+        Run the trials as tasks on Ray instead: ``"local:2"``, ``"auto"``, or a
+        :class:`plackett.distributed.Cluster`, whose ``threads`` then apply.
     seed
-        Of divisions, models and tests.
+        Random seed of splits, models and tests.
     test
-        Whose p-values decide; by default the randomisation test over lists, the t-test over trials.
+        The test whose p-values decide; by default the randomisation test over lists, and the
+        t-test over trials.
     correction
-        For the number of systems.
+        Correction for the number of systems.
     progress
-        Called with what is being done, trials done and trials in all.
+        Called with a text, the number of finished trials and the number of trials.
     """
     plan = plan_comparison(
         data,
@@ -229,10 +125,10 @@ def compare(
     )
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        kept = stack.enter_context(RunStore(scratch / _STORE if store is None else store))
+        opened = stack.enter_context(RunStore(scratch / "runs.db" if store is None else store))
         return run_plan(
             plan,
-            store=kept,
+            store=opened,
             scratch=scratch,
             jobs=jobs,
             threads=threads,
@@ -255,11 +151,11 @@ def run_plan(
     seed: int = 0,
     test: Test | None = None,
     correction: Correction = "holm",
-    progress: Progress = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> CompareResult:
-    """Run the trials that are missing, and compare; parameters as for :func:`compare`.
+    """Run the missing trials and compare; parameters as for :func:`compare`.
 
-    ``scratch`` is a folder in which the data may be written for several processes to see.
+    ``scratch`` is a folder in which the data may be written for several processes to share.
     """
     ran = run_trials(
         plan,
@@ -270,27 +166,27 @@ def run_plan(
         cluster=cluster,
         progress=progress,
     )
-    gathered = gather(
-        plan.jobs,
+    results = read_results(
+        plan.trials,
         store=store,
         source=plan.source,
         protocol=plan.protocol,
         metrics=plan.metrics,
         select=plan.select.split(",")[0],
     )
-    by_default: Test = "t_test" if plan.protocol.unit == "trials" else "randomisation"
+    default: Test = "t_test" if plan.protocol.unit == "trials" else "randomisation"
     board = leaderboard(
-        gathered.values,
+        results.values,
         baseline=plan.baseline,
-        seconds=gathered.seconds,
+        seconds=results.seconds,
         seed=seed,
         unit=plan.protocol.unit,
         alpha=plan.protocol.alpha,
-        test=test or by_default,
+        test=test or default,
         correction=correction,
-        intervals=gathered.intervals,
+        intervals=results.intervals,
     )
-    return CompareResult(plan, board, gathered, ran)
+    return CompareResult(plan, board, results, ran)
 
 
 def run_trials(
@@ -301,37 +197,126 @@ def run_trials(
     jobs: int = 1,
     threads: int | None = None,
     cluster: Cluster | str | None = None,
-    progress: Progress = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> int:
-    """Run the trials that the store has not; returns how many were run here."""
+    """Run the trials that are not in the store; returns how many were run here."""
     where = None if cluster is None else as_cluster(cluster)
-    each = threads_per_trial(jobs, threads) if where is None else where.threads
-    setup = Setup(plan.protocol, plan.metrics, plan.select, each)
-    finished = store.finished(job.identity for job in plan.jobs)
-    if len(finished) == len({job.identity.digest for job in plan.jobs}):
+    cores = threads_per_trial(jobs, threads) if where is None else where.threads
+    finished = store.finished(trial.identity for trial in plan.trials)
+    if len(finished) == len({trial.identity.digest for trial in plan.trials}):
         return 0
-    with _runner(plan, setup, jobs, scratch, where) as runner:
-        return run_missing(plan.jobs, store=store, runner=runner, progress=progress)
+    settings = TrialSettings(plan.protocol, plan.metrics, plan.select, cores)
+    with _make_runner(plan, settings, jobs, scratch, where) as runner:
+        return run_missing(plan.trials, store=store, runner=runner, progress=progress)
 
 
-def _runner(plan: Plan, setup: Setup, jobs: int, scratch: Path, cluster: Cluster | None) -> Runner:
+def _make_runner(
+    plan: Plan, settings: TrialSettings, jobs: int, scratch: Path, cluster: Cluster | None
+) -> Runner:
     if cluster is not None:
-        return RayTasks(plan.source, setup, cluster)
+        return ClusterRunner(plan.source, settings, cluster)
     if jobs == 1:
-        return InProcess(plan.trial, setup)
-    return Workers(plan.source, setup, count=jobs, folder=scratch)
+        return InProcessRunner(plan.load, settings)
+    return LocalRunner(plan.source, settings, count=jobs, folder=scratch)
 
 
-__all__ = [
-    "Expected",
-    "InProcess",
-    "Runner",
-    "Setup",
-    "System",
-    "Trial",
-    "Workers",
-    "as_systems",
-    "expected_time",
-    "plan_trials",
-    "run_missing",
-]
+def run_missing(
+    trials: Sequence[Trial], *, store: RunStore, runner: Runner, progress: Progress
+) -> int:
+    """Run the trials that are not in the store; returns how many were run here.
+
+    Trials that another process has claimed are waited for, and taken over if that process dies. If
+    a trial fails, the others are stopped; those that are finished are kept.
+    """
+    # Two systems with the same settings are one trial under two names.
+    by_digest = {trial.identity.digest: trial for trial in trials}
+    store.release_dead()
+    done = store.finished(trial.identity for trial in by_digest.values())
+    pending = [trial for digest, trial in by_digest.items() if digest not in done]
+    with Heartbeat(store) as heartbeat:
+        schedule = _Schedule(store, runner, heartbeat, progress, len(by_digest), pending)
+        try:
+            while schedule.pending or schedule.claimed:
+                schedule.start()
+                schedule.collect()
+        except BaseException:
+            store.release(trial.identity for trial in schedule.claimed.values())
+            raise
+    progress("", len(by_digest), len(by_digest))
+    return schedule.finished
+
+
+@dataclass
+class _Schedule:
+    """The trials that this process has still to run, and those that it is running."""
+
+    store: RunStore
+    runner: Runner
+    heartbeat: Heartbeat
+    progress: Progress
+    total: int
+    pending: list[Trial]
+    claimed: dict[str, Trial] = field(default_factory=dict)
+    """By digest: the trials that this process is running."""
+    running: dict[Future[Outcome], Trial] = field(default_factory=dict)
+    finished: int = 0
+
+    def start(self) -> None:
+        """Start as many trials as the runner has slots."""
+        for trial in list(self.pending):
+            if len(self.running) >= self.runner.slots:
+                return
+            if self.store.claim(trial.identity):
+                self.claimed[trial.identity.digest] = trial
+                self.pending.remove(trial)
+                self.heartbeat.add(trial.identity.digest)
+                self._report()
+                self.running[self.runner.submit(trial)] = trial
+        if not self.running:
+            self._wait_for_others()
+
+    def _wait_for_others(self) -> None:
+        """Other processes have claimed all that is left: drop what they have finished."""
+        done = self.store.finished(trial.identity for trial in self.pending)
+        self.pending = [trial for trial in self.pending if trial.identity.digest not in done]
+        if self.pending:
+            self._report("waiting for another process")
+            time.sleep(_POLL_SECONDS)
+
+    def collect(self) -> None:
+        """Store the outcomes of finished trials."""
+        if not self.running:
+            return
+        done = wait(self.running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED).done
+        # Outcomes are stored before a failure ends the comparison.
+        for future in sorted(done, key=lambda future: future.exception() is not None):
+            trial = self.running.pop(future)
+            self.store.finish(trial.identity, _get_outcome(trial, future))
+            self.heartbeat.drop(trial.identity.digest)
+            del self.claimed[trial.identity.digest]
+            self.finished += 1
+            self._report()
+
+    def _report(self, text: str = "") -> None:
+        running = " · ".join(trial.title for trial in self.claimed.values())
+        done = self.total - len(self.pending) - len(self.claimed)
+        self.progress(text or running, done, self.total)
+
+
+def _get_outcome(trial: Trial, future: Future[Outcome]) -> Outcome:
+    """The outcome of a trial; an error gets the name of the trial and keeps its class."""
+    try:
+        return future.result()
+    except DataError as error:
+        raise DataError(_failure_text(trial, error)) from error
+    except UsageError as error:
+        raise UsageError(_failure_text(trial, error)) from error
+    except (PlackettError, ImportError, OSError):
+        raise  # is clear by itself, or not about the trial
+    except Exception as error:
+        text = f"{_failure_text(trial, error)} ({type(error).__name__})"
+        raise RuntimeError(text) from error
+
+
+def _failure_text(trial: Trial, error: Exception) -> str:
+    return f"{trial.title}: {error} (Finished trials are kept.)"

@@ -112,7 +112,7 @@ def log_tuning(
     log.parameters(run, {"data": name, "recipe": plan.name, "metric": plan.metric})
     log.parameters(run, {"pruner": plan.pruner, "trials": len(found.trials), "seed": plan.seed})
     log.parameters(run, {f"best {key}": value for key, value in found.settings.items()})
-    log.metrics(run, {plan.judge: found.value, f"recipe {plan.judge}": found.own})
+    log.metrics(run, {plan.judge: found.value, f"recipe {plan.judge}": found.recipe_value})
     log.metrics(run, {f"importance {key}": share for key, share in found.importance.items()})
     for trial in found.trials:
         own = log.start(f"trial {trial.number + 1}", parent=run, tags={"state": trial.state})

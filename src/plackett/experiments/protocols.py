@@ -1,20 +1,12 @@
-"""Protocols: how data are divided into trials, and over what a comparison is tested.
+"""Protocols: how data are divided into splits, and on what a comparison is tested.
 
-The data that a protocol divides: one data set, or one that comes in folds.
-
-What a protocol is: a plan of trials, made from data and numbers alone.
-
-The data set's folds: every list is a test list once, and lists of all folds are pooled.
-
-One division of the data: the one it comes with, or a random one.
-
-One division of the data, each system trained once.
-
-Many seeds on one division of the data, to see what depends on chance in training.
-
-Many random splits of one data set, to see what depends on the division.
-
-Protocols by name: ``folds``, ``folds:5``, ``splits:100``, ``seeds:10``, ``holdout``.
+==============  ==================================================================================
+``folds``       the folds that the data come in; every list is a test list once
+``folds:N``     cross-validation with N folds
+``splits:N``    N random splits, to see what depends on the division
+``seeds:N``     one split, N seeds of the model, to see what depends on chance in training
+``holdout``     one split: the one that the data come with, or a random one
+==============  ==================================================================================
 """
 
 from __future__ import annotations
@@ -32,10 +24,17 @@ from plackett.base.errors import DataError, UsageError
 from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.folds import Fold, concat, shuffle_lists, split
 
+VALIDATION_SHARE = 0.2
+"""Share of the training lists that is used for validation if the data come without such lists."""
+SHARES = (0.6, 0.2, 0.2)
+"""Shares of training, validation and test lists in a random split."""
+
+Unit = Literal["lists", "trials"]
+
 
 @dataclass(frozen=True, eq=False)
 class DataSource:
-    """Data with a name; either ``whole`` or ``folds`` is there."""
+    """The data of an experiment: one data set (``whole``) or one that comes in ``folds``."""
 
     name: str
     whole: Dataset | None = None
@@ -45,8 +44,8 @@ class DataSource:
     def pooled(self) -> Dataset:
         """All lists, each once.
 
-        Of several folds these are their test lists, which together are the data set; of a single
-        one its training, validation and test lists.
+        Of several folds these are the test lists, which together make up the data set; of a single
+        fold its training, validation and test lists.
         """
         if self.whole is not None:
             return self.whole
@@ -56,16 +55,23 @@ class DataSource:
 
     @cached_property
     def pooled_fingerprint(self) -> str:
-        """Names the contents of :attr:`pooled`."""
+        """Fingerprint of the contents of :attr:`pooled`."""
         return fingerprint(self.pooled)
 
-    def fixed(self) -> Fold | None:
-        """The division that comes with the data, if there is exactly one; None for a whole set."""
+    @property
+    def training_size(self) -> tuple[int, int]:
+        """Documents in the training lists of a split, about, and features."""
+        if self.whole is not None:
+            return round(SHARES[0] * self.whole.n_docs), self.whole.n_features
+        return self.folds[0].train.n_docs, self.folds[0].train.n_features
+
+    def only_fold(self) -> Fold | None:
+        """The fold, if the data come in exactly one; None if they are not divided."""
         if len(self.folds) > 1:
+            names = ", ".join(fold.name for fold in self.folds)
             raise UsageError(
-                f"{self.name} has {len(self.folds)} folds, and this protocol takes one division "
-                f"of the data: give one of them ({', '.join(f.name for f in self.folds)}), or "
-                "choose the protocol folds."
+                f"{self.name} has {len(self.folds)} folds, and this protocol uses only one "
+                f"division of the data: pass one of them ({names}), or use the protocol folds."
             )
         return self.folds[0] if self.folds else None
 
@@ -73,7 +79,7 @@ class DataSource:
 def as_source(
     data: Dataset | Fold | Sequence[Fold] | DataSource, *, name: str = "data"
 ) -> DataSource:
-    """Data in any form, with a name for people."""
+    """Make a data source; one that is a source already is returned as it is."""
     if isinstance(data, DataSource):
         return data
     if isinstance(data, Dataset):
@@ -85,45 +91,36 @@ def as_source(
 
 
 def fold_parts(fold: Fold) -> tuple[Dataset, Dataset | None, Dataset]:
-    """Its training, validation and test lists."""
+    """Training, validation and test lists of a fold."""
     return fold.train, fold.validation, fold.test
 
 
 def fold_fingerprint(fold: Fold) -> str:
-    """Names the contents of a fold; its own name does not matter."""
+    """Fingerprint of the contents of a fold; its name does not matter."""
     digest = hashlib.sha256()
     for part in fold_parts(fold):
         digest.update((fingerprint(part) if part is not None else "none").encode())
     return digest.hexdigest()[:32]
 
 
-VALIDATION_SHARE = 0.2
-"""Of the training lists, where data come without a validation part."""
-SHARES = (0.6, 0.2, 0.2)
-"""Training, validation and test lists of a random split."""
-
-Unit = Literal["lists", "trials"]
-
-
 @dataclass(frozen=True)
 class Split:
-    """One trial before its data are made; small enough to be sent anywhere."""
+    """A split before its data are made; small enough to be sent anywhere."""
 
     name: str
-    """For people."""
     data: str
-    """Fingerprint of the data it divides."""
+    """Fingerprint of the data that are divided."""
     division: str
-    """How, in words that determine it."""
+    """How they are divided, as text that determines it."""
     seed: int
-    """Of the model."""
+    """Seed of the model."""
     index: int
-    """Its place in the plan."""
+    """Position among the splits of the protocol."""
 
 
 @dataclass(frozen=True, eq=False)
 class SplitData:
-    """Lists to learn from, to choose on, and to measure on."""
+    """Training, validation and test lists of a split."""
 
     name: str
     train: Dataset
@@ -133,70 +130,68 @@ class SplitData:
 
 
 class Protocol(ABC):
-    """How data are divided into trials.
+    """How data are divided into splits.
 
-    Subclasses are frozen dataclasses; ``str`` gives the spelling that :func:`~plackett.experiments.
-    protocols.spelling.protocol` reads.
+    Subclasses are frozen dataclasses; ``str`` returns the name that :func:`protocol` parses.
     """
 
     unit: ClassVar[Unit] = "lists"
-    """What is paired in tests of significance: test lists, or trials by their means."""
+    """What significance tests pair: test lists, or trials by their means."""
     alpha: ClassVar[float] = 0.05
     """Level of significance."""
     description: ClassVar[str]
-    """How numbers come about, a sentence or two for the reader of a report."""
+    """How the numbers are computed, in a sentence or two for reports."""
 
     @abstractmethod
     def plan(self, source: DataSource) -> tuple[Split, ...]:
-        """The trials, without making their data."""
+        """The splits, without making their data."""
 
     @abstractmethod
-    def trial(self, source: DataSource, part: Split) -> SplitData:
-        """The data of one trial of the plan; the same whenever and wherever it is called."""
+    def trial(self, source: DataSource, split: Split) -> SplitData:
+        """Make the data of a split; the result depends on the arguments alone."""
 
 
-def given_division(fold: Fold, seed: int) -> str:
-    """How :func:`as_given` makes the parts of a trial."""
+def _describe_fold(fold: Fold, seed: int) -> str:
+    """The division that :func:`_load_fold` makes."""
     if fold.validation is not None:
         return "as given"
     return f"as given; {VALIDATION_SHARE:g} of the training lists for validation, seed {seed}"
 
 
-def as_given(fold: Fold, *, name: str, seed: int, division_seed: int) -> SplitData:
-    """The parts as they come; without validation lists, some of the training lists are taken."""
+def _load_fold(fold: Fold, part: Split, *, seed: int) -> SplitData:
+    """The parts of a fold; without validation lists, some of the training lists are used."""
     train, validation = fold.train, fold.validation
     if validation is None:
-        shares = (1 - VALIDATION_SHARE, VALIDATION_SHARE)
-        train, validation = split(train, shares, seed=division_seed)
-    return SplitData(name, train, validation, fold.test, seed)
+        train, validation = split(train, (1 - VALIDATION_SHARE, VALIDATION_SHARE), seed=seed)
+    return SplitData(part.name, train, validation, fold.test, part.seed)
 
 
-def split_division(seed: int) -> str:
-    """How :func:`at_random` makes the parts of a trial."""
+def _describe_random(seed: int) -> str:
+    """The division that :func:`_load_random` makes."""
     return f"split {'/'.join(f'{share:g}' for share in SHARES)}, seed {seed}"
 
 
-def at_random(data: Dataset, *, name: str, seed: int, division_seed: int) -> SplitData:
-    """Lists at random: 60 % to learn from, 20 % to choose on, 20 % to measure on."""
-    train, validation, test = split(data, SHARES, seed=division_seed)
-    return SplitData(name, train, validation, test, seed)
+def _load_random(data: Dataset, part: Split, *, seed: int) -> SplitData:
+    """A random split of the lists."""
+    train, validation, test = split(data, SHARES, seed=seed)
+    return SplitData(part.name, train, validation, test, part.seed)
 
 
-_LEAST = 3  # parts: to learn from, to choose on, to measure on
+_LEAST_FOLDS = 3  # for training, validation and test
 
 
 @dataclass(frozen=True)
 class Folds(Protocol):
-    """Cross-validation over folds, with per-list values of all folds pooled (Dubey et al. 2009).
+    """Cross-validation over folds; the values of all test lists are pooled (Dubey et al. 2009).
 
     Parameters
     ----------
     count
-        None: the folds that the data come in. A number: cut whole data into so many parts; fold i
-        measures on part i, chooses on the part after it, and learns from the rest, as the folds
-        of LETOR do.
+        None: the folds that the data come in. A number: divide the lists into so many parts; fold i
+        tests on part i, validates on the next part and trains on the others, as the folds of LETOR
+        do.
     seed
-        Of models, and of parts that are cut.
+        Random seed of the models and of the parts.
     """
 
     description: ClassVar[str] = (
@@ -208,70 +203,67 @@ class Folds(Protocol):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.count is not None and self.count < _LEAST:
-            raise UsageError(f"folds must be at least {_LEAST}, got {self.count}.")
+        if self.count is not None and self.count < _LEAST_FOLDS:
+            raise UsageError(f"folds must be at least {_LEAST_FOLDS}, got {self.count}.")
 
     def plan(self, source: DataSource) -> tuple[Split, ...]:
-        if self.count is None:
-            return self._given(source)
-        data = source.pooled_fingerprint
-        division = f"part {{}} of {self.count}, seed {self.seed}"
-        return tuple(
-            Split(f"fold {i + 1}", data, division.format(i + 1), self.seed, i)
-            for i in range(self.count)
-        )
-
-    def _given(self, source: DataSource) -> tuple[Split, ...]:
+        if self.count is not None:
+            data = source.pooled_fingerprint
+            return tuple(
+                Split(
+                    f"fold {i + 1}",
+                    data,
+                    f"part {i + 1} of {self.count}, seed {self.seed}",
+                    self.seed,
+                    i,
+                )
+                for i in range(self.count)
+            )
         if not source.folds:
             raise UsageError(
-                f"{source.name} has no folds of its own; choose folds:5 to cut some, splits:10 for "
+                f"{source.name} does not come in folds; use folds:5 to make some, splits:10 for "
                 "random splits, or holdout."
             )
         return tuple(
-            Split(fold.name, fold_fingerprint(fold), given_division(fold, self.seed), self.seed, i)
+            Split(fold.name, fold_fingerprint(fold), _describe_fold(fold, self.seed), self.seed, i)
             for i, fold in enumerate(source.folds)
         )
 
-    def trial(self, source: DataSource, part: Split) -> SplitData:
+    def trial(self, source: DataSource, split: Split) -> SplitData:
         if self.count is None:
-            fold = source.folds[part.index]
-            return as_given(fold, name=part.name, seed=part.seed, division_seed=self.seed)
+            return _load_fold(source.folds[split.index], split, seed=self.seed)
         data = source.pooled
-        place, count = shuffle_lists(data, seed=self.seed)
+        part, count = shuffle_lists(data, seed=self.seed)
         if count < self.count:
             what = "lists" if data.groups is None else "groups of lists"
             raise DataError(f"{count} {what} cannot be cut into {self.count} folds.")
-        place %= self.count
-        tests, chooses = part.index, (part.index + 1) % self.count
+        part %= self.count
+        test, validation = split.index, (split.index + 1) % self.count
         return SplitData(
-            part.name,
-            train=data.select(np.flatnonzero((place != tests) & (place != chooses))),
-            validation=data.select(np.flatnonzero(place == chooses)),
-            test=data.select(np.flatnonzero(place == tests)),
-            seed=part.seed,
+            split.name,
+            train=data.select(np.flatnonzero((part != test) & (part != validation))),
+            validation=data.select(np.flatnonzero(part == validation)),
+            test=data.select(np.flatnonzero(part == test)),
+            seed=split.seed,
         )
 
     def __str__(self) -> str:
         return "folds" if self.count is None else f"folds:{self.count}"
 
 
-def fixed_part(
-    source: DataSource, *, name: str, seed: int, division_seed: int, index: int
-) -> Split:
-    """A trial on the one division, with this seed of the model."""
-    fold = source.fixed()
+def _plan_single(source: DataSource, name: str, seed: int) -> Split:
+    """The split of a protocol that divides the data once."""
+    fold = source.only_fold()
     if fold is None:
-        division = split_division(division_seed)
-        return Split(name, source.pooled_fingerprint, division, seed, index)
-    return Split(name, fold_fingerprint(fold), given_division(fold, division_seed), seed, index)
+        return Split(name, source.pooled_fingerprint, _describe_random(seed), seed, 0)
+    return Split(name, fold_fingerprint(fold), _describe_fold(fold, seed), seed, 0)
 
 
-def fixed_trial(source: DataSource, part: Split, *, division_seed: int) -> SplitData:
-    """The data of such a trial."""
-    fold = source.fixed()
+def _load_single(source: DataSource, part: Split, *, seed: int) -> SplitData:
+    fold = source.only_fold()
     if fold is None:
-        return at_random(source.pooled, name=part.name, seed=part.seed, division_seed=division_seed)
-    return as_given(fold, name=part.name, seed=part.seed, division_seed=division_seed)
+        return _load_random(source.pooled, part, seed=seed)
+    return _load_fold(fold, part, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -281,7 +273,7 @@ class Holdout(Protocol):
     Parameters
     ----------
     seed
-        Of models and of the split.
+        Random seed of the models and of the split.
     """
 
     description: ClassVar[str] = "One division of the lists; tests pair the test lists."
@@ -289,11 +281,10 @@ class Holdout(Protocol):
     seed: int = 0
 
     def plan(self, source: DataSource) -> tuple[Split, ...]:
-        part = fixed_part(source, name="holdout", seed=self.seed, division_seed=self.seed, index=0)
-        return (part,)
+        return (_plan_single(source, "holdout", self.seed),)
 
-    def trial(self, source: DataSource, part: Split) -> SplitData:
-        return fixed_trial(source, part, division_seed=self.seed)
+    def trial(self, source: DataSource, split: Split) -> SplitData:
+        return _load_single(source, split, seed=self.seed)
 
     def __str__(self) -> str:
         return "holdout"
@@ -303,16 +294,16 @@ class Holdout(Protocol):
 class Seeds(Protocol):
     """Training repeated with other seeds; mean and 95 % interval over them (Bruch et al. 2020).
 
-    Data without a division of their own are split 60/20/20 once. The interval of a system's mean
-    is over seeds. A list's values are averaged over seeds before systems are compared on it, so
+    Data that come without a division are split 60/20/20 once. The interval of a system's mean is
+    over seeds. The values of a list are averaged over seeds before systems are compared on it, so
     that tests say whether the difference would hold on other lists.
 
     Parameters
     ----------
     count
-        Number of seeds; the paper took 10.
+        Number of seeds; the paper used 10.
     seed
-        The first, and that of the division; the others count up from it.
+        The first seed, which is also that of the division; the others count up from it.
     """
 
     description: ClassVar[str] = (
@@ -324,20 +315,17 @@ class Seeds(Protocol):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.count < 2:
-            raise UsageError(
-                f"seeds must be at least 2, got {self.count}; for a single one choose holdout."
-            )
+        _check_repeats("seeds", self.count)
 
     def plan(self, source: DataSource) -> tuple[Split, ...]:
-        first = fixed_part(source, name="", seed=self.seed, division_seed=self.seed, index=0)
+        first = _plan_single(source, "", self.seed)
         return tuple(
             replace(first, name=f"seed {self.seed + i}", seed=self.seed + i, index=i)
             for i in range(self.count)
         )
 
-    def trial(self, source: DataSource, part: Split) -> SplitData:
-        return fixed_trial(source, part, division_seed=self.seed)
+    def trial(self, source: DataSource, split: Split) -> SplitData:
+        return _load_single(source, split, seed=self.seed)
 
     def __str__(self) -> str:
         return f"seeds:{self.count}"
@@ -345,18 +333,18 @@ class Seeds(Protocol):
 
 @dataclass(frozen=True)
 class Splits(Protocol):
-    """Random splits 60/20/20 by list; means of trials are compared by a paired t-test (Bruch 2021).
+    """Random splits 60/20/20; means of trials are compared by a paired t-test (Bruch 2021).
 
-    Trials share most of their lists, so their differences are not independent and the plain t-test
-    finds too much. The corrected one (:func:`plackett.experiments.significance.resampled_t_test`)
-    is reported beside it.
+    Splits share most of their lists, so the differences between trials are not independent and the
+    plain t-test rejects too often. Reports also show the corrected test
+    (:func:`plackett.experiments.significance.resampled_t_test`).
 
     Parameters
     ----------
     count
-        Number of splits; the paper made 100.
+        Number of splits; the paper used 100.
     seed
-        Of the first split and its models; the others count up from it.
+        Random seed of the first split and its models; the others count up from it.
     """
 
     unit: ClassVar[Unit] = "trials"
@@ -373,70 +361,53 @@ class Splits(Protocol):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.count < 2:
-            raise UsageError(
-                f"splits must be at least 2, got {self.count}; for a single one choose holdout."
-            )
+        _check_repeats("splits", self.count)
 
     def plan(self, source: DataSource) -> tuple[Split, ...]:
         data = source.pooled_fingerprint
         return tuple(
-            Split(f"split {i + 1}", data, split_division(self.seed + i), self.seed + i, i)
+            Split(f"split {i + 1}", data, _describe_random(self.seed + i), self.seed + i, i)
             for i in range(self.count)
         )
 
-    def trial(self, source: DataSource, part: Split) -> SplitData:
-        return at_random(source.pooled, name=part.name, seed=part.seed, division_seed=part.seed)
+    def trial(self, source: DataSource, split: Split) -> SplitData:
+        return _load_random(source.pooled, split, seed=split.seed)
 
     def __str__(self) -> str:
         return f"splits:{self.count}"
 
 
+def _check_repeats(name: str, count: int) -> None:
+    if count < 2:
+        raise UsageError(f"{name} must be at least 2, got {count}; for a single one use holdout.")
+
+
 _COUNTED: dict[str, Callable[[int, int], Protocol]] = {
-    "folds": lambda count, seed: Folds(count, seed),
-    "splits": lambda count, seed: Splits(count, seed),
-    "seeds": lambda count, seed: Seeds(count, seed),
-}
-_PLAIN: dict[str, Callable[[int], Protocol]] = {
-    "folds": lambda seed: Folds(seed=seed),
-    "splits": lambda seed: Splits(seed=seed),
-    "seeds": lambda seed: Seeds(seed=seed),
-    "holdout": lambda seed: Holdout(seed),
+    "folds": Folds,
+    "splits": Splits,
+    "seeds": Seeds,
 }
 PROTOCOLS = ("folds", "folds:N", "splits:N", "seeds:N", "holdout")
-"""The spellings, N being a number."""
+"""The names, N being a number."""
 
 
-def protocol(spelling: str | Protocol, *, seed: int = 0) -> Protocol:
-    """Make a protocol from its spelling; a protocol is returned as it is.
+def protocol(name: str | Protocol, *, seed: int = 0) -> Protocol:
+    """Make a protocol from its name; a protocol is returned as it is.
 
     >>> protocol("splits:20")
     Splits(count=20, seed=0)
     >>> str(protocol("splits:20"))
     'splits:20'
     """
-    if isinstance(spelling, Protocol):
-        return spelling
-    name, sign, number = spelling.strip().lower().partition(":")
-    if not sign and name in _PLAIN:
-        return _PLAIN[name](seed)
-    if sign and name in _COUNTED and number.isascii() and number.isdigit():
-        return _COUNTED[name](int(number), seed)
+    if isinstance(name, Protocol):
+        return name
+    kind, colon, number = name.strip().lower().partition(":")
+    if kind == "holdout" and not colon:
+        return Holdout(seed)
+    if kind in _COUNTED and not colon:
+        return _COUNTED[kind](seed=seed)  # type: ignore[call-arg] # the count has a default
+    if kind in _COUNTED and number.isascii() and number.isdigit():
+        return _COUNTED[kind](int(number), seed)
     raise UsageError(
-        f"there is no protocol {spelling!r}. There are: {', '.join(PROTOCOLS)} (N a number)."
+        f"there is no protocol {name!r}. There are: {', '.join(PROTOCOLS)} (N a number)."
     )
-
-
-__all__ = [
-    "PROTOCOLS",
-    "DataSource",
-    "Folds",
-    "Holdout",
-    "Protocol",
-    "Seeds",
-    "Split",
-    "SplitData",
-    "Splits",
-    "as_source",
-    "protocol",
-]

@@ -1,13 +1,10 @@
-"""From outcomes of trials to values that can be compared.
-
-A table of systems: means of metrics, and how sure their differences from a baseline are.
-"""
+"""Results of a comparison: outcomes of trials as values per list, and a leaderboard with tests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,8 +12,20 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores, Values
-from plackett.experiments.plan import Trial, drop_features
-from plackett.experiments.protocols import DataSource, Protocol, Seeds, Split, SplitData, Splits
+from plackett.data.dataset import Dataset
+from plackett.data.folds import Fold
+from plackett.experiments.plan import Trial
+from plackett.experiments.protocols import (
+    DataSource,
+    Folds,
+    Holdout,
+    Protocol,
+    Seeds,
+    Split,
+    SplitData,
+    Splits,
+    Unit,
+)
 from plackett.experiments.significance import (
     Comparison,
     benjamini_hochberg,
@@ -26,10 +35,8 @@ from plackett.experiments.significance import (
     mean_interval,
 )
 from plackett.experiments.store import Outcome, RunStore
-from plackett.experiments.store.store import Curves
 from plackett.metrics import per_list
 
-Unit = Literal["lists", "trials"]
 Test = Literal["randomisation", "t_test", "wilcoxon"]
 Correction = Literal["holm", "benjamini-hochberg"]
 Interval = tuple[float, float]
@@ -39,7 +46,7 @@ TESTS: dict[str, str] = {
     "t_test": "t-test",
     "wilcoxon": "Wilcoxon's signed-rank test",
 }
-"""Names of the tests, for people."""
+"""Names of the tests, for reports."""
 CORRECTIONS: dict[str, str] = {"holm": "Holm", "benjamini-hochberg": "Benjamini & Hochberg"}
 _CORRECT = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
 
@@ -54,7 +61,7 @@ class Entry:
     comparisons: dict[str, Comparison]
     """Comparison with the baseline by metric; empty for the baseline."""
     adjusted: dict[str, float]
-    """p-value of the board's test, corrected for the number of systems, by metric."""
+    """p-value by metric, corrected for the number of systems."""
     seconds: float
     """Time of training."""
     intervals: dict[str, Interval] = field(default_factory=dict)
@@ -63,7 +70,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Systems, the best first by the primary metric."""
+    """Systems ordered by the primary metric, the best first."""
 
     entries: tuple[Entry, ...]
     metrics: tuple[str, ...]
@@ -73,11 +80,11 @@ class Leaderboard:
     n_counted: int
     """Lists (or trials) that count for the primary metric."""
     unit: Unit = "lists"
-    """What the values are of."""
+    """Whether the values are of lists or of trials."""
     alpha: float = 0.05
     """Level of significance."""
     test: Test = "randomisation"
-    """The test whose p-values are adjusted."""
+    """The test whose p-values are corrected."""
     correction: Correction = "holm"
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,7 +92,7 @@ class Leaderboard:
         return asdict(self)
 
     def verdict(self, entry: Entry, metric: str) -> Literal["better", "worse", ""]:
-        """Whether a system differs significantly from the baseline, and how."""
+        """Whether a system is significantly better or worse than the baseline."""
         if entry.adjusted.get(metric, 1.0) >= self.alpha:
             return ""
         return "better" if entry.comparisons[metric].difference > 0 else "worse"
@@ -109,8 +116,8 @@ def leaderboard(
     Parameters
     ----------
     values
-        For each system, for each metric, one value per list (NaN where the metric drops the list)
-        or per trial.
+        For each system and metric, one value per list (NaN where the metric drops the list) or per
+        trial.
     baseline
         The system that the others are compared with.
     primary
@@ -118,34 +125,44 @@ def leaderboard(
     seconds
         Time of training by system.
     seed
-        Of the randomisation test and the bootstrap.
+        Random seed of the randomisation test and the bootstrap.
     unit
-        What the values are of.
+        Whether the values are of lists or of trials.
     alpha
         Level of significance.
     test, correction
         Which p-values are corrected, and how.
     intervals
-        Of the means, by system and metric; by default by the bootstrap over lists, or Student's
-        over trials.
+        Intervals of the means by system and metric; by default from the bootstrap over lists, or
+        Student's over trials.
     """
-    metrics, chosen = _checked(values, baseline, primary)
-    spread = intervals or _intervals(values, metrics, unit, seed)
-    entries = [
-        replace(_entry(name, values, baseline, seconds or {}, seed), intervals=dict(spread[name]))
-        for name in values
-    ]
-    entries = _adjusted(entries, metrics, baseline, test, correction)
-    entries.sort(key=lambda entry: -entry.means[chosen])
-    reference = values[baseline][chosen]
-    counted = int(np.isfinite(reference).sum())
+    if baseline not in values:
+        raise UsageError(f"the baseline {baseline!r} is not among {', '.join(values)}.")
+    metrics = tuple(values[baseline])
+    main = metrics[0] if primary is None else primary
+    if main not in metrics:
+        raise UsageError(f"the primary metric {main!r} is not among {', '.join(metrics)}.")
+    spread = intervals or _mean_intervals(values, metrics, unit, seed)
+    entries = []
+    for name, by_metric in values.items():
+        comparisons = {
+            m: compare_paired(by_metric[m], values[baseline][m], seed=seed)
+            for m in by_metric
+            if name != baseline
+        }
+        means = {m: float(np.nanmean(v)) for m, v in by_metric.items()}
+        time = (seconds or {}).get(name, 0.0)
+        entries.append(Entry(name, means, comparisons, {}, time, dict(spread[name])))
+    entries = _adjust_p_values(entries, metrics, baseline, test, correction)
+    entries.sort(key=lambda entry: -entry.means[main])
+    reference = values[baseline][main]
     return Leaderboard(
         entries=tuple(entries),
         metrics=metrics,
-        primary=chosen,
+        primary=main,
         baseline=baseline,
         n_lists=len(reference),
-        n_counted=counted,
+        n_counted=int(np.isfinite(reference).sum()),
         unit=unit,
         alpha=alpha,
         test=test,
@@ -153,55 +170,23 @@ def leaderboard(
     )
 
 
-def _checked(
-    values: Mapping[str, Mapping[str, Values]], baseline: str, primary: str | None
-) -> tuple[tuple[str, ...], str]:
-    """The metrics, and the one that orders systems."""
-    if baseline not in values:
-        raise UsageError(f"the baseline {baseline!r} is not among {', '.join(values)}.")
-    metrics = tuple(values[baseline])
-    chosen = metrics[0] if primary is None else primary
-    if chosen not in metrics:
-        raise UsageError(f"the primary metric {chosen!r} is not among {', '.join(metrics)}.")
-    return metrics, chosen
-
-
-def _entry(
-    name: str,
-    values: Mapping[str, Mapping[str, Values]],
-    baseline: str,
-    seconds: Mapping[str, float],
-    seed: int,
-) -> Entry:
-    own = values[name]
-    comparisons = (
-        {}
-        if name == baseline
-        else {m: compare_paired(own[m], values[baseline][m], seed=seed) for m in own}
-    )
-    means = {m: float(np.nanmean(v)) for m, v in own.items()}
-    return Entry(name, means, comparisons, {}, seconds.get(name, 0.0))
-
-
-def _intervals(
+def _mean_intervals(
     values: Mapping[str, Mapping[str, Values]], metrics: tuple[str, ...], unit: Unit, seed: int
 ) -> dict[str, dict[str, Interval]]:
-    result: dict[str, dict[str, Interval]] = {name: {} for name in values}
+    intervals: dict[str, dict[str, Interval]] = {name: {} for name in values}
     for metric in metrics:
-        columns = np.column_stack([own[metric] for own in values.values()])
-        ends = _ends(columns, unit, seed)
+        columns = np.column_stack([by_metric[metric] for by_metric in values.values()])
+        ends = (
+            [mean_interval(column) for column in columns.T]
+            if unit == "trials"
+            else bootstrap_intervals(columns, seed=seed)
+        )
         for name, (low, high) in zip(values, ends, strict=True):
-            result[name][metric] = (float(low), float(high))
-    return result
+            intervals[name][metric] = (float(low), float(high))
+    return intervals
 
 
-def _ends(columns: NDArray[np.float64], unit: Unit, seed: int) -> Sequence[Interval]:
-    if unit == "trials":
-        return [mean_interval(column) for column in columns.T]
-    return [(low, high) for low, high in bootstrap_intervals(columns, seed=seed)]
-
-
-def _adjusted(
+def _adjust_p_values(
     entries: Sequence[Entry],
     metrics: tuple[str, ...],
     baseline: str,
@@ -224,7 +209,7 @@ ByMetric = Mapping[str, Values]
 
 @dataclass(frozen=True, eq=False)
 class TrialDetails:
-    """A trial that a report looks into: its lists and every system's scores and values."""
+    """One split in detail: its lists, and the scores and values of every system."""
 
     part: Split
     trial: SplitData
@@ -234,14 +219,14 @@ class TrialDetails:
 
 @dataclass(frozen=True, eq=False)
 class ComparisonResults:
-    """All trials of a comparison, by system and metric."""
+    """The outcomes of all trials of a comparison, by system and metric."""
 
     values: Mapping[str, ByMetric]
-    """One per list or per trial: what tests are made on."""
+    """One value per list or per trial; the tests are made on them."""
     trial_means: Mapping[str, Mapping[str, Values]]
     """Mean over the test lists of each trial."""
     intervals: Mapping[str, Mapping[str, Interval]] | None
-    """Of means, where they are not over the unit of the tests."""
+    """Intervals of the means, if they are not over the unit of the tests."""
     seconds: Mapping[str, float]
     """Mean time of training a trial."""
     curves: Mapping[str, Mapping[str, Sequence[float]]]
@@ -249,10 +234,11 @@ class ComparisonResults:
     importances: Mapping[str, NDArray[np.float64]]
     """Share of each feature, a row per trial, for the systems that have it."""
     shown: tuple[TrialDetails, ...]
+    """All folds, or the first of repeated trials."""
 
 
-def gather(
-    jobs: Sequence[Trial],
+def read_results(
+    trials: Sequence[Trial],
     *,
     store: RunStore,
     source: DataSource,
@@ -260,97 +246,69 @@ def gather(
     metrics: Sequence[str],
     select: str,
 ) -> ComparisonResults:
-    """Read the outcomes of all trials; metrics that were not computed then are computed now."""
-    parts = {job.part.index: job.part for job in jobs}
+    """Read the outcomes of all trials; metrics that are not stored yet are computed."""
     light = drop_features(source, protocol)
-    gathered = [
-        _gather_part(
-            part,
-            [job for job in jobs if job.part.index == part.index],
-            _Reading(store, light, protocol, metrics),
-        )
-        for part in parts.values()
-    ]
-    systems = list(dict.fromkeys(job.system.name for job in jobs))
-    values = {name: [each.values[name] for each in gathered] for name in systems}
-    means = {name: _means(own, metrics) for name, own in values.items()}
-    times = {name: [each.seconds[name] for each in gathered] for name in systems}
-    curves = {name: _validation_curves(gathered, name, select) for name in systems}
-    importances = {name: [each.importances[name] for each in gathered] for name in systems}
+    systems = list(dict.fromkeys(trial.system.name for trial in trials))
+    by_split: dict[int, list[Trial]] = {}
+    for trial in trials:
+        by_split.setdefault(trial.split.index, []).append(trial)
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in systems}
+    values: dict[str, list[ByMetric]] = {name: [] for name in systems}
+    details: list[TrialDetails] = []
+    for index, same_split in by_split.items():
+        split = same_split[0].split
+        load = cache(partial(protocol.trial, light, split))
+        # All folds are shown in detail, of repeated trials the first.
+        is_shown = index == 0 or not isinstance(protocol, (Splits, Seeds))
+        for trial in same_split:
+            outcome = read_outcome(trial, store)
+            outcomes[trial.system.name].append(
+                outcome if is_shown else replace(outcome, scores=np.empty(0))
+            )
+            values[trial.system.name].append(
+                metric_values(trial, outcome, store=store, metrics=metrics, trial=load)
+            )
+        if is_shown:
+            scores = {name: outcomes[name][-1].scores for name in systems}
+            last = {name: values[name][-1] for name in systems}
+            details.append(TrialDetails(split, load(), scores, last))
+    names = [same_split[0].split.name for same_split in by_split.values()]
+    means = {name: _trial_means(values[name], metrics) for name in systems}
+    curves = {name: _validation_curves(names, outcomes[name], select) for name in systems}
+    importances = {name: [o.importance for o in outcomes[name]] for name in systems}
     return ComparisonResults(
-        values=_by_unit(values, means, protocol, metrics),
+        values=_pool(values, means, protocol, metrics),
         trial_means=means,
-        intervals=_over_seeds(means) if isinstance(protocol, Seeds) else None,
-        seconds={name: float(np.mean(own)) for name, own in times.items()},
+        intervals=_seed_intervals(means) if isinstance(protocol, Seeds) else None,
+        seconds={name: float(np.mean([o.seconds for o in outcomes[name]])) for name in systems},
         curves={name: by_trial for name, by_trial in curves.items() if by_trial},
         importances={
             name: np.array(shares)
             for name, shares in importances.items()
             if all(share is not None for share in shares)
         },
-        shown=tuple(each.shown for each in gathered if each.shown is not None),
+        shown=tuple(details),
     )
 
 
+gather = read_results
+
+
 def _validation_curves(
-    gathered: Sequence[_Part], system: str, metric: str
+    names: Sequence[str], outcomes: Sequence[Outcome], metric: str
 ) -> dict[str, Sequence[float]]:
-    curves = {each.name: each.curves[system].get("validation", {}) for each in gathered}
-    return {
-        trial: by_metric[metric] for trial, by_metric in curves.items() if by_metric.get(metric)
+    curves = {
+        name: outcome.curves.get("validation", {}).get(metric, ())
+        for name, outcome in zip(names, outcomes, strict=True)
     }
+    return {name: curve for name, curve in curves.items() if curve}
 
 
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """Where outcomes come from, and what is wanted of them."""
-
-    store: RunStore
-    source: DataSource
-    protocol: Protocol
-    metrics: Sequence[str]
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The outcomes of one trial's systems; scores only where they are looked into."""
-
-    name: str
-    values: Mapping[str, ByMetric]
-    seconds: Mapping[str, float]
-    curves: Mapping[str, Curves]
-    importances: Mapping[str, Values | None]
-    shown: TrialDetails | None
-
-
-def _gather_part(part: Split, jobs: Sequence[Trial], reading: _Reading) -> _Part:
-    outcomes = {job.system.name: read_outcome(job, reading.store) for job in jobs}
-    # Pooled folds are all looked into; of repeated trials the first tells enough.
-    look = part.index == 0 or not isinstance(reading.protocol, (Splits, Seeds))
-    trial = cache(lambda: reading.protocol.trial(reading.source, part))
-    values = {
-        job.system.name: metric_values(
-            job,
-            outcomes[job.system.name],
-            store=reading.store,
-            metrics=reading.metrics,
-            trial=trial,
-        )
-        for job in jobs
-    }
-    scores = {name: outcome.scores for name, outcome in outcomes.items()}
-    shown = TrialDetails(part, trial(), scores, values) if look else None
-    seconds = {name: outcome.seconds for name, outcome in outcomes.items()}
-    curves = {name: outcome.curves for name, outcome in outcomes.items()}
-    importances = {name: outcome.importance for name, outcome in outcomes.items()}
-    return _Part(part.name, values, seconds, curves, importances, shown)
-
-
-def read_outcome(job: Trial, store: RunStore) -> Outcome:
-    """What a trial that is known to be finished has left."""
-    outcome = store.get(job.identity)
+def read_outcome(trial: Trial, store: RunStore) -> Outcome:
+    """The outcome of a finished trial."""
+    outcome = store.get(trial.identity)
     if outcome is None:
-        raise DataError(f"the store {store.place} has lost the trial {job.title}; run again.")
+        raise DataError(f"the store {store.location} has lost the trial {trial.title}; run again.")
     return outcome
 
 
@@ -362,30 +320,30 @@ def metric_values(
     metrics: Sequence[str],
     trial: Callable[[], SplitData],
 ) -> ByMetric:
-    """Values of these metrics; those that were not computed with the trial are computed now.
+    """Values of metrics on the test lists; those that are not stored yet are computed.
 
     Parameters
     ----------
     job, outcome
-        A trial and what it left.
+        A trial and its outcome.
     store
-        Where values that are computed now are added.
+        Where newly computed values are added.
     metrics
-        What is wanted.
+        The metrics.
     trial
-        Makes the trial's data, if they are needed.
+        Returns the data of the split; called if a metric is missing.
     """
-    lacking = [name for name in metrics if name not in outcome.values]
+    missing = [name for name in metrics if name not in outcome.values]
     added: Mapping[str, Values] = {}
-    if lacking:
-        added = per_list(outcome.scores, trial().test, lacking)
+    if missing:
+        added = per_list(outcome.scores, trial().test, missing)
         store.add_values(job.identity, added)
-    known = {**outcome.values, **added}
-    return {name: known[name] for name in metrics}
+    values = {**outcome.values, **added}
+    return {name: values[name] for name in metrics}
 
 
-def _means(own: Sequence[ByMetric], metrics: Sequence[str]) -> dict[str, Values]:
-    return {m: np.array([_mean(trial[m], m) for trial in own]) for m in metrics}
+def _trial_means(trials: Sequence[ByMetric], metrics: Sequence[str]) -> dict[str, Values]:
+    return {m: np.array([_mean(values[m], m) for values in trials]) for m in metrics}
 
 
 def _mean(values: Values, metric: str) -> float:
@@ -397,26 +355,55 @@ def _mean(values: Values, metric: str) -> float:
     return float(counted.mean())
 
 
-def _by_unit(
+def _pool(
     values: Mapping[str, Sequence[ByMetric]],
     means: Mapping[str, Mapping[str, Values]],
     protocol: Protocol,
     metrics: Sequence[str],
 ) -> Mapping[str, ByMetric]:
+    """The values that tests are made on: means of trials, means over seeds, or all lists."""
     if protocol.unit == "trials":
         return means
-    if isinstance(protocol, Seeds):
-        return {
-            name: {m: np.mean([trial[m] for trial in own], axis=0) for m in metrics}
-            for name, own in values.items()
-        }
+    combine: Callable[[list[Values]], Values] = (
+        (lambda trials: np.mean(trials, axis=0)) if isinstance(protocol, Seeds) else np.concatenate
+    )
     return {
-        name: {m: np.concatenate([trial[m] for trial in own]) for m in metrics}
-        for name, own in values.items()
+        name: {m: combine([by_metric[m] for by_metric in trials]) for m in metrics}
+        for name, trials in values.items()
     }
 
 
-def _over_seeds(
+def _seed_intervals(
     means: Mapping[str, Mapping[str, Values]],
 ) -> dict[str, dict[str, Interval]]:
-    return {name: {m: mean_interval(v) for m, v in own.items()} for name, own in means.items()}
+    return {
+        name: {m: mean_interval(v) for m, v in by_metric.items()}
+        for name, by_metric in means.items()
+    }
+
+
+def drop_features(source: DataSource, protocol: Protocol) -> DataSource:
+    """The same lists in the same order, without features, which are most of the memory.
+
+    The source is returned as it is if the protocol needs features to divide the data: other
+    protocols may change lists, and lists of pooled folds are ordered by their contents.
+    """
+    pools = isinstance(protocol, Splits) or (isinstance(protocol, Folds) and protocol.count)
+    if not isinstance(protocol, (Folds, Splits, Seeds, Holdout)) or (source.folds and pools):
+        return source
+    whole = None if source.whole is None else _without_features(source.whole)
+    folds = [
+        Fold(
+            fold.name,
+            _without_features(fold.train),
+            None if fold.validation is None else _without_features(fold.validation),
+            _without_features(fold.test),
+        )
+        for fold in source.folds
+    ]
+    return DataSource(source.name, whole, tuple(folds))
+
+
+def _without_features(data: Dataset) -> Dataset:
+    empty = np.empty((data.n_docs, 0), dtype=np.float32)
+    return replace(data, features=empty, feature_names=None)

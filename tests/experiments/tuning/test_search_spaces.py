@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import plackett as pk
 from plackett.base.errors import UsageError
-from plackett.experiments.tuning.plan import dimension
+from plackett.experiments.tuning.plan import parse_dimension
 from plackett.models import RECIPES
 from plackett.models.recipes.search_spaces import (
     FAMILIES,
@@ -56,29 +56,29 @@ def test_what_a_recipe_cannot_take_is_not_searched() -> None:
 
 
 def test_spellings() -> None:
-    assert dimension("x", "0.01..0.3:log") == Real(0.01, 0.3, log=True)
-    assert dimension("x", "1e-3..1") == Real(1e-3, 1)
-    assert dimension("x", "8..64:log") == Whole(8, 64, log=True)
-    assert dimension("x", "8..64", Real(0.0, 1.0)) == Real(8, 64)
-    assert dimension("x", "0..1", None, 0.5) == Real(0, 1)
-    assert dimension("x", "relu,elu") == Choice(("relu", "elu"))
-    assert dimension("x", "1,4,16") == Choice((1, 4, 16))
-    assert dimension("x", "[[64,32],[128]]") == Choice(((64, 32), (128,)))
+    assert parse_dimension("x", "0.01..0.3:log") == Real(0.01, 0.3, log=True)
+    assert parse_dimension("x", "1e-3..1") == Real(1e-3, 1)
+    assert parse_dimension("x", "8..64:log") == Whole(8, 64, log=True)
+    assert parse_dimension("x", "8..64", Real(0.0, 1.0)) == Real(8, 64)
+    assert parse_dimension("x", "0..1", None, 0.5) == Real(0, 1)
+    assert parse_dimension("x", "relu,elu") == Choice(("relu", "elu"))
+    assert parse_dimension("x", "1,4,16") == Choice((1, 4, 16))
+    assert parse_dimension("x", "[[64,32],[128]]") == Choice(((64, 32), (128,)))
 
 
 @pytest.mark.parametrize("text", ["1..", "..3", "3..1", "0..1:log", "a..b", "1..2:cube", "a,,b"])
 def test_what_is_no_range_is_refused(text) -> None:
     with pytest.raises(UsageError):
-        dimension("x", text)
+        parse_dimension("x", text)
 
 
 def test_whole_numbers_have_whole_ends() -> None:
     with pytest.raises(UsageError, match="whole number"):
-        dimension("leaves", "0.5..8", Whole(4, 8))
+        parse_dimension("leaves", "0.5..8", Whole(4, 8))
 
 
 @given(st.floats(1e-6, 1e3), st.floats(1.001, 1e3), st.booleans())
 def test_a_range_is_read_as_it_is_written(low, factor, log) -> None:
     high = low * factor
-    found = dimension("x", f"{low!r}..{high!r}{':log' if log else ''}", Real(0.0, 1.0))
+    found = parse_dimension("x", f"{low!r}..{high!r}{':log' if log else ''}", Real(0.0, 1.0))
     assert found == Real(low, high, log)

@@ -17,7 +17,7 @@ import tuned_systems
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.store import RunStore
 from plackett.experiments.tuning import Choice, Whole, plan_search, tune
-from plackett.experiments.tuning.trial import configured
+from plackett.experiments.tuning.trial import build_ranker
 from tuned_systems import FITS, SPACE, AngleRanker, search, small_data
 
 pytest.importorskip("optuna")
@@ -32,10 +32,10 @@ def _suggestions(found):
 def test_the_best_settings_are_those_of_the_best_trial(tmp_path) -> None:
     found = search(tmp_path / "a.db", 12, pruner="none")
     values = [each.value for each in found.trials]
-    assert found.value == max([*values, found.own])
+    assert found.value == max([*values, found.recipe_value])
     assert found.best is not None
     assert found.settings == found.best.settings
-    assert found.value > found.own
+    assert found.value > found.recipe_value
     assert found.ran == 12
     assert set(found.importance) == set(SPACE)
     assert sum(found.importance.values()) == pytest.approx(1.0)
@@ -107,7 +107,7 @@ def test_the_mean_over_folds_counts(tmp_path) -> None:
     found = search(tmp_path / "a.db", 2, folds=4, pruner="none", space={"rate": "0.5..0.6"})
     given = search(tmp_path / "a.db", 2, pruner="none", space={"rate": "0.5..0.6"})
     assert found.study != given.study
-    assert found.own != given.own
+    assert found.recipe_value != given.recipe_value
     FITS.clear()
     search(tmp_path / "b.db", 2, folds=4, pruner="none", space={"rate": "0.5..0.6"})
     assert len(FITS) == 3 * 4
@@ -174,17 +174,17 @@ def test_nested_and_fixed_settings(tmp_path) -> None:
 
 def test_a_trial_has_its_threads_also_inside_a_cross_fit() -> None:
     plan = plan_search(pk.CrossFit(pk.LinearRanker()), space={"folds": "2..4"}, seed=3)
-    ranker = configured(plan, {"folds": 2}, 2)
+    ranker = build_ranker(plan, {"folds": 2}, 2)
     assert (ranker.folds, ranker.seed, ranker.ranker.threads) == (2, 3, 2)
     assert plan.ranker.ranker.threads is None
-    assert configured(plan_search(pk.LinearRanker(), space={"C": "1..2"}), {}, 2).threads == 2
+    assert build_ranker(plan_search(pk.LinearRanker(), space={"C": "1..2"}), {}, 2).threads == 2
 
 
 def test_wrong_words_are_refused_before_any_work() -> None:
     data = small_data(20)
     with pytest.raises(UsageError, match=r"no parameter 'leafs'"):
         tune(data, "lambdamart", space={"leafs": "1..3"})
-    with pytest.raises(UsageError, match="fixed and searched at once"):
+    with pytest.raises(UsageError, match="both fixed and searched"):
         tune(data, "lambdamart", space={"leaves": "4..8"}, settings={"leaves": 4})
     with pytest.raises(UsageError, match="has no parameter 'slope'"):
         tune(data, "lambdamart", space={"objective.slope": "1..3"})

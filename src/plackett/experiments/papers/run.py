@@ -10,7 +10,6 @@ the documents that the set has: right by a factor of two or three, and less wher
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -20,7 +19,8 @@ from typing import Literal
 
 from plackett.base.errors import ConvergenceWarning, DataError
 from plackett.distributed import Cluster
-from plackett.experiments.compare import Progress, run_trials
+from plackett.experiments.compare import run_trials
+from plackett.experiments.forecast import Forecast, estimate_seconds, forecast
 from plackett.experiments.papers.datasets import (
     DATASETS,
     KnownDataset,
@@ -41,16 +41,10 @@ from plackett.experiments.papers.paper import (
     PaperItem,
     Study,
 )
-from plackett.experiments.plan import (
-    Expected,
-    Forecast,
-    Plan,
-    forecast_plans,
-    threads_per_trial,
-    trial_seconds,
-)
+from plackett.experiments.plan import Plan, threads_per_trial
 from plackett.experiments.protocols import DataSource
 from plackett.experiments.store import RunStore
+from plackett.models.ranker import Progress
 
 Reading = Callable[[str], AbstractContextManager[ReadProgress]]
 """Given what is being read, a context that takes bytes done and bytes in all."""
@@ -195,7 +189,7 @@ def forecast_reproduction(
     agenda: ReproductionPlan, *, store: RunStore, jobs: int = 1, threads: int | None = None
 ) -> Forecast:
     """Trials, those that the store has, and seconds for the rest; shared trials count once."""
-    return forecast_plans(agenda.plans(), store=store, jobs=jobs, threads=threads)
+    return forecast(*agenda.plans(), store=store, jobs=jobs, threads=threads)
 
 
 def run_reproduction(
@@ -307,12 +301,11 @@ def list_items(
     """
     costs = _Costs(shelf, jobs, threads)
     listed = []
-    with tempfile.TemporaryDirectory() as folder, RunStore(Path(folder) / "runs.db") as store:
-        for i, exhibit in enumerate(exhibits):
-            progress(f"judging the time of {exhibit.name}", i, len(exhibits))
-            trials, seconds = costs.of(exhibit, store)
-            states = {name: _state(shelf, name) for name in exhibit.sets}
-            listed.append(ListedItem(exhibit, states, trials, seconds))
+    for i, exhibit in enumerate(exhibits):
+        progress(f"judging the time of {exhibit.name}", i, len(exhibits))
+        trials, seconds = costs.of(exhibit)
+        states = {name: _state(shelf, name) for name in exhibit.sets}
+        listed.append(ListedItem(exhibit, states, trials, seconds))
     return listed
 
 
@@ -323,34 +316,34 @@ def _state(shelf: PaperDatasets, name: str) -> State:
 
 
 class _Costs:
-    """Seconds of trials, measured once per set and system."""
+    """Number of trials and rough time of exhibits, from sizes alone."""
 
     def __init__(self, shelf: PaperDatasets, jobs: int, threads: int | None) -> None:
         self._shelf, self._jobs, self._threads = shelf, jobs, threads_per_trial(jobs, threads)
-        self._kinds: dict[str, tuple[KnownDataset, DataSource]] = {}
-        """By what stands in: the first set of the kind, on which times are measured."""
-        self._times: dict[str, Expected] = {}
+        self._sources: dict[str, DataSource] = {}
+        """By kind of stand-in: small data, of which the protocols make their splits."""
 
-    def of(self, exhibit: PaperItem, store: RunStore) -> tuple[int, float]:
+    def of(self, exhibit: PaperItem) -> tuple[int, float]:
         """Trials and seconds of one exhibit."""
         trials, seconds = 0, 0.0
         for name in exhibit.sets:
-            known, source = self._stand_in(name)
-            quick = self._shelf.budget.quick
-            scale = 1.0 if quick else known.documents / source.pooled.n_docs
-            more = 1.0 if quick else DATASETS[name].documents / known.documents
-            studies = exhibit.studies(name, self._shelf.budget)
-            for plan in (study.plan(source) for study in studies):
-                for job in plan.jobs:
-                    each = trial_seconds(plan, job, store, self._threads, self._times, scale=scale)
-                    trials, seconds = trials + 1, seconds + more * each.seconds
+            source = self._stand_in(DATASETS[name])
+            documents, features = source.training_size
+            if not self._shelf.budget.quick:
+                documents = round(documents / source.pooled.n_docs * DATASETS[name].documents)
+            for study in exhibit.studies(name, self._shelf.budget):
+                count = len(study.protocol.plan(source))
+                trials += count * len(study.systems)
+                for ranker in study.systems.values():
+                    each = estimate_seconds(ranker, documents, features, threads=self._threads)
+                    seconds += count * each
         return trials, seconds / self._jobs
 
-    def _stand_in(self, name: str) -> tuple[KnownDataset, DataSource]:
-        known = DATASETS[name]
-        if known.stand_in not in self._kinds:
+    def _stand_in(self, known: KnownDataset) -> DataSource:
+        if known.stand_in not in self._sources:
             paper: Paper = self._shelf.paper
-            found = stand_in(known, paper.view)
-            source = found if paper.prepare is None else paper.prepare(found)
-            self._kinds[known.stand_in] = known, source
-        return self._kinds[known.stand_in]
+            source = stand_in(known, paper.view)
+            self._sources[known.stand_in] = (
+                source if paper.prepare is None else paper.prepare(source)
+            )
+        return self._sources[known.stand_in]

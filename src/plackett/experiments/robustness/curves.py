@@ -29,7 +29,7 @@ from plackett.base.ragged import Values
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster
-from plackett.experiments.compare import Progress, run_trials
+from plackett.experiments.compare import run_trials
 from plackett.experiments.figures import Line, bands, line_figure
 from plackett.experiments.plan import Plan, plan_comparison
 from plackett.experiments.protocols import DataSource, Protocol
@@ -48,7 +48,7 @@ from plackett.experiments.significance import mean_interval, t_test
 from plackett.experiments.store import RunStore
 from plackett.experiments.systems import environment
 from plackett.experiments.tables import Row, TextTable
-from plackett.models.ranker import Ranker
+from plackett.models.ranker import Progress, Ranker
 
 LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Shares of noise from none to as much as there are documents."""

@@ -45,7 +45,7 @@ class Database(ABC):
     now: ClassVar[str]
     """Expression for the seconds since 1970 by the clock of the database, which all share."""
 
-    place: str
+    location: str
     """Where it is, for messages; without a password."""
 
     @abstractmethod
@@ -102,11 +102,11 @@ class SQLite(Database):
     now = "((julianday('now') - 2440587.5) * 86400.0)"
 
     def __init__(self, path: Path) -> None:
-        self.place = str(path)
+        self.location = str(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(self.place, f"cannot be made: {error.strerror}.") from error
+            raise StoreError(self.location, f"cannot be made: {error.strerror}.") from error
         self._connection = self._spoken(
             # No thread of ours shares a connection, but one may close what another one opened.
             lambda: sqlite3.connect(
@@ -163,7 +163,7 @@ class SQLite(Database):
     def _error(self, error: sqlite3.Error) -> StoreError:
         said = str(error)
         reason = next((text for key, text in _REASONS.items() if key in said), f"{said}.")
-        return StoreError(self.place, reason)
+        return StoreError(self.location, reason)
 
 
 _LOCK = 7_083_017_250_936_481_236  # any number that other programs do not use
@@ -179,7 +179,7 @@ class PostgreSQL(Database):
     now = "extract(epoch from clock_timestamp())::double precision"
 
     def __init__(self, url: str, *, patience: float = _POSTGRESQL_PATIENCE) -> None:
-        self.place = without_password(url)
+        self.location = without_password(url)
         self._url = url
         self._patience = patience
         self._inside = False
@@ -245,7 +245,7 @@ class PostgreSQL(Database):
 
     def _error(self, error: Exception) -> StoreError:
         said = " ".join(str(error).split()) or type(error).__name__
-        return StoreError(self.place, f"the server says: {said}. Finished trials are kept.")
+        return StoreError(self.location, f"the server says: {said}. Finished trials are kept.")
 
 
 def without_password(url: str) -> str:

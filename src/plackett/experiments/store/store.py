@@ -81,9 +81,9 @@ class Identity:
         return asdict(self)
 
 
-def open_database(place: str | os.PathLike[str]) -> Database:
+def open_database(location: str | os.PathLike[str]) -> Database:
     """Open the database at a path or ``sqlite:///path`` or ``postgresql://user@host/name``."""
-    text = os.fspath(place)
+    text = os.fspath(location)
     scheme, sign, rest = text.partition("://")
     if not sign:
         return SQLite(Path(text))
@@ -174,7 +174,7 @@ def prepare(database: Database) -> None:
     found = database.atomically(make, alone=True)
     if found != str(VERSION):
         raise StoreError(
-            database.place,
+            database.location,
             f"was written by another version of plackett (form {found}, this one reads form "
             f"{VERSION}); use that version, or another store.",
         )
@@ -191,17 +191,17 @@ class RunStore:
 
     Parameters
     ----------
-    place
+    location
         A file (SQLite), ``sqlite:///FILE``, or ``postgresql://USER@HOST/DATABASE``.
     lease
         Seconds that a claim holds unless it is renewed.
     """
 
-    def __init__(self, place: str | os.PathLike[str], *, lease: float = claims.LEASE) -> None:
-        self.url = os.fspath(place)
+    def __init__(self, location: str | os.PathLike[str], *, lease: float = claims.LEASE) -> None:
+        self.url = os.fspath(location)
         self.lease = lease
         self.owner = claims.new_owner()
-        self._database: Database = open_database(place)
+        self._database: Database = open_database(location)
         try:
             prepare(self._database)
         except BaseException:
@@ -209,9 +209,9 @@ class RunStore:
             raise
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is, for people; without a password."""
-        return self._database.place
+        return self._database.location
 
     def claim(self, identity: Identity) -> bool:
         """Take a trial to run it; False if it is finished or another process has it."""
@@ -303,7 +303,7 @@ class RunStore:
             )
         except ValueError as error:
             raise StoreError(
-                self.place, f"the trial {identity.digest[:12]} is damaged; restore a copy."
+                self.location, f"the trial {identity.digest[:12]} is damaged; restore a copy."
             ) from error
 
     def finished(self, identities: Iterable[Identity]) -> dict[str, float]:

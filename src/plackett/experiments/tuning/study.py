@@ -1,17 +1,13 @@
-"""A search that several processes work on: Optuna's study, and claims on its trials.
+"""A search in a store: Optuna's study, and claims on its trials.
 
-Optuna keeps what was suggested and what came of it; the run store in the same database says which
-process is at work on which trial (:mod:`plackett.experiments.store.claims`). Trials are numbered
-from 0 and each is brought to its end once. One whose process died is taken up under its number,
-with the settings that were suggested for it and the divisions it had finished.
+Optuna keeps what was suggested and the results; the run store in the same database says which
+process is running which trial (:mod:`plackett.experiments.store.claims`). Trials are numbered from
+0 and each is finished once. A trial whose process died is taken over under its number, with the
+settings that were suggested for it and the values of the splits it had finished.
 
-Optuna's storage in the file or server that a run store is in.
-
-Suggestions that are values: the same seed, trial and history give the same, in any process.
-
-Optuna's sampler draws from a generator that lives as long as its process, so a search that was
-interrupted goes on with other numbers. Here each suggestion has a generator of its own, seeded by
-the seed, the number of the trial and the name of the parameter.
+Suggestions depend only on the seed, the number of the trial and the finished trials. Optuna's
+sampler draws from one generator per process, so an interrupted search would continue with other
+numbers; here every suggestion has its own generator.
 """
 
 from __future__ import annotations
@@ -29,15 +25,16 @@ import optuna
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import TrialState
 
-from plackett.base.optional import require
 from plackett.experiments.store import Heartbeat, Identity, RunStore, StoreError
 from plackett.experiments.tuning.plan import SearchPlan
-from plackett.experiments.tuning.trial import SHARES, Pruned
+from plackett.experiments.tuning.trial import REPORT_SHARES, TrialPruned
 from plackett.models.recipes.search_spaces import Choice, Dimension, Real, format_value
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)  # progress is reported by the search itself
 
 _PATIENCE = 60.0
 """Seconds to wait for another process that writes, as in the run store."""
@@ -45,56 +42,48 @@ _PAUSE = 0.05
 _TABLES = Identity("", "tables of searches", {}, seed=0, part="tables", metric="", code="")
 
 
-def need_optuna() -> None:
-    """Raise an ImportError with the command to run if Optuna is missing."""
-    require("optuna", "sqlalchemy")
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)  # we say ourselves what is being done
-
-
 def open_storage(store: RunStore) -> Any:
     """Optuna's storage in the database of a run store.
 
-    Its tables are made at the first time, and Optuna does not expect two processes to make them at
-    once: a claim lets one after the other.
+    Its tables are created at the first use. Optuna does not expect two processes to create them at
+    the same time, so a claim lets one after the other.
     """
     end = time.monotonic() + _PATIENCE
     store.release_dead()
     while not store.claim(_TABLES) and time.monotonic() < end:
         time.sleep(_PAUSE)
     try:
-        return _opened(store)
+        return _connect(store)
     finally:
         store.release([_TABLES])
 
 
-def _opened(store: RunStore) -> Any:
+def _connect(store: RunStore) -> Any:
     from optuna.exceptions import StorageInternalError
     from optuna.storages import RDBStorage
     from sqlalchemy.exc import SQLAlchemyError
 
-    url, arguments = _database(store.url)
+    url, arguments = _parse_url(store.url)
     try:
         return RDBStorage(url, engine_kwargs=arguments)
     except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
         reason = str(error.__cause__ or error).splitlines()[0]
-        raise StoreError(store.place, f"cannot hold a search: {reason}") from error
+        raise StoreError(store.location, f"cannot hold a search: {reason}") from error
 
 
-def _database(text: str) -> tuple[str, dict[str, Any]]:
+def _parse_url(text: str) -> tuple[str, dict[str, Any]]:
     scheme, sign, rest = text.partition("://")
     if sign and scheme in ("postgresql", "postgres"):
         return f"postgresql+psycopg://{rest}", {"pool_pre_ping": True}
     path = Path(rest[1:] if sign else text).absolute()
-    # IMMEDIATE: a transaction that writes takes the right to write at its beginning, and waits for
-    # it; one that comes to it later is refused if another process wrote in between.
+    # IMMEDIATE: a transaction takes the write lock when it begins, and waits for it. Otherwise it
+    # would fail without waiting if another process wrote after it began.
     arguments = {"timeout": _PATIENCE, "isolation_level": "IMMEDIATE"}
     return f"sqlite:///{path}", {"connect_args": arguments}
 
 
 STARTUP = 10
-"""Trials at random before the sampler (tree-structured Parzen estimators) learns from them."""
+"""Random trials before the sampler (tree-structured Parzen estimators) learns from them."""
 
 
 class KeyedSampler(BaseSampler):  # type: ignore[misc] # Optuna is an extra
@@ -104,32 +93,28 @@ class KeyedSampler(BaseSampler):  # type: ignore[misc] # Optuna is an extra
         self._seed = seed
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> Any:
-        return self._keyed(trial).infer_relative_search_space(study, trial)
+        return self._make_sampler(trial).infer_relative_search_space(study, trial)
 
     def sample_relative(self, study: Any, trial: Any, search_space: Any) -> Any:
-        return self._keyed(trial).sample_relative(study, trial, search_space)
+        return self._make_sampler(trial).sample_relative(study, trial, search_space)
 
     def sample_independent(
         self, study: Any, trial: Any, param_name: str, param_distribution: Any
     ) -> Any:
-        own = self._keyed(trial, param_name)
-        return own.sample_independent(study, trial, param_name, param_distribution)
+        sampler = self._make_sampler(trial, param_name)
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
 
-    def _keyed(self, trial: Any, name: str = "") -> Any:
+    def _make_sampler(self, trial: Any, name: str = "") -> Any:
         key = f"{self._seed}/{trial.number}/{name}".encode()
         seed = int.from_bytes(hashlib.sha256(key).digest()[:4], "big")
-        return TPESampler(
-            seed=seed,
-            n_startup_trials=STARTUP,
-            multivariate=True,
-        )
+        return TPESampler(seed=seed, n_startup_trials=STARTUP, multivariate=True)
 
 
-_OWN = "recipe"
-"""Where the study keeps what the recipe's own settings gave."""
-_DIVISION = "division {}"
+_RECIPE_VALUE = "recipe"
+"""The attribute of the study that holds the value of the recipe's own settings."""
+_SPLIT_VALUE = "division {}"
 _REASON = "reason"
-_STARTUP = 5  # trials that are finished before any is pruned
+_UNPRUNED = 5  # trials that are finished before any is pruned
 
 
 class Study:
@@ -137,30 +122,30 @@ class Study:
 
     Parameters
     ----------
-    place
+    location
         File or URL, as for a run store.
     plan
         The search.
     identity
-        What determines it, with its data.
-    n_looks
-        Looks at a trial over all divisions.
+        What determines the search and its data.
+    n_reports
+        Reports of a trial over all splits.
     """
 
     def __init__(
-        self, place: str | os.PathLike[str], plan: SearchPlan, identity: Identity, n_looks: int
+        self, location: str | os.PathLike[str], plan: SearchPlan, identity: Identity, n_reports: int
     ) -> None:
         self.plan = plan
         self.name = f"{plan.name}-{identity.digest[:16]}"
         self._identity = identity
-        self.store = RunStore(place)  # first: it makes the folder, and says clearly if it cannot
+        self.store = RunStore(location)  # first: makes the folder, with a clear error if it cannot
         try:
             self._storage = open_storage(self.store)
             self._study = optuna.create_study(
                 study_name=self.name,
                 storage=self._storage,
                 sampler=KeyedSampler(plan.seed),
-                pruner=_pruner(plan, n_looks),
+                pruner=_make_pruner(plan, n_reports),
                 direction="maximize",
                 load_if_exists=True,
             )
@@ -168,71 +153,71 @@ class Study:
             self.store.close()
             raise
         self._heartbeat = Heartbeat(self.store)
-        self._mine: dict[int, set[int]] = {}
-        """Trials that this process has claimed, each with the looks that are in the store."""
+        self._claimed: dict[int, set[int]] = {}
+        """Trials that this process has claimed, each with its reports that are in the store."""
 
     def trials(self) -> list[Any]:
         """All trials as Optuna keeps them, in the order of their numbers."""
-        found: list[Any] = self._study.get_trials(deepcopy=False)
-        return found
+        trials: list[Any] = self._study.get_trials(deepcopy=False)
+        return trials
 
     @property
-    def own(self) -> float | None:
-        """What the recipe's own settings gave; None before they were tried."""
-        value = self._study.user_attrs.get(_OWN)
+    def recipe_value(self) -> float | None:
+        """The value of the recipe's own settings; None before they were evaluated."""
+        value = self._study.user_attrs.get(_RECIPE_VALUE)
         return None if value is None else float(value)
 
-    @own.setter
-    def own(self, value: float) -> None:
-        self._study.set_user_attr(_OWN, value)
+    @recipe_value.setter
+    def recipe_value(self, value: float) -> None:
+        self._study.set_user_attr(_RECIPE_VALUE, value)
 
     @property
     def optuna(self) -> Any:
         """Optuna's study."""
         return self._study
 
-    def want(self, count: int) -> None:
-        """Let there be so many trials; those that are new wait to be taken."""
+    def enqueue(self, count: int) -> None:
+        """Add waiting trials until there are ``count``."""
         for _ in range(count - len(self.trials())):
             self._study.enqueue_trial({})
 
     def claim(self, number: int) -> bool:
-        """Take a trial for this process; False if it, or another one, has it already.
+        """Claim a trial for this process; False if this or another process has it already.
 
-        -1 is the recipe itself.
+        -1 stands for the recipe's own settings.
         """
-        digest = self._numbered(number)
-        if number in self._mine or not self.store.claim(digest):
+        identity = self._identify(number)
+        if number in self._claimed or not self.store.claim(identity):
             return False
-        self._mine[number] = set()
-        self._heartbeat.add(digest.digest)
+        self._claimed[number] = set()
+        self._heartbeat.add(identity.digest)
         return True
 
     def release(self, number: int) -> None:
-        """Let go of a trial."""
-        digest = self._numbered(number)
-        self._heartbeat.drop(digest.digest)
-        self._mine.pop(number, None)
-        self.store.release([digest])
+        """Give up the claim on a trial."""
+        identity = self._identify(number)
+        self._heartbeat.drop(identity.digest)
+        self._claimed.pop(number, None)
+        self.store.release([identity])
 
     def take(self, count: int) -> Any:
-        """A trial below ``count`` that is neither finished nor in anybody's hands; None: no such.
+        """Claim a trial below ``count`` that is neither finished nor claimed, or return None.
 
-        The lowest number comes first, so that alone a process makes them in their order.
+        The lowest number comes first, so a single process runs them in order.
         """
         self.store.release_dead()
         for frozen in self.trials()[:count]:
             if frozen.state.is_finished():
                 continue
-            trial = self._waiting(count) if frozen.state == TrialState.WAITING else None
+            trial = self._take_waiting(count) if frozen.state == TrialState.WAITING else None
             if trial is None:
-                trial = self._abandoned(frozen)
+                trial = self._take_abandoned(frozen)
             if trial is not None:
                 return trial
         return None
 
-    def _waiting(self, count: int) -> Any:
-        """The first trial that waits; another process may be quicker."""
+    def _take_waiting(self, count: int) -> Any:
+        """The first waiting trial; None if another process was quicker."""
         trial = self._study.ask()
         if not self.claim(trial.number):
             return None
@@ -241,44 +226,45 @@ class Study:
         self.release(trial.number)
         return None
 
-    def _abandoned(self, frozen: Any) -> Any:
-        """A trial that was begun and whose process is gone."""
+    def _take_abandoned(self, frozen: Any) -> Any:
+        """A trial that was started by a process that has died."""
         if not self.claim(frozen.number):
             return None
-        # Who finishes a trial tells Optuna before the claim is given back, so this look is final.
+        # A finished trial is written before its claim is released, so this state is final.
         now = self.trials()[frozen.number]
         if now.state == TrialState.RUNNING:
-            self._mine[frozen.number] = set(now.intermediate_values)
+            self._claimed[frozen.number] = set(now.intermediate_values)
             return optuna.trial.Trial(self._study, now._trial_id)
         self.release(frozen.number)
         return None
 
     def suggest(self, trial: Any) -> dict[str, Any]:
         """The settings of a trial."""
-        return {name: _suggested(trial, name, each) for name, each in self.plan.space.items()}
+        space = self.plan.space
+        return {name: _suggest(trial, name, dimension) for name, dimension in space.items()}
 
-    def known(self, trial: Any) -> list[float]:
-        """What the divisions gave that were finished before the trial's process died."""
+    def known_values(self, trial: Any) -> list[float]:
+        """Values of the splits that were finished before the trial's process died."""
         values: list[float] = []
-        while (value := trial.user_attrs.get(_DIVISION.format(len(values) + 1))) is not None:
+        while (value := trial.user_attrs.get(_SPLIT_VALUE.format(len(values) + 1))) is not None:
             values.append(value)
         return values
 
-    def keep(self, trial: Any, division: int, value: float) -> None:
-        """Keep what a division gave."""
-        trial.set_user_attr(_DIVISION.format(division + 1), value)
+    def save_value(self, trial: Any, split: int, value: float) -> None:
+        """Save the value of a split."""
+        trial.set_user_attr(_SPLIT_VALUE.format(split + 1), value)
 
-    def look(self, trial: Any, place: int, value: float, more: bool) -> None:
-        """Keep a look at a trial, and end the trial if it is behind the others."""
-        looked = self._mine[trial.number]
-        if place not in looked:  # the same value: what is random is seeded
-            looked.add(place)
-            trial.report(value, place)
+    def report(self, trial: Any, number: int, value: float, more: bool) -> None:
+        """Save a report of a trial; raises TrialPruned if the trial is behind the others."""
+        reported = self._claimed[trial.number]
+        if number not in reported:  # a trial that is run again reports the same values
+            reported.add(number)
+            trial.report(value, number)
         if more and trial.should_prune():
-            raise Pruned
+            raise TrialPruned
 
     def finish(self, trial: Any, value: float | None, reason: str = "") -> None:
-        """Write how a trial ended: with a value, pruned without one, or failed for a reason."""
+        """Save the end of a trial: a value, None if it was pruned, or the reason of its failure."""
         if reason:
             trial.set_user_attr(_REASON, reason)
             self._study.tell(trial, state=TrialState.FAIL)
@@ -291,9 +277,9 @@ class Study:
     def settings(self, frozen: Any) -> dict[str, Any]:
         """The settings of a trial as Optuna keeps it."""
         space = self.plan.space
-        return {name: _decoded(each, space[name]) for name, each in frozen.params.items()}
+        return {name: _decode(value, space[name]) for name, value in frozen.params.items()}
 
-    def _numbered(self, number: int) -> Identity:
+    def _identify(self, number: int) -> Identity:
         return replace(self._identity, part=f"{self._identity.part}, trial {number}")
 
     def __enter__(self) -> Self:
@@ -312,31 +298,31 @@ class Study:
         self.store.close()
 
 
-def reason_of(frozen: Any) -> str:
+def failure_reason(frozen: Any) -> str:
     """Why a trial failed; empty if it did not."""
     return str(frozen.user_attrs.get(_REASON, ""))
 
 
-def _suggested(trial: Any, name: str, given: Dimension) -> Any:
-    if isinstance(given, Choice):
-        texts = [format_value(option) for option in given.options]
-        return _decoded(trial.suggest_categorical(name, texts), given)
-    suggest = trial.suggest_float if isinstance(given, Real) else trial.suggest_int
-    return suggest(name, given.low, given.high, log=given.log)
+def _suggest(trial: Any, name: str, dimension: Dimension) -> Any:
+    if isinstance(dimension, Choice):
+        texts = [format_value(option) for option in dimension.options]
+        return _decode(trial.suggest_categorical(name, texts), dimension)
+    suggest = trial.suggest_float if isinstance(dimension, Real) else trial.suggest_int
+    return suggest(name, dimension.low, dimension.high, log=dimension.log)
 
 
-def _decoded(value: Any, given: Dimension) -> Any:
-    if not isinstance(given, Choice):
+def _decode(value: Any, dimension: Dimension) -> Any:
+    if not isinstance(dimension, Choice):
         return value
-    options: Mapping[str, Any] = {format_value(option): option for option in given.options}
+    options: Mapping[str, Any] = {format_value(option): option for option in dimension.options}
     return options[value]
 
 
-def _pruner(plan: SearchPlan, n_looks: int) -> Any:
+def _make_pruner(plan: SearchPlan, n_reports: int) -> Any:
     if plan.pruner == "none":
         return optuna.pruners.NopPruner()
     if plan.pruner == "median":
-        return optuna.pruners.MedianPruner(n_startup_trials=_STARTUP)
+        return optuna.pruners.MedianPruner(n_startup_trials=_UNPRUNED)
     return optuna.pruners.HyperbandPruner(
-        min_resource=1, max_resource=max(n_looks, len(SHARES)), reduction_factor=2
+        min_resource=1, max_resource=max(n_reports, len(REPORT_SHARES)), reduction_factor=2
     )

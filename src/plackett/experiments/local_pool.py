@@ -1,0 +1,280 @@
+"""Worker processes on this machine, and data that they share.
+
+loky runs the processes: each worker has its own share of the cores and runs one call at a time.
+What is done here is what a comparison needs besides: a worker that dies is reported with what it
+was running and the end of its output, warnings of solvers reach the user, and workers end with the
+process that started them.
+
+Data are written once in memory-mapped form and opened by every worker, so the operating system
+keeps one copy of their pages. Sparse features have no such form and are copied into each worker.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scipy.sparse import csr_array
+
+from plackett.base.errors import ConvergenceWarning, PlackettError, UsageError
+from plackett.data.dataset import Dataset
+from plackett.data.folds import Fold
+from plackett.data.mapped import open_mapped
+from plackett.data.writer import write
+from plackett.distributed.driver import rebuild_error, record_error
+from plackett.experiments.protocols import DataSource
+
+if TYPE_CHECKING:
+    from loky import ProcessPoolExecutor
+    from typing_extensions import Self
+
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+)
+_SHOWN = 2000  # characters of the output of a worker that died
+_PARENT_SECONDS = 0.5  # between checks whether the parent is alive
+_PREFIX = ".shared-"
+
+
+class LocalPool:
+    """Worker processes; used in a ``with`` block, which kills them at its end.
+
+    Each worker is a loky pool of size one: if a process dies, loky fails all calls of its pool, and
+    here the error must name the call that the process was running.
+
+    Parameters
+    ----------
+    count
+        Number of processes.
+    threads
+        Threads of each; None: one for each core.
+    folder
+        A folder in which shared data and the output of workers may be written. A subfolder is made
+        for them and removed at the end.
+    """
+
+    def __init__(self, count: int, *, threads: int | None, folder: Path) -> None:
+        self.slots = count
+        """Number of calls that run at the same time."""
+        self._threads = str(threads or os.cpu_count() or 1)
+        self._scratch = _make_scratch(folder)
+        self._executors: list[ProcessPoolExecutor] = []
+        self._idle: list[int] = []
+
+    def share(self, source: DataSource) -> SharedSource:
+        """Write the data sets of a source, each once, where workers can open them."""
+        return share(source, self._scratch)
+
+    def submit(self, title: str, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function in an idle worker, of which there must be one.
+
+        Parameters
+        ----------
+        title
+            What is run, for messages.
+        function, arguments
+            The call; they must be picklable.
+        """
+        worker = self._idle.pop() if self._idle else self._start_worker()
+        result: Future[Any] = Future()
+        call = self._executors[worker].submit(_call, function, arguments)
+        call.add_done_callback(partial(self._settle, worker, title, result))
+        return result
+
+    def _start_worker(self) -> int:
+        from loky import ProcessPoolExecutor
+
+        number = len(self._executors)
+        executor = ProcessPoolExecutor(
+            1,
+            initializer=_initialize_worker,
+            initargs=(str(self._log(number)), os.getpid()),
+            env=dict.fromkeys(_THREAD_VARIABLES, self._threads),
+        )
+        self._executors.append(executor)
+        return number
+
+    def _settle(self, worker: int, title: str, result: Future[Any], call: Future[Any]) -> None:
+        """Pass the outcome of a call on, with warnings and errors as in one process."""
+        self._idle.append(worker)
+        error = call.exception()
+        if error is None:
+            status, content, texts = call.result()
+            for text in texts:
+                warnings.warn(f"{title}: {text}", ConvergenceWarning, stacklevel=2)
+            if status == "done":
+                result.set_result(content)
+                return
+            error = rebuild_error(content)
+        elif isinstance(error, pickle.PicklingError):
+            error = UsageError(
+                f"a model cannot be sent to another process ({error.__cause__ or error}); define "
+                "functions and modules in a file that can be imported, or run one job at a time."
+            )
+        elif isinstance(error, BrokenProcessPool):
+            error = self._death_error(worker, title, str(error))
+        result.set_exception(error)
+
+    def _death_error(self, worker: int, title: str, text: str) -> PlackettError:
+        code = re.search(r"\w\((-?\d+)\)", text)  # loky writes SIGKILL(-9), EXIT(1)
+        ended = f"ended with code {code[1]}" if code else "ended"
+        reason = "; perhaps memory ran out: use fewer jobs" if code and code[1] == "-9" else ""
+        log = self._log(worker)
+        output = log.read_text(errors="replace").strip()[-_SHOWN:] if log.exists() else ""
+        return PlackettError(
+            f"the process that ran {title} {ended}{reason}. Finished trials are kept."
+            f"{' Its output: ' + output if output else ''}"
+        )
+
+    def _log(self, worker: int) -> Path:
+        return self._scratch / f"worker-{worker}.log"
+
+    def close(self) -> None:
+        """Kill the workers and remove the shared data."""
+        for executor in self._executors:
+            executor.shutdown(kill_workers=True)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _initialize_worker(log: str, parent: int) -> None:
+    """Prepare a worker process before its first call."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which kills workers
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(output, stream.fileno())
+    warnings.simplefilter("ignore")
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
+
+
+def _exit_with_parent(parent: int) -> None:
+    """Exit when the parent is gone, also in the middle of a call."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_SECONDS)
+    os._exit(1)
+
+
+def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[str, Any, list[str]]:
+    """Call a function in a worker: whether it succeeded, its result or error, and warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        try:
+            status, content = "done", function(*arguments)
+        except Exception as error:
+            status, content = "failed", record_error(error)
+    texts = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    return status, content, texts
+
+
+@dataclass(frozen=True)
+class SharedSource:
+    """A data source by the paths of its files."""
+
+    name: str
+    whole: Path | None
+    folds: tuple[tuple[str, Path, Path | None, Path], ...]
+
+    def open(self) -> DataSource:
+        """Open the data; in one process each source is opened once."""
+        return _open_source(self)
+
+
+@cache
+def _open_source(shared: SharedSource) -> DataSource:
+    open_once = cache(_open)
+    folds = tuple(
+        Fold(
+            name,
+            open_once(train),
+            None if validation is None else open_once(validation),
+            open_once(test),
+        )
+        for name, train, validation, test in shared.folds
+    )
+    return DataSource(shared.name, None if shared.whole is None else _open(shared.whole), folds)
+
+
+def share(source: DataSource, folder: Path) -> SharedSource:
+    """Write the data sets of a source, each once, into a folder."""
+    paths: dict[int, Path] = {}
+
+    def path_of(data: Dataset) -> Path:
+        if id(data) not in paths:
+            paths[id(data)] = _write(data, folder / f"data-{len(paths)}")
+        return paths[id(data)]
+
+    return SharedSource(
+        source.name,
+        None if source.whole is None else path_of(source.whole),
+        tuple(
+            (
+                fold.name,
+                path_of(fold.train),
+                None if fold.validation is None else path_of(fold.validation),
+                path_of(fold.test),
+            )
+            for fold in source.folds
+        ),
+    )
+
+
+def _write(data: Dataset, path: Path) -> Path:
+    if isinstance(data.features, csr_array):
+        target = path.with_suffix(".pickle")
+        target.write_bytes(pickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL))
+        return target
+    target = path.with_suffix(".pkdata")
+    write(data, target)
+    return target
+
+
+def _open(path: Path) -> Dataset:
+    if path.suffix == ".pickle":  # written by this program, in a folder of its own
+        data: Dataset = pickle.loads(path.read_bytes())
+        return data
+    return open_mapped(path, missing="nan")
+
+
+def _make_scratch(folder: Path) -> Path:
+    """Make a folder for shared data; remove those that killed processes left behind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    prefix = f"{_PREFIX}{socket.gethostname()}-"
+    for old in folder.glob(f"{prefix}*"):
+        if not _is_alive(old.name.removeprefix(prefix)):
+            shutil.rmtree(old, ignore_errors=True)
+    new = folder / f"{prefix}{os.getpid()}"
+    new.mkdir(exist_ok=True)
+    return new
+
+
+def _is_alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:
+        return True
+    return True

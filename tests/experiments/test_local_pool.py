@@ -1,0 +1,73 @@
+"""Calls in worker processes: results, errors, warnings, and data that are shared."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import plackett as pk
+from plackett.base.errors import ConvergenceWarning, StoreError, UsageError
+from plackett.distributed.partition import find_mapped_folder
+from plackett.experiments.local_pool import LocalPool, share
+from plackett.experiments.protocols import as_source
+
+
+def _fail(kind):
+    raise kind("no luck.") if kind is not StoreError else StoreError("here", "no luck.")
+
+
+def _warn():
+    warnings.warn("not converged", ConvergenceWarning, stacklevel=1)
+    return os.environ["OMP_NUM_THREADS"]
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory):
+    with LocalPool(1, threads=3, folder=tmp_path_factory.mktemp("pool")) as pool:
+        yield pool
+
+
+def test_results_and_warnings_come_back(pool) -> None:
+    with pytest.warns(ConvergenceWarning, match="title: not converged"):
+        assert pool.submit("title", _warn).result() == "3"
+
+
+@pytest.mark.parametrize(
+    ("kind", "raised", "text"),
+    [
+        (UsageError, UsageError, r"^no luck\.$"),
+        (ZeroDivisionError, RuntimeError, r"ZeroDivisionError: no luck\."),
+        (StoreError, RuntimeError, r"StoreError: here: no luck\."),
+    ],
+)
+def test_errors_come_back_and_the_worker_lives_on(pool, kind, raised, text) -> None:
+    with pytest.raises(raised, match=text):
+        pool.submit("title", _fail, kind).result()
+    assert pool.submit("title", abs, -1).result() == 1
+
+
+def test_what_cannot_be_sent_is_told_and_the_worker_lives_on(pool) -> None:
+    with pytest.raises(UsageError, match="define functions and modules in a file"):
+        pool.submit("title", abs, threading.Lock()).result()
+    assert pool.submit("title", abs, -1).result() == 1
+
+
+def test_shared_data_are_the_same_and_written_once(tmp_path) -> None:
+    data = pk.synthetic("letor", n_lists=12, seed=0)
+    sparse = data.with_features(csr_array(np.asarray(data.features)))
+    folds = [pk.Fold("a", data, None, sparse), pk.Fold("b", sparse, data, data)]
+    opened = share(as_source(folds), tmp_path).open()
+    assert len(list(tmp_path.iterdir())) == 2
+    assert [fold.name for fold in opened.folds] == ["a", "b"]
+    assert opened.folds[0].validation is None
+    assert opened.folds[1].test is opened.folds[0].train
+    train = opened.folds[0].train
+    assert find_mapped_folder(train) is not None
+    assert np.array_equal(train.features, data.features)
+    assert np.array_equal(train.labels, data.labels)
+    assert np.array_equal(train.keys, data.keys)
