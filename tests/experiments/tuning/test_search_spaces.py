@@ -73,7 +73,7 @@ def test_what_is_no_range_is_refused(text) -> None:
 
 
 def test_whole_numbers_have_whole_ends() -> None:
-    with pytest.raises(UsageError, match="whole number"):
+    with pytest.raises(UsageError, match="is an integer"):
         parse_dimension("leaves", "0.5..8", Whole(4, 8))
 
 
