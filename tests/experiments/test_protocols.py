@@ -133,9 +133,7 @@ def test_seeds_repeat_the_same_lists(whole) -> None:
 def test_protocols_that_do_not_fit_the_data_say_what_does(whole, fold) -> None:
     with pytest.raises(UsageError, match=r"does not come in folds; use folds:5"):
         Folds().plan(as_source(whole))
-    with pytest.raises(
-        UsageError, match=r"has 2 folds.*Fold1, Fold1.*or use the protocol folds"
-    ):
+    with pytest.raises(UsageError, match=r"has 2 folds.*Fold1, Fold1.*or use the protocol folds"):
         Holdout().plan(as_source([fold, fold]))
     with pytest.raises(UsageError, match="sequence of folds is empty"):
         as_source([])
