@@ -1,7 +1,7 @@
-r"""Exponential and logarithm in straight-line code, so that loops over them become vector code.
+r"""Exponential, logarithm, largest and smallest value in a form that becomes vector code.
 
-The library's ``exp`` and ``log`` are calls, and a loop with a call in it runs one number at a time.
-These are sums and products of their argument after the usual reduction:
+The library's ``exp`` and ``log`` are calls, and a loop with a call runs one number at a time. Here
+they are sums and products after the usual argument reduction:
 
 - :math:`e^x = 2^k e^r` with :math:`k = \mathrm{round}(x / \ln 2)` and :math:`|r| \le \ln 2 / 2`,
   by Taylor's series: thirteen terms leave :math:`4 \cdot 10^{-18}` in double precision, seven
@@ -10,16 +10,13 @@ These are sums and products of their argument after the usual reduction:
   :math:`m \in [\sqrt{1/2}, \sqrt 2)`, :math:`s = (m - 1)/(m + 1)`, by its series in
   :math:`s^2 \le 0.03`.
 
-The functions are compiled where they are used, and agree with the library's to two units in the
-last place (single precision: to 2e-7). They take no NaN; ``exp`` saturates outside +-708 (87 in
-single precision) and ``log`` takes positive normal numbers only.
+They agree with the library to two units in the last place (single precision: to 2e-7). They do not
+accept NaN; ``exp`` saturates outside +-708 (87 in single precision) and ``log`` takes positive
+normal numbers only.
 
-The largest and smallest of a list's numbers, in vector code.
-
-The comparison of floats is not associative where NaN occurs, so a compiler leaves ``max`` of floats
-as one comparison after the other. The bits of a float64, with all but the sign flipped where it is
-negative, are integers of the same order, and ``max`` of integers becomes vector code. NaN counts
-as beyond the infinity of its sign, so it is found, not lost.
+A compiler does not vectorize ``max`` of floats, because NaN makes it order-dependent. The bits of a
+float64, with all bits except the sign flipped if it is negative, are integers in the same order,
+and ``max`` of integers becomes vector code. NaN counts as beyond the infinity of its sign.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ from numba import float32, float64, int32, int64
 from plackett.base.kernels import compiled
 
 _INVERSE_LN2 = 1.0 / math.log(2.0)
-# ln 2 in two parts: the first has zeros at its end, so that k times it is exact.
+# ln 2 in two parts: the first ends in zeros, so that k times it is exact.
 _LN2_HIGH = 0.6931471803691238
 _LN2_LOW = 1.9082149292705877e-10
 _LN2_HIGH_SINGLE = 0.693145751953125
@@ -109,26 +106,28 @@ _ALL_BUT_SIGN = 0x7FFFFFFFFFFFFFFF
 
 
 @compiled
-def _ordered(word):  # type: ignore[no-untyped-def]
-    """Map the bits of a float64 to an integer of the same order, and back."""
+def _to_ordered_int(word):  # type: ignore[no-untyped-def]
+    """Map the bits of a float64 to an integer in the same order, and back."""
     return word ^ ((word >> int64(63)) & int64(_ALL_BUT_SIGN))
 
 
 @compiled
 def largest(values):  # type: ignore[no-untyped-def]
-    """The largest of some float64."""
+    """The largest float64."""
     high = int64(-_ALL_BUT_SIGN)
     for i in range(len(values)):
-        high = max(high, _ordered(np.float64(values[i]).view(np.int64)))
-    return np.int64(_ordered(high)).view(np.float64)
+        high = max(high, _to_ordered_int(np.float64(values[i]).view(np.int64)))
+    return np.int64(_to_ordered_int(high)).view(np.float64)
 
 
 @compiled
 def extremes(values):  # type: ignore[no-untyped-def]
-    """The smallest and the largest of some float64."""
+    """The smallest and the largest float64."""
     low, high = int64(_ALL_BUT_SIGN), int64(-_ALL_BUT_SIGN)
     for i in range(len(values)):
-        word = _ordered(np.float64(values[i]).view(np.int64))
+        word = _to_ordered_int(np.float64(values[i]).view(np.int64))
         low = min(low, word)
         high = max(high, word)
-    return np.int64(_ordered(low)).view(np.float64), np.int64(_ordered(high)).view(np.float64)
+    return np.int64(_to_ordered_int(low)).view(np.float64), np.int64(_to_ordered_int(high)).view(
+        np.float64
+    )

@@ -1,22 +1,17 @@
-r"""Text eight bytes at a time: the operations on machine words under the scanner.
+r"""Decimal text to the nearest float32, eight bytes at a time.
 
-A word holds eight consecutive bytes, the first in its lowest byte (all machines that Numba
-serves are little-endian). Adding, masking and counting zero bits then answers in a few cycles
+A machine word holds eight consecutive bytes, the first in its lowest byte (all machines that Numba
+supports are little-endian). Adding, masking and counting zero bits then answers in a few cycles
 "how many digits come next?" and "where does the line end?" (Lamport 1975, "Multiple byte
-processing with full-word instructions"). Callers see to it that :data:`PADDING` bytes can be read
+processing with full-word instructions"). Callers make sure that :data:`PADDING` bytes can be read
 behind every line.
 
-Decimal text to the nearest float32.
-
 A decimal is read as :math:`m \cdot 10^e` with m below 2**64 (nineteen digits; more can change the
-value by less than a part in :math:`10^{18}`). In float64 the product has an error of at most
-three units in the last place: m, the power of ten and the product are each rounded once.
-Rounding it once more to float32 gives the nearest float32 of the *text* unless a midpoint between
-two neighbours lies within these units (Clinger 1990, "How to read floating point numbers
-accurately"). Such a text is settled by comparing integers, or left to exact rational arithmetic
-in :mod:`.careful`.
-
-The nearest float32 of a decimal, in exact arithmetic.
+value by less than a part in :math:`10^{18}`). In float64 the product has an error of at most three
+units in the last place: m, the power of ten and the product are each rounded once. Rounding it once
+more to float32 gives the nearest float32 of the *text* unless a midpoint between two neighbors lies
+within these units (Clinger 1990, "How to read floating point numbers accurately"). Such a text is
+decided by comparing integers, or by rational arithmetic in :func:`exact_float32`.
 """
 
 from __future__ import annotations
@@ -34,7 +29,7 @@ from numba.extending import intrinsic
 from plackett.base.kernels import compiled
 
 PADDING = 32
-"""Bytes that can be read behind the last line of any piece of text."""
+"""Bytes that must be readable behind the last line of a text."""
 
 _CHECKED = bool(config.BOUNDSCHECK)
 
@@ -67,7 +62,7 @@ def _trailing_zeros(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def bits_of(typing_context: Any, parse_float32: Any) -> Any:  # noqa: ARG001
+def bits_of(typing_context: Any, value: Any) -> Any:  # noqa: ARG001
     """Bits of a float64 as a uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
@@ -105,7 +100,7 @@ def digits_ahead(word):  # type: ignore[no-untyped-def]
 
 @compiled
 def digits_value(word, count):  # type: ignore[no-untyped-def]
-    """Integer spelled by the first ``count`` bytes of a word, 1 to 8 digits.
+    """Integer in the first ``count`` bytes of a word, 1 to 8 digits.
 
     The digits move to the top of the word, so zeros lead; then neighbours are joined to pairs,
     fours and the whole, one multiplication each (10 a + b for all pairs at once).
@@ -122,9 +117,9 @@ def find_byte(text, at, byte):  # type: ignore[no-untyped-def]
     pattern = uint64(byte) * uint64(_ONES)
     while True:
         word = word_at(text, at) ^ pattern
-        found = (word - uint64(_ONES)) & ~word & uint64(_HIGH)
-        if found:
-            return at + (_trailing_zeros(found) >> 3)
+        hits = (word - uint64(_ONES)) & ~word & uint64(_HIGH)
+        if hits:
+            return at + (_trailing_zeros(hits) >> 3)
         at += 8
 
 
@@ -136,10 +131,10 @@ def find_any(text, at, first, second, third):  # type: ignore[no-untyped-def]
     while True:
         word = word_at(text, at)
         a, b, c = word ^ one, word ^ two, word ^ three
-        found = ((a - uint64(_ONES)) & ~a) | ((b - uint64(_ONES)) & ~b)
-        found = (found | ((c - uint64(_ONES)) & ~c)) & uint64(_HIGH)
-        if found:
-            return at + (_trailing_zeros(found) >> 3)
+        hits = ((a - uint64(_ONES)) & ~a) | ((b - uint64(_ONES)) & ~b)
+        hits = (hits | ((c - uint64(_ONES)) & ~c)) & uint64(_HIGH)
+        if hits:
+            return at + (_trailing_zeros(hits) >> 3)
         at += 8
 
 
@@ -150,9 +145,9 @@ def find_either(text, at, first, second):  # type: ignore[no-untyped-def]
     while True:
         word = word_at(text, at)
         a, b = word ^ one, word ^ two
-        found = (((a - uint64(_ONES)) & ~a) | ((b - uint64(_ONES)) & ~b)) & uint64(_HIGH)
-        if found:
-            return at + (_trailing_zeros(found) >> 3)
+        hits = (((a - uint64(_ONES)) & ~a) | ((b - uint64(_ONES)) & ~b)) & uint64(_HIGH)
+        if hits:
+            return at + (_trailing_zeros(hits) >> 3)
         at += 8
 
 
@@ -175,8 +170,8 @@ _MINUS, _PLUS, _POINT, _ZERO, _NINE = 45, 43, 46, 48, 57
 
 
 @compiled
-def _settle(mantissa, exponent, near):  # type: ignore[no-untyped-def]
-    """Nearest float32 of m * 10**e, where float64 falls too near to a midpoint M * 2**q to tell.
+def _round_near_midpoint(mantissa, exponent, near):  # type: ignore[no-untyped-def]
+    """Nearest float32 of m * 10**e, where float64 is too close to a midpoint M * 2**q to decide.
 
     Divided by 2**e they are m 5**e and M 2**(q - e); for negative e, m and M 5**-e 2**(q - e).
     As they almost agree, both fit a word if the smaller factors do.
@@ -202,7 +197,7 @@ def _settle(mantissa, exponent, near):  # type: ignore[no-untyped-def]
 
 @compiled
 def nearest_float32(mantissa, exponent):  # type: ignore[no-untyped-def]
-    """Float32 nearest to m * 10**e and True, or False where it cannot tell."""
+    """Float32 nearest to m * 10**e and True, or False if it cannot decide."""
     if mantissa == 0 or exponent < _LEAST:
         return float32(0.0), True
     if exponent > _MOST:
@@ -212,19 +207,19 @@ def nearest_float32(mantissa, exponent):  # type: ignore[no-untyped-def]
         steps = value * _SUBNORMALS
         return float32(value), abs(steps - np.floor(steps) - 0.5) > 1e-6
     if abs(int64(bits_of(value) & uint64(_BELOW)) - _MIDPOINT) <= _DOUBT:
-        # A mantissa of nineteen digits may lack further ones, which decide beside a midpoint.
+        # A mantissa of nineteen digits may lack further ones, which decide near a midpoint.
         if mantissa >= uint64(_ROOM_FOR_ONE) or abs(exponent) >= len(_FIVES):
             return float32(0.0), False
         if mantissa >= _WORD // _FIVES[max(exponent, 0)]:
             return float32(0.0), False
-        return _settle(mantissa, exponent, value), True
+        return _round_near_midpoint(mantissa, exponent, value), True
     single = float32(value)
     return single, single <= _LARGEST
 
 
 @compiled
-def _digits(text, at, mantissa):  # type: ignore[no-untyped-def]
-    """Append the digits from ``at``; gives the mantissa, the end, and how many did not fit."""
+def _append_digits(text, at, mantissa):  # type: ignore[no-untyped-def]
+    """Append the digits from ``at``; returns the mantissa, the end, and how many did not fit."""
     while mantissa < uint64(_ROOM_FOR_EIGHT):
         word = word_at(text, at)
         count = digits_ahead(word)
@@ -244,8 +239,8 @@ def _digits(text, at, mantissa):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _exponent(text, at):  # type: ignore[no-untyped-def]
-    """Read what follows an ``e``: the number and its end, which is ``at`` if there is none."""
+def _parse_exponent(text, at):  # type: ignore[no-untyped-def]
+    """Read the exponent after an ``e``: its value and its end, or ``at`` if there is none."""
     negative = text[at] == _MINUS
     first = at + 1 if negative or text[at] == _PLUS else at
     end, value = first, 0
@@ -259,22 +254,22 @@ def _exponent(text, at):  # type: ignore[no-untyped-def]
 
 @compiled
 def parse_decimal(text, at):  # type: ignore[no-untyped-def]
-    """Read any decimal at ``at``: mantissa, exponent, sign, and its end (-1 if it is none)."""
+    """Read a decimal at ``at``: mantissa, exponent, sign, and its end (-1 if it is not one)."""
     negative = text[at] == _MINUS
     if negative or text[at] == _PLUS:
         at += 1
     first = at
-    mantissa, at, dropped = _digits(text, at, uint64(0))
+    mantissa, at, dropped = _append_digits(text, at, uint64(0))
     exponent, count = dropped, at - first
     if text[at] == _POINT:
         begin = at + 1
-        mantissa, at, dropped = _digits(text, begin, mantissa)
+        mantissa, at, dropped = _append_digits(text, begin, mantissa)
         exponent -= at - begin - dropped
         count += at - begin
     if count == 0:
         return mantissa, 0, negative, -1
     if text[at] | 32 == 101:  # e or E
-        power, end = _exponent(text, at + 1)
+        power, end = _parse_exponent(text, at + 1)
         if end == at + 1:
             return mantissa, 0, negative, -1
         exponent, at = exponent + power, end
@@ -283,7 +278,7 @@ def parse_decimal(text, at):  # type: ignore[no-untyped-def]
 
 @compiled
 def parse_float32(text, at):  # type: ignore[no-untyped-def]
-    """Read any decimal at ``at``: its float32 and its end, -1 if :mod:`.careful` must decide."""
+    """Read a decimal at ``at``: its float32 and end; -1 if :func:`exact_float32` must decide."""
     mantissa, exponent, negative, end = parse_decimal(text, at)
     if end < 0:
         return float32(0.0), end
@@ -293,7 +288,7 @@ def parse_float32(text, at):  # type: ignore[no-untyped-def]
 
 @compiled
 def parse_short_float32(text, at):  # type: ignore[no-untyped-def]
-    """Read what most values are: up to seven digits, or seven, a point and seven; else -1."""
+    """Read the most common form: up to seven digits, or seven, a point and seven; else -1."""
     negative = text[at] == _MINUS
     at += int64(negative)
     word = word_at(text, at)
@@ -325,7 +320,7 @@ _EXPONENT_DIGITS = 30  # no file holds as many digits as would make up for a lon
 
 
 def exact_float32(text: str) -> np.float32 | None:
-    """Float32 nearest to a decimal, ties to even; None if the text is no decimal.
+    """Float32 nearest to a decimal, ties to even; None if the text is not a decimal.
 
     Beyond the range of float32 it is infinite. With x between 2**e and 2**(e + 1), float32 has
     steps of 2**max(e - 23, -149), and x is rounded to a whole number of them.
@@ -337,11 +332,11 @@ def exact_float32(text: str) -> np.float32 | None:
     if match is None:
         return None
     sign, body, power = match.groups()
-    magnitude = _magnitude(body, _clamped(power or "0"))
+    magnitude = _magnitude(body, _clamp(power or "0"))
     return np.float32(-magnitude if sign == "-" else magnitude)
 
 
-def _clamped(power: str) -> int:
+def _clamp(power: str) -> int:
     negative, digits = power.startswith("-"), power.lstrip("+-").lstrip("0")
     value = int(digits[:_EXPONENT_DIGITS] or "0")
     return -value if negative else value

@@ -15,6 +15,9 @@ discount        of rank r, counted from 1
                 :math:`1/\log_2 r`           LETOR 3 and 4 and of MSLR
 ``reciprocal``  :math:`1/r`                  CatBoost's ``type=Position``
 ==============  ===========================  =========================================
+
+:func:`gains` and :func:`discounts` are for arrays. The compiled :func:`scaled_gain` and
+:func:`discount` are those of the papers, for one document in a list function.
 """
 
 from __future__ import annotations
@@ -24,8 +27,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from plackett.base.kernels import compiled
+
 Gain: TypeAlias = Literal["exp2", "identity"]
 Discount: TypeAlias = Literal["log2", "letor", "reciprocal"]
+
+_LOG_2 = np.log(2.0)
 
 
 def gains(labels: ArrayLike, gain: Gain = "exp2") -> NDArray[np.float64]:
@@ -50,3 +57,17 @@ def discounts(n: int, discount: Discount = "log2") -> NDArray[np.float64]:
     if discount == "letor":
         return 1.0 / np.log2(np.maximum(rank, 2.0))
     return 1.0 / rank
+
+
+@compiled
+def discount(rank):  # type: ignore[no-untyped-def]
+    """Discount ``log2`` of a rank that is counted from 0."""
+    return _LOG_2 / np.log(rank + 2.0)
+
+
+@compiled
+def scaled_gain(label, top):  # type: ignore[no-untyped-def]
+    r"""Gain ``exp2`` of a label in units of :math:`2^{top}`, so that no label overflows."""
+    if label < 1.0:
+        return np.expm1(_LOG_2 * label) * 2.0**-top
+    return 2.0 ** (label - top) - 2.0**-top

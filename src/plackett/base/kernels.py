@@ -1,24 +1,17 @@
-"""Functions of one list, compiled when first used.
+"""Compiled kernels: functions of one list, and the parallel loops that call them.
 
-A *list function* computes something for one list. The drivers that run it over all lists in
-parallel receive it as a typed first-class function: they are compiled once, are found in the
-on-disk cache by later processes, and call the list function through a pointer. That needs an
-explicit signature, and Numba compiles (or loads) a function with a signature when it is
-decorated. :class:`ListFunction` puts that off to the first use, so that importing the package
-loads none of the dozens of them.
+A *list function* computes something for one list. Drivers run it over all lists in parallel. They
+receive it as a pointer, so a driver is compiled once for all list functions, and later processes
+load it from the on-disk cache. This needs an explicit signature, and Numba compiles (or loads) a
+function with a signature when it is decorated. :class:`ListFunction` and :class:`ParallelFunction`
+delay that until the first use, so that importing the package loads none of the dozens of them.
 
-Numba's cache sees a change of the file that holds the function, not of the functions it calls
-in other files; ``make clean`` empties the cache after such a change.
+Numba accepts a first-class function as an argument, but converting the Python object to a pointer
+takes about 35 microseconds per call, as long as a small batch. :attr:`ListFunction.addresses` does
+it once, and :func:`function_maker` makes the function from the addresses in compiled code.
 
-List functions as pointers that compiled code can call.
-
-Numba takes a first-class function as an argument, but turning the Python object into a pointer
-takes some 35 microseconds at each call: as long as a small batch. Here that is done once for each
-list function; drivers receive the two addresses and make the function of them.
-
-How many threads compiled kernels use, set in one place.
-
-Loops over all lists, compiled when first used and found in the on-disk cache afterwards.
+Numba's cache notices a change of the file that holds a function, not of functions it calls in other
+files; ``make clean`` empties the cache after such a change.
 """
 
 from __future__ import annotations
@@ -36,35 +29,34 @@ from plackett.base.errors import UsageError
 
 
 def readonly(dtype: Any, ndim: int = 1) -> types.Array:
-    """Type of a contiguous input array; accepts writeable arrays and read-only ones alike."""
+    """Type of a contiguous input array, which may be writeable or read-only."""
     return types.Array(dtype, ndim, "C", readonly=True)
 
 
 FLOATS = readonly(float64)
 LABELS = readonly(float32)
 
-# A function without options of its own takes over those of whichever caller compiles it first, and
-# the cache then keeps that form for all others. Hence fastmath=False where nothing else is meant.
+# A function without options inherits those of the caller that compiles it first, and the cache then
+# keeps that form for all others. Hence the explicit fastmath=False.
 # error_model="numpy": a division by zero gives inf as in NumPy, not an exception, which no kernel
 # may raise; the check would also keep LLVM from vectorising.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
 
 compiled: Any = njit(cache=True, **_OPTIONS)
-"""Decorator of functions that kernels call: compiled when first used, kept on disk."""
+"""Decorator for functions that kernels call: compiled on first use, cached on disk."""
 
-# Always inlined: otherwise there would be two copies, one as compiled for itself and one that was
-# optimised again with its caller, and the process that compiles calls another one than those that
-# load the caller from the cache: the same sums in another order, which differ in their last bits.
-# A parallel loop is optimised twice as well, so it must reach such functions through the pointer
-# of a list function.
+# Always inlined. Otherwise there would be two copies, one compiled alone and one optimized again
+# with its caller, and the process that compiles would call another copy than those that load the
+# caller from the cache: the same sums in another order, which differ in their last bits. A parallel
+# loop is optimized twice as well, so it must call such functions through a list function's pointer.
 reordered: Any = njit(
     cache=True,
     forceinline=True,
     **_OPTIONS | {"fastmath": {"reassoc", "contract", "nsz"}},
 )
-"""The same for functions whose sums may be made in any order, so that they become vector code.
+"""Like ``compiled``, for functions whose sums may be reordered, so that they become vector code.
 
-No NaN or infinity is assumed away.
+NaN and infinity keep their meaning.
 """
 
 
@@ -78,8 +70,7 @@ class ListFunction:
     signature
         Its Numba signature.
     cached
-        Keep the machine code on disk; False for functions that close over another, which the
-        cache cannot tell apart.
+        Cache the machine code on disk; False for closures, which the cache cannot distinguish.
     """
 
     def __init__(
@@ -91,7 +82,7 @@ class ListFunction:
 
     @cached_property
     def compiled(self) -> Any:
-        """The machine code, to be handed to a driver."""
+        """The compiled function."""
         return njit(self.signature, cache=self.cached, **_OPTIONS)(self.function)
 
     @cached_property
@@ -107,12 +98,12 @@ class ListFunction:
 
 
 def list_function(signature: Any) -> Callable[[Callable[..., Any]], ListFunction]:
-    """Decorate a function of one list; it is compiled when first used."""
+    """Decorate a function of one list; it is compiled on first use."""
     return lambda function: ListFunction(function, signature)
 
 
 def function_maker(signature: Any) -> Any:
-    """For compiled code: make a function of this signature from its two addresses."""
+    """A function for compiled code that makes a function with this signature from two addresses."""
     kind = types.FunctionType(signature)
 
     @intrinsic
@@ -122,7 +113,7 @@ def function_maker(signature: Any) -> Any:
             function = cgutils.create_struct_proxy(kind)(context, builder)
             function.c_addr = builder.inttoptr(arguments[0], pointer)
             function.jit_addr = builder.inttoptr(arguments[1], pointer)
-            # Only compiled code sees the function: there is no Python object to give back.
+            # Only compiled code uses the function: there is no Python object to return.
             function.py_addr = cgutils.get_null_value(pointer)
             return function._getvalue()
 
@@ -133,7 +124,7 @@ def function_maker(signature: Any) -> Any:
 
 @contextmanager
 def kernel_threads(count: int | None) -> Iterator[None]:
-    """Let parallel kernels use at most ``count`` threads inside the block; None: all there are."""
+    """Limit parallel kernels to ``count`` threads inside the block; None: no limit."""
     if count is None:
         yield
         return
@@ -150,7 +141,7 @@ def kernel_threads(count: int | None) -> Iterator[None]:
 
 
 CHUNK = 64
-"""Lists that one thread takes at a time; they share buffers."""
+"""Lists that one thread processes at a time; they share buffers."""
 
 
 class ParallelFunction:
@@ -166,7 +157,7 @@ class ParallelFunction:
 
     @cached_property
     def compiled(self) -> Any:
-        """The machine code."""
+        """The compiled function."""
         returns = types.Tuple(self.returns) if isinstance(self.returns, tuple) else self.returns
         return njit(
             returns(*self.arguments), parallel=True, cache=True, nogil=True, error_model="numpy"
@@ -176,5 +167,5 @@ class ParallelFunction:
 def parallel_function(
     returns: Any, *arguments: Any
 ) -> Callable[[Callable[..., Any]], ParallelFunction]:
-    """Decorate a loop over lists; it is compiled when first used."""
+    """Decorate a loop over lists; it is compiled on first use."""
     return lambda function: ParallelFunction(function, returns, arguments)

@@ -1,11 +1,9 @@
-"""Sixty-four-bit mixing: hashes of contents, and random numbers that are values.
+"""Stateless random numbers: 64-bit hashes of keys, and Gumbel noise derived from them.
 
-``mix`` is the finaliser of SplitMix64 (Steele, Lea & Flood 2014): a bijection of 64-bit words in
-which each input bit changes each output bit with probability one half. Content hashes and keyed
-noise are both built on it, so neither depends on hidden state, threads or the order of calls.
-All arguments are uint64.
-
-Gumbel noise as a function of key, sample and the document's place: a value, not a state.
+``mix`` is the finalizer of SplitMix64 (Steele, Lea & Flood 2014): a bijection of 64-bit words in
+which each input bit changes each output bit with probability one half. Content hashes and noise are
+both built on it, so neither depends on hidden state, threads or the order of calls. Noise is a
+function of the list's key, the sample and the document's position. All arguments are uint64.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ def mix(word):  # type: ignore[no-untyped-def]
 
 @compiled
 def combine(state, word):  # type: ignore[no-untyped-def]
-    """Add a word to a running hash; the order of the words counts."""
+    """Add a word to a running hash; the order of the words matters."""
     return mix((state ^ mix(word + uint64(GOLDEN))) * uint64(_FIRST) + uint64(GOLDEN))
 
 
@@ -40,18 +38,18 @@ def to_uniform(word):  # type: ignore[no-untyped-def]
     return (float64(word >> uint64(12)) + 0.5) * _TO_UNIT
 
 
-_NOISE, _INNER = 1, 2  # streams of a list's key: for the scores, and for the objective itself
+_NOISE, _INNER = 1, 2  # streams of a list's key: for the scores, and for the objective
 
 
 @compiled
 def noise_state(key, sample):  # type: ignore[no-untyped-def]
-    """What the noise of one sample of a list is drawn from."""
+    """State of the noise of one sample of a list."""
     return combine(combine(key, uint64(_NOISE)), uint64(sample))
 
 
 @compiled
 def inner_key(key, sample):  # type: ignore[no-untyped-def]
-    """The key that the perturbed objective itself draws from in one sample."""
+    """Key for the random numbers of the objective in one sample."""
     return combine(combine(key, uint64(_INNER)), uint64(sample))
 
 

@@ -1,13 +1,15 @@
-r"""Precision: the share of relevant documents among the first k.
+r"""Metrics of binary relevance: precision, recall, average precision, reciprocal rank, AUC.
 
+A document is relevant if its label is above the threshold.
+
+**Precision** is the share of relevant documents among the first k,
 :math:`\mathrm{P@}k = \frac1k \#\text{relevant among the first } k`. A list with n < k documents is
 divided by k (``denominator=cutoff``) or by n (``list``); without a cut-off, by n.
 
-Recall: the share of the list's relevant documents that is among the first k.
+**Recall** is the share of the list's relevant documents that are among the first k. Without a
+cut-off it is below 1 only if relevant documents were not retrieved.
 
-Without a cut-off it is below 1 only if relevant documents were not retrieved.
-
-Average precision; its mean over lists is MAP.
+**Average precision**; its mean over lists is MAP.
 
 .. math:: \mathrm{AP@}k = \frac1Z \sum_{r \le k} [\text{relevant at } r]\,
           \frac{\#\text{relevant down to } r}{r}
@@ -23,8 +25,7 @@ relevant documents above it contributes on average
 (McSherry & Najork 2008, "Computing information retrieval performance measures efficiently in the
 presence of tied scores", ECIR), where terms beyond the cut-off are left out.
 
-Reciprocal rank of the first relevant document; its mean over lists is MRR.
-
+**Reciprocal rank** of the first relevant document; its mean over lists is MRR.
 :math:`\mathrm{RR@}k = 1/r` if the first relevant document has rank :math:`r \le k`, else 0
 (Voorhees 1999, "The TREC-8 question answering track report").
 
@@ -32,7 +33,7 @@ Reciprocal rank of the first relevant document; its mean over lists is MRR.
 :math:`S_j = \binom{n-j}{r} / \binom nr`, which falls by the factor :math:`(n-j-r)/(n-j)` at each
 step, and the first relevant one is document j+1 with probability :math:`S_j\, r/(n-j)`.
 
-Area under the ROC curve: the share of pairs of documents that the scores put in order.
+**Area under the ROC curve**: the share of pairs of documents that the scores put in order.
 
 ======================  ==========================================================================
 ``pairs``               counted
@@ -41,8 +42,8 @@ Area under the ROC curve: the share of pairs of documents that the scores put in
 ``graded``              two documents with different labels (CatBoost's ``QueryAUC:type=Ranking``)
 ======================  ==========================================================================
 
-A pair with equal scores counts one half under every rule of ties, for that is its expectation. A
-document that was not retrieved comes below all others; two of them are tied.
+A pair with equal scores counts one half under every rule for ties, its expectation. A document
+that was not retrieved comes below all others; two of them are tied.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def average_precision_list(ranked, ends, ideal, labels, cutoff, discounts, param
     if relevant == 0:
         return np.nan
     depth = min(cutoff, len(ranked))
-    total, found, start = 0.0, 0, 0
+    total, relevant_above, start = 0.0, 0, 0
     while start < depth:
         stop = group_end(ends, start)
         size = stop - start
@@ -120,11 +121,11 @@ def average_precision_list(ranked, ends, ideal, labels, cutoff, discounts, param
         if hits > 0:
             slope = (hits - 1) / (size - 1) if size > 1 else 0.0
             for j in range(min(stop, depth) - start):
-                total += hits / size * (found + 1 + j * slope) / (start + j + 1)
-        found += hits
+                total += hits / size * (relevant_above + 1 + j * slope) / (start + j + 1)
+        relevant_above += hits
         start = stop
     if params[1] == _FOUND:
-        relevant = max(found, 1)
+        relevant = max(relevant_above, 1)
     elif params[1] == _AP_CUTOFF:
         relevant = min(relevant, cutoff)
     return total / relevant

@@ -1,4 +1,4 @@
-"""Second stage: one number per list and metric, from rankings that the metrics share."""
+"""Second stage of a metric: one number per list, from rankings that the metrics share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from plackett.base.errors import DataError
 from plackett.base.kernels import FLOATS, LABELS, parallel_function
 from plackett.base.ragged import Labels, Values
 from plackett.metrics.definition import NO_CUTOFF, RANKS, SIGNATURE, Definition, Settings
-from plackett.metrics.ranking import Ranking, RankingRule, ScoredLists, ideal_ranking, rank
+from plackett.metrics.lists import ScoredLists
+from plackett.metrics.ranking import Ranking, RankingRule, ideal_ranking, rank
 
 
 @dataclass(frozen=True)
 class Request:
-    """A metric, resolved."""
+    """A metric with everything looked up that computing it needs."""
 
     title: str
     definition: Definition
@@ -31,16 +32,16 @@ class Request:
 
     @property
     def rule(self) -> RankingRule:
-        """What decides the order of documents."""
+        """How documents are ordered."""
         s = self.settings
         if self.definition.uses_groups:
-            # Ties count one half whatever their order is, so their rule is of no matter.
+            # Ties count one half in any order, so their rule does not matter.
             return RankingRule("expected", 0, s.rounding, groups=True, retrieved_only=False)
         return RankingRule(s.ties, s.seed, s.rounding, groups=s.ties == "expected")
 
 
 def values_per_list(requests: Sequence[Request], lists: ScoredLists) -> list[Values]:
-    """Compute each metric for each list; what several need is computed once."""
+    """Compute each metric for each list; metrics share rankings where they can."""
     for request in requests:
         _check_labels(request, lists.labels)
     depths: dict[RankingRule, int] = {}
@@ -115,19 +116,19 @@ def each_list(  # type: ignore[no-untyped-def]
     """Call a list function for each list and apply the rules for short and empty lists."""
     for q in prange(len(offsets) - 1):
         low, high = starts[q], starts[q] + depth[q]
-        own = labels[offsets[q] : offsets[q + 1]]
+        list_labels = labels[offsets[q] : offsets[q + 1]]
         value = function(
             ranked[low:high],
             ends[low:high] if len(ends) > 0 else ends,
             ideal[ideal_starts[q] : ideal_starts[q + 1]],
-            own,
+            list_labels,
             cutoff,
             discounts,
             params,
         )
         if np.isnan(value):
             values[q] = empty
-        elif short_is_zero and len(own) < cutoff:
+        elif short_is_zero and len(list_labels) < cutoff:
             values[q] = 0.0
         else:
             values[q] = value

@@ -1,17 +1,15 @@
-"""What other tools compute under the same names.
+"""All metrics, and the conventions of other tools for them.
 
-Each convention lists the metrics its tool has for single lists and how the tool's settings differ
-from ours. The tests hold them against the tools themselves (LightGBM 4.7, XGBoost 3.2, CatBoost
-1.2.10, trec_eval through pytrec_eval 0.5.11, scikit-learn 1.9) and against the rules of the Perl
-scripts of LETOR and MSLR, restated.
+A convention lists the metrics that a tool has for single lists and the options in which it differs
+from our defaults. The tests compare them with the tools themselves (LightGBM 4.7, XGBoost 3.2,
+CatBoost 1.2.10, trec_eval through pytrec_eval 0.5.11, scikit-learn 1.9) and with the rules of the
+Perl scripts of LETOR and MSLR.
 
-What an option cannot express: XGBoost refuses ``map`` and ``precision`` of labels other than 0 and
-1, LightGBM and XGBoost refuse labels above 30 and 31, and CatBoost's ``err`` means nothing for
-labels above 1, which are refused here. XGBoost's ``auc`` of ranking is left out: it counts a pair
+Options cannot express everything: XGBoost rejects ``map`` and ``precision`` of labels other than 0
+and 1, LightGBM and XGBoost reject labels above 30 and 31, and CatBoost's ``err`` is meaningless for
+labels above 1, which are an error here. XGBoost's ``auc`` for ranking is missing: it counts a pair
 of equal labels as in order if the row that comes first has the higher score, so it depends on the
 order of rows.
-
-All metrics, in one place.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ _DEFINITIONS = {definition.name: definition for definition in METRICS}
 
 
 def definition_of(name: str) -> Definition:
-    """Look a metric up by its name."""
+    """Look up a metric by name."""
     if name not in _DEFINITIONS:
         raise unknown_name("metric", name, NAMES)
     return _DEFINITIONS[name]
@@ -38,7 +36,7 @@ def definition_of(name: str) -> Definition:
 
 @dataclass(frozen=True)
 class Convention:
-    """Metrics of a tool, and the settings in which they differ from the defaults."""
+    """Metrics of a tool, and the options in which they differ from the defaults."""
 
     name: str
     title: str
@@ -131,7 +129,7 @@ _CONVENTIONS_BY_NAME = {convention.name: convention for convention in CONVENTION
 
 
 def default_settings(name: str, convention: str) -> Settings:
-    """Look up the settings of a metric under a convention, before any option of the user."""
+    """Settings of a metric under a convention, before the options of the user."""
     definition = definition_of(name)
     if convention not in _CONVENTIONS_BY_NAME:
         raise unknown_name("convention", convention, CONVENTION_NAMES)

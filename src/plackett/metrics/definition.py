@@ -1,6 +1,4 @@
-"""What a metric is made of: a function of one list and a description of its options.
-
-What a convention consists of: the knobs that two tools may turn differently.
+"""Definition of a metric: a function of one list, and the options that conventions set.
 
 =============== ============================================== ====================================
 option          values                                         meaning
@@ -19,7 +17,7 @@ option          values                                         meaning
 ``threshold``   number                                         relevant means label > threshold
 ``denominator`` ``map``: ``relevant`` ``cutoff`` ``found``;    what a sum is divided by
                 ``precision``: ``cutoff`` ``list``
-``persistence`` number between 0 and 1                         ``rbp``: chance to look at one more
+``persistence`` number between 0 and 1                         ``rbp``: chance to read one more
 ``pairs``       ``binary`` ``graded``                          ``auc``: the pairs it counts
 =============== ============================================== ====================================
 """
@@ -45,7 +43,7 @@ Option: TypeAlias = str | float | int
 
 @dataclass(frozen=True)
 class Settings:
-    """All knobs of a metric; those it does not look at keep their defaults."""
+    """All options of a metric; those it does not use keep their defaults."""
 
     gain: Gain = "exp2"
     discount: Discount = "log2"
@@ -75,16 +73,16 @@ CHOICES = {
 
 
 def read_option(name: str, value: Option, *, choices: tuple[str, ...] | None = None) -> Option:
-    """Bring the value of an option into the form in which :class:`Settings` holds it.
+    """Convert the value of an option to the form that :class:`Settings` holds.
 
     Parameters
     ----------
     name
         One of ``OPTIONS``.
     value
-        As the user wrote it: text or a number.
+        Text or a number.
     choices
-        The allowed words, where they depend on the metric.
+        The allowed values, where they depend on the metric.
     """
     allowed = choices or CHOICES.get(name)
     if allowed is not None:
@@ -95,7 +93,7 @@ def read_option(name: str, value: Option, *, choices: tuple[str, ...] | None = N
 
 
 def write_option(value: Option) -> str:
-    """Spell a value so that :func:`read_option` reads it back exactly.
+    """Format a value so that :func:`read_option` reads it back exactly.
 
     >>> write_option(4.0), write_option(0.5), write_option("drop")
     ('4', '0.5', 'drop')
@@ -179,7 +177,7 @@ labels
 cutoff
     At least 1; ``NO_CUTOFF`` if the metric has none.
 discounts, params
-    What the metric's definition makes of the settings.
+    What the definition derives from the settings.
 value
     NaN if the list has no relevant document.
 """
@@ -196,7 +194,7 @@ def no_params(settings: Settings) -> tuple[float, ...]:  # noqa: ARG001 - one in
 
 
 def threshold_only(settings: Settings) -> tuple[float, ...]:
-    """Parameters of a metric that sees only relevant and irrelevant documents."""
+    """Parameters of a metric of binary relevance."""
     return (settings.threshold,)
 
 
@@ -207,23 +205,23 @@ class Definition:
     name: str
     function: ListFunction
     options: tuple[str, ...]
-    """Names of the options it looks at."""
+    """Names of the options it uses."""
     params: Callable[[Settings], tuple[float, ...]] = no_params
     """Numbers for the list function."""
     discounts: Callable[[Settings, int], NDArray[np.float64]] = ones
     """Discounts of the ranks 1 to n."""
     defaults: Mapping[str, Option] = field(default_factory=dict)
-    """Where it differs from the defaults of :class:`Settings`."""
+    """Options whose defaults differ from those of :class:`Settings`."""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Allowed words of options that mean something else for each metric."""
+    """Allowed values of options that depend on the metric."""
     has_cutoff: bool = True
     uses_ideal: bool = False
     """Whether the list function reads ``ideal``."""
     uses_groups: bool = False
     """Whether it always needs ``ends``, and documents that were not retrieved as the last group."""
     largest_label: Callable[[Settings], float] | None = None
-    """Labels above it have no meaning under these settings and are refused."""
+    """Larger labels have no meaning under these settings and are an error."""
 
 
 RELEVANCE = ("short", "ties", "seed", "rounding", "empty", "threshold")
-"""Options of metrics that see only relevant and irrelevant documents."""
+"""Options of metrics of binary relevance."""

@@ -1,4 +1,4 @@
-"""Metrics of a data set: a value per list, or their mean."""
+"""Metrics of a dataset: a value per list, or their mean."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from plackett.base.errors import DataError
 from plackett.base.ragged import Ids, Keys, Labels, Offsets, Values
 from plackett.metrics.compute import values_per_list
+from plackett.metrics.lists import check_lists
 from plackett.metrics.metric import Metric, metrics
-from plackett.metrics.ranking import check_lists
 
 
 class LabelledLists(Protocol):
-    """What evaluation needs of a data set."""
+    """The attributes of a dataset that evaluation needs."""
 
     @property
     def labels(self) -> Labels:
@@ -32,11 +32,11 @@ class LabelledLists(Protocol):
 
     @property
     def document_ids(self) -> Ids | None:
-        """One per document; only ``ties=docid`` looks at them."""
+        """One per document; only ``ties=docid`` uses them."""
 
     @property
     def keys(self) -> Keys | None:
-        """One per list; only ``ties=random`` looks at them."""
+        """One per list; only ``ties=random`` uses them."""
 
 
 def evaluate(
@@ -59,7 +59,7 @@ def evaluate(
     """
     values = per_list(scores, dataset, metrics)
     n_lists = len(dataset.offsets) - 1
-    weights = _checked(dataset.weights, n_lists)
+    weights = _check_weights(dataset.weights, n_lists)
     return {spelling: _mean(value, weights) for spelling, value in values.items()}
 
 
@@ -67,7 +67,7 @@ def per_list(
     scores: ArrayLike, dataset: LabelledLists, metrics: str | Metric | Iterable[str | Metric]
 ) -> dict[str, Values]:
     """Value of each metric for each list, NaN where dropped; parameters as :func:`evaluate`."""
-    chosen = _metrics(metrics)
+    selected = _metrics(metrics)
     lists = check_lists(
         scores,
         dataset.labels,
@@ -75,22 +75,22 @@ def per_list(
         document_ids=dataset.document_ids,
         keys=dataset.keys,
     )
-    values = values_per_list([one.request() for one in chosen], lists)
-    return {str(one): value for one, value in zip(chosen, values, strict=True)}
+    values = values_per_list([metric.request() for metric in selected], lists)
+    return {str(metric): value for metric, value in zip(selected, values, strict=True)}
 
 
 _metrics = metrics  # the functions above have a parameter of that name
 
 
-def _checked(weights: Values | None, n_lists: int) -> Values:
+def _check_weights(weights: Values | None, n_lists: int) -> Values:
     if weights is None:
         return np.ones(n_lists)
-    checked = np.asarray(weights, dtype=np.float64)
-    if checked.shape != (n_lists,) or not np.all((checked >= 0) & (checked < np.inf)):
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (n_lists,) or not np.all((array >= 0) & (array < np.inf)):
         raise DataError(
             f"weights must be finite, not negative and one for each of the {n_lists} lists."
         )
-    return checked
+    return array
 
 
 def _mean(values: Values, weights: Values) -> float:

@@ -1,16 +1,18 @@
-r"""Normalised discounted cumulative gain.
+r"""Metrics of graded relevance: NDCG, DCG, ERR; and rank-biased precision.
+
+**Normalized discounted cumulative gain**
 
 .. math:: \mathrm{NDCG@}k = \frac{\sum_{r \le k} G(y_r) D(r)}{\sum_{r \le k} G(y^*_r) D(r)}
 
 where :math:`y_r` is the label at rank r, :math:`y^*` the labels in falling order, G the gain and D
-the discount (Järvelin & Kekäläinen 2002, "Cumulated gain-based evaluation of IR techniques", ACM
-TOIS; gain :math:`2^y - 1` after Burges et al. 2005, "Learning to rank using gradient descent").
+the discount of :mod:`plackett.base.gains` (Järvelin & Kekäläinen 2002, "Cumulated gain-based
+evaluation of IR techniques", ACM TOIS; gain :math:`2^y - 1` after Burges et al. 2005, "Learning to
+rank using gradient descent").
 
-Discounted cumulative gain, :math:`\mathrm{DCG@}k = \sum_{r \le k} G(y_r) D(r)`.
+**Discounted cumulative gain** is the numerator, :math:`\mathrm{DCG@}k = \sum_{r \le k} G(y_r)
+D(r)`.
 
-Järvelin & Kekäläinen 2002, "Cumulated gain-based evaluation of IR techniques", ACM TOIS.
-
-Expected reciprocal rank: of the rank at which a user who reads from the top is satisfied.
+**Expected reciprocal rank** of the document that satisfies a user who reads from the top
 
 .. math:: \mathrm{ERR@}k = \sum_{r \le k} \frac1r R_r \prod_{i<r} (1 - R_i), \qquad
           R = \frac{2^y - 1}{2^g}
@@ -27,7 +29,7 @@ gives
 
 a mean of non-negative numbers, hence stable.
 
-Rank-biased precision: of a user who looks at one more document with probability p.
+**Rank-biased precision** for a user who reads one more document with probability p
 
 .. math:: \mathrm{RBP@}k = (1 - p) \sum_{r \le k} [\text{relevant at } r]\, p^{r-1}
 
@@ -68,7 +70,7 @@ def ndcg_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: 
 
 
 def gain_kind(settings: Settings) -> tuple[float, ...]:
-    """Kind of gain, as a parameter of list functions."""
+    """Kind of gain, the parameter of the list functions."""
     return (EXP2 if settings.gain == "exp2" else IDENTITY,)
 
 

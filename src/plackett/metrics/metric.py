@@ -1,8 +1,7 @@
-"""A metric as a value: frozen, hashable, with a spelling that parses back.
+"""A metric as a value: frozen, hashable, with a spelling that can be parsed back.
 
-Metrics as text: ``name[@cutoff][:convention][:option=value]...``.
-
-There are no commas in it, so that several metrics can be written ``ndcg@5,err@10:grade=4,map``.
+The spelling is ``name[@cutoff][:convention][:option=value]...``. It has no commas, so several
+metrics can be written ``ndcg@5,err@10:grade=4,map``.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from plackett.metrics.definition import (
     read_option,
     write_option,
 )
-from plackett.metrics.ranking import check_lists
+from plackett.metrics.lists import check_lists
 
 DEFAULT_CONVENTION = "papers"
 MOST_DIGITS = 18
-"""Of a cut-off, so that it is an int64 and below the one that stands for none."""
+"""Digits of a cut-off, so that it fits an int64 and stays below ``NO_CUTOFF``."""
 _FORM = "write name[@cutoff][:convention][:option=value]..., such as ndcg@10 or err@10:grade=4"
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """The parts of a metric's text, not yet checked against what exists."""
+    """The parts of a metric's text; the names are not checked yet."""
 
     name: str
     cutoff: int | None
@@ -43,7 +42,7 @@ class Spelling:
 
 
 def parse(text: str) -> Spelling:
-    """Take the text of one metric apart.
+    """Split the text of one metric into its parts.
 
     >>> parse("ndcg@5:lightgbm:ties=expected")
     Spelling(name='ndcg', cutoff=5, convention='lightgbm', options={'ties': 'expected'})
@@ -122,7 +121,7 @@ class Metric:
         offsets
             List q holds the documents ``offsets[q]`` to ``offsets[q + 1]``.
         document_ids
-            One per document; only ``ties=docid`` looks at them.
+            One per document; only ``ties=docid`` uses them.
         keys
             One uint64 per list for ``ties=random``; by default the list's position.
         """
@@ -130,7 +129,7 @@ class Metric:
         return values_per_list([self.request()], lists)[0]
 
     def request(self) -> Request:
-        """Resolve it into what :func:`~plackett.metrics.compute.values_per_list` takes."""
+        """The argument of :func:`~plackett.metrics.compute.values_per_list`."""
         return Request(str(self), definition_of(self.name), self.cutoff, self.settings)
 
     def __str__(self) -> str:
@@ -151,7 +150,7 @@ def metric(spelling: str | Metric, convention: str | None = None, **options: Opt
     Parameters
     ----------
     spelling
-        Such as ``"ndcg@10"`` or ``"map:lightgbm:ties=expected"``; a metric is returned as it is.
+        Such as ``"ndcg@10"`` or ``"map:lightgbm:ties=expected"``; a metric is returned unchanged.
     convention
         One of ``papers letor3 letor4 mslr lightgbm xgboost catboost trec_eval sklearn``, if the
         spelling names none.
@@ -173,30 +172,29 @@ def metric(spelling: str | Metric, convention: str | None = None, **options: Opt
         raise UsageError(f"a metric is written as text, such as 'ndcg@10', got {spelling!r}.")
     parsed = parse(spelling)
     definition = definition_of(parsed.name)
-    _agree("the convention", parsed.convention, convention)
+    _check_agreement("the convention", parsed.convention, convention)
     chosen = parsed.convention or convention or DEFAULT_CONVENTION
     if parsed.cutoff is not None and not definition.has_cutoff:
         raise UsageError(f"{parsed.name!r} has no cut-off, got {spelling!r}.")
-    written, given = _read(definition, parsed.options), _read(definition, options)
-    for name in written.keys() & given.keys():
-        _agree(f"option {name!r}", written[name], given[name])
-    settings = replace(default_settings(parsed.name, chosen), **{**written, **given})  # type: ignore[arg-type] # read_option gives the right types
+    written, passed = _read(definition, parsed.options), _read(definition, options)
+    for name in written.keys() & passed.keys():
+        _check_agreement(f"option {name!r}", written[name], passed[name])
+    settings = replace(default_settings(parsed.name, chosen), **{**written, **passed})  # type: ignore[arg-type] # read_option gives the right types
     _check(parsed.name, settings)
     return Metric(parsed.name, parsed.cutoff, chosen, settings)
 
 
-def metrics(given: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
-    """Make metrics from one, several, or a comma-separated text; doubles are left out.
+def metrics(specs: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
+    """Make metrics from one, several, or a comma-separated text, without duplicates.
 
     >>> [str(m) for m in metrics("ndcg@5, err@10")]
     ['ndcg@5', 'err@10']
     """
-    several: Iterable[str | Metric]
-    if isinstance(given, str):
-        several = split(given)
-    else:
-        several = given if isinstance(given, Iterable) else (given,)
-    return tuple(dict.fromkeys(metric(one) for one in several))
+    if isinstance(specs, str):
+        specs = split(specs)
+    elif isinstance(specs, Metric):
+        specs = (specs,)
+    return tuple(dict.fromkeys(metric(spec) for spec in specs))
 
 
 def _read(definition: Definition, options: Mapping[str, Option]) -> dict[str, Option]:
@@ -211,9 +209,9 @@ def _read(definition: Definition, options: Mapping[str, Option]) -> dict[str, Op
     }
 
 
-def _agree(what: str, written: Option | None, given: Option | None) -> None:
-    if written is not None and given is not None and written != given:
-        raise UsageError(f"two values of {what}: {written!r} and {given!r}; give one.")
+def _check_agreement(what: str, written: Option | None, passed: Option | None) -> None:
+    if written is not None and passed is not None and written != passed:
+        raise UsageError(f"two values of {what}: {written!r} and {passed!r}; give one.")
 
 
 def _check(name: str, settings: Settings) -> None:

@@ -1,26 +1,19 @@
-"""First stage: the labels of each list in the order of its scores.
+"""First stage of a metric: the labels of each list in the order of its scores.
 
-All metrics with the same rule of ties share it. A short prefix is kept in a sorted buffer while
-the scores go by; a long one, or the whole list, comes from a stable merge sort.
+All metrics with the same rule for ties share the ranking. A short prefix comes from a sorted
+buffer, without sorting the rest of the list; a long one, or the whole list, from a stable merge
+sort. The ideal ranking, labels in falling order, is computed here too.
 
-What comes in is checked once, here; the kernels behind trust it.
-
-The first few documents of each list, without sorting the rest.
-
-All documents of each list in order, by a stable merge sort.
-
-Rules of ties: what puts documents with equal scores in order.
+Rules for ties, that is, for documents with equal scores:
 
 =============== ==================================================================================
 ``stable``      the order in which the documents come
 ``expected``    none: metrics give the exact expectation over all orders of tied documents
 ``pessimistic`` the lower label first
 ``optimistic``  the higher label first
-``random``      a random order: a function of the seed, the list's key and the document's place
-``docid``       falling order of document ids as text, as trec_eval
+``random``      a random order: a function of the seed, the list's key and the document's position
+``docid``       falling order of document ids as text, as in trec_eval
 =============== ==================================================================================
-
-The labels of each list in falling order, down to a cut-off.
 """
 
 from __future__ import annotations
@@ -29,146 +22,125 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import boolean, float32, float64, int64, njit, prange, types, uint64, void
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.kernels import CHUNK, FLOATS, LABELS, compiled, parallel_function, readonly
-from plackett.base.ragged import Ids, Keys, Labels, Offsets, Scores, as_offsets, offsets_from_sizes
+from plackett.base.ragged import Labels, Offsets, Scores, offsets_from_sizes
 from plackett.base.random import combine, mix, to_uniform
 from plackett.metrics.definition import RANKS
+from plackett.metrics.lists import ScoredLists
 
-BLOCK = 1 << 14
-"""Documents that are looked at in one go."""
-LEVELS = 32
-"""Whole labels below it are few enough to be counted."""
+LONGEST_BUFFER = 32
+"""Cut-offs up to it use a sorted buffer, whose cost grows with the cut-off."""
 
 
 @dataclass(frozen=True)
-class ScoredLists:
-    """Scored and labelled lists, checked."""
+class RankingRule:
+    """How documents are ordered."""
 
-    scores: Scores
+    ties: str
+    seed: int
+    rounding: str
+    groups: bool
+    """Rank every document and record where groups of equal scores end."""
+    retrieved_only: bool = True
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Labels in rank order: list q has ``depth[q]`` of them from ``starts[q]`` on."""
+
     labels: Labels
-    offsets: Offsets
-    document_ids: Ids | None
-    keys: Keys | None
-    countable: bool
-    """Whether all labels are whole and below ``LEVELS``."""
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Number of documents of each list."""
-        return np.diff(self.offsets)
+    ends: NDArray[np.int64]
+    """Empty, or for each rank the rank at which its group of equal scores ends."""
+    starts: Offsets
+    depth: NDArray[np.int64]
 
 
-def check_lists(
-    scores: ArrayLike,
-    labels: ArrayLike,
-    offsets: ArrayLike,
-    *,
-    document_ids: ArrayLike | None = None,
-    keys: ArrayLike | None = None,
-) -> ScoredLists:
-    """Check and convert what a caller gave.
-
-    Raises
-    ------
-    DataError
-        If lengths differ, scores are NaN or plus infinity, or labels are negative or not finite.
-    """
-    s = _vector("scores", scores, np.float64)
-    with np.errstate(over="ignore"):  # a label beyond float32 becomes infinite and is refused
-        y = _vector("labels", labels, np.float32)
-    if len(s) != len(y):
-        raise DataError(
-            f"there must be one score for each label, got {len(s)} scores for {len(y)} labels."
+def rank(rule: RankingRule, lists: ScoredLists, cutoff: int) -> Ranking:
+    """Rank the documents of each list, at least down to the cut-off."""
+    whole = rule.groups or cutoff > LONGEST_BUFFER
+    sizes = lists.sizes
+    starts = lists.offsets if whole else offsets_from_sizes(np.minimum(sizes, cutoff))
+    ranked = np.empty(starts[-1], np.float32)
+    depth = np.empty(len(sizes), np.int64)
+    scores = round_scores(lists.scores, rule.rounding)
+    second = tie_keys(rule.ties, rule.seed, lists)
+    ends = np.empty(len(ranked) if rule.groups else 0, np.int64)
+    # No score equals NaN, so NaN excludes nothing.
+    excluded = -np.inf if rule.retrieved_only else np.nan
+    if whole:
+        sort_lists.compiled(
+            scores, second, lists.labels, lists.offsets, excluded, ranked, ends, depth
         )
-    bounds = as_offsets(offsets, len(y))
-    bad_scores, bad_labels, uncountable = inspect.compiled(s, y)
-    if bad_scores:
-        _refuse_scores(s, bounds)
-    if bad_labels:
-        _refuse_labels(y, bounds)
-    ids, list_keys = _ids(document_ids, len(y)), _keys(keys, len(bounds) - 1)
-    return ScoredLists(s, y, bounds, ids, list_keys, countable=uncountable == 0)
-
-
-@parallel_function((int64, int64, int64), FLOATS, LABELS)
-def inspect(scores, labels):  # type: ignore[no-untyped-def]
-    """Count bad scores, bad labels, and labels that are not whole or not below ``LEVELS``."""
-    bad_scores, bad_labels, uncountable = 0, 0, 0
-    for block in prange((len(scores) + BLOCK - 1) // BLOCK):
-        s = scores[block * BLOCK : (block + 1) * BLOCK]
-        y = labels[block * BLOCK : (block + 1) * BLOCK]
-        s_count, y_count, u_count = 0, 0, 0
-        for i in range(len(s)):
-            s_count += not (s[i] < float64(np.inf))
-        for i in range(len(y)):
-            y_count += not ((y[i] >= float32(0.0)) & (y[i] < float32(np.inf)))
-            u_count += not ((y[i] == np.floor(y[i])) & (y[i] < float32(LEVELS)))
-        bad_scores += s_count
-        bad_labels += y_count
-        uncountable += u_count
-    return bad_scores, bad_labels, uncountable
-
-
-def _vector(name: str, given: ArrayLike, dtype: type[np.floating]) -> NDArray:  # type: ignore[type-arg]
-    array = np.asarray(given)
-    if array.ndim != 1 or (array.dtype.kind not in "fiub" and len(array)):
-        raise DataError(
-            f"{name} must be a one-dimensional array of numbers, got {array.dtype} of shape "
-            f"{array.shape}."
+    else:
+        top_of_lists.compiled(
+            scores, second, lists.labels, lists.offsets, starts, cutoff, ranked, depth
         )
-    return np.ascontiguousarray(array, dtype=dtype)
+    return Ranking(ranked, ends, starts, depth)
 
 
-def _ids(given: ArrayLike | None, n_docs: int) -> Ids | None:
-    if given is None:
-        return None
-    ids = np.asarray(given)
-    if ids.shape != (n_docs,):
+def round_scores(scores: Scores, rounding: str) -> Scores:
+    """Scores in the precision in which the tool compares them; finite scores stay finite."""
+    if rounding == "none":
+        return scores
+    largest = float(np.finfo(np.float32).max)
+    near = np.clip(scores, -largest, largest).astype(np.float32).astype(np.float64)
+    return np.where(scores == -np.inf, -np.inf, near)
+
+
+def ideal_ranking(lists: ScoredLists, cutoff: int) -> Ranking:
+    """Rank the documents of each list by their labels."""
+    depth = np.minimum(lists.sizes, cutoff)
+    starts = offsets_from_sizes(depth)
+    labels = np.empty(starts[-1], np.float32)
+    if cutoff > 0:
+        top = int(lists.labels.max(initial=0)) if lists.countable else 0
+        ideal_lists.compiled(lists.labels, lists.offsets, starts, lists.countable, top, labels)
+    return Ranking(labels, np.empty(0, np.int64), starts, depth)
+
+
+def tie_keys(ties: str, seed: int, lists: ScoredLists) -> NDArray[np.float64]:
+    """One number per document that orders ties, larger first; empty if ties need no order."""
+    if ties == "pessimistic":
+        return -lists.labels.astype(np.float64)
+    if ties == "optimistic":
+        return lists.labels.astype(np.float64)
+    if ties == "docid":
+        return _id_ranks(lists)
+    if ties == "random":
+        n_lists = len(lists.offsets) - 1
+        keys = np.arange(n_lists, dtype=np.uint64) if lists.keys is None else lists.keys
+        values = np.empty(len(lists.labels))
+        draw_random_keys.compiled(np.uint64(seed), keys, lists.offsets, values)
+        return values
+    return np.empty(0)
+
+
+def _id_ranks(lists: ScoredLists) -> NDArray[np.float64]:
+    if lists.document_ids is None:
         raise DataError(
-            f"there must be one document id for each of the {n_docs} documents, got shape "
-            f"{ids.shape}."
+            "ties=docid (also the convention trec_eval) orders tied documents by their ids, but "
+            "there are no document ids; give them, or choose ties=stable or ties=expected."
         )
-    return ids
+    # Code points of unicode text sort as the bytes of its UTF-8 form, which trec_eval compares.
+    return np.unique(lists.document_ids.astype(np.str_), return_inverse=True)[1].astype(np.float64)
 
 
-def _keys(given: ArrayLike | None, n_lists: int) -> Keys | None:
-    if given is None:
-        return None
-    keys = np.asarray(given)
-    if keys.shape != (n_lists,) or (keys.dtype.kind not in "iu" and n_lists):
-        raise DataError(
-            f"there must be one integer key for each of the {n_lists} lists, got {keys.dtype} of "
-            f"shape {keys.shape}."
-        )
-    return np.ascontiguousarray(keys, dtype=np.uint64)
-
-
-def _place(at: int, offsets: Offsets) -> str:
-    return f"document {at} (list {int(np.searchsorted(offsets, at, side='right')) - 1})"
-
-
-def _refuse_scores(scores: Scores, offsets: Offsets) -> None:
-    at = int(np.flatnonzero(~(scores < np.inf))[0])
-    raise DataError(
-        f"the score of {_place(at, offsets)} is {scores[at]}; scores must be finite, or minus "
-        "infinity for a document that was not retrieved."
-    )
-
-
-def _refuse_labels(labels: Labels, offsets: Offsets) -> None:
-    at = int(np.flatnonzero(~((labels >= 0) & (labels < np.inf)))[0])
-    raise DataError(
-        f"the label of {_place(at, offsets)} is {labels[at]} in float32; labels must be finite and "
-        "not negative."
-    )
+@parallel_function(void, uint64, readonly(uint64), RANKS, types.Array(float64, 1, "C"))
+def draw_random_keys(seed, keys, offsets, values):  # type: ignore[no-untyped-def]
+    """Fill random numbers that depend on seed, list key and position in the list."""
+    for q in prange(len(offsets) - 1):
+        state = combine(mix(seed), keys[q])
+        for i in range(offsets[q + 1] - offsets[q]):
+            values[offsets[q] + i] = to_uniform(combine(state, uint64(i)))
 
 
 SELECTION_BLOCK = 16
-"""Documents between two looks at the worst of the buffer: fewer mispredictions against more
-insertions in vain."""
+"""Documents between two reads of the worst score in the buffer.
+
+Larger blocks mean fewer branch mispredictions, but more insertions without effect."""
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -188,17 +160,17 @@ def _insert(new, i, best, place):  # type: ignore[no-untyped-def]
 def _top(scores, best, place, candidates):  # type: ignore[no-untyped-def]
     """Put the best documents in order into ``place``; of equals the earlier one stays ahead.
 
-    An insertion that stops at the right place spends most of its time on wrong predictions of
-    where that is. So no branch here depends on a single score: documents better than the worst
-    of the buffer are gathered, a block at a time, and each insertion runs through the whole
-    buffer in vector instructions.
+    An insertion that stops at the right place spends most of its time on mispredicted branches.
+    So no branch here depends on a single score: documents better than the worst of the buffer
+    are collected, a block at a time, and each insertion runs through the whole buffer in vector
+    instructions.
     """
     best[:] = -np.inf
     for start in range(0, len(scores), SELECTION_BLOCK):
         worst = best[len(best) - 1]
         count = 0
         for i in range(start, min(start + SELECTION_BLOCK, len(scores))):
-            # Unsigned indices spare the check for negative ones.
+            # Unsigned indices need no check for negative ones.
             candidates[uint64(count)] = i
             count += scores[uint64(i)] > worst
         for j in range(count):
@@ -208,7 +180,7 @@ def _top(scores, best, place, candidates):  # type: ignore[no-untyped-def]
 
 @compiled
 def _top_by_two_keys(scores, second, best, place):  # type: ignore[no-untyped-def]
-    """The same, where a larger second key comes first among equal scores."""
+    """Like :func:`_top`; among equal scores the larger second key comes first."""
     best[:] = -np.inf
     last = len(best) - 1
     for i in range(len(scores)):
@@ -249,12 +221,12 @@ def top_of_lists(scores, second, labels, offsets, starts, limit, ranked, depth):
 
 
 RUN = 8
-"""Documents that are sorted by insertion before runs are merged."""
+"""Runs of this many documents are sorted by insertion, then merged."""
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _before(scores, second, i, j):  # type: ignore[no-untyped-def]
-    """Whether document i must come before document j whatever their positions are."""
+    """Whether document i comes before document j regardless of their positions."""
     if scores[i] != scores[j]:
         return scores[i] > scores[j]
     return len(second) > 0 and second[i] > second[j]
@@ -308,8 +280,8 @@ def _write(scores, labels, order, ranked, ends):  # type: ignore[no-untyped-def]
 @parallel_function(
     void, FLOATS, FLOATS, LABELS, RANKS, float64, float32[::1], int64[::1], int64[::1]
 )
-def sort_lists(scores, second, labels, offsets, left_out, ranked, ends, depth):  # type: ignore[no-untyped-def]
-    """Write the labels of all documents of each list but those with the score ``left_out``."""
+def sort_lists(scores, second, labels, offsets, excluded, ranked, ends, depth):  # type: ignore[no-untyped-def]
+    """Write the labels of all documents of each list except those with the score ``excluded``."""
     n_lists = len(offsets) - 1
     for chunk in prange((n_lists + CHUNK - 1) // CHUNK):
         first, last = chunk * CHUNK, min((chunk + 1) * CHUNK, n_lists)
@@ -319,131 +291,25 @@ def sort_lists(scores, second, labels, offsets, left_out, ranked, ends, depth): 
         order, spare = np.empty(longest, np.int64), np.empty(longest, np.int64)
         for q in range(first, last):
             low, high = offsets[q], offsets[q + 1]
-            own = scores[low:high]
+            list_scores = scores[low:high]
             count = 0
             for i in range(high - low):
-                if own[i] != left_out:
+                if list_scores[i] != excluded:
                     order[count] = i
                     count += 1
             depth[q] = count
             keys = second[low:high] if len(second) > 0 else second
-            best_first = _sort(own, keys, order[:count], spare[:count])
+            best_first = _sort(list_scores, keys, order[:count], spare[:count])
             groups = ends[low : low + count] if len(ends) > 0 else ends
-            _write(own, labels[low:high], best_first, ranked[low:high], groups)
-
-
-def second_key(ties: str, seed: int, lists: ScoredLists) -> NDArray[np.float64]:
-    """Give each document a number by which ties fall, larger first; or no number to any."""
-    if ties == "pessimistic":
-        return -lists.labels.astype(np.float64)
-    if ties == "optimistic":
-        return lists.labels.astype(np.float64)
-    if ties == "docid":
-        return _place_of_ids(lists)
-    if ties == "random":
-        n_lists = len(lists.offsets) - 1
-        keys = np.arange(n_lists, dtype=np.uint64) if lists.keys is None else lists.keys
-        lots = np.empty(len(lists.labels))
-        draw_lots.compiled(np.uint64(seed), keys, lists.offsets, lots)
-        return lots
-    return np.empty(0)
-
-
-def _place_of_ids(lists: ScoredLists) -> NDArray[np.float64]:
-    if lists.document_ids is None:
-        raise DataError(
-            "ties=docid (also the convention trec_eval) orders tied documents by their ids, but "
-            "there are no document ids; give them, or choose ties=stable or ties=expected."
-        )
-    # Code points of unicode text sort as the bytes of its UTF-8 form, which trec_eval compares.
-    return np.unique(lists.document_ids.astype(np.str_), return_inverse=True)[1].astype(np.float64)
-
-
-@parallel_function(void, uint64, readonly(uint64), RANKS, types.Array(float64, 1, "C"))
-def draw_lots(seed, keys, offsets, lots):  # type: ignore[no-untyped-def]
-    """Random numbers that are a function of seed, list key and place in the list."""
-    for q in prange(len(offsets) - 1):
-        state = combine(mix(seed), keys[q])
-        for i in range(offsets[q + 1] - offsets[q]):
-            lots[offsets[q] + i] = to_uniform(combine(state, uint64(i)))
-
-
-LONGEST_BUFFER = 32
-"""Cut-offs up to it use a sorted buffer, whose cost grows with the cut-off."""
-
-
-@dataclass(frozen=True)
-class RankingRule:
-    """What decides the order of documents."""
-
-    ties: str
-    seed: int
-    rounding: str
-    groups: bool
-    """Rank every document and note where groups of equal scores end."""
-    retrieved_only: bool = True
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Labels in rank order: list q has ``depth[q]`` of them from ``starts[q]`` on."""
-
-    labels: Labels
-    ends: NDArray[np.int64]
-    """Empty, or for each rank the rank at which its group of equal scores ends."""
-    starts: Offsets
-    depth: NDArray[np.int64]
-
-
-def rank(rule: RankingRule, lists: ScoredLists, cutoff: int) -> Ranking:
-    """Rank the documents of each list, at least down to the cut-off."""
-    whole = rule.groups or cutoff > LONGEST_BUFFER
-    sizes = lists.sizes
-    starts = lists.offsets if whole else offsets_from_sizes(np.minimum(sizes, cutoff))
-    ranked = np.empty(starts[-1], np.float32)
-    depth = np.empty(len(sizes), np.int64)
-    scores = rounded(lists.scores, rule.rounding)
-    second = second_key(rule.ties, rule.seed, lists)
-    ends = np.empty(len(ranked) if rule.groups else 0, np.int64)
-    # No score equals NaN, so it leaves out nothing.
-    left_out = -np.inf if rule.retrieved_only else np.nan
-    if whole:
-        sort_lists.compiled(
-            scores, second, lists.labels, lists.offsets, left_out, ranked, ends, depth
-        )
-    else:
-        top_of_lists.compiled(
-            scores, second, lists.labels, lists.offsets, starts, cutoff, ranked, depth
-        )
-    return Ranking(ranked, ends, starts, depth)
-
-
-def rounded(scores: Scores, rounding: str) -> Scores:
-    """Scores in the precision in which a tool compares them; finite scores stay finite."""
-    if rounding == "none":
-        return scores
-    largest = float(np.finfo(np.float32).max)
-    near = np.clip(scores, -largest, largest).astype(np.float32).astype(np.float64)
-    return np.where(scores == -np.inf, -np.inf, near)
-
-
-def ideal_ranking(lists: ScoredLists, cutoff: int) -> Ranking:
-    """Rank the documents of each list by their labels."""
-    depth = np.minimum(lists.sizes, cutoff)
-    starts = offsets_from_sizes(depth)
-    labels = np.empty(starts[-1], np.float32)
-    if cutoff > 0:
-        top = int(lists.labels.max(initial=0)) if lists.countable else 0
-        ideal_lists.compiled(lists.labels, lists.offsets, starts, lists.countable, top, labels)
-    return Ranking(labels, np.empty(0, np.int64), starts, depth)
+            _write(list_scores, labels[low:high], best_first, ranked[low:high], groups)
 
 
 @compiled
 def _by_counting(labels, top, out):  # type: ignore[no-untyped-def]
-    """Fill in the largest of labels that are whole numbers up to ``top``.
+    """Fill in the largest labels, which are whole numbers up to ``top``.
 
-    One pass in vector instructions for each level, from the top until the places are filled, is
-    faster than one pass that adds to counters.
+    One pass in vector instructions per level, from the top until ``out`` is full, is faster than
+    one pass that increments counters.
     """
     filled = 0
     for level in range(top, 0, -1):
@@ -472,9 +338,9 @@ def ideal_lists(labels, offsets, starts, countable, top, ideal):  # type: ignore
     n_lists = len(offsets) - 1
     for chunk in prange((n_lists + CHUNK - 1) // CHUNK):
         for q in range(chunk * CHUNK, min((chunk + 1) * CHUNK, n_lists)):
-            own = labels[offsets[q] : offsets[q + 1]]
+            list_labels = labels[offsets[q] : offsets[q + 1]]
             out = ideal[starts[q] : starts[q + 1]]
             if countable:
-                _by_counting(own, top, out)
+                _by_counting(list_labels, top, out)
             else:
-                _by_sorting(own, out)
+                _by_sorting(list_labels, out)

@@ -22,18 +22,19 @@ documents,
     \frac{\partial\ell}{\partial s_k} = \eta \sum_{i \ne k} w_{ik}(a_i - a_k)
     - \eta p_k \Big(\frac{1}{\hat\pi_k} + \ell\Big), \quad a_i = \frac{p_i}{\hat\pi_i^2}.
 
-With one relevant document it is the loss of TF-Ranking and Rax; with more, it tends to minus MRR as
-:math:`\eta` grows, as Rax's (a maximum in place of the softmax, so not differentiable everywhere)
-does, and TF-Ranking's (a mean over documents, weighted by label) does not. A list without an
-irrelevant document gives zeros. A weighted document multiplies its own term :math:`p_i/\hat\pi_i`.
+With one relevant document it is the loss of TF-Ranking and Rax. With more, it tends to minus MRR as
+:math:`\eta` grows. So does Rax's loss, which has a maximum in place of the softmax and is therefore
+not differentiable everywhere; TF-Ranking's, a mean over documents weighted by label, does not. A
+list without an irrelevant document gives zeros. The weight of a document multiplies its term
+:math:`p_i/\hat\pi_i`.
 
-**Curvature.** Both losses are concave in the ranks, so the ranks' linearisation bounds them from
-above; what is left is a sum over pairs of :math:`(a_i - a_j) q_{ij}`, whose second derivative by a
-score is at most :math:`\eta^2 |a_i - a_j| w_{ij}` in size. The curvature is the sum of these over a
-document's pairs, for ApproxMRR plus :math:`\eta^2 p_k |1/\hat\pi_k + \ell|` (products of
-derivatives of p and of ranks are never positive). It bounds the diagonal of the Hessian, and no
-Newton step exceeds :math:`1/\eta`, the width of the smoothing. A floor of 1e-6 of the list's mean
-keeps quotients finite.
+**Curvature.** Both losses are concave in the ranks, so their linearization in the ranks bounds them
+from above; what remains is a sum over pairs of :math:`(a_i - a_j) q_{ij}`, whose second derivative
+with respect to a score is at most :math:`\eta^2 |a_i - a_j| w_{ij}` in size. The curvature is the
+sum of these over a document's pairs, for ApproxMRR plus :math:`\eta^2 p_k |1/\hat\pi_k + \ell|`
+(products of derivatives of p and of ranks are never positive). It bounds the diagonal of the
+Hessian, and no Newton step exceeds :math:`1/\eta`, the width of the smoothing. A floor of 1e-6 of
+the list's mean keeps quotients finite.
 
 O(n⁺n) time, where n⁺ documents are relevant, O(n) memory.
 """
@@ -66,10 +67,10 @@ def _smooth_rank(x, ratios, i):  # type: ignore[no-untyped-def]
 def _add_slopes(ratios, slopes, i, low, g, h):  # type: ignore[no-untyped-def]
     """Add the pairs of document i with all from ``low`` on, given the slopes a of the ranks."""
     t, a, gs, hs = ratios[low:], slopes[low:], g[low:], h[low:]
-    own, own_gradient, own_curvature = slopes[i], 0.0, 0.0
+    slope, own_gradient, own_curvature = slopes[i], 0.0, 0.0
     for k in range(len(t)):
         share = 1.0 / (1.0 + t[k])
-        force = (own - a[k]) * t[k] * share * share
+        force = (slope - a[k]) * t[k] * share * share
         gs[k] += force
         hs[k] += abs(force)
         own_gradient -= force
@@ -110,7 +111,7 @@ def _fill_derivatives(x, exponentials, narrow, relevant, ratios, slopes, g, h): 
 
 @list_function(LIST_FUNCTION)
 def approxndcg_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: eta, prepared: normalised gains."""
+    """Value, gradient and curvature; params: eta, prepared: normalized gains."""
     n, eta = len(scores), params[0]
     order, relevant = _relevant_first(labels)
     x, gains = eta * scores[order], prepared[order]
@@ -133,7 +134,7 @@ def approxndcg_list(scores, labels, prepared, _key, params, gradient, curvature)
 
 @list_function(LIST_FUNCTION)
 def approxmrr_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: eta, prepared: weights of documents, if any."""
+    """Value, gradient and curvature; params: eta, prepared: document weights, if any."""
     n, eta = len(scores), params[0]
     order, relevant = _relevant_first(labels)
     if relevant == n:

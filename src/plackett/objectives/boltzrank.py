@@ -1,4 +1,4 @@
-r"""BoltzRank: expected NDCG under a Boltzmann law over a fixed set (Volkovs & Zemel 2009).
+r"""BoltzRank: expected NDCG under a Boltzmann distribution (Volkovs & Zemel 2009).
 
 A ranking of the n documents has energy
 
@@ -17,12 +17,12 @@ less those above, so with :math:`\bar c = E_P[c]`
 
 **Curvature.** The second part is convex, with diagonal :math:`\mathrm{Var}_P(c)`. The first is
 not: its diagonal is :math:`-E_P[(\mathrm{NDCG} - E_P \mathrm{NDCG})(c - \bar c)^2]`, which we
-bound by the same with the absolute value of the first factor. The sum is raised to 1e-6 of the
-list's mean.
+bound by the same expression with the absolute value of the first factor. The sum is raised to at
+least 1e-6 of the list's mean.
 
 The set is the ideal ranking (equal labels in random order) and ``samples - 1`` draws from the
-Plackett-Luce model of the labels. It depends on seed and list, not on the step: a set redrawn at
-each step would make line searches fail. NDCG is that of the whole list with gain :math:`2^y - 1`
+Plackett-Luce model of the labels. It depends on the seed and the list, not on the step: a new set
+at each step would make line searches fail. NDCG is that of the whole list with gain :math:`2^y - 1`
 and discount :math:`1/\log_2(1+r)`. A step costs O(samples n).
 """
 
@@ -35,16 +35,23 @@ import numpy as np
 from numba import njit, prange, uint64
 from numpy.typing import NDArray
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError
+from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
 from plackett.base.random import combine
 from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.listmle import draw_order
-from plackett.objectives.objective import ListLabels, Objective, Prepared, check_count
+from plackett.objectives.objective import (
+    ListLabels,
+    Objective,
+    Prepared,
+    check_between,
+    check_count,
+)
 from plackett.objectives.pairwise import raise_to_floor
-from plackett.objectives.ranking import discount, normalized_gains
+from plackett.objectives.ranking import normalized_gains
 from plackett.objectives.ranking_sets import (
     add_mean,
     add_spread,
@@ -57,7 +64,7 @@ from plackett.objectives.ranking_sets import (
 )
 
 _COLUMNS = 2  # NDCG of the ranking, and its probability under the labels
-_STREAM = 3  # of the lists' keys, for the rankings
+_STREAM = 3  # of random numbers, for the rankings
 
 
 @list_function(LIST_FUNCTION)
@@ -100,17 +107,17 @@ def _store(order, r, labels, gains, stored):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def _draw_sets(labels, gains, offsets, keys, samples, values, where):  # type: ignore[no-untyped-def]
+def _draw_sets(labels, gains, offsets, keys, samples, values, starts):  # type: ignore[no-untyped-def]
     for q in prange(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
-        stored = values[where[q] : where[q + 1]]
+        stored = values[starts[q] : starts[q + 1]]
         if high - low < 2:
             continue
         y = labels[low:high].astype(np.float64)
         stored[0] = samples
         for r in range(samples):
             order = draw_order(y, combine(keys[q], uint64(r)))
-            if r == 0:  # the first one in order of labels, with ties as drawn
+            if r == 0:  # the ideal ranking, with ties in the order drawn
                 order = order[np.argsort(-y[order], kind="mergesort")]
             _store(order, r, y, gains[low:high], stored)
         target = column_of(stored, 1)
@@ -137,14 +144,13 @@ class BoltzRank(Objective):
     samples: int = 100
     """Number of rankings of each list."""
     mix: float = 1.0
-    """Weight of the expected NDCG; the cross entropy has the rest."""
+    """Weight of the expected NDCG; the cross entropy has the weight 1 - mix."""
     seed: int = 0
-    """Of the rankings."""
+    """Seed of the rankings."""
 
     def __post_init__(self) -> None:
         check_count(self.name, samples=self.samples)
-        if not 0.0 <= self.mix <= 1.0:
-            raise UsageError(f"boltzrank needs mix between 0 and 1, got mix={self.mix!r}.")
+        check_between(self.name, 0.0, 1.0, mix=self.mix)
 
     @property
     def params(self) -> tuple[float, ...]:
@@ -154,7 +160,7 @@ class BoltzRank(Objective):
         labels, offsets, keys, draws, _ = lists
         gains = normalized_gains(labels, offsets).values
         if "permutations" in draws:
-            return _as_sets(draws["permutations"], labels, gains, offsets)
+            return _explicit_sets(draws["permutations"], labels, gains, offsets)
         sizes = np.diff(offsets)
         where = offsets_from_sizes(np.where(sizes > 1, set_size(self.samples, sizes, _COLUMNS), 0))
         values = np.empty(where[-1])
@@ -163,7 +169,7 @@ class BoltzRank(Objective):
         return Prepared(values, where)
 
 
-def _as_sets(
+def _explicit_sets(
     permutations: Any, labels: Labels, gains: NDArray[np.float64], offsets: Offsets
 ) -> Prepared:
     """Explicit rankings, one array of m x n positions (best first) per list."""
@@ -176,7 +182,7 @@ def _as_sets(
     parts = []
     for q in range(n_lists):
         low, high = offsets[q], offsets[q + 1]
-        orders = _as_permutations(permutations[q], q, int(high - low))
+        orders = _check_permutations(permutations[q], q, int(high - low))
         part = np.zeros(set_size(len(orders), high - low, _COLUMNS))
         part[0] = len(orders)
         if high - low > 1:
@@ -188,8 +194,8 @@ def _as_sets(
     return join_sets(parts)
 
 
-def _as_permutations(given: Any, q: int, n: int) -> NDArray[np.int64]:
-    orders = np.asarray(given, dtype=np.int64)
+def _check_permutations(permutations: Any, q: int, n: int) -> NDArray[np.int64]:
+    orders = np.asarray(permutations, dtype=np.int64)
     if (
         orders.ndim != 2
         or not len(orders)

@@ -1,4 +1,4 @@
-"""A user's own objective: one Python function of one list, run like the built-in ones."""
+"""User-defined objectives: one Python function of one list, run like the built-in ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Kernel = Callable[..., float]
 
 @dataclass(frozen=True)
 class Custom(Objective):
-    """An objective made of a user's function; build it with :func:`custom`."""
+    """An objective with a user's function; build it with :func:`custom`."""
 
     kernel: Kernel
     params: tuple[float, ...] = ()
@@ -35,12 +35,12 @@ class Custom(Objective):
     name: str = "custom"  # type: ignore[misc]
     weighting: Weighting | None = None  # type: ignore[misc]
     unweighted_reason: ClassVar[str] = (
-        "its function sees labels only; say with weighting= which function of labels it goes by"
+        "its function sees labels only; set weighting= to the function of labels that it uses"
     )
 
     @property
     def function(self) -> ListFunction:  # type: ignore[override]
-        return _adapted(self.kernel)
+        return _adapt(self.kernel)
 
 
 def custom(
@@ -52,19 +52,19 @@ def custom(
     name: str | None = None,
     weighting: Weighting | None = None,
 ) -> Custom:
-    """Make an objective of a plain Python function of one list.
+    """Make an objective from a Python function of one list.
 
     Parameters
     ----------
     kernel
         A function ``kernel(scores, labels, params, gradient, curvature)`` that Numba can compile.
-        All arguments are contiguous float64 arrays; ``gradient`` and ``curvature`` are zero on
-        entry and are filled by it; it returns the value. It must not raise. It is not called for
-        lists with one document or one label level.
+        All arguments are contiguous float64 arrays. It fills ``gradient`` and ``curvature``, which
+        are zero on entry, and returns the value. It must not raise. It is not called for lists
+        with one document or one label level.
     params
-        Numbers handed to it.
+        Numbers passed to it.
     exact
-        Whether the gradient is that of the value; linear models need it.
+        Whether the gradient is the derivative of the value; linear models need it.
     convex
         Whether the value is convex in the scores; the curvature then bounds the second derivative.
     shift_invariant
@@ -72,9 +72,9 @@ def custom(
     name
         For tables and messages; by default the function's name.
     weighting
-        What weights of documents scale: ``"gain"`` if the function goes by 2^y - 1 of labels y,
-        ``"share"`` by y itself, ``"exponential"`` by e^y - 1. It then sees labels that stand for
-        the weighted ones (:mod:`plackett.objectives.document_weights`). None: weights are refused.
+        What document weights scale: ``"gain"`` if the function uses 2^y - 1 of labels y,
+        ``"share"`` if y itself, ``"exponential"`` if e^y - 1. It then receives labels that include
+        the weights (:mod:`plackett.objectives.document_weights`). None: weights are an error.
 
     Examples
     --------
@@ -98,19 +98,19 @@ def custom(
         )
     label = name or str(getattr(kernel, "__name__", "custom"))
     numbers = tuple(float(p) for p in params)
-    made = Custom(kernel, numbers, exact, convex, shift_invariant, label, weighting)
+    objective = Custom(kernel, numbers, exact, convex, shift_invariant, label, weighting)
     try:
-        made.function.compiled  # noqa: B018 - compiles now, so that errors show here
+        objective.function.compiled  # noqa: B018 - compiles now, so that errors show here
     except NumbaError as error:
         raise UsageError(
             f"the function {label!r} cannot be compiled; it may use numbers, NumPy arrays and "
             f"loops, and takes (scores, labels, params, gradient, curvature).\n{error}"
         ) from error
-    return made
+    return objective
 
 
 def digest(kernel: Kernel) -> str:
-    """A sum of the function's code, so that a changed function is not taken for the old one."""
+    """A hash of the function's code, which changes when the function does."""
     code = (kernel.py_func if isinstance(kernel, Dispatcher) else kernel).__code__
     parts = (code.co_code.hex(), code.co_names, [c for c in code.co_consts if _is_plain(c)])
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
@@ -121,8 +121,8 @@ def _is_plain(constant: object) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _adapted(kernel: Kernel) -> ListFunction:
-    """The user's five arguments put behind the signature of our list functions."""
+def _adapt(kernel: Kernel) -> ListFunction:
+    """A list function with our signature that calls the user's function."""
     compiled = kernel if isinstance(kernel, Dispatcher) else njit(nogil=True)(kernel)
 
     def custom_list(  # type: ignore[no-untyped-def]

@@ -1,12 +1,12 @@
-"""The compiled loop that runs a list function over all lists, in parallel.
+"""The compiled driver that runs a list function over all lists, in parallel.
 
-The list function comes as a typed first-class function, so the driver is compiled once for all
-objectives and found in the on-disk cache by later processes; the call costs nanoseconds per list.
-It comes by its addresses (:mod:`plackett.base.kernels`), which keeps small batches fast.
+The driver receives the list function as a pointer (:mod:`plackett.base.kernels`), so it is compiled
+once for all objectives, later processes load it from the on-disk cache, and a call costs
+nanoseconds per list.
 
 With ``samples`` above zero the driver perturbs the scores of each list that many times and averages
-(:mod:`plackett.objectives.stochastic` has the mathematics): buffers are made once per list, and
-what was prepared from labels serves all samples.
+(:mod:`plackett.objectives.stochastic` has the mathematics). Buffers and prepared numbers serve all
+samples of a list.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ LIST_FUNCTION = float64(FLOATS, LABELS, FLOATS, uint64, FLOATS, float64[::1], fl
 """scores, labels, prepared, key, params, gradient, curvature -> value.
 
 prepared
-    What the objective has prepared for the list: explicit draws, sampled rankings ...; often empty.
+    Numbers that the objective prepared for the list: gains, explicit draws, sampled rankings.
 key
-    A 64-bit word that depends on seed, step and list: the source of whatever is random.
+    A 64-bit word that depends on seed, step and list: the source of random numbers.
 params
     The objective's parameters.
 gradient, curvature
     Zero on entry.
 
-Lists with one document or one label level never reach a list function.
+List functions are not called for lists with one document or one label level.
 """
 
 _function_at = function_maker(LIST_FUNCTION)
@@ -107,7 +107,7 @@ def _one_level(labels):  # type: ignore[no-untyped-def]
     readonly(uint64),  # keys
     FLOATS,  # params
     readonly(float64, 2),  # explicit uniform draws, samples x documents; or no rows
-    int64,  # samples; 0: the scores as they are
+    int64,  # samples; 0: no noise
     float64,  # beta
     boolean,  # normalize
     float64[::1],  # values
@@ -137,16 +137,16 @@ def each_list(  # type: ignore[no-untyped-def]
     for q in prange(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
         s, y, g, h = scores[low:high], labels[low:high], gradient[low:high], curvature[low:high]
-        own = prepared[prepared_offsets[q] : prepared_offsets[q + 1]]
+        numbers = prepared[prepared_offsets[q] : prepared_offsets[q + 1]]
         values[q] = 0.0
         g[:] = 0.0
         h[:] = 0.0
         if _one_level(y):
             continue
         if samples == 0:
-            values[q] = function(s, y, own, keys[q], params, g, h)
+            values[q] = function(s, y, numbers, keys[q], params, g, h)
         else:
             draws = uniform[:, low:high]
             values[q] = _average(
-                function, s, y, own, keys[q], params, draws, samples, beta, normalize, g, h
+                function, s, y, numbers, keys[q], params, draws, samples, beta, normalize, g, h
             )

@@ -29,7 +29,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from plackett.base.errors import UsageError
+from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
@@ -39,11 +39,12 @@ from plackett.objectives.objective import (
     ListLabels,
     Objective,
     Prepared,
+    check_between,
     check_choice,
     check_positive,
 )
 from plackett.objectives.pairwise import add_pairs, fill_exponentials, fill_ratios
-from plackett.objectives.ranking import discount, normalized_gains, rank_order
+from plackett.objectives.ranking import normalized_gains, rank_order
 
 SCHEMES = ("ndcg1", "ndcg2", "ndcg2++", "lambdarank")
 _NDCG1 = 0
@@ -53,9 +54,9 @@ _NDCG1 = 0
 def _fill_weights(gains, discounts, steps, near, far, a, weights):  # type: ignore[no-untyped-def]
     """Fill (near ρ + far δ)(G_a - G_b) for ranks b behind a; steps[k]: δ of ranks k + 1 apart."""
     g, d, out = gains[a + 1 :], discounts[a + 1 :], weights[a + 1 :]
-    gain, own = gains[a], discounts[a]
+    gain, discount = gains[a], discounts[a]
     for k in range(len(out)):
-        out[k] = (near * (own - d[k]) + far * steps[k]) * (gain - g[k])
+        out[k] = (near * (discount - d[k]) + far * steps[k]) * (gain - g[k])
 
 
 @compiled
@@ -72,7 +73,7 @@ def _add_both_ways(x, ratios, gains, discounts, a, weights, g, h):  # type: igno
 
 @list_function(LIST_FUNCTION)
 def lambdaloss_list(scores, _labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """All derivatives; params: scheme, sigma, factors of ρ and δ, prepared: normalised gains."""
+    """All derivatives; params: scheme, sigma, factors of ρ and δ, prepared: normalized gains."""
     n = len(scores)
     both_ways, sigma, near, far = int(params[0]) == _NDCG1, params[1], params[2], params[3]
     order = rank_order(scores)
@@ -124,8 +125,7 @@ class LambdaLoss(Objective):
     def __post_init__(self) -> None:
         check_choice(self.name, SCHEMES, scheme=self.scheme)
         check_positive(self.name, sigma=self.sigma)
-        if not 0 <= self.mu < np.inf:
-            raise UsageError(f"lambdaloss needs a finite mu >= 0, got mu={self.mu!r}.")
+        check_between(self.name, 0.0, mu=self.mu)
 
     @property
     def params(self) -> tuple[float, ...]:

@@ -1,24 +1,7 @@
-r"""The likelihood of the ranking by labels under the Plackett-Luce model of the scores.
-
-With :math:`\pi` the ranking by descending label (equal labels in random order) and n documents,
-
-.. math:: \ell = \sum_{i=1}^n \alpha_i \Big(\log\sum_{k \ge i} e^{s_{\pi_k}} - s_{\pi_i}\Big)
-
-- :class:`ListMLE`: :math:`\alpha_i = 1` (Xia et al. 2008)
-- :class:`PListMLE`: :math:`\alpha_i \propto 2^{n-i} - 1`, summing to 1, so that the top of the
-  list counts most (Lan et al. 2014); computed as :math:`(2^{-i} - 2^{-n}) / (1 - (n+1) 2^{-n})`,
-  which overflows for no n
-
-Gradient and curvature (the exact diagonal of the Hessian) are those of
-:mod:`plackett.objectives.listmle`. Both are convex for a given order. Documents with equal
-labels are put in a new random order for each list and step. A step costs O(n): labels that are
-grades are sorted by counting, which the shuffle needs no pass beside; others are sorted once.
-The weight of a document multiplies its own pick.
-
-The Plackett-Luce model of rankings: its weighted log-likelihood, and draws from it.
+r"""ListMLE and PListMLE: the likelihood of the ranking by labels under the Plackett-Luce model.
 
 A ranking :math:`\pi` (best first) picks its documents one after the other, each with the softmax
-of the scores that are left. With weights :math:`w_k \ge 0` on the picks,
+of the remaining scores. With weights :math:`w_k \ge 0` on the picks,
 
 .. math::
 
@@ -27,6 +10,14 @@ of the scores that are left. With weights :math:`w_k \ge 0` on the picks,
     \frac{\partial^2\ell}{\partial s_{\pi_k}^2} = \sum_{i \le k} w_i p_{ik} (1 - p_{ik}),
 
 where :math:`p_{ik}` is the probability that pick i takes the k-th document. It is convex.
+
+- :class:`ListMLE`: :math:`w_k = 1` (Xia et al. 2008)
+- :class:`PListMLE`: :math:`w_k \propto 2^{n-k} - 1`, summing to 1, so that the top of the list
+  counts most (Lan et al. 2014); computed as :math:`(2^{-k} - 2^{-n}) / (1 - (n+1) 2^{-n})`, which
+  does not overflow for any n
+
+:math:`\pi` is the ranking by falling label. Documents with equal labels are put in a new random
+order for each list and step. The weight of a document multiplies its pick.
 
 All of it takes O(n), one exponential per document, and no subtraction of nearly equal numbers:
 with :math:`q_k = p_{kk}`, its complement :math:`r_{k+1} = 1 - q_k` (a ratio of suffix sums) and
@@ -38,7 +29,8 @@ with :math:`q_k = p_{kk}`, its complement :math:`r_{k+1} = 1 - q_k` (a ratio of 
     D_k = \sum_{i \le k} w_i R_{ik} (1 - R_{ik}) = r_k q_{k-1} A_{k-1} + r_k^2 D_{k-1}
 
 give the gradient :math:`q_k r_k A_{k-1} - w_k r_{k+1}` and the curvature :math:`q_k (r_{k+1} A_k +
-q_k D_k)`.
+q_k D_k)`, the exact diagonal of the Hessian. Labels that are grades are sorted by counting in the
+same pass as the shuffle; other labels are sorted once.
 
 Sorting :math:`s_i + G_i` with independent Gumbel noise G draws a ranking from the model (Yellott
 1977).
@@ -68,8 +60,8 @@ from plackett.objectives.ranking import label_order
 @compiled
 def weighted_likelihood(scores, order, weights, gradient, curvature):  # type: ignore[no-untyped-def]
     """Minus the weighted log-likelihood of a ranking; fills gradient and curvature."""
-    room = np.empty((3, len(order)))
-    ranked, picked, rest = room[0], room[1], room[2]  # the last two: q and its complement
+    buffer = np.empty((3, len(order)))
+    ranked, picked, rest = buffer[0], buffer[1], buffer[2]  # the last two: q and its complement
     for k in range(len(order)):
         ranked[k] = scores[order[k]]
     low, high = extremes(scores)
@@ -84,7 +76,7 @@ def weighted_likelihood(scores, order, weights, gradient, curvature):  # type: i
 
 @compiled
 def _fill_picks(ranked, top, picked, rest):  # type: ignore[no-untyped-def]
-    """Fill q and its complement; all but the sums is vector code."""
+    """Fill q and its complement; everything except the sums is vector code."""
     for k in range(len(ranked)):
         picked[k] = exp(ranked[k] - top)
     after = 0.0
@@ -107,17 +99,20 @@ def _cost_of_picks(weights, picked):  # type: ignore[no-untyped-def]
 
 @compiled
 def _fill_wide_picks(ranked, weights, picked, rest):  # type: ignore[no-untyped-def]
-    """The same for scores so far apart that an exponential may vanish; returns the cost."""
+    """Like :func:`_fill_picks` for scores so far apart that an exponential may underflow.
+
+    Returns the cost.
+    """
     top, total, value = ranked[-1], 0.0, 0.0
     for k in range(len(ranked) - 1, -1, -1):
         score = ranked[k]
-        if score > top:  # sums are kept relative to the largest score seen, so that none overflows
+        if score > top:  # sums are relative to the largest score so far, so that none overflows
             total *= np.exp(top - score)
             top = score
-        own = np.exp(score - top)
+        exponential = np.exp(score - top)
         after = total
-        total += own
-        picked[k] = own / total
+        total += exponential
+        picked[k] = exponential / total
         rest[k] = after / total
         value += weights[k] * (top - score + np.log(total))
     return value
@@ -140,28 +135,28 @@ def _fill_order_derivatives(order, weights, picked, rest, gradient, curvature): 
 @compiled
 def draw_order(scores, key):  # type: ignore[no-untyped-def]
     """Positions of the documents, best first, drawn from the Plackett-Luce model of the scores."""
-    sinking = np.empty(len(scores))
+    negative = np.empty(len(scores))
     for i in range(len(scores)):
-        sinking[i] = np.log(-np.log(to_uniform(combine(key, uint64(i))))) - scores[i]
-    return np.argsort(sinking, kind="mergesort")
+        negative[i] = np.log(-np.log(to_uniform(combine(key, uint64(i))))) - scores[i]
+    return np.argsort(negative, kind="mergesort")
 
 
 def check_orders(order: ArrayLike, offsets: Offsets) -> NDArray[np.float64]:
-    """Explicit rankings of all lists, one after the other, checked to be permutations."""
-    given = np.ascontiguousarray(order, dtype=np.float64)
-    if given.shape != (offsets[-1],):
+    """Explicit rankings of all lists, one after the other; each must be a permutation."""
+    orders = np.ascontiguousarray(order, dtype=np.float64)
+    if orders.shape != (offsets[-1],):
         raise DataError(
             f"draws['order'] must be {offsets[-1]} numbers, one per document, got shape "
-            f"{given.shape}."
+            f"{orders.shape}."
         )
     for q in range(len(offsets) - 1):
-        part = given[offsets[q] : offsets[q + 1]]
+        part = orders[offsets[q] : offsets[q + 1]]
         if not np.array_equal(np.sort(part), np.arange(len(part))):
             raise DataError(
                 f"draws['order'] must hold, for list {q}, each of 0 to {len(part) - 1} once "
                 f"(positions within the list, best first), got {part.tolist()[:10]}."
             )
-    return given
+    return orders
 
 
 _EVEN, _TOP_HEAVY = 0.0, 1.0
@@ -185,7 +180,7 @@ def _fill_draws(key, draws):  # type: ignore[no-untyped-def]
 
 @compiled
 def _rank_grades(labels, draws, counts, order):  # type: ignore[no-untyped-def]
-    """Sort by falling grade and shuffle ties, at once; counts: two rows of ``_GRADES``."""
+    """Sort by falling grade and shuffle ties in one pass; counts: two rows of ``_GRADES``."""
     placed, starts = counts[0], counts[1]
     placed[:] = 0
     for i in range(len(labels)):
@@ -199,7 +194,7 @@ def _rank_grades(labels, draws, counts, order):  # type: ignore[no-untyped-def]
         grade = int(labels[i])
         start, k = starts[grade], placed[grade]
         placed[grade] = k + 1
-        # Fisher-Yates, growing: the k-th of a grade changes places with one of those so far.
+        # Inside-out Fisher-Yates: the k-th of a grade swaps with one of those so far.
         other = start + int(draws[start + k] * (k + 1))
         order[start + k] = order[other]
         order[other] = i
@@ -207,10 +202,10 @@ def _rank_grades(labels, draws, counts, order):  # type: ignore[no-untyped-def]
 
 @compiled
 def _shuffle_ties(labels, draws, order):  # type: ignore[no-untyped-def]
-    """The same shuffle, for documents that are sorted by label."""
+    """The shuffle of :func:`_rank_grades` for documents that are sorted by label."""
     n, start = len(order), 0
     while start < n:
-        # The end of a level is found first: between swaps, each comparison would wait for them.
+        # Find the end of a level first: between swaps, each comparison would wait for them.
         label, end = labels[order[start]], start + 1
         while end < n and labels[order[end]] == label:
             end += 1
@@ -246,10 +241,10 @@ def listmle_list(scores, labels, prepared, key, params, gradient, curvature):  #
         _fill_draws(key, weights)
         _rank_grades(labels, weights, np.empty((2, _GRADES), np.int64), order)
     else:
-        given = prepared[0] < 0.0
+        is_explicit = prepared[0] < 0.0
         for k in range(n):
-            order[k] = int(-1.0 - prepared[k] if given else prepared[k])
-        if not given:
+            order[k] = int(-1.0 - prepared[k] if is_explicit else prepared[k])
+        if not is_explicit:
             _fill_draws(key, weights)
             _shuffle_ties(labels, weights, order)
     _fill_weights(params[0], weights)
@@ -268,7 +263,7 @@ class _Likelihood(Objective):
     function: ClassVar[ListFunction] = listmle_list
 
     seed: int = 0
-    """Of the order of equal labels; with the step and the list it determines it."""
+    """Seed of the order of equal labels."""
 
     @property
     def params(self) -> tuple[float, ...]:
@@ -293,7 +288,7 @@ class ListMLE(_Likelihood):
 
 @dataclass(frozen=True)
 class PListMLE(_Likelihood):
-    """The same with weights that fall with the position (Lan et al. 2014)."""
+    """ListMLE with weights that fall with the position (Lan et al. 2014)."""
 
     name: ClassVar[str] = "plistmle"
     weights: ClassVar[float] = _TOP_HEAVY

@@ -1,6 +1,6 @@
-r"""MDPRank: ranking as a Markov decision process, learnt by policy gradient (Wei et al. 2017).
+r"""MDPRank: ranking as a Markov decision process, learned by policy gradient (Wei et al. 2017).
 
-The policy picks documents one after the other, each with the softmax of the scores left: an
+The policy picks documents one after the other, each with the softmax of the remaining scores: an
 episode is a ranking :math:`\pi` from the Plackett-Luce model of the scores. The pick at position t
 (from 1) earns :math:`(2^{y} - 1) D(t)`; with returns :math:`R_t = \sum_{k \ge t} \gamma^{k-t} r_k`
 the surrogate
@@ -8,16 +8,16 @@ the surrogate
 .. math:: \ell = \sum_t \gamma^{t-1} R_t \Big(\log\sum_{k \ge t} e^{s_{\pi_k}} - s_{\pi_t}\Big)
 
 has the REINFORCE estimate of minus the gradient of the expected return as its gradient; returns
-and episode are held constant. The episode is drawn anew for each list and step. The value is the
-surrogate of one episode and no loss to compare between steps, hence ``exact = False``; for a given
+and episode are held constant. Each list and step has a new episode. The value is the surrogate of
+one episode, which cannot be compared between steps, hence ``exact = False``; for an explicit
 episode (``draws``), the gradient is exactly its derivative.
 
-For a given episode the surrogate is a Plackett-Luce likelihood with non-negative weights, and
-convex: the curvature is its exact diagonal, raised to 1e-6 of the list's mean.
+For a fixed episode the surrogate is a Plackett-Luce likelihood with non-negative weights, which is
+convex: the curvature is its exact diagonal, raised to at least 1e-6 of the list's mean.
 
 ``discount="jk"`` leaves the first two positions undiscounted, then :math:`1/\log_2 t` (Järvelin &
-Kekäläinen 2002, as the paper); ``"standard"`` is :math:`1/\log_2(1+t)`. Rewards are not
-normalised, as in the paper; labels above 900 count as 900, so that no return overflows.
+Kekäläinen 2002, as in the paper); ``"standard"`` is :math:`1/\log_2(1+t)`. Rewards are not
+normalized, as in the paper; labels above 900 count as 900, so that no return overflows.
 """
 
 from __future__ import annotations
@@ -27,12 +27,17 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.listmle import check_orders, draw_order, weighted_likelihood
-from plackett.objectives.objective import ListLabels, Objective, Prepared, check_choice
+from plackett.objectives.objective import (
+    ListLabels,
+    Objective,
+    Prepared,
+    check_between,
+    check_choice,
+)
 from plackett.objectives.pairwise import raise_to_floor
 
 _JK, _STANDARD = 0.0, 1.0
@@ -81,11 +86,10 @@ class MDPRank(Objective):
     discount: Literal["jk", "standard"] = "jk"
     """Discount of positions in the reward."""
     seed: int = 0
-    """Of the episodes."""
+    """Seed of the episodes."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.gamma <= 1.0:
-            raise UsageError(f"mdprank needs gamma between 0 and 1, got gamma={self.gamma!r}.")
+        check_between(self.name, 0.0, 1.0, gamma=self.gamma)
         check_choice(self.name, ("jk", "standard"), discount=self.discount)
 
     @property

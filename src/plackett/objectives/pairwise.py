@@ -6,16 +6,14 @@ For a pair with scores x and x', everything logistic follows from :math:`t = e^{
     \sigma(x)\sigma(-x) = \frac{t}{(1+t)^2}, \qquad
     \log(1 + e^{-(x-x')}) = \max(x'-x, 0) + \log(1+t).
 
-Where the scores of a list span less than :data:`WIDEST` (all but degenerate lists), t is a product
-of two of the 2n numbers :math:`e^{\pm(x_i - m)}`, m the middle of the scores, and
+Where the scores of a list span less than :data:`WIDEST` (all except degenerate lists), t is a
+product of two of the 2n numbers :math:`e^{\pm(x_i - m)}`, m the middle of the scores, and
 :math:`\log(1+t)` is a short series: one division and some multiplications per pair, which run in
 vector registers.
 
-A floor under curvature, for objectives whose majoriser may vanish.
-
-Trees divide the sum of gradients in a leaf by the sum of curvatures. Where an objective is not
-convex, a document can have a gradient and next to no curvature; a small share of its list's mean
-keeps the quotient within bounds.
+:func:`raise_to_floor` serves objectives that are not convex. Trees divide the sum of gradients in a
+leaf by the sum of curvatures; a document may have a gradient and almost no curvature, so each
+curvature is at least a small share of its list's mean.
 """
 
 from __future__ import annotations
@@ -78,10 +76,10 @@ def add_pairs(x, ratios, weights, i, low, gradient, curvature):  # type: ignore[
     """
     t, c, other = ratios[low:], weights[low:], x[low:]
     g, h = gradient[low:], curvature[low:]
-    own, cost, total, own_gradient, own_curvature = x[i], 0.0, 0.0, 0.0, 0.0
+    score, cost, total, own_gradient, own_curvature = x[i], 0.0, 0.0, 0.0, 0.0
     for k in range(len(t)):
         weight = abs(c[k])
-        lead = own - other[k] if c[k] > 0.0 else other[k] - own
+        lead = score - other[k] if c[k] > 0.0 else other[k] - score
         inverse = 1.0 / ((1.0 + t[k]) * (2.0 + t[k]))
         share = (2.0 + t[k]) * inverse  # 1 / (1 + t)
         wrong = (t[k] if lead > 0.0 else 1.0) * share
@@ -97,8 +95,7 @@ def add_pairs(x, ratios, weights, i, low, gradient, curvature):  # type: ignore[
     return cost, total
 
 
-SHARE = 1e-6
-"""The floor, as a share of the mean curvature of the list."""
+_FLOOR_SHARE = 1e-6  # of the mean curvature of the list
 
 
 @compiled
@@ -108,4 +105,4 @@ def raise_to_floor(curvature):  # type: ignore[no-untyped-def]
     for h in curvature:
         mean += h / len(curvature)
     for i in range(len(curvature)):
-        curvature[i] = max(curvature[i], SHARE * mean)
+        curvature[i] = max(curvature[i], _FLOOR_SHARE * mean)

@@ -8,11 +8,11 @@ r"""RankBoost's loss: the exponential over pairs with different labels (Freund e
 
 with :math:`\mathrm{up}_d = e^{-s_d} \sum_{y_j < y_d} e^{s_j}` and :math:`\mathrm{down}_d = e^{s_d}
 \sum_{y_i > y_d} e^{-s_i}`. It is convex. The pairs factorise, so after sorting by label the cost
-is O(n), for any number of levels; the sums are carried as logarithms. With weights of documents, a
-pair has that of its better one.
+is O(n), for any number of levels; the sums are kept as logarithms. The weight of a pair is the
+document weight of its better document.
 
 Exponentials saturate: up, down and the value are at most :math:`e^{700}`. The gradient is that of
-the value, and sums to zero, as long as none of them does.
+the value, and sums to zero, as long as none of them saturates.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _fill_partner_sums(scores, labels, weights, order, side, sums):  # type: ign
 
 @list_function(LIST_FUNCTION)
 def rankboost_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; prepared: weights of documents, if any."""
+    """Value, gradient and curvature; prepared: document weights, if any."""
     weights = document_weights(prepared, len(scores), 0)
     order = np.argsort(labels, kind="mergesort")
     up, down = np.empty(len(scores)), np.empty(len(scores))

@@ -9,8 +9,8 @@ r"""RankNet: the logistic loss of every pair of documents with different labels.
 
 summed over the pairs of a document, with :math:`q_{ij} = 1/(1 + e^{\sigma(s_i - s_j)})`. Convex;
 the curvature is exact. Burges et al. (2005). Time grows with the number of pairs whose labels
-differ (documents are taken by label, so the others are never visited); O(n) memory. With weights of
-documents, a pair has that of its better one.
+differ (documents are visited by label, so that others never meet); O(n) memory. The weight of a
+pair is the document weight of its better document.
 """
 
 from __future__ import annotations

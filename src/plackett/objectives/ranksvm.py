@@ -11,15 +11,15 @@ is 0. Each active pair adds -1 to the gradient of i and +1 to that of j (squared
 m_{ij}`). Both are convex.
 
 The curvature is the number of a document's active pairs, twice that for the squared hinge. For the
-squared hinge it is the exact diagonal; the hinge itself is piecewise linear, and its slope of one
-per active pair is taken to be used up over the margin of one.
+squared hinge it is the exact diagonal. The hinge is piecewise linear; its slope of one per active
+pair is spread over the margin of one.
 
 The cost is O(n log n) for any number of label levels (order-statistic trees as in Lee & Lin 2014).
-Documents enter a Fenwick tree over the ranks of the scores, level by level from the highest;
-before a level enters, each of its documents j asks the tree for number, sum and sum of squares of
-the scores :math:`s_i < s_j + 1`, a prefix of the ranks. A second pass from the lowest level does
-the same for i, with all orders turned round. With weights of documents, a pair has that of its
-better one.
+Documents enter a Fenwick tree over the ranks of the scores, level by level from the highest; before
+a level enters, each of its documents j queries the tree for number, sum and sum of squares of the
+scores :math:`s_i < s_j + 1`, a prefix of the ranks. A second pass from the lowest level does the
+same for i, with all orders reversed. The weight of a pair is the document weight of its better
+document.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _add_pairs(  # type: ignore[no-untyped-def]
     scores, places, labels, weights, by_label, reach, squared, side, gradient, curvature
 ):
     """One pass over the levels; side is 1 for the lower documents of pairs, -1 for the higher."""
-    # A pair has the weight of its higher document: the one that asks, or the one in the tree.
+    # A pair has the weight of its higher document: the one that queries, or the one in the tree.
     n = len(scores)
     tree = np.zeros((n + 1, 3))
     value = 0.0
@@ -90,13 +90,13 @@ def _add_pairs(  # type: ignore[no-untyped-def]
         for i in by_label[start:stop]:
             distance = MARGIN + side * scores[i]
             count, margins, squares = sum_margins(tree, reach[places[i]], distance)
-            own = weights[i] if side < 0 else 1.0
+            weight = weights[i] if side < 0 else 1.0
             value += squares if squared else margins
-            gradient[i] += own * side * (2.0 * margins if squared else count)
-            curvature[i] += own * (2.0 * count if squared else count)
+            gradient[i] += weight * side * (2.0 * margins if squared else count)
+            curvature[i] += weight * (2.0 * count if squared else count)
         for i in by_label[start:stop]:
-            own = weights[i] if side > 0 else 1.0
-            enter_score(tree, places[i], -side * scores[i], own)
+            weight = weights[i] if side > 0 else 1.0
+            enter_score(tree, places[i], -side * scores[i], weight)
         start = stop
     return value
 
@@ -106,23 +106,33 @@ def ranksvm_list(scores, labels, prepared, key, params, gradient, curvature):  #
     """Value, gradient and curvature; params: squared or not, prepared: weights, if any."""
     n, weights = len(scores), document_weights(prepared, len(scores), 0)
     order = np.argsort(scores, kind="mergesort")
-    # Sums of squares are taken about the middle score: less is lost when scores lie far from zero.
-    centred = scores - scores[order[n // 2]]
+    # Sums of squares are relative to the middle score, which loses less if scores are far from
+    # zero.
+    centered = scores - scores[order[n // 2]]
     places, reach = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     for rank in range(n):
         places[order[rank]] = rank
     squared = params[0] > 0.0
     by_label = np.argsort(-labels, kind="mergesort")
-    fill_reach(centred[order], MARGIN, reach)
+    fill_reach(centered[order], MARGIN, reach)
     value = _add_pairs(
-        centred, places, labels, weights, by_label, reach, squared, 1, gradient, curvature
+        centered, places, labels, weights, by_label, reach, squared, 1, gradient, curvature
     )
-    # Seen from the other side, the order of scores and the order of labels are both turned round.
-    fill_reach(-centred[order[::-1]], MARGIN, reach)
-    turned = by_label[::-1].copy()
-    turned_places = n - 1 - places
+    # For the other side, the order of scores and the order of labels are both reversed.
+    fill_reach(-centered[order[::-1]], MARGIN, reach)
+    by_label_reversed = by_label[::-1].copy()
+    reversed_places = n - 1 - places
     _add_pairs(
-        centred, turned_places, labels, weights, turned, reach, squared, -1, gradient, curvature
+        centered,
+        reversed_places,
+        labels,
+        weights,
+        by_label_reversed,
+        reach,
+        squared,
+        -1,
+        gradient,
+        curvature,
     )
     return value
 

@@ -1,4 +1,4 @@
-r"""Cross entropy between a distribution made of labels and the softmax of the scores.
+r"""Cross entropy between a distribution derived from labels and the softmax of the scores.
 
 .. math::
 
@@ -12,11 +12,11 @@ target :math:`\varphi`:
 - :class:`CrossEntropy`: :math:`y_i / \sum_j y_j` (Bruch et al. 2020, who call it ListNet)
 - :class:`ListNet`: the softmax of the labels (Cao et al. 2007)
 - :class:`XENDCG`: :math:`\propto 2^{y_i} - \gamma_i` with :math:`\gamma_i` uniform on (0, 1),
-  drawn anew for each list and step (Bruch 2021); its mean bounds :math:`-\log` of the mean NDCG
+  new for each list and step (Bruch 2021); its mean bounds :math:`-\log` of the mean NDCG
 
 ``newton`` multiplies the gradient by the first ``order`` terms of the Neumann series of the inverse
-Hessian: with :math:`H = D(I - S)`, :math:`D = \mathrm{diag}(\rho_i(1-\rho_i))` and
-:math:`S_{ij} = \rho_j/(1-\rho_i)`, the gradient handed to trees is
+Hessian. With :math:`H = D(I - S)`, :math:`D = \mathrm{diag}(\rho_i(1-\rho_i))` and
+:math:`S_{ij} = \rho_j/(1-\rho_i)`, the gradient for trees is
 
 .. math:: t^{(1)} = \rho - \varphi, \quad
     t^{(k+1)}_i = \rho_i \sum_{j \ne i} \frac{t^{(k)}_j}{1 - \rho_j}, \quad
@@ -36,12 +36,11 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.arithmetic import exp, largest
-from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.float32.softmax import SoftmaxGradient
-from plackett.objectives.objective import BoundObjective, Objective, check_count
+from plackett.objectives.objective import BoundObjective, Objective, check_between, check_count
 from plackett.objectives.targets import (
     LABEL_SHARE,
     PERTURBED_GAIN,
@@ -51,7 +50,7 @@ from plackett.objectives.targets import (
 )
 
 _SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
-_LEADS = 1e-6  # a complement from which on differences of sums would lose more than 1e-9
+_LEADS = 1e-6  # below this complement, differences of sums lose more than 1e-9
 
 
 @reordered
@@ -64,7 +63,7 @@ def _dot(a, b):  # type: ignore[no-untyped-def]
 
 @compiled
 def _fill_softmax(scores, epsilon, rho, complement):  # type: ignore[no-untyped-def]
-    """Fill softmax and its complements; returns log of the normaliser."""
+    """Fill the softmax and its complements; returns the log of the normalizer."""
     n = len(scores)
     top, slack = largest(scores), 0.0
     if epsilon > 0.0:
@@ -112,12 +111,12 @@ def _leader(complement):  # type: ignore[no-untyped-def]
 @compiled
 def _fill_next_term(rho, leader, term):  # type: ignore[no-untyped-def]
     """Turn t / (1 - rho) into the next Neumann term."""
-    own = 0.0
+    leading = 0.0
     if leader >= 0:
-        # Its quotient is so large that the others' would be lost in a difference of sums.
-        own, term[leader] = term[leader], 0.0
+        # Its quotient is so large that a difference of sums would lose the others.
+        leading, term[leader] = term[leader], 0.0
     rest = sum_values(term)
-    whole = rest + own
+    whole = rest + leading
     for i in range(len(term)):
         term[i] = rho[i] * (whole - term[i])
     if leader >= 0:
@@ -126,7 +125,7 @@ def _fill_next_term(rho, leader, term):  # type: ignore[no-untyped-def]
 
 @list_function(LIST_FUNCTION)
 def softmax_newton_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """The same with Neumann terms folded into the gradient."""
+    """Like :func:`softmax_list`, with Neumann terms added to the gradient."""
     n = len(scores)
     targets = np.empty(n)
     rho = np.empty(n)
@@ -160,16 +159,15 @@ class _Softmax(Objective):
     order: int = 3
     """Number of Neumann terms in ``newton``; 1 is the plain gradient."""
     epsilon: float = 0.0
-    """Added to the normaliser of the softmax (Bruch 2021, equation 14)."""
+    """Added to the normalizer of the softmax (Bruch 2021, equation 14)."""
 
     def __post_init__(self) -> None:
         check_count(self.name, order=self.order)
-        if not 0.0 <= self.epsilon < np.inf:
-            raise UsageError(f"{self.name} needs a finite epsilon >= 0, got {self.epsilon!r}.")
+        check_between(self.name, 0.0, epsilon=self.epsilon)
 
     @property
     def shift_invariant(self) -> bool:  # type: ignore[override]
-        # With epsilon the normaliser has a part that does not move with the scores.
+        # With epsilon, a part of the normalizer does not move with the scores.
         return self.epsilon == 0.0
 
     @property

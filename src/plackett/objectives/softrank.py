@@ -2,13 +2,13 @@ r"""SoftRank: expected NDCG when scores are Gaussian (Taylor et al. 2008).
 
 Each score is drawn from :math:`N(s_i, \sigma^2)`, independently in each comparison, so that i beats
 j with probability :math:`b_{ij} = \Phi((s_i - s_j)/(\sqrt2\sigma))`, and the number of documents
-that beat j has the law :math:`p_j` of a sum of independent coins. With discounts :math:`D_r =
-1/\log_2(2 + r)`, r counted from 0,
+that beat j has the distribution :math:`p_j` of a sum of independent coin flips. With discounts
+:math:`D_r = 1/\log_2(2 + r)`, r counted from 0,
 
 .. math:: \ell = -\frac{1}{\mathrm{IDCG}} \sum_j (2^{y_j} - 1) \sum_r D_r\, p_j(r).
 
-**Gradient.** :math:`p_j` is linear in each coin: with :math:`p_{j \setminus i}` the law without
-document i,
+**Gradient.** :math:`p_j` is linear in each coin: with :math:`p_{j \setminus i}` the distribution
+without document i,
 
 .. math:: A_{ji} = \frac{\partial\ell}{\partial b_{ij}} =
     \frac{2^{y_j} - 1}{\mathrm{IDCG}} \sum_r p_{j \setminus i}(r)\,(D_r - D_{r+1}) \ge 0, \qquad
@@ -38,12 +38,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import ListLabels, Objective, Prepared, check_positive
 from plackett.objectives.pairwise import raise_to_floor
-from plackett.objectives.ranking import discount, normalized_gains
+from plackett.objectives.ranking import normalized_gains
 
 
 @compiled
@@ -98,7 +99,7 @@ def _add_defeats(scores, sigma, beats, loses, law, drops, gain, j, gradient, cur
 
 @list_function(LIST_FUNCTION)
 def softrank_list(scores, _labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: sigma, prepared: normalised gains."""
+    """Value, gradient and curvature; params: sigma, prepared: normalized gains."""
     n, sigma = len(scores), params[0]
     discounts, drops = np.empty(n), np.empty(n)
     beats, loses, law = np.empty(n), np.empty(n), np.empty(n)

@@ -11,7 +11,7 @@ gives 0, so :math:`\ell \ge 0`; it bounds the loss of the ranking by scores. A m
 functions, it is convex.
 
 **Loss-augmented inference.** In the maximum, goods and bads are each sorted by score, and the
-number k of goods above the j-th best bad (from 1) can be chosen for each j on its own, to maximise
+number k of goods above the j-th best bad (from 1) can be chosen for each j separately, to maximize
 
 .. math::
 
@@ -20,11 +20,11 @@ number k of goods above the j-th best bad (from 1) can be chosen for each j on i
 
 in O(n+ n-) altogether. Equal maxima go to the ranking with more goods above.
 
-**Gradient.** That of the maximiser: a good gets :math:`-2\,\mathrm{scale}` for each bad above it,
+**Gradient.** That of the maximizer: a good gets :math:`-2\,\mathrm{scale}` for each bad above it,
 a bad :math:`+2\,\mathrm{scale}` for each good below it.
 
-**Curvature.** The loss is piecewise linear and its diagonal 0 almost everywhere, which is of no
-use to trees. As for a hinge of slope 1 and margin 1, whose curvature is taken as slope by margin,
+**Curvature.** The loss is piecewise linear and its diagonal 0 almost everywhere, which is useless
+for trees. As for a hinge of slope 1 and margin 1, whose curvature is taken as slope by margin,
 we divide the slope :math:`|g|` by the gap of scores that makes up for the largest loss when all
 pairs keep it: :math:`\Delta \le 1 = 2\,\mathrm{scale}\,n_+ n_- \cdot \mathrm{gap}`. So :math:`h =
 2\,\mathrm{scale}\,n_+ n_- |g|`, with the default scale :math:`2 |g|`: a Newton step is at most one
@@ -110,13 +110,12 @@ class SVMMAP(Objective):
     convex: ClassVar[bool] = True
     function: ClassVar[ListFunction] = svmmap_list
     unweighted_reason: ClassVar[str] = (
-        "the ranking that violates its margin most is found by sorting relevant documents by "
-        "score, which is right only if all of them weigh the same; use ranksvm, or a conditional "
-        "model such as convexloss-map"
+        "its most violated ranking sorts relevant documents by score, which is correct only if all "
+        "of them have the same weight; use ranksvm, or a conditional model such as convexloss-map"
     )
 
     scale: float | None = None
-    """Of the feature map; None is 1 / (n+ n-) as in the paper, 1 that of the conditional models."""
+    """Scale of the feature map; None is 1 / (n+ n-) as in the paper, 1 as in conditional models."""
 
     def __post_init__(self) -> None:
         if self.scale is not None:
@@ -137,7 +136,7 @@ def most_violated(
     scores, labels
         One number per document; relevant is label > 0.
     scale
-        Of the feature map; None is 1 / (n+ n-).
+        Scale of the feature map; None is 1 / (n+ n-).
 
     >>> most_violated([0.0, 1.0], [1, 0])
     MostViolated(value=2.5, goods_above=array([0]))
@@ -151,6 +150,6 @@ def most_violated(
     goods_above = np.full(len(bads), len(goods), dtype=np.int64)
     if len(goods) == 0 or len(bads) == 0:
         return MostViolated(0.0, goods_above)
-    each = 1.0 / (len(goods) * len(bads)) if scale is None else scale
-    value = _fill_goods_above(s[goods], s[bads], each, goods_above)
+    factor = 1.0 / (len(goods) * len(bads)) if scale is None else scale
+    value = _fill_goods_above(s[goods], s[bads], factor, goods_above)
     return MostViolated(float(value), goods_above)

@@ -1,4 +1,4 @@
-r"""Distributions made of labels, which the softmax family compares with the softmax of the scores.
+r"""Target distributions derived from labels, for the softmax family.
 
 ============================  ==================================================================
 kind                          target :math:`\varphi_i` of label :math:`y_i`
@@ -9,8 +9,8 @@ kind                          target :math:`\varphi_i` of label :math:`y_i`
                               :math:`\gamma` uniform on (0, 1)
 ============================  ==================================================================
 
-Powers are taken relative to the top label of the list, so that no label overflows; the draws then
-count in units of :math:`2^{-\max y}`.
+Powers are relative to the top label of the list, so that no label overflows; draws are then in
+units of :math:`2^{-\max y}`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def sum_values(values):  # type: ignore[no-untyped-def]
 @compiled
 def fill_shares(kind, labels, shares):  # type: ignore[no-untyped-def]
     """Fill targets before draws and normalisation; returns the unit of the draws, or 0."""
-    # A loop for each kind: straight loops become vector code.
+    # One loop for each kind: loops without branches become vector code.
     top = np.float64(np.max(labels))
     if kind == LABEL_SHARE:
         for i in range(len(labels)):
@@ -55,11 +55,11 @@ def fill_shares(kind, labels, shares):  # type: ignore[no-untyped-def]
 @compiled
 def fill_targets(kind, labels, gammas, key, targets):  # type: ignore[no-untyped-def]
     """Fill the targets of one list; gammas: explicit draws, or none to draw from the key."""
-    one = fill_shares(kind, labels, targets)
+    draw_unit = fill_shares(kind, labels, targets)
     if len(gammas):
         for i in range(len(labels)):
-            targets[i] -= gammas[i] * one
+            targets[i] -= gammas[i] * draw_unit
     elif kind == PERTURBED_GAIN:
         for i in range(len(labels)):
-            targets[i] -= to_uniform(combine(key, uint64(i))) * one
+            targets[i] -= to_uniform(combine(key, uint64(i))) * draw_unit
     targets /= sum_values(targets)

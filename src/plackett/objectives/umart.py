@@ -13,7 +13,7 @@ windows. Within a window b, with :math:`K = e^{\sigma s_d} + \sum_{j \in b} e^{\
 with :math:`\Delta_{dj} = |G_d - G_j|\,|D_d - D_j|/[\mathrm{IDCG}\,(0.01 + |s_d - s_j|)]`: the
 change of NDCG when the two swap ranks, over their distance if ``score_norm`` (unless all scores are
 equal). These are the paper's equations 5 and 6 with their signs corrected; :math:`\eta = 2` is its
-factor of the curvature, :math:`\eta = 1` the derivative of g with weights frozen.
+factor of the curvature, :math:`\eta = 1` the derivative of g with constant weights.
 
 A window of 1 is LambdaMART, and the value is LambdaMART's. For larger windows g is not the gradient
 of any function (its Jacobian is not symmetric), so there is no value: NaN. O(n²) time, O(n) memory.
@@ -26,6 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.objectives.document_weights import Weighting
 from plackett.objectives.driver import LIST_FUNCTION
@@ -38,22 +39,22 @@ from plackett.objectives.objective import (
     check_positive,
 )
 from plackett.objectives.pairwise import fill_exponentials
-from plackett.objectives.ranking import discount, normalized_gains, rank_order
+from plackett.objectives.ranking import normalized_gains, rank_order
 
 _HIGHEST = 700.0  # e**700 is finite
 
-# Rows of what is gathered of the documents below a label, by falling score.
+# Rows of the array about the documents below a label, by falling score.
 _SCORE, _GAIN, _DISCOUNT, _MASS, _OTHERS, _TOP, _DOWN = 0, 1, 2, 3, 4, 5, 6
 
 
 @compiled
 def _next_lower(level, lowest, y):  # type: ignore[no-untyped-def]
     """The highest label below a level."""
-    found = lowest
+    highest = lowest
     for label in y:
-        if found < label < level:
-            found = label
-    return found
+        if highest < label < level:
+            highest = label
+    return highest
 
 
 @compiled
@@ -92,14 +93,14 @@ def _fill_windows(x, exponentials, narrow, lower, size, below):  # type: ignore[
 
 
 @compiled
-def _fill_own(x, up, narrow, tops, downs, own):  # type: ignore[no-untyped-def]
+def _fill_relative_mass(x, up, narrow, tops, downs, masses):  # type: ignore[no-untyped-def]
     """Fill a document's mass relative to the top of each lower document's window."""
     if narrow:
-        for k in range(len(own)):
-            own[k] = up * downs[k]
+        for k in range(len(masses)):
+            masses[k] = up * downs[k]
     else:
-        for k in range(len(own)):
-            own[k] = np.exp(min(x - tops[k], _HIGHEST))
+        for k in range(len(masses)):
+            masses[k] = np.exp(min(x - tops[k], _HIGHEST))
 
 
 @compiled
@@ -114,23 +115,23 @@ def _fill_swaps(ranked, d, below, score_norm, swaps):  # type: ignore[no-untyped
 
 
 @reordered
-def _add_row(own, swaps, masses, others, g, h):  # type: ignore[no-untyped-def]
+def _add_row(mass, swaps, masses, others, g, h):  # type: ignore[no-untyped-def]
     """Add one document against all lower ones; returns its own gradient and curvature."""
     own_gradient, own_curvature = 0.0, 0.0
     for k in range(len(swaps)):
-        rest = own[k] + others[k]
+        rest = mass[k] + others[k]
         inverse = 1.0 / (masses[k] + rest)
         force = swaps[k] * masses[k] * inverse
         g[k] += force
         h[k] += force * rest * inverse
         own_gradient -= force
-        own_curvature += force * own[k] * inverse
+        own_curvature += force * mass[k] * inverse
     return own_gradient, own_curvature
 
 
 @compiled
 def _pair_costs(x, tops, swaps):  # type: ignore[no-untyped-def]
-    """What a document costs against lower ones that are windows of their own."""
+    """Cost of a document against lower ones that are each a window."""
     cost = 0.0
     for k in range(len(swaps)):
         cost += swaps[k] * (max(tops[k] - x, 0.0) + np.log1p(np.exp(-abs(x - tops[k]))))
@@ -139,18 +140,18 @@ def _pair_costs(x, tops, swaps):  # type: ignore[no-untyped-def]
 
 @compiled
 def _add_level(level, y, x, ranked, exponentials, narrow, size, score_norm, g, h):  # type: ignore[no-untyped-def]
-    """Add the documents of one label; returns their costs, which are meant for windows of 1."""
+    """Add the documents of one label; returns their cost, which only windows of 1 have."""
     n = len(y)
     lower, below = np.empty(n, np.int64), np.empty((7, n))
     count = _gather_lower(level, y, ranked, lower, below)
-    own, swaps, sums = np.empty(count), np.empty(count), np.zeros((2, count))
+    mass, swaps, sums = np.empty(count), np.empty(count), np.zeros((2, count))
     _fill_windows(x, exponentials, narrow, lower[:count], size, below)
     cost = 0.0
     for d in range(n):
         if y[d] == level:
-            _fill_own(x[d], exponentials[0, d], narrow, below[_TOP], below[_DOWN], own)
+            _fill_relative_mass(x[d], exponentials[0, d], narrow, below[_TOP], below[_DOWN], mass)
             _fill_swaps(ranked, d, below, score_norm, swaps)
-            own_g, own_h = _add_row(own, swaps, below[_MASS], below[_OTHERS], sums[0], sums[1])
+            own_g, own_h = _add_row(mass, swaps, below[_MASS], below[_OTHERS], sums[0], sums[1])
             g[d] += own_g
             h[d] += own_h
             if size == 1:
@@ -163,7 +164,7 @@ def _add_level(level, y, x, ranked, exponentials, narrow, size, score_norm, g, h
 
 @list_function(LIST_FUNCTION)
 def umart_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Gradient and curvature; params in the order of the fields, prepared: normalised gains."""
+    """Gradient and curvature; params in the order of the fields, prepared: normalized gains."""
     n, sigma = len(scores), params[1]
     size = int(min(params[0], n)) if params[0] > 0.0 else n
     order = rank_order(scores)
@@ -200,7 +201,7 @@ class UMart(Objective):
         Divide each pair's weight by 0.01 + the distance of its scores, unless all scores of the
         list are equal.
     hess_factor
-        Factor of the curvature; 1 is the derivative of the gradient with weights frozen.
+        Factor of the curvature; 1 is the derivative of the gradient with constant weights.
     """
 
     name: ClassVar[str] = "umart"

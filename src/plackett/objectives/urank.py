@@ -21,7 +21,7 @@ into chunks of u, and :math:`\ln P_d` is the sum over chunks c of :math:`\ln[e^{
 declared neither exact nor convex. O(n²/u + n|R|) time.
 
 Gains of labels above 512 count as :math:`2^{512}`, so that sums stay finite. The weight of a
-document multiplies its own :math:`G_d`; levels stay those of the labels.
+document multiplies its :math:`G_d`; levels stay those of the labels.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from plackett.base.gains import scaled_gain
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.document_weights import Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import ListLabels, Objective, Prepared, check_count
-from plackett.objectives.ranking import label_order, rank_order, scaled_gain
+from plackett.objectives.ranking import label_order, rank_order
 
 _TOP_LABEL = 512.0
 _NOTHING = -np.inf  # the logarithm of an empty sum

@@ -1,7 +1,7 @@
 r"""Closed forms over all sign vectors, valid rankings or not (Dubey et al. 2009, section 2).
 
 Where the sums of the conditional models run over the whole cube :math:`\{-1, 1\}^{n_+ n_-}`, they
-factorise over pairs. With :math:`\delta_{gb} = s_g - s_b`, :math:`q = \sigma(-2\delta)`, :math:`p
+factorize over pairs. With :math:`\delta_{gb} = s_g - s_b`, :math:`q = \sigma(-2\delta)`, :math:`p
 = 1 - q`, :math:`N = n_+ n_-`, and the loss 1 - AUC,
 
 =============  ===========================================  =====================================
@@ -17,13 +17,13 @@ ExpGain        :math:`-\log \frac1N \sum p`                 at most :math:`4 p q
 and :math:`\log Z = \sum \log 2\cosh\delta`. MLE, ConvexLoss and L3 are convex and their curvature
 is the exact diagonal (L3 is convex although the paper says it is not in general: losses lie in [0,
 1]). For L2 we drop the factor :math:`p - q \le 1` of the second derivative. For ExpGain, Jensen's
-inequality with the current shares :math:`\tau = p / \sum p` gives the majoriser :math:`-\sum \tau
+inequality with the current shares :math:`\tau = p / \sum p` gives the majorizer :math:`-\sum \tau
 \log p` + constant, which touches it at the current scores; its diagonal is in the table. Both are
 raised to 1e-6 of the list's mean.
 
-With weights of documents, a pair counts w times, w the weight of its good, and N is the sum of
-these: a good of weight 2 is the same as two of it. Where N is then below 1, L3 need not be convex,
-and its curvature is raised to 0.
+With document weights, a pair counts w times, w the weight of its good, and N is the sum of these:
+a good of weight 2 is the same as two of it. Where N is below 1, L3 may not be convex, and its
+curvature is raised to 0.
 
 The cube contains cyclic sign vectors (2 of 16 for two goods and two bads), so the values differ
 from sums over rankings. A step costs O(n+ n-).
@@ -52,7 +52,7 @@ L3_LOSS = 4.0
 
 
 def log_z(scores: ArrayLike, labels: ArrayLike) -> float:
-    """Log of the normaliser of the law over all sign vectors, for one list.
+    """Log of the normalizer of the law over all sign vectors, for one list.
 
     >>> round(log_z([0.0, 0.0], [1, 0]), 6)
     0.693147
@@ -64,7 +64,7 @@ def log_z(scores: ArrayLike, labels: ArrayLike) -> float:
 
 @list_function(LIST_FUNCTION)
 def cube_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: which loss, prepared: weights of documents, if any."""
+    """Value, gradient and curvature; params: which loss, prepared: document weights, if any."""
     loss = params[0]
     goods, bads = np.flatnonzero(labels > 0), np.flatnonzero(labels == 0)
     n_goods, weights = len(goods), document_weights(prepared, len(scores), 0)[goods]
@@ -108,11 +108,11 @@ def _add_good(x, ratios, i, n_goods, softplus, sigma, gradient, curvature):  # t
     """Add all pairs of one good; ratios hold t = exp(-|z|) of its pairs."""
     t, other = ratios[n_goods:], x[n_goods:]
     g, h = gradient[n_goods:], curvature[n_goods:]
-    own, value, own_gradient, own_curvature = x[i], 0.0, 0.0, 0.0
-    # Alone, sigma is bounded by dropping p - q; beside softplus its second derivative is exact.
+    score, value, own_gradient, own_curvature = x[i], 0.0, 0.0, 0.0
+    # Without softplus, sigma is bounded by dropping p - q; with it the second derivative is exact.
     exact = 1.0 if softplus > 0.0 else 0.0
     for k in range(len(t)):
-        z = own - other[k]
+        z = score - other[k]
         inverse = 1.0 / ((1.0 + t[k]) * (2.0 + t[k]))
         share = (2.0 + t[k]) * inverse  # 1 / (1 + t)
         q = (t[k] if z > 0.0 else 1.0) * share
@@ -135,7 +135,7 @@ def _gain_over_pairs(x, n_goods, weights, n_pairs, gradient, curvature):  # type
     """Minus the log of the mean of sigma(z) over pairs, and derivatives by x."""
     exponentials, ratios, parts = np.empty((2, len(x))), np.empty(len(x)), np.empty(len(x))
     narrow = fill_exponentials(x, exponentials)
-    # Where sigmas may underflow they are taken relative to the largest: their ratios still count.
+    # Where sigmas may underflow they are relative to the largest: their ratios still count.
     top = 0.0 if narrow else min(np.max(x[:n_goods]) - np.min(x[n_goods:]), 0.0)
     total = 0.0
     for i in range(n_goods):
@@ -157,11 +157,11 @@ def _add_gain(x, ratios, parts, i, n_goods, gradient, curvature):  # type: ignor
     """Add all pairs of one good, not yet divided by the sum of the sigmas, which is returned."""
     t, part, other = ratios[n_goods:], parts[n_goods:], x[n_goods:]
     g, h = gradient[n_goods:], curvature[n_goods:]
-    own, total, own_gradient, own_curvature = x[i], 0.0, 0.0, 0.0
+    score, total, own_gradient, own_curvature = x[i], 0.0, 0.0, 0.0
     for k in range(len(t)):
         share = 1.0 / (1.0 + t[k])
         p = part[k] * share
-        slope = p * (t[k] if own > other[k] else 1.0) * share
+        slope = p * (t[k] if score > other[k] else 1.0) * share
         bend = p * t[k] * share * share
         g[k] += slope
         h[k] += bend

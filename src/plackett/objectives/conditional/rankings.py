@@ -29,10 +29,8 @@ walks start. It lies between :math:`1/(n_+ + n_- - 1)` and 1.
 The functions are compiled and can be called from Python and from other compiled functions alike.
 :func:`flip` changes its argument: it is the inner step of random walks.
 
-Gains of a ranking of goods against bads, from how many bads each good beats.
-
-Sorted by wins, descending, the k-th good (from 0) with :math:`n_{(k)}` wins stands at rank
-:math:`r_k = k + n_- - n_{(k)}` (from 0), and
+**Gains** follow from how many bads each good beats. Sorted by wins, descending, the k-th good (from
+0) with :math:`n_{(k)}` wins stands at rank :math:`r_k = k + n_- - n_{(k)}` (from 0), and
 
 .. math::
 
@@ -221,9 +219,9 @@ def gain_of_wins(gain, good_wins, n_bads, cutoff, discount):  # type: ignore[no-
 
 @compiled
 def gain_of_weighted_wins(gain, good_wins, weights, n_bads, cutoff, discount):  # type: ignore[no-untyped-def]
-    """The same with weights: a good's part is multiplied by its own.
+    """The same with weights: a good's part is multiplied by its weight.
 
-    Goods with as many wins as each other stand side by side in any order; the heavier come first,
+    Goods with equal wins are adjacent in any order; the heavier come first,
     so that the ideal ranking has gain 1.
     """
     n_goods = len(good_wins)

@@ -4,7 +4,7 @@ Goods have label > 0. A ranking y has coefficients :math:`c_g = 2 n_g - n_-` and
 - n_+`, twice the wins less the number of opponents; its compatibility with the scores, relative to
 the ideal ranking :math:`y_q`, is :math:`a_y = \sum_d (c_d(y) - c_d(y_q)) s_d = -2 \sum_{y_{gb} =
 -1} (s_g - s_b)`. With :math:`\Delta = 1 - \mathrm{gain}`, sums over the fixed sample
-(self-normalised: the sample does not follow the model's law, so plain averages would not estimate
+(self-normalized: the sample does not follow the model's law, so plain averages would not estimate
 its means), :math:`p = \mathrm{softmax}(a)` and :math:`d = c(y) - c(y_q)`:
 
 =============  ==========================================  ======================================
@@ -21,11 +21,11 @@ ExpGain        :math:`\log\sum e^{a} - \log\sum G e^{a}`   :math:`E_p[d] - E_{\p
 :math:`E_p[(1 + \Delta - E_p\Delta)(d - \bar d)^2]`, exact too, and non-negative because losses lie
 in [0, 1]: L3 is convex, though the paper says it is not in general. L2: :math:`E_p[|\Delta -
 E_p\Delta| (d - \bar d)^2]`, which bounds its diagonal (that without absolute values). ExpGain is a
-difference of convex functions; with the second one replaced by its tangent it is majorised by a
+difference of convex functions; with the second one replaced by its tangent it is majorized by a
 function with diagonal :math:`\mathrm{Var}_p(d)`. The last two are raised to 1e-6 of the list's
 mean.
 
-With weights of documents, each pair in :math:`a_y` counts w times, w the weight of its good, and
+With document weights, each pair in :math:`a_y` counts w times, w the weight of its good, and
 the gain multiplies each good's part by w: :math:`\sum_g w_g n_g / (n_- \sum_g w_g)` for AUC, the
 weighted mean of precisions for MAP, :math:`\sum_g w_g D(r_g)` over the same with the heaviest goods
 first for NDCG.
@@ -104,13 +104,13 @@ def fill_weights(loss, losses, energies, shares, slopes, bends):  # type: ignore
         return _tilt(losses, energies, log_total, slopes)
     if loss in (L2_LOSS, L3_LOSS):
         expected = np.dot(shares, losses)
-        own = 1.0 if loss == L3_LOSS else 0.0
+        with_mle = 1.0 if loss == L3_LOSS else 0.0
         for r in range(len(losses)):
-            surplus = own + losses[r] - expected
+            surplus = with_mle + losses[r] - expected
             # Losses lie in [0, 1]: for L3 only rounding can make it negative.
             slopes[r] *= max(surplus, 0.0) if loss == L3_LOSS else surplus
             bends[r] = slopes[r] if loss == L3_LOSS else abs(slopes[r])
-        return own * log_total + expected
+        return with_mle * log_total + expected
     return log_total
 
 
@@ -130,7 +130,7 @@ def _tilt(losses, energies, log_total, slopes):  # type: ignore[no-untyped-def]
 
 
 NO_GAIN = -1
-"""Stands for a gain where the objective has none (MLE): all losses are 0."""
+"""In place of a gain where the objective has none (MLE): all losses are 0."""
 
 Measure = tuple[int, int, int]
 """A gain for compiled code: its position in GAINS (or NO_GAIN), cut-off, position in DISCOUNTS."""
@@ -253,8 +253,8 @@ def _store(labels, weights, wins, beaten, count, measure, stored):  # type: igno
         good, bad = 0, n_goods
         for d in range(len(labels)):
             if labels[d] > 0:
-                own = weights[d] if len(weights) else 1.0
-                coefficients[r, d] = 2.0 * own * (wins[r, good] - n_bads)
+                weight = weights[d] if len(weights) else 1.0
+                coefficients[r, d] = 2.0 * weight * (wins[r, good] - n_bads)
                 good += 1
             else:
                 below = beaten[r, bad - n_goods] if len(weights) else np.float64(wins[r, bad])
@@ -267,5 +267,5 @@ def _gain(measure, good_wins, weights, labels, n_bads):  # type: ignore[no-untyp
     gain, cutoff, discount = measure
     if len(weights) == 0:
         return gain_of_wins(gain, good_wins, n_bads, cutoff, discount)
-    own = weights[labels > 0]
-    return gain_of_weighted_wins(gain, good_wins, own, n_bads, cutoff, discount)
+    good_weights = weights[labels > 0]
+    return gain_of_weighted_wins(gain, good_wins, good_weights, n_bads, cutoff, discount)

@@ -1,35 +1,30 @@
 r"""A sample of rankings of goods against bads, drawn once (Dubey et al. 2009, section 4).
 
 The sums of the conditional models run over all rankings. The paper replaces them by a fixed
-sample: drawn anew at each step it would make the line searches of quasi-Newton methods fail. The
+sample: a new one at each step would make the line searches of quasi-Newton methods fail. The
 sample should hold rankings of diverse quality, most of them good:
 
 1. start a walk at a restart state: ``restarts="two"``: the ideal ranking with probability
    ``best``, else the worst one; ``restarts="many"``: rankings with k random bads above all goods,
    k on a grid of up to 11 values from none to all, chosen with probability in proportion to
    :math:`e^{\mathrm{skew}\, k / n_-}` (:math:`k / n_-` is the loss in AUC);
-2. make ``walk`` mutations (:mod:`plackett.objectives.conditional.sampler`), and collect every state
-   visited;
+2. make ``walk`` mutations, and collect every state visited;
 3. repeat until there are enough.
 
 The first walk starts at the ideal ranking, so the sample always contains it: without it ConvexLoss
 and L1 have no lower bound. With ``dedupe`` a ranking counts once; short lists have fewer rankings
-than are asked for, so the search ends after five visits for each one asked for.
+than requested, so the search ends after five visits per requested ranking.
 
-Random walks over rankings of goods against bads: the mutation of Dubey et al. (2009, figure 2).
+**Mutations** (Dubey et al. 2009, figure 2). The paper draws a pair uniformly, proposes its flip
+with probability :math:`\alpha`, rejects flips that leave the valid rankings, and repeats until one
+is accepted. That draws among the flippable pairs in proportion to :math:`\alpha`, which is constant
+over the pairs of two neighbouring blocks. We draw from that law directly: a boundary between blocks
+in proportion to :math:`|\mathrm{block}| \cdot |\mathrm{block'}| \cdot \alpha`, then one document of
+each block. A step costs O(number of blocks), a handful near the best and the worst ranking, where
+the paper's loop takes thousands of proposals on long lists.
 
-The paper draws a pair uniformly, proposes its flip with probability :math:`\alpha`, rejects flips
-that leave the valid rankings, and repeats until one is accepted. That draws among the flippable
-pairs in proportion to :math:`\alpha`, which is constant over the pairs of two neighbouring blocks.
-We draw from that law directly: a boundary between blocks in proportion to :math:`|\mathrm{block}|
-\cdot |\mathrm{block'}| \cdot \alpha`, then one document of each block. A step costs O(number of
-blocks), a handful near the best and the worst ranking, where the paper's loop takes thousands of
-proposals on long lists.
-
-A walk keeps, beside the state, goods and bads sorted by wins, descending: the goods with v wins
+A walk holds the state, and goods and bads sorted by falling wins: the goods with v wins
 are ``goods[good_at_least[v + 1] : good_at_least[v]]``.
-
-Sampled rankings of all lists as the list functions take them: drawn, or given explicitly.
 """
 
 from __future__ import annotations
@@ -155,7 +150,7 @@ RestartName: TypeAlias = Literal["two", "many"]
 
 RESTARTS: tuple[RestartName, ...] = ("two", "many")
 _GRID = 11  # restart states of "many", at most
-_VISITS = 5  # for each ranking asked for, at most
+_VISITS = 5  # per requested ranking, at most
 _CHOOSE, _PLACE, _MOVE = 1, 2, 3  # streams of a list's key
 
 
@@ -248,8 +243,8 @@ def sample_rankings(
         dedupe=dedupe,
     )
     wins = np.empty((samples, n_goods + n_bads), dtype=np.int32)
-    found = draw_rankings(settings, np.uint64(key % 2**64), n_goods, wins)
-    return SampledRankings(wins[:found, :n_goods], wins[:found, n_goods:])
+    count = draw_rankings(settings, np.uint64(key % 2**64), n_goods, wins)
+    return SampledRankings(wins[:count, :n_goods], wins[:count, n_goods:])
 
 
 @compiled
@@ -258,8 +253,8 @@ def draw_rankings(settings, key, n_goods, wins):  # type: ignore[no-untyped-def]
     n_bads = wins.shape[1] - n_goods
     walk = start_walk(n_goods, n_bads)
     seen = np.zeros(4 * settings.samples, dtype=np.uint64)
-    found, visits = 0, 0
-    while found < settings.samples and visits < _VISITS * settings.samples:
+    count, visits = 0, 0
+    while count < settings.samples and visits < _VISITS * settings.samples:
         # Each restart has its own words of the stream: the visits so far tell it from the others.
         n_above = 0
         if visits > 0:
@@ -273,12 +268,12 @@ def draw_rankings(settings, key, n_goods, wins):  # type: ignore[no-untyped-def]
                 fingerprint = _moved(fingerprint, walk.state, g, b)
             visits += 1
             if not settings.dedupe or _is_new(seen, fingerprint):
-                wins[found, :n_goods] = walk.state.good_wins
-                wins[found, n_goods:] = walk.state.bad_wins
-                found += 1
-                if found == settings.samples:
+                wins[count, :n_goods] = walk.state.good_wins
+                wins[count, n_goods:] = walk.state.bad_wins
+                count += 1
+                if count == settings.samples:
                     break
-    return found
+    return count
 
 
 @compiled

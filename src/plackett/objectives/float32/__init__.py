@@ -1,5 +1,5 @@
-"""Single-precision forms of objectives, for trainers of trees that take float32 derivatives.
+"""Single-precision forms of objectives, for tree trainers, which use float32 derivatives.
 
-Each is the same mathematics as its double-precision list function, laid out for vector
-instructions, and is tested against it to 1e-5 of the largest gradient.
+Each computes the same as its double-precision list function in a layout for vector instructions,
+and is tested against it to 1e-5 of the largest gradient.
 """

@@ -10,19 +10,15 @@ pair in the wrong order, and :math:`q = 1 / (1 + e^{\sigma (s_a - s_b)})`. Then
 and :math:`g_a \mathrel{-}= \sigma\lambda`, :math:`g_b \mathrel{+}= \sigma\lambda`,
 :math:`h_a, h_b \mathrel{+}= \sigma^2 \eta` (:mod:`plackett.objectives.lambdarank` has the
 formulas). The discounts D go by rank; :math:`\delta` goes by the distance of ranks and is 0 for
-LambdaRank (:mod:`plackett.objectives.lambdaloss` says what it is there). Exponentials are taken per
+LambdaRank (:mod:`plackett.objectives.lambdaloss` defines it). Exponentials are computed per
 document, not per pair: :math:`e^{\sigma (s_a - s_b)} = e^{\sigma s_a} \cdot e^{-\sigma s_b}`, as
-long as the scores of the list are not too far apart for single precision. Sums are made in any
-order (``reassoc``), without which the loop could not be vector code.
+long as the scores of the list are not too far apart for single precision. Sums are in any
+order (``reassoc``), without which the loop would not become vector code.
 
-The ranking of one list, by vector instructions.
-
-For lists of the usual length, comparing every pair of scores with vector instructions is several
-times as fast as sorting: a sort is n log n unpredictable branches, this is n² / 16 comparisons
-without one. The comparisons are in single precision; a last pass in double precision puts right
-the neighbours that single precision could not tell apart.
-
-The pairs of one list; :mod:`plackett.objectives.float32.pairs` has the formulas.
+**Ranking.** For lists of the usual length, comparing every pair of scores with vector instructions
+is several times as fast as sorting: a sort makes n log n unpredictable branches, this makes n² / 16
+comparisons without one. The comparisons are in single precision; a last pass in double precision
+corrects neighbors that single precision cannot distinguish.
 """
 
 from __future__ import annotations
@@ -45,7 +41,7 @@ from plackett.base.ragged import Keys, Scores, even_chunks
 from plackett.base.random import noise_state, perturb
 from plackett.objectives.objective import BoundObjective
 
-PADDING = 64  # a multiple of what vector code takes at a time, so that nothing is left over
+PADDING = 64  # a multiple of the vector width, so that no remainder is left
 _SORT_FROM = 600  # documents: from here on sorting is faster
 
 
@@ -59,42 +55,42 @@ def padded(n):  # type: ignore[no-untyped-def]
 def fill_order(scores, rounded, order):  # type: ignore[no-untyped-def]
     """Positions of the documents, best first; equal scores keep their order.
 
-    ``rounded`` holds the scores in single precision and has room up to ``padded(len(scores))``.
+    ``rounded`` holds the scores in single precision; its length is ``padded(len(scores))``.
     """
     n = len(scores)
     if n < _SORT_FROM:
         rounded[n:] = float32(-np.inf)
-        _count(rounded, n, order)
-        _settle(scores, order)
+        _rank_by_counting(rounded, n, order)
+        _sort_ties(scores, order)
     else:
         order[:] = np.argsort(-scores, kind="mergesort")
 
 
 @compiled
-def _count(rounded, n, order):  # type: ignore[no-untyped-def]
-    """Each document's place is the number of documents above it, or the next free one."""
+def _rank_by_counting(rounded, n, order):  # type: ignore[no-untyped-def]
+    """A document's rank is the number of documents above it, or the next free one."""
     for place in range(n):
         order[place] = -1
     for i in range(n):
-        own = rounded[i]
+        score = rounded[i]
         above = int32(0)
         for j in range(len(rounded)):
-            above += int32(rounded[j] > own)
+            above += int32(rounded[j] > score)
         while order[above] >= 0:
             above += int32(1)
         order[above] = i
 
 
 @compiled
-def _settle(scores, order):  # type: ignore[no-untyped-def]
-    """Insertion sort of what is sorted but for neighbours that rounding made equal."""
+def _sort_ties(scores, order):  # type: ignore[no-untyped-def]
+    """Insertion sort; only neighbors that rounding made equal are out of order."""
     for place in range(1, len(order)):
         document = order[place]
-        own = scores[document]
+        score = scores[document]
         hole = place
         while hole > 0:
             other = order[hole - 1]
-            if scores[other] > own or (scores[other] == own and other < document):
+            if scores[other] > score or (scores[other] == score and other < document):
                 break
             order[hole] = other
             hole -= 1
@@ -102,7 +98,7 @@ def _settle(scores, order):  # type: ignore[no-untyped-def]
 
 
 _SCORE_OFFSET = 0.01
-_WIDEST = 80.0  # sigma times a distance of scores whose exponential single precision can hold
+_WIDEST = 80.0  # largest exponent whose exponential fits single precision
 
 
 @reordered
@@ -111,7 +107,7 @@ def _add_pairs(a, up, down, gains, d, steps, g, h):  # type: ignore[no-untyped-d
 
     ``up`` and ``down`` are the exponentials of sigma times the scores and of their negatives.
     """
-    own, gain, discount = up[a], gains[a], d[a]
+    exponential, gain, discount = up[a], gains[a], d[a]
     steps = steps[: len(d) - a - 1]
     down, gains, d, g_later, h_later = (
         down[a + 1 :],
@@ -124,7 +120,7 @@ def _add_pairs(a, up, down, gains, d, steps, g, h):  # type: ignore[no-untyped-d
     for b in range(len(down)):
         difference = gain - gains[b]
         w = difference * (discount - d[b] + steps[b])
-        q = float32(1.0) / (float32(1.0) + own * down[b])
+        q = float32(1.0) / (float32(1.0) + exponential * down[b])
         slope = w * (q if difference > float32(0.0) else float32(1.0) - q)
         bend = abs(w) * (q * (float32(1.0) - q))
         sum_g += slope
@@ -139,8 +135,8 @@ def _add_pairs(a, up, down, gains, d, steps, g, h):  # type: ignore[no-untyped-d
 
 @reordered
 def _add_other_pairs(a, s, gains, d, steps, sigma, score_norm, g, h):  # type: ignore[no-untyped-def]
-    """The same with an exponential per pair and, if asked for, division by 0.01 + the distance."""
-    own, gain, discount = s[a], gains[a], d[a]
+    """Like :func:`_add_pairs`, with an exponential per pair, and ``score_norm``."""
+    score, gain, discount = s[a], gains[a], d[a]
     steps = steps[: len(d) - a - 1]
     s, gains, d, g_later, h_later = s[a + 1 :], gains[a + 1 :], d[a + 1 :], g[a + 1 :], h[a + 1 :]
     sum_g, sum_h, size = float32(0.0), float32(0.0), float32(0.0)
@@ -149,7 +145,7 @@ def _add_other_pairs(a, s, gains, d, steps, sigma, score_norm, g, h):  # type: i
     )
     for b in range(len(s)):
         difference = gain - gains[b]
-        distance = own - s[b]
+        distance = score - s[b]
         w = difference * (discount - d[b] + steps[b]) / (slack + stretch * distance)
         q = float32(1.0) / (float32(1.0) + exp_float32(sigma * distance))
         slope = w * (q if difference > float32(0.0) else float32(1.0) - q)
@@ -206,7 +202,7 @@ def add_sample(  # type: ignore[no-untyped-def]
     z = work[0, : padded(n)]
     top = np.max(scores)
     for i in range(n):
-        # Relative to the best score, so that single precision is spent on differences.
+        # Relative to the best score: single precision keeps the digits of differences.
         z[i] = float32(scores[i] - top)
     fill_order(scores, z, order)
     for rank in range(n):
@@ -292,9 +288,9 @@ _LIST = void(
     float32,  # sigma
     boolean,  # score_norm
     boolean,  # query_norm
-    float64[::1],  # room for perturbed scores
-    int32[::1],  # room for ranks
-    float32[:, ::1],  # room for the rest
+    float64[::1],  # buffer for perturbed scores
+    int32[::1],  # buffer for ranks
+    float32[:, ::1],  # buffer for the rest
     float32[::1],  # gradient
     float32[::1],  # curvature
 )

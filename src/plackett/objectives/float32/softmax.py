@@ -1,15 +1,14 @@
 r"""The softmax family in single precision, alone or averaged over Gumbel-perturbed scores.
 
-The formulas are those of :mod:`plackett.objectives.softmax`. What is particular here:
+The formulas are those of :mod:`plackett.objectives.softmax`. Specific to single precision:
 
 - Exponentials are relative to the best score (or log epsilon, if larger), so a document at the top
   has e = 1 and any other one e < 1. The complement of the softmax of a document below the top is
   then (total - e) / total with total - e >= 1, which loses no digits; that of one alone at the top
-  is summed from the others. The sums over all other documents in the Neumann terms are made the
-  same way.
-- Shares made of labels are prepared once. XE-NDCG takes its draws off them at each step; they are
-  those of ``newton``, rounded to 24 bits.
-- Sums are made in any order (``reassoc``), without which the loops could not be vector code.
+  is summed from the others. The Neumann terms treat sums over all other documents in the same way.
+- Target shares are prepared once. XE-NDCG subtracts its draws from them at each step; they are the
+  draws of ``newton``, rounded to 24 bits.
+- Sums are in any order (``reassoc``), without which the loops would not become vector code.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from plackett.base.random import combine, inner_key, noise_state, perturb
 from plackett.objectives.objective import BoundObjective
 from plackett.objectives.targets import fill_shares, sum_values
 
-_DRAWN_BITS = 24  # all that single precision holds
+_DRAW_BITS = 24  # the precision of float32
 _SMALLEST_COMPLEMENT = 1e-15  # as in double precision
 
 
@@ -70,18 +69,18 @@ class SoftmaxGradient:
 
 
 @compiled
-def _prepare(kind, labels, offsets, weights, shares, ones, factors):  # type: ignore[no-untyped-def]
+def _prepare(kind, labels, offsets, weights, shares, draw_units, factors):  # type: ignore[no-untyped-def]
     for q in range(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
-        ones[q], factors[q] = 0.0, 0.0
+        draw_units[q], factors[q] = 0.0, 0.0
         if high - low < 2 or np.max(labels[low:high]) == np.min(labels[low:high]):
             continue
-        own = np.empty(high - low)
+        list_shares = np.empty(high - low)
         factors[q] = weights[q]
-        ones[q] = fill_shares(kind, labels[low:high], own)
-        if ones[q] == float32(0.0):  # also where labels are so large that draws count for nothing
-            own /= sum_values(own)
-        shares[low:high] = own
+        draw_units[q] = fill_shares(kind, labels[low:high], list_shares)
+        if draw_units[q] == float32(0.0):  # also where labels are so large that draws vanish
+            list_shares /= sum_values(list_shares)
+        shares[low:high] = list_shares
 
 
 @reordered
@@ -90,7 +89,7 @@ def _fill_exponentials(scores, top, z, e):  # type: ignore[no-untyped-def]
     below, ties = float32(0.0), float32(0.0)
     for i in range(len(scores)):
         z[i] = float32(scores[i] - top)
-    for i in range(len(scores)):  # apart from the sums, with which it would not be vector code
+    for i in range(len(scores)):  # together with the sums it would not become vector code
         e[i] = exp_float32(z[i])
     for i in range(len(scores)):
         below += e[i] if z[i] < float32(0.0) else float32(0.0)
@@ -99,14 +98,14 @@ def _fill_exponentials(scores, top, z, e):  # type: ignore[no-untyped-def]
 
 
 @reordered
-def _fill_targets(shares, one, key, targets):  # type: ignore[no-untyped-def]
-    """Take a draw from (0, 1), times the unit of draws, off each share; divide by the sum."""
-    scale, all_shares = one * float32(2.0**-_DRAWN_BITS), float32(0.0)
+def _fill_targets(shares, draw_unit, key, targets):  # type: ignore[no-untyped-def]
+    """Subtract a draw from (0, 1), in units of draws, from each share; divide by the sum."""
+    scale, total = draw_unit * float32(2.0**-_DRAW_BITS), float32(0.0)
     for i in range(len(shares)):
-        word = int32(combine(key, uint64(i)) >> uint64(64 - _DRAWN_BITS))
+        word = int32(combine(key, uint64(i)) >> uint64(64 - _DRAW_BITS))
         targets[i] = shares[i] - (float32(word) + float32(0.5)) * scale
-        all_shares += targets[i]
-    factor = float32(1.0) / all_shares
+        total += targets[i]
+    factor = float32(1.0) / total
     for i in range(len(shares)):
         targets[i] *= factor
 
@@ -157,7 +156,7 @@ def _add_sample(scores, targets, order, epsilon, work, g, h):  # type: ignore[no
         top = max(top, np.log(epsilon))
         slack = float32(epsilon * np.exp(-top))
     below, ties = _fill_exponentials(scores, top, z, e)
-    # Documents below the edge are subtracted from sums; one alone at the top is left out of them.
+    # Documents below the edge are subtracted from sums; a single one at the top is left out.
     edge = float32(0.0) if ties == float32(1.0) else float32(1.0)
     _first_term(z, edge, below + slack, below + ties + slack, targets, e, term, inverse, g, h)
     for _ in range(1, order):
@@ -174,8 +173,8 @@ _LIST = void(
     float64,  # epsilon
     int64,  # samples
     float64,  # beta
-    float32[:, ::1],  # room for single precision
-    float64[::1],  # room for perturbed scores
+    float32[:, ::1],  # buffer in single precision
+    float64[::1],  # buffer for perturbed scores
     float32[::1],  # gradient
     float32[::1],  # curvature
 )
@@ -183,18 +182,18 @@ _function_at = function_maker(_LIST)
 
 
 @list_function(_LIST)
-def _add_list(scores, shares, one, key, order, epsilon, samples, beta, work, noisy, g, h):  # type: ignore[no-untyped-def]
-    """Add the derivatives of one list, summed over the samples; ``one``: 0 if nothing is drawn."""
+def _add_list(scores, shares, draw_unit, key, order, epsilon, samples, beta, work, noisy, g, h):  # type: ignore[no-untyped-def]
+    """Add the derivatives of one list, summed over the samples; draw_unit 0: nothing is drawn."""
     targets = work[4, : len(scores)]
     targets[:] = shares
     if samples == 0:
-        if one > float32(0.0):
-            _fill_targets(shares, one, key, targets)
+        if draw_unit > float32(0.0):
+            _fill_targets(shares, draw_unit, key, targets)
         _add_sample(scores, targets, order, epsilon, work, g, h)
     for sample in range(samples):
         perturb(scores, noise_state(key, sample), beta, noisy)
-        if one > float32(0.0):
-            _fill_targets(shares, one, inner_key(key, sample), targets)
+        if draw_unit > float32(0.0):
+            _fill_targets(shares, draw_unit, inner_key(key, sample), targets)
         _add_sample(noisy, targets, order, epsilon, work, g, h)
 
 
@@ -204,7 +203,7 @@ def _each_list(  # type: ignore[no-untyped-def]
     machine_code,
     scores,
     shares,
-    ones,
+    draw_units,
     offsets,
     chunks,
     keys,
@@ -232,7 +231,7 @@ def _each_list(  # type: ignore[no-untyped-def]
             add_list(
                 scores[low:high],
                 shares[low:high],
-                ones[q],
+                draw_units[q],
                 keys[q],
                 order,
                 epsilon,
