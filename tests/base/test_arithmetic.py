@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from plackett.base.arithmetic import exp, exp_float32, log
+from plackett.base.arithmetic import exp, exp_float32, extremes, largest, log
 
 pytestmark = pytest.mark.kernels
 
@@ -46,3 +46,22 @@ def test_log_agrees_with_the_library_to_two_units_in_the_last_place() -> None:
         ]
     )
     assert np.max(np.abs(_over(log)(x) / np.log(x) - 1)) <= 2 * np.finfo(float).eps
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 64, 1001])
+@pytest.mark.parametrize("scale", [1e-310, 1.0, 1e300])
+def test_extremes_are_those_of_numpy(n, scale) -> None:
+    values = scale * np.random.default_rng(n).normal(size=n)
+    for shifted in (values, np.abs(values), -np.abs(values)):
+        assert largest(shifted) == shifted.max()
+        assert extremes(shifted) == (shifted.min(), shifted.max())
+
+
+def test_infinities_and_both_zeros_have_their_place() -> None:
+    assert extremes(np.array([-np.inf, 0.0, np.inf])) == (-np.inf, np.inf)
+    assert largest(np.array([-np.inf, -np.inf])) == -np.inf
+    assert extremes(np.array([-0.0, 0.0])) == (0.0, 0.0)
+
+
+def test_nan_is_found() -> None:
+    assert np.isnan(largest(np.array([1.0, np.nan, np.inf])))

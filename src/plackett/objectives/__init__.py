@@ -1,8 +1,8 @@
-"""Losses of one list: value, gradient, curvature."""
+"""Objectives: losses of one list with value, gradient and curvature."""
 
 from plackett.objectives.approx import ApproxMRR, ApproxNDCG
 from plackett.objectives.boltzrank import BoltzRank
-from plackett.objectives.conditional import (
+from plackett.objectives.conditional.objectives import (
     CONDITIONAL,
     L2AUC,
     L2MAP,
@@ -23,7 +23,7 @@ from plackett.objectives.lambdaloss import LambdaLoss
 from plackett.objectives.lambdarank import LambdaRank
 from plackett.objectives.listmle import ListMLE, PListMLE
 from plackett.objectives.mdprank import MDPRank
-from plackett.objectives.objective import Derivatives, Objective
+from plackett.objectives.objective import BoundObjective, Derivatives, Objective
 from plackett.objectives.rankboost import RankBoost
 from plackett.objectives.ranknet import RankNet
 from plackett.objectives.ranksvm import RankSVM
@@ -50,6 +50,7 @@ __all__ = [
     "ApproxMRR",
     "ApproxNDCG",
     "BoltzRank",
+    "BoundObjective",
     "ConvexLossAUC",
     "ConvexLossMAP",
     "ConvexLossNDCG",

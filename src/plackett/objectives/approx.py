@@ -162,20 +162,9 @@ def approxmrr_list(scores, labels, prepared, _key, params, gradient, curvature):
 
 
 @dataclass(frozen=True)
-class ApproxNDCG(Objective):
-    """Minus NDCG of approximate ranks (Qin, Liu & Li 2010).
-
-    Parameters
-    ----------
-    eta
-        Steepness of the comparisons; the larger, the closer to NDCG and the flatter elsewhere.
-    """
-
-    name: ClassVar[str] = "approxndcg"
-    weighting: ClassVar[Weighting | None] = "gain"
-    function: ClassVar[ListFunction] = approxndcg_list
-
+class _Approx(Objective):
     eta: float = 10.0
+    """Steepness of the comparisons: the larger, the closer to the metric and the flatter."""
 
     def __post_init__(self) -> None:
         check_positive(self.name, eta=self.eta)
@@ -183,30 +172,24 @@ class ApproxNDCG(Objective):
     @property
     def params(self) -> tuple[float, ...]:
         return (self.eta,)
+
+
+@dataclass(frozen=True)
+class ApproxNDCG(_Approx):
+    """Minus NDCG of approximate ranks (Qin, Liu & Li 2010)."""
+
+    name: ClassVar[str] = "approxndcg"
+    weighting: ClassVar[Weighting | None] = "gain"
+    function: ClassVar[ListFunction] = approxndcg_list
 
     def prepare(self, lists: ListLabels) -> Prepared:
         return normalized_gains(lists.labels, lists.offsets)
 
 
 @dataclass(frozen=True)
-class ApproxMRR(Objective):
-    """Minus the reciprocal approximate rank of the first relevant document (label > 0).
-
-    Parameters
-    ----------
-    eta
-        Steepness of the comparisons; the larger, the closer to MRR and the flatter elsewhere.
-    """
+class ApproxMRR(_Approx):
+    """Minus the reciprocal approximate rank of the first relevant document (label > 0)."""
 
     name: ClassVar[str] = "approxmrr"
     weighting: ClassVar[Weighting | None] = "order"
     function: ClassVar[ListFunction] = approxmrr_list
-
-    eta: float = 10.0
-
-    def __post_init__(self) -> None:
-        check_positive(self.name, eta=self.eta)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (self.eta,)

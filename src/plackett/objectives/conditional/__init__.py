@@ -1,22 +1,7 @@
-"""Conditional models of rankings (Dubey et al. 2009): objectives, ranking state and sampler."""
+"""Conditional models of rankings (Dubey et al. 2009): ranking state, sampler and objectives."""
 
 from plackett.objectives.conditional.cube import log_z
-from plackett.objectives.conditional.objectives import (
-    CONDITIONAL,
-    L2AUC,
-    L2MAP,
-    L2NDCG,
-    L3AUC,
-    L3MAP,
-    L3NDCG,
-    MLE,
-    ConvexLossAUC,
-    ConvexLossMAP,
-    ConvexLossNDCG,
-    ExpGainAUC,
-    ExpGainMAP,
-    ExpGainNDCG,
-)
+from plackett.objectives.conditional.objectives import CONDITIONAL
 from plackett.objectives.conditional.rankings import (
     RankingState,
     alpha,
@@ -33,19 +18,6 @@ from plackett.objectives.conditional.sampler import SampledRankings, sample_rank
 
 __all__ = [
     "CONDITIONAL",
-    "L2AUC",
-    "L2MAP",
-    "L2NDCG",
-    "L3AUC",
-    "L3MAP",
-    "L3NDCG",
-    "MLE",
-    "ConvexLossAUC",
-    "ConvexLossMAP",
-    "ConvexLossNDCG",
-    "ExpGainAUC",
-    "ExpGainMAP",
-    "ExpGainNDCG",
     "RankingState",
     "SampledRankings",
     "alpha",

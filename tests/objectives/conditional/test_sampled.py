@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives.conditional import (
+from plackett.objectives import (
     CONDITIONAL,
     MLE,
     ConvexLossMAP,
