@@ -75,7 +75,7 @@ def per_list(
         document_ids=dataset.document_ids,
         keys=dataset.keys,
     )
-    values = values_per_list([metric.request() for metric in selected], lists)
+    values = values_per_list(selected, lists)
     return {str(metric): value for metric, value in zip(selected, values, strict=True)}
 
 

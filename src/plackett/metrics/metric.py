@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.base.ragged import Values
-from plackett.metrics.compute import Request, values_per_list
+from plackett.metrics.compute import values_per_list
 from plackett.metrics.conventions import default_settings, definition_of
 from plackett.metrics.definition import (
+    NO_CUTOFF,
     OPTIONS,
     Definition,
     Option,
@@ -24,6 +25,7 @@ from plackett.metrics.definition import (
     write_option,
 )
 from plackett.metrics.lists import check_lists
+from plackett.metrics.ranking import RankingRule
 
 DEFAULT_CONVENTION = "papers"
 MOST_DIGITS = 18
@@ -126,11 +128,26 @@ class Metric:
             One uint64 per list for ``ties=random``; by default the list's position.
         """
         lists = check_lists(scores, labels, offsets, document_ids=document_ids, keys=keys)
-        return values_per_list([self.request()], lists)[0]
+        return values_per_list([self], lists)[0]
 
-    def request(self) -> Request:
-        """The argument of :func:`~plackett.metrics.compute.values_per_list`."""
-        return Request(str(self), definition_of(self.name), self.cutoff, self.settings)
+    @property
+    def definition(self) -> Definition:
+        """The metric before its cut-off and convention are chosen."""
+        return definition_of(self.name)
+
+    @property
+    def depth(self) -> int:
+        """The cut-off, or a number larger than any list."""
+        return NO_CUTOFF if self.cutoff is None else self.cutoff
+
+    @property
+    def rule(self) -> RankingRule:
+        """How documents are ordered."""
+        s = self.settings
+        if self.definition.uses_groups:
+            # Ties count one half in any order, so their rule does not matter.
+            return RankingRule("expected", 0, s.rounding, groups=True, retrieved_only=False)
+        return RankingRule(s.ties, s.seed, s.rounding, groups=s.ties == "expected")
 
     def __str__(self) -> str:
         default = default_settings(self.name, self.convention)
