@@ -34,10 +34,8 @@ from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
 Weighting: TypeAlias = Literal["gain", "share", "exponential", "order"]
 
 
-def check_document_weights(weights: ArrayLike | None, n_docs: int) -> NDArray[np.float64] | None:
-    """Return the weights as an array; None if all are 1, which has the same effect."""
-    if weights is None:
-        return None
+def check_document_weights(weights: ArrayLike, n_docs: int) -> NDArray[np.float64] | None:
+    """Return the weights as an array; None if all are 1, which is the same as no weights."""
     array = np.ascontiguousarray(weights, dtype=np.float64)
     if array.shape != (n_docs,) or not np.all((array >= 0.0) & (array < np.inf)):
         raise DataError(

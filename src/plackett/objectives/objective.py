@@ -185,7 +185,9 @@ class Objective(ABC):
         self, lists: ListLabels, document_weights: ArrayLike | None
     ) -> tuple[Labels, Prepared]:
         """Labels and prepared numbers, with the document weights in one or the other."""
-        weights = check_document_weights(document_weights, len(lists.labels))
+        weights = None
+        if document_weights is not None:
+            weights = check_document_weights(document_weights, len(lists.labels))
         if weights is not None:
             if self.weighting is None:
                 raise UsageError(
