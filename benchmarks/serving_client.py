@@ -1,4 +1,4 @@
-"""Clients for ``serving.py``: wrk where it is installed, else a client of our own; and checks.
+"""Clients for ``serving.py``: wrk if it is installed, else a Python client; and checks.
 
 Each client sends bodies in turn over some connections that stay open, for some seconds, and reports
 requests per second and latencies. Both servers get the same client.
@@ -28,7 +28,8 @@ end
 local requests, turn = {}, 0
 init = function(args)
   for i, body in ipairs(bodies) do
-    requests[i] = wrk.format("POST", "/rank", {["Content-Type"] = os.getenv("KIND")}, body)
+    local headers = {["Content-Type"] = os.getenv("KIND")}
+    requests[i] = wrk.format("POST", os.getenv("TARGET"), headers, body)
   end
 end
 request = function() turn = turn % #requests + 1; return requests[turn] end
@@ -55,21 +56,31 @@ class Load:
         return self.requests / self.seconds
 
 
-def load(port: int, bodies: list[Path], kind: str, connections: int, seconds: float) -> Load:
+def load(
+    port: int,
+    bodies: list[Path],
+    kind: str,
+    connections: int,
+    seconds: float,
+    target: str = "/rank",
+) -> Load:
     """Send bodies in turn for some seconds."""
     if shutil.which("wrk"):
-        return _wrk(port, bodies, kind, connections, seconds)
-    contents = [path.read_bytes() for path in bodies]
-    return asyncio.run(_ours(port, contents, kind, connections, seconds))
+        return _run_wrk(port, bodies, kind, connections, seconds, target)
+    requests = [_head(kind, target, path.stat().st_size) + path.read_bytes() for path in bodies]
+    return asyncio.run(_run_client(port, requests, connections, seconds))
 
 
-def _wrk(port: int, bodies: list[Path], kind: str, connections: int, seconds: float) -> Load:
+def _run_wrk(
+    port: int, bodies: list[Path], kind: str, connections: int, seconds: float, target: str
+) -> Load:
     script = bodies[0].with_name("load.lua")
     script.write_text(LUA)
     command = ["wrk", "--threads", "1", "--connections", str(connections)]
     command += ["--duration", f"{max(round(seconds), 1)}s", "--timeout", "20s"]
-    command += ["--script", str(script), f"http://127.0.0.1:{port}/rank"]
-    environment = {"BODIES": ":".join(map(str, bodies)), "KIND": kind, "PATH": "/usr/bin:/bin"}
+    command += ["--script", str(script), f"http://127.0.0.1:{port}{target}"]
+    environment = {"BODIES": ":".join(map(str, bodies)), "KIND": kind, "TARGET": target}
+    environment["PATH"] = "/usr/bin:/bin"
     run = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=True, timeout=seconds + 60
     )
@@ -79,7 +90,7 @@ def _wrk(port: int, bodies: list[Path], kind: str, connections: int, seconds: fl
     return Load(n, duration / 1e6, p50 / 1e6, p99 / 1e6, bad + lost)
 
 
-async def _ours(port: int, bodies: list[bytes], kind: str, connections: int, s: float) -> Load:
+async def _run_client(port: int, requests: list[bytes], connections: int, s: float) -> Load:
     end = time.perf_counter() + s
     times: list[float] = []
     errors = 0
@@ -89,10 +100,10 @@ async def _ours(port: int, bodies: list[bytes], kind: str, connections: int, s: 
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
         turn = first
         while time.perf_counter() < end:
-            body = bodies[turn % len(bodies)]
+            request = requests[turn % len(requests)]
             turn += 1
             start = time.perf_counter()
-            writer.write(_head(kind, len(body)) + body)
+            writer.write(request)
             head = await reader.readuntil(b"\r\n\r\n")
             length = re.search(rb"content-length: (\d+)", head, re.I)
             assert length is not None
@@ -108,17 +119,19 @@ async def _ours(port: int, bodies: list[bytes], kind: str, connections: int, s: 
     return Load(len(times), seconds, p50, p99, errors)
 
 
-def _head(kind: str, length: int) -> bytes:
+def _head(kind: str, target: str, length: int) -> bytes:
     return (
-        f"POST /rank HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\n"
+        f"POST {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\n"
         f"Content-Length: {length}\r\n\r\n"
     ).encode()
 
 
-def ask(port: int, body: bytes, kind: str = "application/json") -> dict[str, Any]:
+def ask(
+    port: int, body: bytes, kind: str = "application/json", path: str = "/rank"
+) -> dict[str, Any]:
     """One answer of a server."""
     request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/rank", data=body, headers={"Content-Type": kind}
+        f"http://127.0.0.1:{port}{path}", data=body, headers={"Content-Type": kind}
     )
     with urllib.request.urlopen(request, timeout=30) as response:
         answer: dict[str, Any] = json.load(response)

@@ -25,6 +25,7 @@ from starlette.routing import Route, Router
 from starlette.types import Message, Receive, Scope, Send
 
 from plackett.base.ragged import Scores
+from plackett.serving.server import schemas
 from plackett.serving.server.http import (
     BYTES,
     JSON,
@@ -33,24 +34,16 @@ from plackett.serving.server.http import (
     HTTPError,
     too_busy,
 )
-from plackett.serving.server.openapi import SCORING_ERRORS, Operation, describe
+from plackett.serving.server.openapi import (
+    SCORING_ERRORS,
+    Operation,
+    describe,
+    list_operations,
+    operation,
+)
 from plackett.serving.server.page import CONTENT_POLICY, FILES, Examples
 from plackett.serving.server.registry import ModelRegistry, ReloadReport
 from plackett.serving.server.requests import SIZES_HEADER, Lists, read_bytes, read_json
-from plackett.serving.server.schemas import (
-    ExampleList,
-    Explanation,
-    ExplanationBatch,
-    Health,
-    ModelInfo,
-    ModelList,
-    ModelVersion,
-    ModelVersions,
-    Ranking,
-    RankingBatch,
-    Readiness,
-    ReloadResult,
-)
 from plackett.serving.server.scoring import MicroBatcher, Model, explain, rank
 from plackett.serving.server.settings import Settings
 from plackett.serving.server.telemetry import METRICS_TYPE, Log, Metrics
@@ -61,52 +54,7 @@ _CLIENT_DISCONNECTED = 499  # status in logs and metrics
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _MODEL, _VERSION = "/models/{model}", "/models/{model}/versions/{version}"
 
-OPERATIONS = (
-    *(
-        Operation(
-            f"{prefix}/rank", "rank", "Scores and order of lists of documents",
-            (Ranking, RankingBatch), (JSON, BYTES), "POST",
-            errors=SCORING_ERRORS, takes_lists=True,
-        )
-        for prefix in ("", _MODEL, _VERSION)
-    ),
-    *(
-        Operation(
-            f"{prefix}/explain", "explain", "The same, and what each feature adds to each score",
-            (Explanation, ExplanationBatch), (JSON,), "POST",
-            errors=SCORING_ERRORS, takes_lists=True,
-        )
-        for prefix in ("", _MODEL, _VERSION)
-    ),
-    Operation("/models", "models", "The models and their versions", (ModelList,)),
-    Operation(_MODEL, "model", "One model and its features in their order", (ModelInfo,)),
-    Operation(_VERSION, "model", "One version and its features in their order", (ModelInfo,)),
-    Operation(
-        f"{_MODEL}/examples", "examples", "Documents to try the model with", (ExampleList,),
-        errors=(503, 504),
-    ),
-    Operation(
-        "/admin/reload", "reload", "Look for changed models now", (ReloadResult,), (JSON,), "POST",
-        access="admin", errors=(409,),
-    ),
-    Operation("/health", "health", "The process answers", (Health,), access="open"),
-    Operation(
-        "/ready", "ready", "The server accepts requests", (Readiness,), access="open", errors=(503,)
-    ),
-    Operation(
-        "/metrics", "metrics", "Counts and times in the text format of Prometheus",
-        media_types=("text/plain",),
-    ),
-    Operation("/openapi.json", "openapi", "This description", access="open"),
-    Operation(
-        "/docs", "docs", "A page that shows this description", media_types=("text/html",),
-        access="open",
-    ),
-    Operation(
-        "/", "page", "A page to try the models on", media_types=("text/html",), access="open"
-    ),
-)  # fmt: skip
-_ASSETS = Operation("/assets/{name}", "page", "Scripts and styles of the pages", access="open")
+_PREFIXES = ("", _MODEL, _VERSION)
 
 
 @dataclass
@@ -161,8 +109,8 @@ class App:
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="load")
         self._batcher = MicroBatcher(self._pool)
         routes = [
-            _ApiRoute(operation, getattr(self, f"handle_{operation.action}"), self._access)
-            for operation in (*OPERATIONS, _ASSETS)
+            _ApiRoute(route, getattr(self, f"handle_{route.action}"), self._access)
+            for route in OPERATIONS
         ]
         self._router = Router(routes, redirect_slashes=False, default=_refuse_path)
 
@@ -259,12 +207,25 @@ class App:
 
     # ---- scoring ---------------------------------------------------------------------------------
 
+    @operation(
+        *(f"{prefix}/rank" for prefix in _PREFIXES),
+        returns=(schemas.Ranking, schemas.RankingBatch),
+        media_types=(JSON, BYTES),
+        method="POST",
+        errors=SCORING_ERRORS,
+    )
     async def handle_rank(self, request: Request) -> Response:
-        """Scores and order of lists."""
+        """Scores and order of lists of documents."""
         return await self._score(request, is_explained=False)
 
+    @operation(
+        *(f"{prefix}/explain" for prefix in _PREFIXES),
+        returns=(schemas.Explanation, schemas.ExplanationBatch),
+        method="POST",
+        errors=SCORING_ERRORS,
+    )
     async def handle_explain(self, request: Request) -> Response:
-        """Scores and order of lists, and the contributions of features."""
+        """Scores and order of lists, and what each feature adds to each score."""
         return await self._score(request, is_explained=True)
 
     async def _score(self, request: Request, *, is_explained: bool) -> Response:
@@ -337,63 +298,84 @@ class App:
 
     # ---- everything else -------------------------------------------------------------------------
 
+    @operation("/models", returns=(schemas.ModelList,))
     async def handle_models(self, request: Request) -> Response:  # noqa: ARG002 - one signature
-        """All models and their versions."""
+        """The models and their versions."""
         models = [
-            ModelVersions(name, versions[-1].version, [model.version for model in versions])
+            schemas.ModelVersions(name, versions[-1].version, [model.version for model in versions])
             for name, versions in self.registry.catalog.models.items()
         ]
-        return _to_json(ModelList(models))
+        return _to_json(schemas.ModelList(models))
 
+    @operation(_MODEL, _VERSION, returns=(schemas.ModelInfo,))
     async def handle_model(self, request: Request) -> Response:
-        """One version of a model."""
+        """One version of a model, with its features in their order."""
         return _to_json(self._find_model(request).describe())
 
+    @operation(f"{_MODEL}/examples", returns=(schemas.ExampleList,), errors=(503, 504))
     async def handle_examples(self, request: Request) -> Response:
-        """Lists to try with a model."""
+        """Documents to try the model with."""
         start = partial(self._in_thread, self._examples.of, self._find_model(request))
         return _to_json(await self._within_limits(start))
 
+    @operation(
+        "/admin/reload",
+        returns=(schemas.ReloadResult,),
+        method="POST",
+        access="admin",
+        errors=(409,),
+    )
     async def handle_reload(self, request: Request) -> Response:  # noqa: ARG002
         """Load changed models now."""
         report = await self.refresh(force=True)
         loaded, removed = (
-            [ModelVersion(model.name, model.version) for model in models]
+            [schemas.ModelVersion(model.name, model.version) for model in models]
             for models in (report.loaded, report.removed)
         )
         status = 409 if report.problems else 200
-        return _to_json(ReloadResult(loaded, removed, report.problems), status)
+        return _to_json(schemas.ReloadResult(loaded, removed, report.problems), status)
 
+    @operation("/health", returns=(schemas.Health,), access="open")
     async def handle_health(self, request: Request) -> Response:  # noqa: ARG002
         """The process answers."""
-        return _to_json(Health("ok"))
+        return _to_json(schemas.Health("ok"))
 
+    @operation("/ready", returns=(schemas.Readiness,), access="open", errors=(503,))
     async def handle_ready(self, request: Request) -> Response:  # noqa: ARG002
         """The server accepts requests."""
         if self.is_draining:
             raise HTTPError(503, "the server is stopping.")
-        return _to_json(Readiness("ready", len(self.registry.catalog.models)))
+        return _to_json(schemas.Readiness("ready", len(self.registry.catalog.models)))
 
+    @operation("/metrics", media_types=("text/plain",))
     async def handle_metrics(self, request: Request) -> Response:  # noqa: ARG002
-        """Metrics for Prometheus."""
+        """Counts and times in the text format of Prometheus."""
         models = [(model.name, model.version) for model in self.registry.catalog.all()]
         return Response(self.metrics.to_text(models), media_type=METRICS_TYPE)
 
+    @operation("/openapi.json", access="open")
     async def handle_openapi(self, request: Request) -> Response:  # noqa: ARG002
         """The OpenAPI description."""
         return _to_json(describe(OPERATIONS, self.settings))
 
+    @operation("/docs", media_types=("text/html",), access="open")
     async def handle_docs(self, request: Request) -> Response:
-        """The page that shows the OpenAPI description."""
-        return await self.handle_page(request)
+        """A page that shows this description and sends requests."""
+        return _send_file(request)
 
+    @operation("/", media_types=("text/html",), access="open")
     async def handle_page(self, request: Request) -> Response:
-        """The page to try models on, or a file of one of the pages."""
-        asset = FILES.get(request.scope["path"])
-        if asset is None:
-            raise _no_such_path()
-        headers = {"content-security-policy": CONTENT_POLICY, "referrer-policy": "no-referrer"}
-        return Response(asset.content, headers=headers, media_type=asset.media_type)
+        """A page to try the models on."""
+        return _send_file(request)
+
+    @operation("/assets/{name}", access="open", is_described=False)
+    async def handle_assets(self, request: Request) -> Response:
+        """Scripts and styles of the pages."""
+        return _send_file(request)
+
+
+OPERATIONS = list_operations(App)
+"""All routes of the server."""
 
 
 class _ApiRoute(Route):
@@ -416,6 +398,14 @@ class _ApiRoute(Route):
             methods = ", ".join(self._allowed)
             raise HTTPError(405, f"only {methods} is possible here.", {"allow": methods})
         await self.app(scope, receive, send)
+
+
+def _send_file(request: Request) -> Response:
+    asset = FILES.get(request.scope["path"])
+    if asset is None:
+        raise _no_such_path()
+    headers = {"content-security-policy": CONTENT_POLICY, "referrer-policy": "no-referrer"}
+    return Response(asset.content, headers=headers, media_type=asset.media_type)
 
 
 async def _refuse_path(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001

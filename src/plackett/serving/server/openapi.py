@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from plackett._version import __version__
 from plackett.serving.server.http import BYTES, JSON, PROBLEM
-from plackett.serving.server.requests import SIZES_HEADER
+from plackett.serving.server.requests import SIZES_HEADER, SIZES_PATTERN
 from plackett.serving.server.schemas import BatchRequest, ListRequest, Problem
 from plackett.serving.server.settings import Limits, Settings
 
+Handler = TypeVar("Handler", bound=Callable[..., Any])
 AccessLevel: TypeAlias = Literal["open", "token", "admin"]
 
 _REASONS = {
@@ -40,22 +42,53 @@ class Operation:
 
     path: str
     action: str
-    """``handle_<action>`` of :class:`~plackett.serving.server.app.App` answers."""
+    """Name of the handler, without ``handle_``."""
     summary: str
-    responses: tuple[Any, ...] = ()
-    """Types of the body; any of them may be returned."""
+    returns: tuple[Any, ...] = ()
+    """Types of the response; any of them may be returned."""
     media_types: tuple[str, ...] = (JSON,)
     """Media types of the response."""
     method: str = "GET"
     access: AccessLevel = "token"
     errors: tuple[int, ...] = ()
-    takes_lists: bool = False
-    """The body of the request has lists of documents."""
+    is_described: bool = True
+
+    @property
+    def takes_lists(self) -> bool:
+        """Whether the body of the request has lists of documents."""
+        return self.action in ("rank", "explain")
 
 
-def describe(operations: tuple[Operation, ...], settings: Settings) -> dict[str, Any]:
-    """OpenAPI 3.1 of a server with these operations and settings."""
-    types = {kind for operation in operations for kind in operation.responses}
+def operation(*paths: str, **options: Any) -> Callable[[Handler], Handler]:
+    """Make a method ``handle_<action>`` answer requests; its docstring is the summary.
+
+    Parameters
+    ----------
+    *paths
+        Paths of the routes.
+    **options
+        Fields of :class:`Operation`.
+    """
+
+    def decorate(handler: Handler) -> Handler:
+        action = handler.__name__.removeprefix("handle_")
+        summary = (handler.__doc__ or "").rstrip(".")
+        operations = [Operation(path, action, summary, **options) for path in paths]
+        handler.operations = operations  # type: ignore[attr-defined]
+        return handler
+
+    return decorate
+
+
+def list_operations(app: type) -> tuple[Operation, ...]:
+    """The operations of all decorated methods of a class."""
+    handlers = vars(app).values()
+    return tuple(op for handler in handlers for op in getattr(handler, "operations", ()))
+
+
+def describe(routes: tuple[Operation, ...], settings: Settings) -> dict[str, Any]:
+    """OpenAPI 3.1 of a server with these routes and settings."""
+    types = {kind for route in routes for kind in route.returns}
     types |= {ListRequest, BatchRequest, Problem}
     ordered = sorted(types, key=lambda kind: kind.__name__)
     _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
@@ -64,9 +97,10 @@ def describe(operations: tuple[Operation, ...], settings: Settings) -> dict[str,
     if settings.token is not None:
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     paths: dict[str, Any] = {}
-    for operation in operations:
-        described = _describe_operation(operation, has_token=settings.token is not None)
-        paths[operation.path] = {operation.method.lower(): described}
+    for route in routes:
+        if route.is_described:
+            described = _describe_route(route, has_token=settings.token is not None)
+            paths[route.path] = {route.method.lower(): described}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -85,16 +119,16 @@ def _add_limits(schemas: dict[str, Any], limits: Limits) -> None:
     schemas["BatchRequest"]["properties"]["lists"]["maxItems"] = limits.lists
 
 
-def _describe_operation(operation: Operation, *, has_token: bool) -> dict[str, Any]:
-    names = [name for name in ("model", "version") if f"{{{name}}}" in operation.path]
-    errors = {403, 405, *operation.errors}
-    is_protected = operation.access == "admin" or (operation.access == "token" and has_token)
+def _describe_route(route: Operation, *, has_token: bool) -> dict[str, Any]:
+    names = [name for name in ("model", "version") if f"{{{name}}}" in route.path]
+    errors = {403, 405, *route.errors}
+    is_protected = route.access == "admin" or (route.access == "token" and has_token)
     if is_protected:
         errors.add(401)
     if names:
         errors.add(404)
     problem = {PROBLEM: {"schema": _reference(Problem)}}
-    content = _response_content(operation)
+    content = _response_content(route)
     responses = {
         str(status): {
             "description": _REASONS[status],
@@ -102,10 +136,10 @@ def _describe_operation(operation: Operation, *, has_token: bool) -> dict[str, A
         }
         for status in sorted(errors)
     }
-    responses["200"] = {"description": operation.summary, "content": content}
+    responses["200"] = {"description": route.summary, "content": content}
     described: dict[str, Any] = {
-        "operationId": "_".join([operation.action, *names[-1:]]),
-        "summary": operation.summary,
+        "operationId": "_".join([route.action, *names[-1:]]),
+        "summary": route.summary,
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in names
@@ -114,7 +148,7 @@ def _describe_operation(operation: Operation, *, has_token: bool) -> dict[str, A
     }
     if is_protected:
         described["security"] = [{"token": []}] if has_token else []
-    if operation.takes_lists:
+    if route.takes_lists:
         described["requestBody"] = _REQUEST_BODY
         described["parameters"].append(_SIZES_PARAMETER)
     return described
@@ -129,12 +163,12 @@ def _any_of(*kinds: type) -> dict[str, Any]:
     return references[0] if len(references) == 1 else {"anyOf": references}
 
 
-def _response_content(operation: Operation) -> dict[str, Any]:
+def _response_content(route: Operation) -> dict[str, Any]:
     content: dict[str, Any] = {}
-    for media_type in operation.media_types:
+    for media_type in route.media_types:
         schema: dict[str, Any] = {"type": "object" if media_type == JSON else "string"}
-        if media_type == JSON and operation.responses:
-            schema = _any_of(*operation.responses)
+        if media_type == JSON and route.returns:
+            schema = _any_of(*route.returns)
         if media_type == BYTES:
             schema["format"] = "binary"
             schema["description"] = f"scores, float64, little-endian (Accept: {BYTES})"
@@ -159,5 +193,5 @@ _SIZES_PARAMETER = {
     "name": SIZES_HEADER,
     "in": "header",
     "description": f"For {BYTES}: the number of documents of each list. [all are one]",
-    "schema": {"type": "string", "pattern": r"^[1-9]\d{0,8}(, ?[1-9]\d{0,8})*$"},
+    "schema": {"type": "string", "pattern": f"^{SIZES_PATTERN}$"},
 }

@@ -19,16 +19,21 @@ from typing import Any, NoReturn, TypeAlias, get_args
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from plackett.base.decimals import exact_float32
 from plackett.base.ragged import Features, Offsets, offsets_from_sizes
 from plackett.serving.server.http import HTTPError
-from plackett.serving.server.schemas import LARGEST_ID, Absent, BatchRequest, ListRequest
+from plackett.serving.server.schemas import (
+    LARGEST_ID,
+    Absent,
+    BatchItem,
+    BatchRequest,
+    Document,
+    Id,
+    ListRequest,
+)
 from plackett.serving.server.settings import Limits
-
-Ids: TypeAlias = list[str | int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +43,7 @@ class Lists:
     features: Features
     """float32, one row per document; NaN is missing, nothing is infinite."""
     offsets: Offsets
-    ids: tuple[Ids | None, ...]
+    ids: tuple[list[Id] | None, ...]
     """The client's ids of the documents of each list, if any."""
     top: int | None = None
     """How many documents of each list to put in the order."""
@@ -61,7 +66,7 @@ class FeatureNames:
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
-        self.columns = {name: j for j, name in enumerate(names)}
+        self.known = frozenset(names)
         self.colons = {name: name.count(":") for name in names if ":" in name}
 
     def __len__(self) -> int:
@@ -78,6 +83,7 @@ _EXTRA_BITS, _MIDPOINT = (1 << 29) - 1, 1 << 28  # float64 has 29 bits more than
 
 # Parsing makes objects of 30 bytes and more out of two bytes of text: one body at a time.
 _ONE_AT_A_TIME = threading.Lock()
+_Request: TypeAlias = ListRequest | BatchRequest
 
 
 class _Undecided(Exception):  # noqa: N818 - not an error: another parser decides
@@ -96,55 +102,47 @@ def read_json(body: bytes, names: FeatureNames, limits: Limits) -> Lists:
 def read_typed(body: bytes, names: FeatureNames, limits: Limits) -> Lists | None:
     """The lists of a body; None for bodies that :func:`read_carefully` must decide.
 
-    These are bodies that do not fit the types or the model, that may repeat a name in an object
-    (msgspec keeps the last value), or that have a number halfway between two float32 numbers.
+    These are bodies that do not fit the types, the limits or the model, that may repeat a name in
+    an object (msgspec keeps the last value) or have null for an optional member, or that have a
+    number halfway between two float32 numbers.
     """
     try:
-        request = _decode(body)
-        groups = request.lists if isinstance(request, BatchRequest) else [request]
+        try:
+            request: _Request = _LIST_DECODER.decode(body)
+        except msgspec.ValidationError:
+            request = _BATCH_DECODER.decode(body)
+        groups = _groups(request)
         if len(groups) > limits.lists or _may_repeat_names(body, request, names):
             return None
-        absent = "refuse" if isinstance(request.absent, UnsetType) else request.absent
-        sizes = [len(group.documents) for group in groups]
-        ids = [None if isinstance(g.ids, UnsetType) else g.ids for g in groups]
-        for size, group_ids in zip(sizes, ids, strict=True):
-            if size > limits.documents or (group_ids is not None and len(group_ids) != size):
+        for group in groups:
+            n_docs = len(group.documents)
+            if n_docs > limits.documents or (group.ids is not None and len(group.ids) != n_docs):
                 return None
-        rows = [_row(d, names, absent) for group in groups for d in group.documents]
-        features = _to_float32(_to_float64(rows, len(names)))
-    except (ValueError, KeyError, OverflowError, struct.error, _Undecided):
+            if request.absent in (None, "refuse") and any(
+                isinstance(document, dict) and len(document) < len(names)
+                for document in group.documents
+            ):
+                return None
+        lists = _to_lists(request, names)
+    except (ValueError, KeyError, struct.error, _Undecided):
         return None
-    if np.isinf(features).any():
-        return None
-    return Lists(
-        features,
-        offsets_from_sizes(np.array(sizes)),
-        tuple(ids),
-        None if isinstance(request.top, UnsetType) else request.top,
-        is_single=isinstance(request, ListRequest),
-    )
+    return None if np.isinf(lists.features).any() else lists
 
 
-def _decode(body: bytes) -> ListRequest | BatchRequest:
-    try:
-        return _LIST_DECODER.decode(body)
-    except msgspec.ValidationError:
-        return _BATCH_DECODER.decode(body)
+def _groups(request: _Request) -> Sequence[ListRequest | BatchItem]:
+    return request.lists if isinstance(request, BatchRequest) else [request]
 
 
-def _may_repeat_names(
-    body: bytes, request: ListRequest | BatchRequest, names: FeatureNames
-) -> bool:
+def _may_repeat_names(body: bytes, request: _Request, names: FeatureNames) -> bool:
     """Whether an object may have a name twice: the body has more colons than the decoded request.
 
     Outside of strings, a colon follows each name of an object and occurs nowhere else.
     """
-    groups = request.lists if isinstance(request, BatchRequest) else [request]
-    n_colons = 1 if isinstance(request, BatchRequest) else 0
-    n_colons += sum(value is not UNSET for value in (request.top, request.absent))
-    for group in groups:
+    n_colons = int(isinstance(request, BatchRequest))
+    n_colons += (request.top is not None) + (request.absent is not None)
+    for group in _groups(request):
         n_colons += 1
-        if not isinstance(group.ids, UnsetType):
+        if group.ids is not None:
             n_colons += 1 + sum(i.count(":") for i in group.ids if isinstance(i, str))
         for document in group.documents:
             if isinstance(document, dict):
@@ -155,47 +153,53 @@ def _may_repeat_names(
     return b"\\" in body and _ESCAPED_COLON.search(body) is not None
 
 
-def _row(
-    document: list[float | None] | dict[str, float | None], names: FeatureNames, absent: str
-) -> Sequence[float | None]:
+def _to_lists(request: _Request, names: FeatureNames, *, is_exact: bool = False) -> Lists:
+    """The features of a request; if ``is_exact``, floats are float32 numbers already.
+
+    Raises KeyError for features that the model does not have.
+    """
+    groups = _groups(request)
+    fill = 0.0 if request.absent == "zero" else None
+    rows = [_to_row(d, names, fill) for group in groups for d in group.documents]
+    if is_exact:
+        rows = [[_nearest_float32(str(v)) if type(v) is int else v for v in row] for row in rows]
+    wide = _to_float64(rows, len(names))
+    if not is_exact:
+        # These were rounded from a decimal number; rounding again may not give the nearest float32.
+        is_halfway = wide.view(np.uint64) & np.uint64(_EXTRA_BITS) == _MIDPOINT
+        if (is_halfway | ((wide != 0) & (np.abs(wide) < _SMALLEST_NORMAL))).any():
+            raise _Undecided
+    with np.errstate(over="ignore"):
+        features = wide.astype(np.float32)
+    return Lists(
+        features,
+        offsets_from_sizes(np.array([len(group.documents) for group in groups])),
+        tuple(group.ids for group in groups),
+        request.top,
+        is_single=isinstance(request, ListRequest),
+    )
+
+
+def _to_row(document: Document, names: FeatureNames, fill: float | None) -> Sequence[float | None]:
     """The features of a document in the model's order."""
     if isinstance(document, list):
         return document
-    if absent == "refuse":
-        if len(document) != len(names):
-            raise _Undecided
-        return [document[name] for name in names.names]
-    if not document.keys() <= names.columns.keys():
-        raise _Undecided
-    fill = 0.0 if absent == "zero" else None
+    if not document.keys() <= names.known:
+        raise KeyError
     return [document.get(name, fill) for name in names.names]
 
 
 def _to_float64(rows: list[Sequence[float | None]], n_features: int) -> NDArray[np.float64]:
-    """The rows as an array; `struct` needs a quarter of the time of ``np.array``."""
+    """The rows as an array; `struct` takes a quarter of the time of ``np.array``."""
     pack = struct.Struct(f"{n_features}d").pack
     try:
         packed = b"".join([pack(*row) for row in rows])
     except struct.error:  # a row of another length, or with missing features
         if any(len(row) != n_features for row in rows):
             raise
-        flat = chain.from_iterable(rows)
-        values = np.array([np.nan if v is None else v for v in flat])
+        values = np.array(list(chain.from_iterable(rows)), np.float64)  # None is NaN
         return values.reshape(len(rows), n_features)
     return np.frombuffer(packed).reshape(len(rows), n_features)
-
-
-def _to_float32(wide: NDArray[np.float64]) -> Features:
-    """Numbers rounded to float32, infinite beyond its range.
-
-    Raises :class:`_Undecided` where the decimal number was rounded to float64 halfway between two
-    float32 numbers, or below the normal range: rounding again may not give the nearest.
-    """
-    halfway = wide.view(np.uint64) & np.uint64(_EXTRA_BITS) == _MIDPOINT
-    if (halfway | ((wide != 0) & (np.abs(wide) < _SMALLEST_NORMAL))).any():
-        raise _Undecided
-    with np.errstate(over="ignore"):
-        return wide.astype(np.float32)
 
 
 # ---- JSON again, with reasons --------------------------------------------------------------------
@@ -215,19 +219,29 @@ def read_carefully(body: bytes, names: FeatureNames, limits: Limits) -> Lists:
     except UnicodeDecodeError as error:
         raise HTTPError(400, f"the body is not UTF-8: byte {error.start}.") from error
     try:
-        return _check_request(_parse(text, is_exact=False), names, limits, is_exact=False)
-    except _Undecided:
-        return _check_request(_parse(text, is_exact=True), names, limits, is_exact=True)
+        request = _check_request(_parse(text, is_exact=False), names, limits)
+        lists = _to_lists(request, names)
+    except (OverflowError, _Undecided):
+        request = _check_request(_parse(text, is_exact=True), names, limits)
+        lists = _to_lists(request, names, is_exact=True)
+    if np.isinf(lists.features).any():
+        i, j = np.argwhere(np.isinf(lists.features))[0]
+        q = int(np.searchsorted(lists.offsets, i, side="right")) - 1
+        place = f"{'' if lists.is_single else f'lists[{q}].'}documents[{i - lists.offsets[q]}]"
+        _refuse(
+            f"{place}, feature {_quote(names.names[j])}: the number is beyond float32 (3.4e38)."
+        )
+    return lists
 
 
 def _parse(text: str, *, is_exact: bool) -> Any:
-    """Plain data of a text; if ``is_exact``, numbers are float32 numbers."""
+    """Plain data of a text; if ``is_exact``, floats and long integers are float32 numbers."""
     hooks: dict[str, Any] = {}
     if is_exact:
         hooks = {"parse_float": _nearest_float32, "parse_int": _parse_integer}
     try:
         return json.loads(
-            text, object_pairs_hook=_check_names, parse_constant=_refuse_constant, **hooks
+            text, object_pairs_hook=_check_repeats, parse_constant=_refuse_constant, **hooks
         )
     except json.JSONDecodeError as error:
         raise HTTPError(400, f"the body is not JSON: {error}.") from error
@@ -237,7 +251,7 @@ def _parse(text: str, *, is_exact: bool) -> Any:
         raise _Undecided from error
 
 
-def _check_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         counts = Counter(name for name, _ in pairs)
@@ -266,112 +280,79 @@ def _parse_integer(text: str) -> int | float:
     return int(text) if len(text) <= _MAX_INTEGER_DIGITS else _nearest_float32(text)
 
 
-def _check_request(data: Any, names: FeatureNames, limits: Limits, *, is_exact: bool) -> Lists:
+def _check_request(data: Any, names: FeatureNames, limits: Limits) -> _Request:
     if not isinstance(data, dict):
         _refuse(f'the body must be an object with "documents" or "lists", got {_type(data)}.')
     _check_keys(data, _REQUEST_KEYS, "the body")
     if ("documents" in data) == ("lists" in data):
         _refuse('the body must have either "documents" (one list) or "lists" (a batch).')
-    absent = data.get("absent", "refuse")
+    absent, top = data.setdefault("absent", "refuse"), data.get("top")
     if absent not in get_args(Absent):
         _refuse(f'"absent" must be one of {", ".join(get_args(Absent))}.')
-    is_single = "documents" in data
-    if not is_single and "ids" in data:
-        _refuse('in a batch, "ids" stand in each list.')
-    groups = [(data, "")] if is_single else _check_batch(data["lists"])
-    if len(groups) > limits.lists:
-        raise HTTPError(413, f"{len(groups)} lists; a batch may have {limits.lists}.")
-    top = data.get("top")
     if top is not None and (type(top) is not int or top < 1):
         _refuse(f'"top" must be a whole number from 1, got {_type(top)}.')
-    parts, ids = [], []
-    for group, place in groups:
-        documents = _check_documents(group.get("documents"), place, limits)
-        rows = [
-            _check_document(document, names, absent, f"{place}documents[{i}]", is_exact=is_exact)
-            for i, document in enumerate(documents)
-        ]
-        parts.append(np.array(rows))
-        ids.append(_check_ids(group.get("ids"), len(documents), place))
-    sizes = np.array([len(part) for part in parts])
-    features = np.concatenate(parts)
-    return Lists(features, offsets_from_sizes(sizes), tuple(ids), top, is_single=is_single)
-
-
-def _check_batch(lists: Any) -> list[tuple[dict[str, Any], str]]:
+    if "documents" in data:
+        _check_list(data, names, limits, absent, "")
+        return ListRequest(**data)
+    if "ids" in data:
+        _refuse('in a batch, "ids" stand in each list.')
+    lists = data.pop("lists")
     if not isinstance(lists, list) or not lists:
         _refuse(f'"lists" must be an array of at least one list, got {_type(lists)}.')
+    if len(lists) > limits.lists:
+        raise HTTPError(413, f"{len(lists)} lists; a batch may have {limits.lists}.")
     for k, group in enumerate(lists):
         if not isinstance(group, dict):
             _refuse(f'lists[{k}] must be an object with "documents", got {_type(group)}.')
         _check_keys(group, _LIST_KEYS, f"lists[{k}]")
-    return [(group, f"lists[{k}].") for k, group in enumerate(lists)]
+        _check_list(group, names, limits, absent, f"lists[{k}].")
+    return BatchRequest([BatchItem(**group) for group in lists], **data)
 
 
-def _check_documents(documents: Any, place: str, limits: Limits) -> list[Any]:
+def _check_list(
+    group: dict[str, Any], names: FeatureNames, limits: Limits, absent: str, place: str
+) -> None:
+    documents = group.get("documents")
     if not isinstance(documents, list) or not documents:
         _refuse(f'{place}"documents" must be an array of at least one, got {_type(documents)}.')
     if len(documents) > limits.documents:
         raise HTTPError(
             413, f"{place}documents: {len(documents)}; a list may have {limits.documents}."
         )
-    return documents
+    for i, document in enumerate(documents):
+        _check_document(document, names, absent, f"{place}documents[{i}]")
+    if group.get("ids") is not None:
+        _check_ids(group["ids"], len(documents), place)
 
 
-def _check_document(
-    document: Any, names: FeatureNames, absent: str, place: str, *, is_exact: bool
-) -> Features:
+def _check_document(document: Any, names: FeatureNames, absent: str, place: str) -> None:
     if isinstance(document, list):
         if len(document) != len(names):
             _refuse(f"{place} has {len(document)} features; the model has {len(names)}.")
-        return _check_values(document, names.names, place, is_exact=is_exact)
-    if not isinstance(document, dict):
+        features = dict(zip(names.names, document, strict=True))
+    elif isinstance(document, dict):
+        features = document
+        unknown = [name for name in document if name not in names.known]
+        if unknown:
+            _refuse(f"{place}: the model has no feature {_quote_some(unknown)}.")
+        if absent == "refuse" and len(document) < len(names):
+            lacking = [name for name in names.names if name not in document]
+            _refuse(
+                f"{place} lacks {_quote_some(lacking)}; give every feature (null is missing), or "
+                'say how to read those that are left out: "absent": "missing" or "zero".'
+            )
+    else:
         _refuse(
             f"{place} must be an array of numbers or an object with the names of features, "
             f"got {_type(document)}."
         )
-    unknown = [name for name in document if name not in names.columns]
-    if unknown:
-        _refuse(f"{place}: the model has no feature {_quote_some(unknown)}.")
-    if absent == "refuse" and len(document) < len(names):
-        lacking = [name for name in names.names if name not in document]
-        _refuse(
-            f"{place} lacks {_quote_some(lacking)}; give every feature (null is missing), or say "
-            'how to read those that are left out: "absent": "missing" or "zero".'
-        )
-    row = np.full(len(names), 0.0 if absent == "zero" else np.nan, np.float32)
-    values = list(document.values())
-    columns = [names.columns[name] for name in document]
-    row[columns] = _check_values(values, tuple(document), place, is_exact=is_exact)
-    return row
-
-
-def _check_values(
-    values: list[Any], names: tuple[str, ...], place: str, *, is_exact: bool
-) -> Features:
-    """Numbers as float32; ``names`` are those of their features."""
-    for name, value in zip(names, values, strict=True):
+    for name, value in features.items():
         if type(value) not in _FEATURE_TYPES:
             what = f"expected a number or null, got {_type(value)}"
             _refuse(f"{place}, feature {_quote(name)}: {what}.")
-    if is_exact:  # floats are float32 numbers already, integers are still to be rounded
-        rounded = [_nearest_float32(str(v)) if type(v) is int else v for v in values]
-        with np.errstate(over="ignore"):
-            row = np.array(rounded, np.float64).astype(np.float32)
-    else:
-        try:
-            row = _to_float32(np.array(values, np.float64))
-        except OverflowError as error:
-            raise _Undecided from error
-    if np.isinf(row).any():
-        name = _quote(names[int(np.isinf(row).argmax())])
-        _refuse(f"{place}, feature {name}: the number is beyond float32 (3.4e38).")
-    return row
 
 
-def _check_ids(ids: Any, n_docs: int, place: str) -> Ids | None:
-    if ids is None:
-        return None
+def _check_ids(ids: Any, n_docs: int, place: str) -> None:
     if not isinstance(ids, list) or len(ids) != n_docs:
         got = f"{len(ids)}" if isinstance(ids, list) else _type(ids)
         _refuse(f'{place}"ids" must be an array of {n_docs}, one for each document, got {got}.')
@@ -380,17 +361,8 @@ def _check_ids(ids: Any, n_docs: int, place: str) -> Ids | None:
             _refuse(f"{place}ids[{i}] must be a text or a whole number, got {_type(value)}.")
         if isinstance(value, int) and not -LARGEST_ID <= value <= LARGEST_ID:
             _refuse(f"{place}ids[{i}] does not fit in 64 bits; send it as a text.")
-        if isinstance(value, str) and not _is_encodable(value):
+        if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
             _refuse(f"{place}ids[{i}] has half a surrogate pair, which no text has.")
-    return ids
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _check_keys(data: dict[str, Any], known: tuple[str, ...], what: str) -> None:
@@ -412,15 +384,10 @@ def _type(value: Any) -> str:
     """The JSON type of a value, without its content."""
     if value is None:
         return "null"
-    if isinstance(value, bool):
-        return "a boolean"
-    if isinstance(value, (int, float)):
-        return "a number"
-    if isinstance(value, str):
-        return "a text"
     if isinstance(value, list):
         return "an array" if value else "an empty array"
-    return "an object"
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a text"}
+    return names.get(type(value), "an object")
 
 
 def _refuse(detail: str) -> NoReturn:
@@ -431,7 +398,7 @@ def _refuse(detail: str) -> NoReturn:
 
 SIZES_HEADER = "x-list-sizes"
 """The number of documents of each list; without it all documents form one list."""
-_SIZES = re.compile(r"[1-9]\d{0,8}(, ?[1-9]\d{0,8})*", re.ASCII)
+SIZES_PATTERN = r"[1-9]\d{0,8}(, ?[1-9]\d{0,8})*"
 
 
 def read_bytes(body: bytes, sizes: str | None, names: FeatureNames, limits: Limits) -> Lists:
@@ -447,7 +414,14 @@ def read_bytes(body: bytes, sizes: str | None, names: FeatureNames, limits: Limi
             f"{width} bytes each.",
         )
     features = np.frombuffer(body, "<f4").reshape(-1, len(names)).astype(np.float32, copy=False)
-    counts = _parse_sizes(sizes, len(features))
+    counts = [len(features)]
+    if sizes is not None:
+        if not re.fullmatch(SIZES_PATTERN, sizes, re.ASCII):
+            raise HTTPError(400, f"{SIZES_HEADER} must be numbers from 1, separated by commas.")
+        counts = [int(word) for word in sizes.split(",")]
+        if sum(counts) != len(features):
+            what = f"sum to {sum(counts)}; the body has {len(features)} documents"
+            raise HTTPError(400, f"{SIZES_HEADER} {what}.")
     if len(counts) > limits.lists:
         raise HTTPError(413, f"{len(counts)} lists; a batch may have {limits.lists}.")
     if max(counts) > limits.documents:
@@ -457,16 +431,3 @@ def read_bytes(body: bytes, sizes: str | None, names: FeatureNames, limits: Limi
         _refuse(f"document {i}, feature {names.names[j]!a}: the number is infinite.")
     ids = (None,) * len(counts)
     return Lists(features, offsets_from_sizes(np.array(counts)), ids, is_single=sizes is None)
-
-
-def _parse_sizes(sizes: str | None, n_docs: int) -> list[int]:
-    if sizes is None:
-        return [n_docs]
-    if not _SIZES.fullmatch(sizes):
-        raise HTTPError(400, f"{SIZES_HEADER} must be numbers from 1, separated by commas.")
-    counts = [int(word) for word in sizes.split(",")]
-    if sum(counts) != n_docs:
-        raise HTTPError(
-            400, f"{SIZES_HEADER} sum to {sum(counts)}; the body has {n_docs} documents."
-        )
-    return counts

@@ -35,28 +35,28 @@ _Absent: TypeAlias = Annotated[
 ]
 
 
-class ListRequest(Struct, forbid_unknown_fields=True):
-    """One list of documents to rank."""
-
-    documents: _Documents
-    ids: _RequestIds | UnsetType = UNSET
-    top: _Top | UnsetType = UNSET
-    absent: _Absent | UnsetType = UNSET
-
-
 class BatchItem(Struct, forbid_unknown_fields=True):
     """One list of a batch."""
 
     documents: _Documents
-    ids: _RequestIds | UnsetType = UNSET
+    ids: _RequestIds | None = None
+
+
+class ListRequest(Struct, forbid_unknown_fields=True):
+    """One list of documents to rank."""
+
+    documents: _Documents
+    ids: _RequestIds | None = None
+    top: _Top | None = None
+    absent: _Absent | None = None
 
 
 class BatchRequest(Struct, forbid_unknown_fields=True):
     """Several lists of documents to rank."""
 
     lists: Annotated[list[BatchItem], Meta(min_length=1)]
-    top: _Top | UnsetType = UNSET
-    absent: _Absent | UnsetType = UNSET
+    top: _Top | None = None
+    absent: _Absent | None = None
 
 
 _Scores: TypeAlias = Annotated[
@@ -74,7 +74,7 @@ Method: TypeAlias = Literal["shap", "weights", "replacement"]
 
 
 class RankedList(Struct):
-    """Scores and order of one list."""
+    """Scores and order of one list, and contributions in an explanation."""
 
     scores: _Scores
     order: _Order
@@ -82,7 +82,7 @@ class RankedList(Struct):
     contributions: _Contributions | UnsetType = UNSET
 
 
-class Ranking(Struct, kw_only=True):
+class Ranking(Struct):
     """The response for one list."""
 
     model: str
@@ -100,27 +100,19 @@ class RankingBatch(Struct):
     lists: list[RankedList]
 
 
-class Explanation(Struct, kw_only=True):
+class Explanation(Ranking, kw_only=True):
     """The response for one list, with the contributions of features to scores."""
 
-    model: str
-    version: str
-    scores: _Scores
-    order: _Order
-    ids: _RankedIds | UnsetType = UNSET
     method: Method
     note: str
     base: float
     features: list[str]
-    contributions: _Contributions
+    contributions: _Contributions | UnsetType
 
 
-class ExplanationBatch(Struct):
+class ExplanationBatch(RankingBatch):
     """The response for a batch, with the contributions of features to scores."""
 
-    model: str
-    version: str
-    lists: list[RankedList]
     method: Method
     note: str
     base: float

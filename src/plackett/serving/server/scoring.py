@@ -240,13 +240,7 @@ def rank(model: Model, lists: Lists, scores: Scores) -> Ranking | RankingBatch:
     parts = _rank_lists(lists, scores)
     if not lists.is_single:
         return RankingBatch(model.name, model.version, parts)
-    return Ranking(
-        model=model.name,
-        version=model.version,
-        scores=parts[0].scores,
-        order=parts[0].order,
-        ids=parts[0].ids,
-    )
+    return Ranking(model.name, model.version, parts[0].scores, parts[0].order, parts[0].ids)
 
 
 def _rank_lists(lists: Lists, scores: Scores) -> list[RankedList]:
@@ -271,16 +265,16 @@ def explain(model: Model, lists: Lists, scores: Scores) -> Explanation | Explana
             model.name, model.version, parts, method, NOTES[method], base, features
         )
     return Explanation(
-        model=model.name,
-        version=model.version,
-        scores=parts[0].scores,
-        order=parts[0].order,
-        ids=parts[0].ids,
+        model.name,
+        model.version,
+        parts[0].scores,
+        parts[0].order,
+        parts[0].ids,
         method=method,
         note=NOTES[method],
         base=base,
         features=features,
-        contributions=parts[0].contributions or [],
+        contributions=parts[0].contributions,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -157,12 +158,39 @@ def test_the_page_fits_a_telephone_in_the_light_and_in_the_dark(window, scheme) 
     window.resize(1100, 1200)
 
 
-def test_the_page_needs_nothing_from_elsewhere(saved) -> None:
+def test_the_api_browser_lists_every_request_and_sends_them(server, window) -> None:
+    window.open(f"http://127.0.0.1:{server.port}/docs")
+    texts = "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent)"
+    names = window.run(texts, "summary code")
+    assert {"/rank", "/models/{model}/versions/{version}/explain", "ListRequest"} <= set(names)
+    window.type("#token", TOKEN)
+    window.click("#list-of-operations details:first-child summary")
+    window.wait("document.querySelector('textarea')?.value.includes('ids')")
+    window.click("#list-of-operations button.main")
+    window.wait("document.querySelector('#list-of-operations pre').textContent")
+    (response,) = window.run(texts, "#list-of-operations pre")
+    assert json.loads(response)["model"] == "trees"
+    assert len(json.loads(response)["scores"]) == 2
+    assert window.complaints() == []
+    for scheme in ("light", "dark"):
+        window.resize(500, 900)
+        window.dark(scheme)
+        wide, there = window.run("return [document.documentElement.scrollWidth, window.innerWidth]")
+        assert wide <= there
+
+
+def test_the_pages_need_nothing_from_elsewhere(saved) -> None:
     with app_of({"m": saved("trees")}) as app:
-        found = ask(app, "GET", "/")
-    assert found.headers["content-type"].startswith("text/html")
-    policy = found.headers["content-security-policy"]
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    assert b"http://" not in found.body
-    assert b"https://" not in found.body
+        for path in ("/", "/docs"):
+            page = ask(app, "GET", path)
+            assert page.headers["content-type"].startswith("text/html")
+            policy = page.headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            for asset in re.findall(rb'(?:src|href)="(assets/[^"]*)"', page.body):
+                found = ask(app, "GET", f"/{asset.decode()}")
+                assert found.status == 200
+                assert b"http" not in found.body
+            assert b"http" not in page.body
+        for path in ("/assets/", "/assets/index.html", "/assets/../app.py", "/assets/__init__.py"):
+            assert ask(app, "GET", path).status == 404

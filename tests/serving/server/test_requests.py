@@ -256,6 +256,7 @@ HOSTILE = {
     "a list of lists": (b'{"lists":[[[1,2,3]]]}', 422, r"lists\[0\] must be an object"),
     "array": (b"[[1,2,3]]", 422, "must be an object"),
     "wrong ids": (b'{"documents":[[1,2,3]],"ids":["a","b"]}', 422, "array of 1"),
+    "no ids": (b'{"documents":[[1,2,3]],"ids":[]}', 422, "array of 1"),
     "ids of another kind": (b'{"documents":[[1,2,3]],"ids":[1.5]}', 422, "or a whole number"),
     "long id": (b'{"documents":[[1,2,3]],"ids":[99999999999999999999]}', 422, "64 bits"),
     "half a pair": (b'{"documents":[[1,2,3]],"ids":["\\ud800"]}', 422, "surrogate"),
@@ -280,6 +281,28 @@ def test_hostile_bodies_are_refused_with_the_reason(name) -> None:
         read_json(body, NAMES, LIMITS)
     assert caught.value.status == status
     assert len(caught.value.detail) < 500
+
+
+@pytest.mark.parametrize("repeat", ["", ', "bm25": 2'])
+def test_colons_in_names_and_ids_do_not_hide_a_repeated_name(repeat) -> None:
+    names = FeatureNames(("bm25", "text:title", "clicks"))
+    document = f'{{"bm25": 1, "text:title": 2, "clicks": 3{repeat}}}'
+    for ids in ('"a:b"', '"http://x:80"', '"\\u003a"', '"\\u003Ax:"'):
+        body = f'{{"documents": [{document}], "ids": [{ids}], "absent": "refuse"}}'.encode()
+        if repeat:
+            assert read_typed(body, names, LIMITS) is None
+            with pytest.raises(HTTPError, match="occurs twice"):
+                read_json(body, names, LIMITS)
+        else:
+            assert read_json(body, names, LIMITS).ids == ([json.loads(ids)],)
+            assert (read_typed(body, names, LIMITS) is None) == ("u003" in ids)
+
+
+def test_null_stands_for_an_optional_member_that_is_left_out() -> None:
+    body = b'{"documents":[[1,2,3]],"ids":null,"top":null}'
+    assert same(
+        read_json(body, NAMES, LIMITS), read_json(b'{"documents":[[1,2,3]]}', NAMES, LIMITS)
+    )
 
 
 def test_a_long_name_of_a_client_is_cut_in_the_reason() -> None:
