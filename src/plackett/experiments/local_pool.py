@@ -38,6 +38,7 @@ from plackett.data.mapped import open_mapped
 from plackett.data.writer import write
 from plackett.distributed.driver import rebuild_error, record_error
 from plackett.experiments.protocols import DataSource
+from plackett.experiments.store.claims import is_running
 
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
@@ -263,18 +264,9 @@ def _make_scratch(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     prefix = f"{_PREFIX}{socket.gethostname()}-"
     for old in folder.glob(f"{prefix}*"):
-        if not _is_alive(old.name.removeprefix(prefix)):
+        process = old.name.removeprefix(prefix)
+        if not (process.isdigit() and is_running(int(process))):
             shutil.rmtree(old, ignore_errors=True)
     new = folder / f"{prefix}{os.getpid()}"
     new.mkdir(exist_ok=True)
     return new
-
-
-def _is_alive(process: str) -> bool:
-    try:
-        os.kill(int(process), 0)
-    except (ProcessLookupError, ValueError):
-        return False
-    except PermissionError:
-        return True
-    return True

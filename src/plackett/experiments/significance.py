@@ -1,39 +1,23 @@
-r"""Is one ranking better than another? Paired tests on the values of the same lists.
+r"""Significance tests for paired values of two systems on the same lists.
 
-All tests are made on the differences :math:`d_q` of a metric's values between two systems on the
-same lists (or of their means in the same trials). Several systems compared with one baseline are
-several chances of a false discovery, for which p-values are corrected.
+All tests are made on the differences :math:`d_q` of a metric between two systems on the same lists
+(or of their means in the same trials). Several systems compared with one baseline are several
+chances of a false discovery, so p-values are corrected for their number.
 
-One number for several data sets.
+Randomisation test (Fisher; Smucker, Allan & Carterette 2007). Under the null hypothesis each
+difference is as likely to have the other sign, so the p-value is the share of sign patterns whose
+sum is at least as far from zero as the observed one. It assumes no distribution. Random bits choose
+the signs, 64 lists at a time. The signed sums of eight differences are tabulated for the 256
+patterns of a byte, so a word of 64 signs costs eight additions. Permutations are processed in
+blocks, one word of lists after the other, which keeps the eight tables and the sums of the block in
+the first-level cache. The bits are a hash of (seed, permutation, word): any number of threads gives
+the same p-value.
 
-Intervals of means by the bootstrap: draw the lists anew, with replacement, many times.
-
-Size of a difference, beside its certainty: with enough lists, any difference is significant.
-
-Fisher's randomisation test, fast.
-
-Under the null hypothesis each difference is as likely to have the other sign, so the p-value is
-the share of sign patterns whose sum is at least as far from zero as the one observed. It assumes no
-distribution (Smucker, Allan & Carterette 2007).
-
-Random bits choose the signs, 64 lists at a time. The signed sums of eight differences are tabulated
-for the 256 patterns of a byte, so that a word of 64 signs costs eight additions. Permutations are
-taken in blocks, one word of lists after the other, which keeps the eight tables and the block's
-sums in the first-level cache. The bits are a hash of (seed, permutation, word): any number of
-threads gives the same p-value.
-
-Student's t: intervals of a mean, the paired test, and its correction for overlapping splits.
-
-With n differences of mean :math:`\bar d` and standard deviation s, :math:`\bar d / (s/\sqrt n)` has
-Student's distribution with n - 1 degrees of freedom if the differences are independent and normal.
-Over random splits of one data set they are not independent, since training sets overlap: the
-variance is then larger by the factor :math:`1 + n\,n_{test}/n_{train}` (Nadeau & Bengio 2003).
-
-Wilcoxon's signed-rank test: the ranks of the differences instead of the differences.
-
-The difference of two systems by all the tests at once.
-
-p-values of many tests: correct for their number.
+Student's t-test. With n differences of mean :math:`\bar d` and standard deviation s,
+:math:`\bar d / (s/\sqrt n)` has Student's distribution with n - 1 degrees of freedom if the
+differences are independent and normal. Over random splits of one data set they are not independent,
+since training sets overlap: the variance is then larger by the factor
+:math:`1 + n\,n_{test}/n_{train}` (Nadeau & Bengio 2003).
 """
 
 from __future__ import annotations
@@ -86,7 +70,7 @@ def bootstrap_intervals(
 ) -> NDArray[np.float64]:
     """Percentile intervals of the means of several systems over the same lists (Efron 1979).
 
-    All systems see the same resamples, so the intervals of differences are paired.
+    All systems use the same resamples, so intervals of differences are paired.
 
     Parameters
     ----------
@@ -96,9 +80,9 @@ def bootstrap_intervals(
     level
         Share of the resampled means inside the interval.
     resamples
-        Their number.
+        Number of resamples.
     seed
-        Of the resamples; threads do not matter.
+        Random seed; the number of threads does not matter.
 
     Returns
     -------
@@ -137,7 +121,7 @@ def _resample(values, seed, means):  # type: ignore[no-untyped-def]
 def cohens_d(differences: Values) -> float:
     r"""Cohen's d of paired differences: :math:`\bar d / s`, 0 where all of them are equal.
 
-    By custom .2 is called small, .5 medium and .8 large (Cohen 1988).
+    Usually .2 is called small, .5 medium and .8 large (Cohen 1988).
 
     >>> round(cohens_d(np.array([1.0, 2.0, 3.0])), 3)
     2.0
@@ -253,7 +237,7 @@ def resampled_t_test(differences: Values, *, test_share: float, train_share: flo
 
 
 def _mean_and_error(values: Values) -> tuple[float, float]:
-    """Mean, and its standard error; 0 for a single value, of which nothing is known."""
+    """Mean and its standard error, which is 0 for a single value."""
     n = len(values)
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else 0.0
 
@@ -269,10 +253,9 @@ _EXACT_UP_TO = 50  # differences; beyond, the normal approximation is good to th
 
 
 def wilcoxon_test(differences: Values) -> float:
-    """Two-sided p-value; differences of zero are left out (Wilcoxon 1945).
+    """Two-sided p-value of the signed-rank test; zero differences are dropped (Wilcoxon 1945).
 
-    Exact for few differences without ties, else by the normal approximation with the correction
-    for ties.
+    Exact for few differences without ties, else by the normal approximation corrected for ties.
 
     >>> wilcoxon_test(np.array([0.0, 0.0]))
     1.0
@@ -289,7 +272,7 @@ def wilcoxon_test(differences: Values) -> float:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The difference of a system from a baseline over the lists that count for both."""
+    """The difference between a system and a baseline over the lists that count for both."""
 
     n_lists: int
     difference: float
@@ -343,7 +326,7 @@ def compare_paired(
 def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
     """Adjust p-values by Holm's step-down method (1979).
 
-    Rejecting those below alpha makes a single false discovery with probability alpha at most.
+    If those below alpha are rejected, the probability of any false discovery is at most alpha.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
@@ -359,8 +342,8 @@ def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
 def benjamini_hochberg(p_values: Sequence[float]) -> NDArray[np.float64]:
     """Adjust p-values by Benjamini & Hochberg's step-up method (1995).
 
-    Of those below alpha, a share of alpha is false on average: weaker than Holm's promise, and the
-    usual choice where many systems are screened.
+    On average at most a share alpha of those below alpha is false. This is weaker than Holm's
+    guarantee and the usual choice for screening many systems.
 
     >>> benjamini_hochberg([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.04, 0.04]
@@ -371,19 +354,3 @@ def benjamini_hochberg(p_values: Sequence[float]) -> NDArray[np.float64]:
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(np.minimum.accumulate(p[order] * factors), 1.0)
     return adjusted
-
-
-__all__ = [
-    "Comparison",
-    "benjamini_hochberg",
-    "bootstrap_intervals",
-    "cohens_d",
-    "compare_paired",
-    "holm",
-    "mean_interval",
-    "micro_average",
-    "randomisation_test",
-    "resampled_t_test",
-    "t_test",
-    "wilcoxon_test",
-]

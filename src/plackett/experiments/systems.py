@@ -1,9 +1,4 @@
-"""A system to compare: a name and a ranker with its settings.
-
-Which code made a result.
-
-What a result was made with, so that it can be made again.
-"""
+"""Systems: named rankers to compare, and the versions of the code and libraries they run with."""
 
 from __future__ import annotations
 
@@ -28,36 +23,37 @@ from plackett.models.ranker import Ranker
 
 @cache
 def version(library: str) -> str:
-    """The installed version; read once, since every trial names those of its libraries."""
+    """Installed version of a library; cached, since every trial records those it uses."""
     return read_version(library)
 
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """A ranker under the name by which tables show it."""
+    """A ranker and its name in tables."""
 
     name: str
     ranker: Ranker
 
     def build(self, *, seed: int, threads: int | None = None) -> Ranker:
-        """A fresh ranker with this seed."""
-        return _configured(self.ranker, {"seed": seed, "threads": threads})
+        """A new unfitted ranker with this seed."""
+        return _with_params(self.ranker, {"seed": seed, "threads": threads})
 
     def settings(self, seed: int) -> dict[str, Any]:
-        """Kind and parameters as plain data; threads change nothing and are left out."""
+        """Class and parameters as plain data, without threads, which do not change results."""
         ranker = self.build(seed=seed)
         return {"kind": type(ranker).__name__, **encode_params(ranker)}
 
     def libraries(self) -> dict[str, str]:
-        """Versions of the libraries that the ranker stands on."""
+        """Versions of the libraries that the ranker uses."""
         return {name: version(name) for name in sorted(_libraries(self.ranker))}
 
 
-def _configured(ranker: Ranker, given: Mapping[str, Any]) -> Ranker:
+def _with_params(ranker: Ranker, changes: Mapping[str, Any]) -> Ranker:
+    """A copy with these parameters, where it and the rankers inside it have them."""
     copy = ranker.clone()
-    known = copy.get_params()
-    copy.set_params(**{name: value for name, value in given.items() if name in known})
-    inner = {k: _configured(v, given) for k, v in known.items() if isinstance(v, Ranker)}
+    params = copy.get_params()
+    copy.set_params(**{name: value for name, value in changes.items() if name in params})
+    inner = {k: _with_params(v, changes) for k, v in params.items() if isinstance(v, Ranker)}
     return copy.set_params(**inner)
 
 
@@ -72,46 +68,42 @@ def as_systems(
     preset: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> tuple[System, ...]:
-    """Systems from names of recipes, or from rankers by name.
+    """Make systems from names of recipes, or from rankers by name.
 
     Parameters
     ----------
     models
-        Recipes, or rankers that need not be fitted by the name to show.
+        Names of recipes, or unfitted rankers by the name to show.
     preset
-        Settings of a paper's experiment, for the recipes that have them; at least one must.
+        A paper's settings, for the recipes that have them; at least one must.
     settings
-        Parameters to change, each in the models that have it; at least one must.
+        Parameters to change in the models that have them; at least one must.
     """
     rankers = (
         dict(models)
         if isinstance(models, Mapping)
-        else {name: recipe(name, preset=_preset(name, preset, models)) for name in _once(models)}
+        else {name: recipe(name, preset=_find_preset(name, preset, models)) for name in models}
     )
     if not rankers:
         raise UsageError("there is nothing to compare: no models were given.")
+    if len(rankers) < len(models):
+        twice = next(name for name in models if list(models).count(name) > 1)
+        raise UsageError(f"{twice!r} is named twice; each system appears once.")
     for name, value in rename_deprecated(settings or {}).items():
-        _set_where_known(rankers, name, value)
+        _set_param(rankers, name, value)
     return tuple(System(name, ranker) for name, ranker in rankers.items())
 
 
-def _once(models: Sequence[str]) -> Sequence[str]:
-    doubled = {name for name in models if list(models).count(name) > 1}
-    if doubled:
-        raise UsageError(f"{sorted(doubled)[0]!r} is named twice; each system appears once.")
-    return models
-
-
-def _preset(name: str, preset: str | None, models: Sequence[str]) -> str | None:
-    if preset is None or name not in RECIPES:  # recipe() refuses a name that does not exist
+def _find_preset(name: str, preset: str | None, models: Sequence[str]) -> str | None:
+    if preset is None or name not in RECIPES:  # recipe() raises for an unknown name
         return None
     if not any(preset in RECIPES[each].presets for each in models if each in RECIPES):
         raise UsageError(f"none of {', '.join(models)} has the preset {preset!r}.")
     return preset if preset in RECIPES[name].presets else None
 
 
-def _set_where_known(rankers: Mapping[str, Ranker], name: str, value: Any) -> None:
-    # ``ranker__leaves`` is a setting of whatever is in the parameter ``ranker``, which checks it.
+def _set_param(rankers: Mapping[str, Ranker], name: str, value: Any) -> None:
+    # ``ranker__leaves`` is a parameter of the ranker in the parameter ``ranker``, which checks it.
     outer = name.partition("__")[0]
     having = [ranker for ranker in rankers.values() if outer in ranker.get_params()]
     if not having:
@@ -120,16 +112,16 @@ def _set_where_known(rankers: Mapping[str, Ranker], name: str, value: Any) -> No
         ranker.set_params(**{name: value})
 
 
-_DECISIVE = ("base", "data", "metrics", "models", "objectives")
-"""Packages that a trial's result depends on; reports and commands are not among them."""
+_PACKAGES = ("base", "data", "metrics", "models", "objectives")
+"""Packages that the result of a trial depends on."""
 
 
 @cache
 def code_version() -> str:
-    """The version and a digest of the sources: in a checkout, code changes between versions."""
+    """The version and a digest of the sources, since code changes between versions."""
     root = Path(plackett.__file__).parent
     digest = hashlib.sha256()
-    for package in _DECISIVE:
+    for package in _PACKAGES:
         for file in sorted((root / package).rglob("*.py")):
             digest.update(file.relative_to(root).as_posix().encode())
             digest.update(file.read_bytes())
@@ -140,7 +132,7 @@ _ALWAYS = ("numpy", "scipy", "numba")
 
 
 def environment(libraries: Iterable[str] = ()) -> dict[str, str]:
-    """Versions of the code and its libraries, and the kind of machine."""
+    """Versions of the code and its libraries, and the type of machine."""
     names = sorted({*_ALWAYS, *libraries})
     return {
         "plackett": code_version(),

@@ -1,4 +1,4 @@
-"""A store of finished trials: nothing is lost, nothing is done or counted twice."""
+"""The run store: finished trials in a database, shared by several processes."""
 
 from plackett.base.errors import StoreError
 from plackett.experiments.store.store import Heartbeat, Identity, Outcome, RunStore

@@ -1,9 +1,9 @@
-"""Who is at work on what, so that two processes do not run the same trial.
+"""Claims: which process is running which trial, so that no two run the same one.
 
-A claim is a lease: it holds for some seconds, and its owner renews it while at work (see
-:mod:`plackett.experiments.store.heartbeat`). The claim of a process that died runs out, and
-another one takes the trial. Should a process that was only asleep come back after that, both
-finish, and the second result, which is the same, is not written.
+A claim is a lease: it holds for some seconds, and its owner renews it while it works
+(:class:`~plackett.experiments.store.store.Heartbeat`). The claim of a process that died expires and
+another process takes the trial. If a process was only suspended and wakes up after that, both
+finish; the second result, which is the same, is not written.
 """
 
 from __future__ import annotations
@@ -16,34 +16,37 @@ from collections.abc import Iterable
 from plackett.experiments.store.database import Database
 
 LEASE = 60.0
-"""Seconds that a claim holds without being renewed."""
+"""Seconds until a claim expires unless it is renewed."""
 
 
 def new_owner() -> str:
-    """A name for a process that no other has, with what helps to find it."""
+    """A unique name for this process, with its host and process id."""
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
 def is_dead(owner: str) -> bool:
-    """Whether the owner is known to have ended: a process of this machine that is not there."""
-    host, _, rest = owner.rpartition(":")[0].rpartition(":")
-    if host != socket.gethostname() or not rest.isdigit():
-        return False
+    """Whether the owner was a process of this machine that has ended."""
+    host, _, process = owner.rpartition(":")[0].rpartition(":")
+    return host == socket.gethostname() and process.isdigit() and not is_running(int(process))
+
+
+def is_running(process: int) -> bool:
+    """Whether a process with this id exists on this machine."""
     try:
-        os.kill(int(rest), 0)
+        os.kill(process, 0)
     except ProcessLookupError:
-        return True
-    except PermissionError:
         return False
-    return False
+    except PermissionError:
+        return True
+    return True
 
 
 def claim(database: Database, digest: str, owner: str, lease: float) -> bool:
-    """Take a trial that is neither finished nor held by another; whether that succeeded."""
+    """Claim a trial that is neither finished nor claimed by another; returns whether it worked."""
 
     def take() -> bool:
-        # First the claim, then the look at finished trials: who finishes removes the claim in
-        # the same transaction, so whoever gets it afterwards sees the result.
+        # First the claim, then the check for a result: a process that finishes a trial removes its
+        # claim in the same transaction, so the next one to get the claim sees the result.
         database.execute(
             f"""INSERT INTO claim (digest, owner, expires) VALUES (?, ?, {database.now} + ?)
             ON CONFLICT (digest) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
@@ -62,7 +65,7 @@ def claim(database: Database, digest: str, owner: str, lease: float) -> bool:
 
 
 def renew(database: Database, digests: Iterable[str], owner: str, lease: float) -> None:
-    """Hold these claims for another lease; those that others have taken stay theirs."""
+    """Extend these claims by another lease, except those that others have taken over."""
     for digest in digests:
         database.execute(
             f"UPDATE claim SET expires = {database.now} + ? WHERE digest = ? AND owner = ?",
@@ -71,12 +74,12 @@ def renew(database: Database, digests: Iterable[str], owner: str, lease: float) 
 
 
 def release(database: Database, digests: Iterable[str], owner: str) -> None:
-    """Give claims back."""
+    """Delete claims."""
     for digest in digests:
         database.execute("DELETE FROM claim WHERE digest = ? AND owner = ?", (digest, owner))
 
 
 def held(database: Database) -> dict[str, str]:
-    """The owner of each claim that has not run out."""
+    """The owner of each claim that has not expired."""
     rows = database.execute(f"SELECT digest, owner FROM claim WHERE expires >= {database.now}")
     return dict(rows)

@@ -1,21 +1,17 @@
-"""What the store needs of a database.
+"""The databases of a run store: SQLite for one machine, PostgreSQL for teams.
 
-Statements are written once, in the SQL that SQLite and PostgreSQL share, with ``?`` for arguments;
-the words in which the two differ are fields. A statement outside of :meth:`Database.atomically`
-is a transaction of its own.
+Statements are written once, in the SQL that both share, with ``?`` for arguments; class attributes
+hold the words in which they differ. A statement outside of :meth:`Database.atomically` is a
+transaction of its own.
 
-SQLite in WAL mode: one file, several processes of one machine, durable at every commit.
+SQLite runs in WAL mode with ``synchronous=FULL``: a commit appends to a log and waits until it is
+on disk. A process that is killed at any moment, or a machine that loses power, leaves every finished
+transaction and no half of one. The log needs memory that processes share, so the file must be on a
+local disk.
 
-In WAL mode a commit appends to a log, and ``synchronous=FULL`` waits until the disk has it: a
-process killed at any moment, or a machine that loses power, leaves every finished transaction and
-no half of one. The log needs memory shared between processes, so the file must be on a local disk;
-teams on several machines use PostgreSQL.
-
-PostgreSQL, for teams: the store of several machines.
-
-A connection that breaks (a server that restarts, a network that fails) is made anew and the
-statement or transaction is done again: everything the store does can be done twice with the effect
-of once.
+With PostgreSQL, a lost connection (a server that restarts, a network that fails) is made again and
+the statement or transaction is repeated: every operation of the store has the same effect if it is
+done twice.
 """
 
 from __future__ import annotations
@@ -36,39 +32,32 @@ Result = TypeVar("Result")
 
 
 class Database(ABC):
-    """One connection; not to be shared by threads or processes."""
+    """A connection; must not be shared by threads or processes."""
 
     blob: ClassVar[str]
-    """Type of a column of bytes."""
+    """Column type of bytes."""
     real: ClassVar[str]
-    """Type of a column of double-precision numbers."""
+    """Column type of double-precision numbers."""
     now: ClassVar[str]
-    """Expression for the seconds since 1970 by the clock of the database, which all share."""
+    """Expression for the seconds since 1970 by the clock of the database."""
 
     location: str
-    """Where it is, for messages; without a password."""
+    """Path or URL for messages, without a password."""
 
     @abstractmethod
     def execute(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement and give its rows.
-
-        Raises
-        ------
-        StoreError
-            If the database refuses; the text says why.
-        """
+        """Run one statement and return its rows; StoreError if the database refuses."""
 
     @abstractmethod
     def atomically(self, work: Callable[[], Result], *, alone: bool = False) -> Result:
-        """Do all statements of ``work`` durably, or none of them.
+        """Execute all statements of ``work`` in one durable transaction.
 
         Parameters
         ----------
         work
-            May be called again if the connection is lost on the way: what it does twice must have
-            the effect of once.
+            Is called again if the connection is lost; doing it twice must have the effect of once.
         alone
-            Let no other process change the tables meanwhile.
+            Lock out other processes that would create the tables.
         """
 
     @abstractmethod
@@ -76,27 +65,27 @@ class Database(ABC):
         """Close the connection."""
 
 
-_SQLITE_PATIENCE = 60.0
-"""Seconds to wait for another process that writes."""
+_SQLITE_SECONDS = 60.0
+"""How long to wait for another process that writes."""
 _SQLITE_PAUSE = 0.05
 
 _KEPT = "Finished trials are kept"
-_WRITEABLE = "choose a folder in which you may write"
-# By what SQLite says: the numbers of its errors are not in Python's module before 3.11.
+_WRITABLE = "choose a folder that is writable"
+# By message: Python has the numbers of SQLite's errors only from 3.11 on.
 _REASONS = {
     "disk is full": f"the disk is full. {_KEPT}; free some space and run the same again.",
-    "readonly database": f"cannot be written; {_WRITEABLE}.",
-    "unable to open": f"cannot be opened for writing; {_WRITEABLE}.",
-    "locked": f"another process has been writing for {_SQLITE_PATIENCE:.0f} seconds. {_KEPT}; "
+    "readonly database": f"is read-only; {_WRITABLE}.",
+    "unable to open": f"cannot be opened for writing; {_WRITABLE}.",
+    "locked": f"another process has been writing for {_SQLITE_SECONDS:.0f} seconds. {_KEPT}; "
     "run the same again.",
-    "not a database": "is not a run store; name another file, or move this one away.",
+    "not a database": "is not a run store; use another file.",
     "malformed": "is damaged; move it away or restore a copy, and run the same again.",
-    "disk I/O": f"the disk does not take what is written to it. {_KEPT}.",
+    "disk I/O": f"writing to the disk failed. {_KEPT}.",
 }
 
 
 class SQLite(Database):
-    """A connection to a file, which is made if it is not there."""
+    """A connection to a file, which is created if it does not exist."""
 
     blob, real = "BLOB", "REAL"
     now = "((julianday('now') - 2440587.5) * 86400.0)"
@@ -106,26 +95,28 @@ class SQLite(Database):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(self.location, f"cannot be made: {error.strerror}.") from error
-        self._connection = self._spoken(
-            # No thread of ours shares a connection, but one may close what another one opened.
+            raise StoreError(self.location, f"cannot be created: {error.strerror}.") from error
+        self._connection = self._translate_errors(
+            # Threads do not share a connection, but one may close what another one opened.
             lambda: sqlite3.connect(
-                path, timeout=_SQLITE_PATIENCE, isolation_level=None, check_same_thread=False
+                path, timeout=_SQLITE_SECONDS, isolation_level=None, check_same_thread=False
             )
         )
         try:
-            self._patiently("PRAGMA journal_mode=WAL")
+            self._execute_when_unlocked("PRAGMA journal_mode=WAL")
             self.execute("PRAGMA synchronous=FULL")
         except StoreError:
             self.close()
             raise
 
     def execute(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._spoken(lambda: self._connection.execute(statement, arguments).fetchall())
+        return self._translate_errors(
+            lambda: self._connection.execute(statement, arguments).fetchall()
+        )
 
-    def atomically(self, work: Callable[[], Result], *, alone: bool = False) -> Result:  # noqa: ARG002 - who writes is alone
-        # IMMEDIATE takes the right to write at once. A transaction that begins with reading and
-        # goes on with writing is refused, without waiting, if another one wrote in between.
+    def atomically(self, work: Callable[[], Result], *, alone: bool = False) -> Result:  # noqa: ARG002 - a writer always is
+        # IMMEDIATE takes the write lock at once. A transaction that reads first and writes later
+        # fails, without waiting, if another one wrote in between.
         self.execute("BEGIN IMMEDIATE")
         try:
             result = work()
@@ -140,9 +131,9 @@ class SQLite(Database):
         with suppress(sqlite3.Error):
             self._connection.close()
 
-    def _patiently(self, statement: str) -> None:
-        """Changing the journal does not wait for others by itself."""
-        end = time.monotonic() + _SQLITE_PATIENCE
+    def _execute_when_unlocked(self, statement: str) -> None:
+        """Execute a statement that does not wait for locks by itself."""
+        end = time.monotonic() + _SQLITE_SECONDS
         while True:
             try:
                 self._connection.execute(statement)
@@ -154,21 +145,21 @@ class SQLite(Database):
             except sqlite3.Error as error:
                 raise self._error(error) from error
 
-    def _spoken(self, work: Callable[[], Any]) -> Any:
+    def _translate_errors(self, work: Callable[[], Any]) -> Any:
         try:
             return work()
         except sqlite3.Error as error:
             raise self._error(error) from error
 
     def _error(self, error: sqlite3.Error) -> StoreError:
-        said = str(error)
-        reason = next((text for key, text in _REASONS.items() if key in said), f"{said}.")
+        message = str(error)
+        reason = next((text for key, text in _REASONS.items() if key in message), f"{message}.")
         return StoreError(self.location, reason)
 
 
-_LOCK = 7_083_017_250_936_481_236  # any number that other programs do not use
-_POSTGRESQL_PATIENCE = 120.0
-"""Seconds to wait for a server that does not answer."""
+_LOCK = 7_083_017_250_936_481_236  # any number that other programs are unlikely to use
+_POSTGRESQL_SECONDS = 120.0
+"""How long to wait for a server that does not answer."""
 _POSTGRESQL_PAUSE = 1.0
 
 
@@ -178,38 +169,38 @@ class PostgreSQL(Database):
     blob, real = "BYTEA", "DOUBLE PRECISION"
     now = "extract(epoch from clock_timestamp())::double precision"
 
-    def __init__(self, url: str, *, patience: float = _POSTGRESQL_PATIENCE) -> None:
+    def __init__(self, url: str, *, patience: float = _POSTGRESQL_SECONDS) -> None:
         self.location = without_password(url)
         self._url = url
         self._patience = patience
-        self._inside = False
+        self._in_transaction = False
         self._connection: Any = self._connect()
 
     def execute(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._again(lambda: self._once(statement, arguments))
+        return self._retry(lambda: self._execute(statement, arguments))
 
     def atomically(self, work: Callable[[], Result], *, alone: bool = False) -> Result:
-        def whole() -> Result:
+        def transaction() -> Result:
             with self._connection.transaction():
                 if alone:
-                    self._once(f"SELECT pg_advisory_xact_lock({_LOCK})")
-                self._inside = True
+                    self._execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
+                self._in_transaction = True
                 try:
                     return work()
                 finally:
-                    self._inside = False
+                    self._in_transaction = False
 
-        return self._again(whole)
+        return self._retry(transaction)
 
-    def _once(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def _execute(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         cursor = self._connection.execute(statement.replace("?", "%s"), arguments)
         return cursor.fetchall() if cursor.description else []
 
-    def _again(self, work: Callable[[], Result]) -> Result:
-        """Do the work; where the connection is lost, make another one and do it again."""
+    def _retry(self, work: Callable[[], Result]) -> Result:
+        """Call ``work``, and again after reconnecting if the connection is lost."""
         import psycopg
 
-        if self._inside:  # the transaction around this is what must be done again
+        if self._in_transaction:  # the whole transaction must be repeated
             return work()
         end = time.monotonic() + self._patience
         while True:
@@ -244,12 +235,12 @@ class PostgreSQL(Database):
                 time.sleep(_POSTGRESQL_PAUSE)
 
     def _error(self, error: Exception) -> StoreError:
-        said = " ".join(str(error).split()) or type(error).__name__
-        return StoreError(self.location, f"the server says: {said}. Finished trials are kept.")
+        message = " ".join(str(error).split()) or type(error).__name__
+        return StoreError(self.location, f"the server says: {message}. Finished trials are kept.")
 
 
 def without_password(url: str) -> str:
-    """A URL as it may be shown.
+    """Remove the password from a URL.
 
     >>> without_password("postgresql://ann:secret@db/runs")
     'postgresql://ann@db/runs'

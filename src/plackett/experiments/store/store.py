@@ -1,26 +1,20 @@
-"""Finished trials, kept where no crash can reach them.
+"""The run store: finished trials by what determines their results.
 
-What determines the result of a trial, and the name that follows from it.
+Two trials with the same :class:`Identity` give the same result, so one of them need not be run.
+Everything that changes a result is part of it: the data, the system with all its settings, the
+seed, the split, the metric for selection, and the code. Everything else is left out: threads, machine,
+folder, and metrics that are computed from the scores afterwards.
 
-Two trials with the same identity give the same result, so one of them need not be run. Whatever
-changes a result is in it: the data, the system with all its settings, the seed, the part of the
-protocol, what the model was chosen by, and the code. Whatever does not is left out: the number of
-threads, the machine, the folder, the metrics that are computed from the scores afterwards.
-
-Which database a path or URL means.
-
-What a trial leaves behind, and its form in a database.
-
-The tables of a run store.
+The tables:
 
 ``trial``
     One row per finished trial; its digest is the primary key, so no trial can count twice.
 ``per_list``
-    The values of a metric for the test lists of a trial.
+    The values of a metric on the test lists of a trial.
+``importance``
+    The share of each feature in the model of a trial.
 ``claim``
-    Trials that a process is at work on, and until when that is believed without a word from it.
-
-A thread that renews the claims of a process while it works.
+    Trials that a process is running, and when its claim expires.
 """
 
 from __future__ import annotations
@@ -50,30 +44,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Identity:
-    """What determines the result of a trial; all of it can be written as JSON."""
+    """What determines the result of a trial, as data that can be written as JSON."""
 
     data: str
     """Fingerprint of the data that the protocol divides."""
     system: str
-    """Name of the system, for people; its settings are what counts."""
+    """Name of the system, for display only; its settings determine the result."""
     settings: Mapping[str, Any]
-    """Kind and all parameters of the ranker."""
+    """Class and all parameters of the ranker."""
     seed: int
     part: str
-    """Which part of which protocol, in words that determine it."""
+    """The split, as text that determines it."""
     metric: str
-    """What the model is chosen by."""
+    """The metric by which the model is selected."""
     code: str
-    """Version of the code that was run."""
+    """Version of the code."""
     libraries: Mapping[str, str] = field(default_factory=dict)
-    """Versions of the libraries that the ranker stands on."""
+    """Versions of the libraries that the ranker uses."""
 
     @cached_property
     def digest(self) -> str:
         """64 hexadecimal digits; the same in every process and on every machine."""
-        # The name of a system is for people: renamed, it is still the same system.
-        decisive = {key: value for key, value in self.to_dict().items() if key != "system"}
-        text = json.dumps(decisive, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        # A renamed system is still the same system.
+        content = {key: value for key, value in self.to_dict().items() if key != "system"}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,7 +93,7 @@ def open_database(location: str | os.PathLike[str]) -> Database:
 _STORED = np.dtype("<f8")  # eight bytes per number, the same on every machine
 
 Curves = Mapping[str, Mapping[str, Sequence[float]]]
-"""For each part of the data, for each metric, its mean after each step of training."""
+"""Mean of a metric after each training step, by part of the data and metric."""
 
 
 @dataclass(frozen=True)
@@ -109,22 +103,22 @@ class Outcome:
     values: Mapping[str, Values]
     """By metric: one value per list, NaN where the metric drops the list."""
     scores: Scores
-    """One per document: any other metric follows from them without training again."""
+    """One per document; other metrics can be computed from them without training again."""
     seconds: float
     """Time of training."""
     curves: Curves = field(default_factory=dict)
-    """How the metrics rose during training, for models that have steps."""
+    """Learning curves, for models that have steps."""
     importance: Values | None = None
     """Share of each feature in the model, for trees and linear models."""
 
 
 def to_blob(numbers: NDArray[np.float64]) -> bytes:
-    """Numbers as bytes."""
+    """Encode numbers as bytes."""
     return np.ascontiguousarray(numbers, dtype=_STORED).tobytes()
 
 
 def from_blob(blob: bytes) -> NDArray[np.float64]:
-    """The numbers that :func:`to_blob` was given, NaN included."""
+    """Decode the bytes of :func:`to_blob`."""
     return np.frombuffer(blob, dtype=_STORED).astype(np.float64)
 
 
@@ -158,43 +152,43 @@ _TABLES = (
 )
 
 
-def prepare(database: Database) -> None:
-    """Make the tables if they are not there; refuse those of a later version."""
+def create_tables(database: Database) -> None:
+    """Create the tables if they do not exist; StoreError if they are of another version."""
 
-    def make() -> str:
+    def create() -> str:
         for table in _TABLES:
             database.execute(table.format(blob=database.blob, real=database.real))
         database.execute(
             "INSERT INTO about (name, value) VALUES ('schema', ?) ON CONFLICT (name) DO NOTHING",
             (str(VERSION),),
         )
-        ((found,),) = database.execute("SELECT value FROM about WHERE name = 'schema'")
-        return str(found)
+        ((version,),) = database.execute("SELECT value FROM about WHERE name = 'schema'")
+        return str(version)
 
-    found = database.atomically(make, alone=True)
-    if found != str(VERSION):
+    version = database.atomically(create, alone=True)
+    if version != str(VERSION):
         raise StoreError(
             database.location,
-            f"was written by another version of plackett (form {found}, this one reads form "
+            f"was written by another version of plackett (schema {version}, this one reads schema "
             f"{VERSION}); use that version, or another store.",
         )
 
 
-_LOOKED_UP = 500  # arguments of one statement; SQLite allows 999 at least
+_MOST_ARGUMENTS = 500  # of one statement; SQLite allows at least 999
 
 
 class RunStore:
     """Finished trials by their identity.
 
     A trial is written in one transaction and is durable when :meth:`finish` returns. Several
-    processes may use one store; :meth:`claim` divides the work among them.
+    processes may use one store; :meth:`claim` divides the trials among them.
 
     Parameters
     ----------
     location
         A file (SQLite), ``sqlite:///FILE``, or ``postgresql://USER@HOST/DATABASE``.
     lease
-        Seconds that a claim holds unless it is renewed.
+        Seconds until a claim expires unless it is renewed.
     """
 
     def __init__(self, location: str | os.PathLike[str], *, lease: float = claims.LEASE) -> None:
@@ -203,40 +197,41 @@ class RunStore:
         self.owner = claims.new_owner()
         self._database: Database = open_database(location)
         try:
-            prepare(self._database)
+            create_tables(self._database)
         except BaseException:
             self._database.close()
             raise
 
     @property
     def location(self) -> str:
-        """Where it is, for people; without a password."""
+        """Path or URL for messages, without a password."""
         return self._database.location
 
     def claim(self, identity: Identity) -> bool:
-        """Take a trial to run it; False if it is finished or another process has it."""
+        """Claim a trial to run it; False if it is finished or claimed by another process."""
         return claims.claim(self._database, identity.digest, self.owner, self.lease)
 
     def renew(self, digests: Iterable[str], *, owner: str) -> None:
-        """Say that the owner is still at work on these trials."""
+        """Extend the claims of an owner on these trials."""
         claims.renew(self._database, digests, owner, self.lease)
 
     def release(self, identities: Iterable[Identity]) -> None:
-        """Give back trials that were claimed and not finished."""
-        claims.release(self._database, [each.digest for each in identities], self.owner)
+        """Give up the claims on trials that were not finished."""
+        digests = [identity.digest for identity in identities]
+        claims.release(self._database, digests, self.owner)
 
     def release_dead(self) -> None:
-        """Give back what processes of this machine had claimed when they were killed."""
+        """Delete the claims of processes of this machine that have ended."""
         for digest, owner in self.held().items():
             if claims.is_dead(owner):
                 claims.release(self._database, [digest], owner)
 
     def held(self) -> dict[str, str]:
-        """The owner of each trial that is being run, by digest."""
+        """The owner of each claimed trial, by digest."""
         return claims.held(self._database)
 
     def finish(self, identity: Identity, outcome: Outcome) -> None:
-        """Write a finished trial; one that is there already stays as it is."""
+        """Save a finished trial; one that is already saved stays as it is."""
         row = (
             identity.digest,
             json.dumps(identity.to_dict(), sort_keys=True),
@@ -267,7 +262,7 @@ class RunStore:
         self._database.atomically(write)
 
     def add_values(self, identity: Identity, values: Mapping[str, Values]) -> None:
-        """Add values of further metrics, computed from the scores, to a finished trial."""
+        """Add values of further metrics to a finished trial."""
         self._database.atomically(lambda: self._write_values(identity.digest, values))
 
     def _write_values(self, digest: str, values: Mapping[str, Values]) -> None:
@@ -279,7 +274,7 @@ class RunStore:
             )
 
     def get(self, identity: Identity) -> Outcome | None:
-        """The outcome of a finished trial; None if there is none."""
+        """The outcome of a trial; None if it is not finished."""
         rows = self._database.execute(
             "SELECT seconds, curves, scores FROM trial WHERE digest = ?", (identity.digest,)
         )
@@ -307,25 +302,25 @@ class RunStore:
             ) from error
 
     def finished(self, identities: Iterable[Identity]) -> dict[str, float]:
-        """Digests of those that are finished, with their seconds of training."""
-        wanted = [identity.digest for identity in identities]
-        found: dict[str, float] = {}
-        for start in range(0, len(wanted), _LOOKED_UP):
-            some = wanted[start : start + _LOOKED_UP]
+        """Digests of the finished ones, with their seconds of training."""
+        digests = [identity.digest for identity in identities]
+        seconds: dict[str, float] = {}
+        for start in range(0, len(digests), _MOST_ARGUMENTS):
+            some = digests[start : start + _MOST_ARGUMENTS]
             marks = ", ".join("?" * len(some))
-            found |= dict(
+            seconds |= dict(
                 self._database.execute(
                     f"SELECT digest, seconds FROM trial WHERE digest IN ({marks})", some
                 )
             )
-        return found
+        return seconds
 
     def __len__(self) -> int:
         ((count,),) = self._database.execute("SELECT count(*) FROM trial")
         return int(count)
 
     def identities(self) -> list[dict[str, Any]]:
-        """What determined each finished trial, in the order in which they were finished."""
+        """Identities of all finished trials, in the order in which they were finished."""
         rows = self._database.execute("SELECT identity FROM trial ORDER BY finished, digest")
         return [json.loads(text) for (text,) in rows]
 
@@ -340,43 +335,43 @@ class RunStore:
         self.close()
 
 
-_BEATS = 3  # per lease: one may come late without the claim being lost
+_BEATS = 3  # renewals per lease, so that one may fail without the claim being lost
 
 
 class Heartbeat:
-    """Renews the claims it was told of, until they are dropped or the block ends.
+    """A thread that renews claims until they are dropped or the ``with`` block ends.
 
     Parameters
     ----------
     store
-        The store whose claims they are. The thread has connections of its own.
+        The store of the claims. The thread opens its own connections.
     """
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
-        self._alive: set[str] = set()
-        self._guard = threading.Lock()
+        self._digests: set[str] = set()
+        self._lock = threading.Lock()
         self._done = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._renew, name="heartbeat", daemon=True)
 
     def add(self, digest: str) -> None:
-        """Keep the claim of this trial alive."""
-        with self._guard:
-            self._alive.add(digest)
+        """Renew the claim on this trial from now on."""
+        with self._lock:
+            self._digests.add(digest)
 
     def drop(self, digest: str) -> None:
-        """Let go of this trial."""
-        with self._guard:
-            self._alive.discard(digest)
+        """Stop renewing the claim on this trial."""
+        with self._lock:
+            self._digests.discard(digest)
 
-    def _beat(self) -> None:
+    def _renew(self) -> None:
         while not self._done.wait(self._store.lease / _BEATS):
-            with self._guard:
-                digests = sorted(self._alive)
-            # A renewal that fails is tried again at the next beat; if all fail, the claim runs out,
-            # and the worst that follows is that a trial is run twice.
-            with suppress(StoreError), RunStore(self._store.url, lease=self._store.lease) as own:
-                own.renew(digests, owner=self._store.owner)
+            with self._lock:
+                digests = sorted(self._digests)
+            # A renewal that fails is tried again next time; if all fail, the claim expires, and at
+            # worst a trial is run twice.
+            with suppress(StoreError), RunStore(self._store.url, lease=self._store.lease) as store:
+                store.renew(digests, owner=self._store.owner)
 
     def __enter__(self) -> Self:
         self._thread.start()
