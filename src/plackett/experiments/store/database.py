@@ -5,9 +5,8 @@ hold the words in which they differ. A statement outside of :meth:`Database.atom
 transaction of its own.
 
 SQLite runs in WAL mode with ``synchronous=FULL``: a commit appends to a log and waits until it is
-on disk. A process that is killed at any moment, or a machine that loses power, leaves every finished
-transaction and no half of one. The log needs memory that processes share, so the file must be on a
-local disk.
+on disk. A process that is killed, or a machine that loses power, leaves every finished transaction
+and no half of one. The log needs memory that processes share, so the file must be on a local disk.
 
 With PostgreSQL, a lost connection (a server that restarts, a network that fails) is made again and
 the statement or transaction is repeated: every operation of the store has the same effect if it is
