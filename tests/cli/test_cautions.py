@@ -16,7 +16,7 @@ import pytest
 
 import plackett as pk
 from plackett.base.errors import ConvergenceWarning, DataWarning
-from plackett.base.files import cell
+from plackett.base.files import tsv_cell
 from plackett.cli import main
 from plackett.cli.console import solvers_counted, spoken
 from plackett.data.clicks import simulate
@@ -146,5 +146,5 @@ def test_a_metric_in_which_no_list_counts_says_so(tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["plain", "a\tb", 'a "b"', "two\nlines", "<script>", ""])
 def test_cells_are_read_back_as_they_were(name) -> None:
-    text = "\t".join([cell(name), cell(7)]) + "\n"
+    text = "\t".join([tsv_cell(name), tsv_cell(7)]) + "\n"
     assert next(csv.reader(io.StringIO(text), delimiter="\t")) == [name, "7"]

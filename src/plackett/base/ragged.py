@@ -110,9 +110,8 @@ def even_chunks(costs: NDArray[np.int64], count: int = 64) -> Offsets:
     >>> even_chunks(np.array([4, 1, 1, 2]), 2)
     array([0, 1, 4])
     """
-    total = np.cumsum(costs)
-    shares = np.linspace(0, total[-1] if len(total) else 0, count + 1)[1:-1]
-    bounds = np.minimum(np.searchsorted(total, shares), len(costs))
+    total = offsets_from_sizes(costs)
+    bounds = np.searchsorted(total, np.linspace(0, total[-1], count + 1)[1:-1])
     return np.unique(np.concatenate([[0], bounds, [len(costs)]])).astype(np.int64)
 
 

@@ -52,7 +52,7 @@ L3_LOSS = 4.0
 
 
 def log_z(scores: ArrayLike, labels: ArrayLike) -> float:
-    """Log of the normalizer of the law over all sign vectors, for one list.
+    """Log of the normalizer of the distribution over all sign vectors, for one list.
 
     >>> round(log_z([0.0, 0.0], [1, 0]), 6)
     0.693147

@@ -17,7 +17,7 @@ wins, ``bad_at_least[k]`` that of bads. With these, for :math:`n_g` and :math:`n
     \text{g and b may change places} &\iff
       m_b = \mathrm{good\_at\_least}[n_g + (y_{gb} = -1)]
 
-The second line says that their blocks are neighbours; any other flip would make a cycle g > b' >
+The second line says that their blocks are neighbors; any other flip would make a cycle g > b' >
 g' > b > g. Every ranking can be reached from every other one by such flips.
 
 A flip is proposed with probability :math:`\alpha = (1 + a) / (n_+ + n_- - 1)`, :math:`a = n_- -

@@ -4,7 +4,7 @@ Goods have label > 0. A ranking y has coefficients :math:`c_g = 2 n_g - n_-` and
 - n_+`, twice the wins less the number of opponents; its compatibility with the scores, relative to
 the ideal ranking :math:`y_q`, is :math:`a_y = \sum_d (c_d(y) - c_d(y_q)) s_d = -2 \sum_{y_{gb} =
 -1} (s_g - s_b)`. With :math:`\Delta = 1 - \mathrm{gain}`, sums over the fixed sample
-(self-normalized: the sample does not follow the model's law, so plain averages would not estimate
+(self-normalized: the sample does not follow the model, so plain averages would not estimate
 its means), :math:`p = \mathrm{softmax}(a)` and :math:`d = c(y) - c(y_q)`:
 
 =============  ==========================================  ======================================

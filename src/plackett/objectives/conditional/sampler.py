@@ -18,10 +18,10 @@ than requested, so the search ends after five visits per requested ranking.
 **Mutations** (Dubey et al. 2009, figure 2). The paper draws a pair uniformly, proposes its flip
 with probability :math:`\alpha`, rejects flips that leave the valid rankings, and repeats until one
 is accepted. That draws among the flippable pairs in proportion to :math:`\alpha`, which is constant
-over the pairs of two neighbouring blocks. We draw from that law directly: a boundary between blocks
-in proportion to :math:`|\mathrm{block}| \cdot |\mathrm{block'}| \cdot \alpha`, then one document of
-each block. A step costs O(number of blocks), a handful near the best and the worst ranking, where
-the paper's loop takes thousands of proposals on long lists.
+over the pairs of two neighboring blocks. We draw from that distribution directly: a boundary
+between blocks in proportion to :math:`|\mathrm{block}| \cdot |\mathrm{block'}| \cdot \alpha`, then
+one document of each block. A step costs O(number of blocks), a handful near the best and the worst
+ranking, where the paper's loop takes thousands of proposals on long lists.
 
 A walk holds the state, and goods and bads sorted by falling wins: the goods with v wins
 are ``goods[good_at_least[v + 1] : good_at_least[v]]``.
