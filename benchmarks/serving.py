@@ -88,7 +88,7 @@ def prepare(folder: Path, options: argparse.Namespace) -> None:
         lightgbm.train(settings | {"min_data_in_leaf": 5}, data, TREES).save_model(text)
     if not (folder / "model.plackett").exists():
         from plackett import Dataset, LinearRanker
-        from plackett.serving.importing import import_model
+        from plackett.models.ensembles import import_model
 
         import_model(text).save(folder / "model.plackett")
         grades = np.clip(labels.round(), 0, 4).astype(int)

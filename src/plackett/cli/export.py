@@ -83,7 +83,7 @@ def import_(
     json: Json = False,
 ) -> None:
     """Take over a model that was trained elsewhere: to rank, evaluate, compare and serve."""
-    from plackett.serving.importing import import_model
+    from plackett.models.ensembles import import_model
 
     ranker = import_model(file, form=form, n_features=features, feature_names=_lines(names))
     ranker.save(out)

@@ -2,7 +2,7 @@
 
 from plackett.models.ensembles.ensemble import Ensemble
 from plackett.models.ensembles.lightgbm import read_lightgbm, read_lightgbm_sum
-from plackett.models.ensembles.ranker import READERS, EnsembleRanker
+from plackett.models.ensembles.ranker import READERS, EnsembleRanker, import_model
 from plackett.models.ensembles.ranklib import read_ranklib
 from plackett.models.ensembles.xgboost import read_xgboost
 
@@ -10,6 +10,7 @@ __all__ = [
     "READERS",
     "Ensemble",
     "EnsembleRanker",
+    "import_model",
     "read_lightgbm",
     "read_lightgbm_sum",
     "read_ranklib",

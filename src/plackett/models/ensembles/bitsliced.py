@@ -1,41 +1,20 @@
 """All trees for a block of documents at once, with one bit per document.
 
-Trees of one ensemble ask the same questions again and again. So for a block of documents each
+The trees of an ensemble ask the same questions again and again. For a block of documents each
 distinct question "does the document go right?" is answered once, by a mask with one bit per
-document (:mod:`plackett.models.ensembles.bitsliced`). A tree then takes, per inner node, the mask
-of documents that reach it and splits it in two with two logic operations. There are no branches
-to mispredict and no addresses to wait for.
+document. For each inner node, a tree then splits the mask of the documents that reach it in two,
+with two logic operations: no branches to mispredict and no addresses to wait for.
 
-Which leaf a document ends in comes out as a number, bit by bit. Leaves are numbered from left to
-right. A document that always turns left ends in leaf 0; a right turn at a node exchanges the
-leftmost leaf below its left child for the leftmost leaf below its right child, that is, flips those
-bits in which the two numbers differ. Bit p of the leaf's number is thus the parity of the right
-turns at nodes whose *code* has bit p, and the XOR of their masks gives it for the whole block.
+The leaf of a document is computed as a number, bit by bit. Leaves are numbered from left to right.
+A document that always turns left ends in leaf 0; a right turn at a node exchanges the leftmost leaf
+below its left child for the leftmost leaf below its right child, that is, flips the bits in which
+the two numbers differ. Bit p of the leaf's number is thus the parity of the right turns at nodes
+whose *code* has bit p, and the XOR of their masks gives it for the whole block. This is the idea of
+QuickScorer (Lucchese et al. 2015) with bits for documents instead of leaves.
 
-The idea of documents in bits and of leaves found without branches is that of QuickScorer (Lucchese
-et al. 2015) turned by ninety degrees: there, bits stand for leaves.
-
-Machine vectors in compiled code: one bit per document, and 64 small numbers at once.
-
-LLVM turns plain loops into vector code only where it can prove much about them; it does not find
-"64 comparisons to one word of 64 bits" at all. These few operations say it outright, in LLVM's own
-portable vector types: on a machine without wide registers it splits them, and the answer is the
-same.
-
-A *mask* answers one question for 64 documents per lane, the first in the lowest bit. How many
-lanes a mask has is part of its type; functions that make one take a tuple ``lanes`` and read only
-its length, so that Numba compiles a kernel once per width.
-
-Indices are trusted here, as everywhere in kernels, and seen by no bounds check.
-
-The distinct questions that the nodes of an ensemble ask, and their answers for a block.
-
-A question is a feature, how its missing values are read, and a threshold or a set of categories.
-Its answer is a mask with the bits of documents that go *right*.
-
-Every rule about missing values comes down to two replacements before a plain comparison: what NaN
-becomes and what zero becomes. Minus infinity goes left of every threshold, and NaN right of it
-(the comparison is "not x <= t"):
+A question is a feature, a rule for its missing values, and a threshold or a set of categories.
+Every rule comes down to two replacements before a plain comparison: what NaN becomes and what zero
+becomes. Minus infinity goes left of every threshold, and NaN right (the test is "not x <= t"):
 
 ==============================  ============  =============
 missing type, default side       NaN becomes   zero becomes
@@ -47,7 +26,13 @@ zero, left                       -inf          -inf
 zero, right                      NaN           NaN
 ==============================  ============  =============
 
-Sets of categories keep NaN as it is and say per question where it goes.
+Sets of categories keep NaN and store per question where it goes.
+
+The vector operations are written in LLVM's portable vector types, because LLVM does not turn a loop
+of 64 comparisons into one word of 64 bits. On a machine without wide registers LLVM splits them,
+with the same result. A *mask* has 64 documents per lane, the first in the lowest bit. The number
+of lanes is part of its type; functions that make a mask take a tuple ``lanes`` and use only its
+length, so that Numba compiles a kernel once per width. Indices are not checked here.
 """
 
 from __future__ import annotations
@@ -71,7 +56,7 @@ _WORD = ir.IntType(64)
 
 
 class Vector(types.Type):  # type: ignore[misc]
-    """Numba's name for ``count`` unsigned integers of ``bits`` bits in machine registers."""
+    """Numba type of ``count`` unsigned integers of ``bits`` bits in machine registers."""
 
     def __init__(self, bits: int, count: int) -> None:
         self.bits = bits
@@ -87,13 +72,13 @@ class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any, vector: Any) -> Any:
-    """Where element ``index`` of an array is, as the address of a vector."""
+    """The address of element ``index`` of an array, as that of a vector."""
     data = cgutils.create_struct_proxy(kind)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
 
 
 def _splat(builder: Any, value: Any, count: int) -> Any:
-    """One value in all places of a vector."""
+    """A vector with one value in all places."""
     vector = ir.VectorType(value.type, count)
     place = ir.Constant(ir.IntType(32), 0)
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), value, place)
@@ -103,7 +88,7 @@ def _splat(builder: Any, value: Any, count: int) -> Any:
 
 @intrinsic
 def load_mask(typing_context: Any, lanes: Any, words: Any, index: Any) -> Any:  # noqa: ARG001
-    """Mask number ``index`` of an array of words."""
+    """Load mask number ``index`` of an array of words."""
     signature = Vector(64, len(lanes))(lanes, words, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -117,7 +102,7 @@ def load_mask(typing_context: Any, lanes: Any, words: Any, index: Any) -> Any:  
 
 @intrinsic
 def store_mask(typing_context: Any, words: Any, index: Any, mask: Any) -> Any:  # noqa: ARG001
-    """Put a mask at place ``index`` of an array of words."""
+    """Store a mask as number ``index`` of an array of words."""
     signature = types.void(words, types.int64, mask)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -131,7 +116,7 @@ def store_mask(typing_context: Any, words: Any, index: Any, mask: Any) -> Any:  
 
 
 @intrinsic
-def no_document(typing_context: Any, lanes: Any) -> Any:  # noqa: ARG001
+def empty_mask(typing_context: Any, lanes: Any) -> Any:  # noqa: ARG001
     """A mask of zeros."""
     signature = Vector(64, len(lanes))(lanes)
 
@@ -142,8 +127,8 @@ def no_document(typing_context: Any, lanes: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def both(typing_context: Any, one: Any, other: Any) -> Any:  # noqa: ARG001
-    """Bits set in two masks."""
+def mask_and(typing_context: Any, one: Any, other: Any) -> Any:  # noqa: ARG001
+    """Bits set in both masks."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.and_(arguments[0], arguments[1])
@@ -152,8 +137,8 @@ def both(typing_context: Any, one: Any, other: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def differing(typing_context: Any, one: Any, other: Any) -> Any:  # noqa: ARG001
-    """Bits set in one of two masks, not in both."""
+def mask_xor(typing_context: Any, one: Any, other: Any) -> Any:  # noqa: ARG001
+    """Bits set in exactly one of two masks."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         return builder.xor(arguments[0], arguments[1])
@@ -162,7 +147,7 @@ def differing(typing_context: Any, one: Any, other: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def above(typing_context: Any, values: Any, start: Any, threshold: Any) -> Any:  # noqa: ARG001
+def compare_above(typing_context: Any, values: Any, start: Any, threshold: Any) -> Any:  # noqa: ARG001
     """One bit for each of 64 float32 values: set where it is above the threshold or NaN."""
     signature = types.uint64(values, types.int64, types.float32)
 
@@ -178,7 +163,7 @@ def above(typing_context: Any, values: Any, start: Any, threshold: Any) -> Any: 
 
 
 @intrinsic
-def no_numbers(typing_context: Any, like: Any) -> Any:  # noqa: ARG001
+def zero_numbers(typing_context: Any, like: Any) -> Any:  # noqa: ARG001
     """Sixty-four zeros of the width that the elements of array ``like`` have."""
     signature = Vector(like.dtype.bitwidth, DOCUMENTS)(like)
 
@@ -189,15 +174,15 @@ def no_numbers(typing_context: Any, like: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def with_bit(typing_context: Any, numbers: Any, word: Any, bit: Any) -> Any:  # noqa: ARG001
-    """Numbers of 64 documents with ``bit`` (a power of two) set for those in the word."""
+def set_bit(typing_context: Any, numbers: Any, word: Any, bit: Any) -> Any:  # noqa: ARG001
+    """Set ``bit`` (a power of two) in the numbers of the documents whose bit in the word is set."""
     signature = numbers(numbers, types.uint64, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
         vector = arguments[0].type
-        chosen = builder.bitcast(arguments[1], ir.VectorType(ir.IntType(1), DOCUMENTS))
+        is_set = builder.bitcast(arguments[1], ir.VectorType(ir.IntType(1), DOCUMENTS))
         bits = _splat(builder, builder.trunc(arguments[2], vector.element), DOCUMENTS)
-        added = builder.select(chosen, bits, ir.Constant(vector, None))
+        added = builder.select(is_set, bits, ir.Constant(vector, None))
         return builder.or_(arguments[0], added)
 
     return signature, generate
@@ -223,10 +208,10 @@ _BITS = 32  # in a word of a set
 
 
 class Questions(NamedTuple):
-    """Questions grouped by *column*: a feature with one way to read its missing values."""
+    """Questions grouped by *column*: a feature with one rule for its missing values."""
 
     offsets: NDArray[np.int64]
-    """Questions of each column."""
+    """Offsets of the questions of each column."""
     feature: NDArray[np.int32]
     """Feature of each column."""
     nan_becomes: NDArray[np.float32]
@@ -244,20 +229,20 @@ class Questions(NamedTuple):
     tiny: np.float32
     """Values up to this size are read as zero."""
     lowest: np.float32
-    """Values up to this number belong to no category."""
+    """Values at or below this number belong to no category."""
 
 
 @compiled
 def read_value(x, nan_becomes, zero_becomes, tiny):  # type: ignore[no-untyped-def]
-    """A feature's value with missing ones replaced; |x| <= tiny is zero."""
+    """Replace a missing value; |x| <= tiny counts as zero."""
     if abs(x) <= tiny:
         return zero_becomes
     return nan_becomes if x != x else x
 
 
 @compiled
-def outside(x, nan_left, sets, start, stop, lowest):  # type: ignore[no-untyped-def]
-    """Whether a value is no member of a set of categories; its fraction is dropped."""
+def not_in_set(x, nan_left, sets, start, stop, lowest):  # type: ignore[no-untyped-def]
+    """Whether a value is not in a set of categories; its fraction is dropped."""
     if x != x:
         return not nan_left
     if not (x > lowest and x < _CATEGORIES):
@@ -270,18 +255,18 @@ def outside(x, nan_left, sets, start, stop, lowest):  # type: ignore[no-untyped-
 
 
 @compiled
-def _outside_mask(  # type: ignore[no-untyped-def]
+def _not_in_set_mask(  # type: ignore[no-untyped-def]
     column, start, nan_left, sets, first, last, lowest
 ):
     word = uint64(0)
     for i in range(DOCUMENTS):
-        if outside(column[start + i], nan_left, sets, first, last, lowest):
+        if not_in_set(column[start + i], nan_left, sets, first, last, lowest):
             word |= uint64(1) << uint64(i)
     return word
 
 
 @compiled
-def answer(lanes, rows, questions, column, masks):  # type: ignore[no-untyped-def]
+def answer_questions(lanes, rows, questions, column, masks):  # type: ignore[no-untyped-def]
     """Answer all questions for a block of documents.
 
     ``column`` is scratch space for one value per document.
@@ -293,16 +278,16 @@ def answer(lanes, rows, questions, column, masks):  # type: ignore[no-untyped-de
         for i in range(len(rows)):
             column[i] = read_value(rows[i, feature], nan, zero, tiny)
         for q in range(questions.offsets[c], questions.offsets[c + 1]):
-            chosen = questions.category_set[q]
-            if chosen < 0:
+            category_set = questions.category_set[q]
+            if category_set < 0:
                 for lane in range(width):
-                    masks[q * width + lane] = above(
+                    masks[q * width + lane] = compare_above(
                         column, int64(lane * DOCUMENTS), questions.thresholds[q]
                     )
             else:
-                a, b = questions.set_offsets[chosen], questions.set_offsets[chosen + 1]
+                a, b = questions.set_offsets[category_set], questions.set_offsets[category_set + 1]
                 for lane in range(width):
-                    masks[q * width + lane] = _outside_mask(
+                    masks[q * width + lane] = _not_in_set_mask(
                         column,
                         lane * DOCUMENTS,
                         questions.nan_left[q],
@@ -314,18 +299,18 @@ def answer(lanes, rows, questions, column, masks):  # type: ignore[no-untyped-de
 
 
 MAX_PLANES = 16
-"""Bits of the largest number of a leaf."""
+"""Bits of the largest leaf number."""
 _BYTE = 8
 
 
-class Trees(NamedTuple):
-    """Trees in the order of the walk."""
+class SlicedTrees(NamedTuple):
+    """Trees with their nodes in depth-first order."""
 
     nodes: NDArray[np.int64]
     """Offsets of each tree in ``source`` and ``question``."""
     source: NDArray[np.int32]
-    """Where the mask of documents that reach a node stands: 0 for all documents, 1 + 2i for
-    the left turns at node i of the tree, 2 + 2i for the right turns."""
+    """The mask of documents that reach a node: 0 for all documents, 1 + 2i for the left turns at
+    node i of the tree, 2 + 2i for the right turns."""
     question: NDArray[np.int32]
     """The question a node asks."""
     planes: NDArray[np.int64]
@@ -344,17 +329,17 @@ class Trees(NamedTuple):
 def _walk(lanes, masks, source, question, flow):  # type: ignore[no-untyped-def]
     for i in range(len(source)):
         here = load_mask(lanes, flow, int64(source[i]))
-        right = both(here, load_mask(lanes, masks, int64(question[i])))
-        store_mask(flow, int64(1 + 2 * i), differing(here, right))
+        right = mask_and(here, load_mask(lanes, masks, int64(question[i])))
+        store_mask(flow, int64(1 + 2 * i), mask_xor(here, right))
         store_mask(flow, int64(2 + 2 * i), right)
 
 
 @compiled
 def _leaf_bits(lanes, flow, offsets, turns, planes):  # type: ignore[no-untyped-def]
     for p in range(len(offsets) - 1):
-        bits = no_document(lanes)
+        bits = empty_mask(lanes)
         for k in range(offsets[p], offsets[p + 1]):
-            bits = differing(bits, load_mask(lanes, flow, int64(turns[k])))
+            bits = mask_xor(bits, load_mask(lanes, flow, int64(turns[k])))
         store_mask(planes, int64(p), bits)
 
 
@@ -362,9 +347,9 @@ def _leaf_bits(lanes, flow, offsets, turns, planes):  # type: ignore[no-untyped-
 def _add(lanes, planes, n_planes, values, leaf, scores):  # type: ignore[no-untyped-def]
     """Add the values of the leaves to the scores."""
     for lane in range(len(lanes)):
-        numbers = no_numbers(leaf)
+        numbers = zero_numbers(leaf)
         for p in range(n_planes):
-            numbers = with_bit(numbers, planes[p * len(lanes) + lane], int64(1) << int64(p))
+            numbers = set_bit(numbers, planes[p * len(lanes) + lane], int64(1) << int64(p))
         store_numbers(leaf, int64(lane * DOCUMENTS), numbers)
     for i in range(len(scores)):
         scores[i] += values[leaf[i]]
@@ -372,9 +357,9 @@ def _add(lanes, planes, n_planes, values, leaf, scores):  # type: ignore[no-unty
 
 @compiled
 def score_blocks(lanes, features, questions, trees, scores):  # type: ignore[no-untyped-def]
-    """Add to the scores of documents those of all trees.
+    """Add the scores of all trees to the scores of documents.
 
-    Documents are taken in blocks of 64 per lane; ``scores`` has the precision of the leaf values.
+    Documents are processed in blocks of 64 per lane. ``scores`` has the type of the leaf values.
     """
     width = DOCUMENTS * len(lanes)
     masks = np.empty(max(len(questions.thresholds), 1) * len(lanes), np.uint64)
@@ -387,7 +372,7 @@ def score_blocks(lanes, features, questions, trees, scores):  # type: ignore[no-
     for start in range(0, len(features), width):
         rows = features[start : start + width]
         sums = scores[start : start + width]
-        answer(lanes, rows, questions, column, masks)
+        answer_questions(lanes, rows, questions, column, masks)
         for t in range(len(trees.nodes) - 1):
             a, b = trees.nodes[t], trees.nodes[t + 1]
             _walk(lanes, masks, trees.source[a:b], trees.question[a:b], flow)

@@ -1,7 +1,4 @@
-"""Numbers in the text of a model file, strictly.
-
-Fields of a decoded file, none of whose types can be relied on.
-"""
+"""Strict parsing of numbers and fields of model files, whose types cannot be relied on."""
 
 from __future__ import annotations
 
@@ -13,14 +10,12 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 
-# Python's own int() and float() also take underscores between digits.
-_FOREIGN = "_"
-_LONGEST = 400
-"""Characters of the longest number: 17 digits, or all of a large float64 written out."""
+_MAX_LENGTH = 400
+"""Characters of the longest number: a large float64 with all its digits."""
 
 
-def text_of(source: str | bytes | Path) -> str:
-    """The text itself, decoded, or that of a file."""
+def read_text(source: str | bytes | Path) -> str:
+    """Return text as it is, bytes decoded, and the content of a file."""
     if isinstance(source, Path):
         source = source.read_bytes()
     if isinstance(source, str):
@@ -31,50 +26,51 @@ def text_of(source: str | bytes | Path) -> str:
         raise DataError(f"the model is not text in UTF-8: {error.reason}.") from error
 
 
-def floats(text: str, what: str) -> NDArray[np.float64]:
-    """Numbers between spaces as float64."""
-    return np.array([_number(word, float, what) for word in text.split()], np.float64)
+def parse_floats(text: str, what: str) -> NDArray[np.float64]:
+    """Parse numbers separated by spaces."""
+    return np.array([_parse(word, float, what) for word in text.split()], np.float64)
 
 
-def integers(text: str, what: str, dtype: Any) -> NDArray[Any]:
-    """Whole numbers between spaces, refused if ``dtype`` cannot hold them."""
-    found = [_number(word, int, what) for word in text.split()]
+def parse_integers(text: str, what: str, dtype: Any) -> NDArray[Any]:
+    """Parse whole numbers separated by spaces; raise if ``dtype`` cannot hold them."""
+    values = [_parse(word, int, what) for word in text.split()]
     limits = np.iinfo(dtype)
-    for number in (min(found, default=0), max(found, default=0)):
+    for number in (min(values, default=0), max(values, default=0)):
         if not limits.min <= number <= limits.max:
             raise DataError(f"{what}: {number} is not between {limits.min} and {limits.max}.")
-    return np.array(found, dtype)
+    return np.array(values, dtype)
 
 
-def _number(word: str, kind: Any, what: str) -> Any:
+def _parse(word: str, kind: Any, what: str) -> Any:
     try:
-        if len(word) > _LONGEST or _FOREIGN in word:
+        # Python also accepts underscores between digits; model files do not have them.
+        if len(word) > _MAX_LENGTH or "_" in word:
             raise ValueError
         return kind(word)
     except ValueError:
         raise DataError(f"{what}: {word[:40]!r} is not a number.") from None
 
 
-def at(mapping: Any, key: str, kind: Any) -> Any:
-    """The entry ``key`` of a mapping, of a given type."""
+def get_field(mapping: Any, key: str, kind: Any) -> Any:
+    """Return the entry ``key`` of a mapping; raise if it is missing or of another type."""
     if not isinstance(mapping, dict) or not isinstance(mapping.get(key), kind):
         raise DataError(f"the model has no {key!r}, or one of the wrong type.")
     return mapping[key]
 
 
-def whole(value: Any, what: str) -> int:
-    """A whole number that stands in a text."""
-    found = integers(value, what, np.int32) if isinstance(value, str) else np.empty(0)
-    if len(found) != 1:
+def parse_integer(value: Any, what: str) -> int:
+    """Parse a text that holds one whole number."""
+    values = parse_integers(value, what, np.int32) if isinstance(value, str) else np.empty(0)
+    if len(values) != 1:
         raise DataError(f"{what} must be one whole number.")
-    return int(found[0])
+    return int(values[0])
 
 
-def numbers(mapping: Any, key: str, dtype: Any, *, where: str) -> NDArray[Any]:
-    """The array ``key`` of a mapping, refused if ``dtype`` cannot hold its numbers."""
-    found = at(mapping, key, (list, np.ndarray))
+def get_array(mapping: Any, key: str, dtype: Any, *, where: str) -> NDArray[Any]:
+    """Return the array ``key`` of a mapping; raise if ``dtype`` cannot hold its numbers."""
+    values = get_field(mapping, key, (list, np.ndarray))
     try:
-        array = np.array(found) if len(found) else np.empty(0, dtype)
+        array = np.array(values) if len(values) else np.empty(0, dtype)
     except (ValueError, OverflowError) as error:
         raise DataError(f"{where}: {key} is not a list of numbers.") from error
     wanted = np.dtype(dtype)

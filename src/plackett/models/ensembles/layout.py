@@ -1,11 +1,8 @@
 """From an ensemble to the arrays that the compiled loops read.
 
-The bits that say how a node decides, and what they make of missing values.
-
-The order in which the nodes of a tree are visited: depth first, left before right.
-
-The walk is also the proof that what a file calls a tree is one: it must reach every node and every
-leaf once.
+Holds the decision bits of nodes, what they mean for missing values, and the depth-first order of
+nodes, left before right. Computing that order also proves that the arrays are trees: it must reach
+every node and every leaf once.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.kernels import compiled
-from plackett.models.ensembles.bitsliced import MAX_PLANES, Questions, Trees
+from plackett.models.ensembles.bitsliced import MAX_PLANES, Questions, SlicedTrees
 from plackett.models.ensembles.scoring import NODE, Nodes
 
 if TYPE_CHECKING:
@@ -29,12 +26,12 @@ CATEGORICAL = 1
 DEFAULT_LEFT = 2
 """Missing values go left."""
 MISSING_ZERO, MISSING_NAN = 1, 2
-"""Missing types above 0, which is: nothing is missing."""
+"""Missing types; 0 means that nothing is missing."""
 KNOWN_BITS = 0b1111
 _MISSING_SHIFT, _MISSING_MASK = 2, 3
 
-# How a value is read: rows of the table in plackett.models.ensembles.bitsliced.
-_READINGS = np.array(
+# What NaN and zero become: the table in plackett.models.ensembles.bitsliced.
+_REPLACEMENTS = np.array(
     [
         (0.0, 0.0),
         (-np.inf, 0.0),
@@ -44,7 +41,7 @@ _READINGS = np.array(
     ],
     np.float32,
 )
-_NONE, _NAN_LEFT, _NAN_RIGHT, _ZERO_LEFT, _ZERO_RIGHT = range(len(_READINGS))
+_NONE, _NAN_LEFT, _NAN_RIGHT, _ZERO_LEFT, _ZERO_RIGHT = range(len(_REPLACEMENTS))
 
 
 def missing_type(decision: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -55,51 +52,51 @@ def missing_type(decision: NDArray[np.uint8]) -> NDArray[np.uint8]:
 def decision_bits(
     categorical: NDArray[np.bool_], default_left: NDArray[np.bool_], missing: int
 ) -> NDArray[np.uint8]:
-    """The bits of nodes that share a missing type."""
+    """Decision bits of nodes that share a missing type."""
     bits = CATEGORICAL * categorical + DEFAULT_LEFT * default_left + (missing << _MISSING_SHIFT)
     return bits.astype(np.uint8)
 
 
-def reading(decision: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Number of the way in which each node reads its feature."""
+def missing_rule(decision: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The row of ``_REPLACEMENTS`` that each node applies to its feature."""
     left = (decision & DEFAULT_LEFT) != 0
     missing = missing_type(decision)
-    chosen = np.full(len(decision), _NONE, np.int64)
-    chosen[missing == MISSING_NAN] = _NAN_RIGHT
-    chosen[(missing == MISSING_NAN) & left] = _NAN_LEFT
-    chosen[missing == MISSING_ZERO] = _ZERO_RIGHT
-    chosen[(missing == MISSING_ZERO) & left] = _ZERO_LEFT
-    chosen[(decision & CATEGORICAL) != 0] = _NAN_RIGHT  # NaN stays NaN, zero is category 0
-    return chosen
+    rules = np.full(len(decision), _NONE, np.int64)
+    rules[missing == MISSING_NAN] = _NAN_RIGHT
+    rules[(missing == MISSING_NAN) & left] = _NAN_LEFT
+    rules[missing == MISSING_ZERO] = _ZERO_RIGHT
+    rules[(missing == MISSING_ZERO) & left] = _ZERO_LEFT
+    rules[(decision & CATEGORICAL) != 0] = _NAN_RIGHT  # NaN stays NaN, zero is category 0
+    return rules
 
 
 def nan_goes_left(decision: NDArray[np.uint8], library: str) -> NDArray[np.bool_]:
-    """Whether NaN goes left at nodes with categories; LightGBM looks at no other bit there."""
+    """Whether NaN goes left at nodes with categories; in LightGBM it never does."""
     return (decision & DEFAULT_LEFT != 0) & (library != "lightgbm")
 
 
 def replacements(
-    readings: NDArray[np.int64],
+    rules: NDArray[np.int64],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """What NaN and what zero become, for each way to read a feature."""
-    chosen = _READINGS[readings]
-    return np.ascontiguousarray(chosen[:, 0]), np.ascontiguousarray(chosen[:, 1])
+    """What NaN and zero become by each of the rules."""
+    rows = _REPLACEMENTS[rules]
+    return np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
 
 
-class Order(NamedTuple):
-    """Places in the depth-first order, counted from 0 in each tree."""
+class TreeOrder(NamedTuple):
+    """Positions in the depth-first order, counted from 0 in each tree."""
 
     node: NDArray[np.int32]
-    """Place of each inner node among the inner nodes of its tree."""
+    """Position of each inner node among the inner nodes of its tree."""
     leaf: NDArray[np.int32]
-    """Place of each leaf among the leaves of its tree, from left to right."""
+    """Position of each leaf among the leaves of its tree, from left to right."""
     first_leaf: NDArray[np.int32]
-    """For each inner node, the place of the leftmost leaf below it."""
+    """For each inner node, the position of the leftmost leaf below it."""
 
 
 @compiled
 def _visit(left, right, node, leaf, first_leaf, stack):  # type: ignore[no-untyped-def]
-    """Number one tree; return the node that closes a loop or is not reached, or -1."""
+    """Number the nodes of one tree; return one that is in a loop or not reached, or -1."""
     nodes = leaves = size = 0
     current = 0 if len(node) else -1
     while True:
@@ -149,8 +146,8 @@ def depth_first(
     *,
     left: NDArray[np.int32],
     right: NDArray[np.int32],
-) -> tuple[Order, int, int]:
-    """Order of all trees, and the first tree and node that break it (-1, -1 if none does).
+) -> tuple[TreeOrder, int, int]:
+    """Order of all trees, and the first tree and node that are invalid (-1, -1 if none is).
 
     Parameters
     ----------
@@ -159,9 +156,9 @@ def depth_first(
         inner nodes.
     left, right
         Children of each inner node within its tree: ``c >= 0`` is an inner node, ``~c`` a leaf.
-        They must be in range. A node beyond the inner ones in the answer is a leaf.
+        They must be in range. A returned node beyond the inner ones is a leaf.
     """
-    order = Order(
+    order = TreeOrder(
         np.full(len(left), -1, np.int32),
         np.full(int(leaves[-1]), -1, np.int32),
         np.zeros(len(left), np.int32),
@@ -172,7 +169,7 @@ def depth_first(
 
 # LightGBM's kZeroThreshold; XGBoost reads every number as it is.
 _TINY = {"lightgbm": np.float32(1e-35), "xgboost": np.float32(0.0)}
-# LightGBM drops the fraction first, so that -0.5 is category 0; XGBoost looks at the sign first.
+# LightGBM drops the fraction first, so that -0.5 is category 0; XGBoost tests the sign first.
 _LOWEST = {
     "lightgbm": np.float32(-1.0),
     "xgboost": np.nextafter(np.float32(0.0), np.float32(-1.0)),
@@ -185,58 +182,59 @@ class Layout:
 
     questions: Questions
     nodes: Nodes
-    trees: Trees | None
-    """None if there is no tree, or one with more leaves than the fast path can number."""
+    trees: SlicedTrees | None
+    """None if there is no tree, or one with more leaves than the fast path supports."""
 
 
-def lay_out(ensemble: Ensemble, order: Order) -> Layout:
+def make_layout(ensemble: Ensemble, order: TreeOrder) -> Layout:
     """Prepare an ensemble for scoring."""
-    readings = reading(ensemble.decision)
+    rules = missing_rule(ensemble.decision)
     nan_left = nan_goes_left(ensemble.decision, ensemble.library)
     precision: Any = np.float32 if ensemble.library == "xgboost" else np.float64
     values: NDArray[np.floating] = ensemble.leaf_values.astype(precision)
-    questions, question = _questions(ensemble, readings, nan_left)
+    questions, question = _find_questions(ensemble, rules, nan_left)
     nodes = Nodes(
         nodes=ensemble.nodes,
         leaves=ensemble.leaves,
-        inner=_inner(ensemble, readings),
+        inner=_make_records(ensemble, rules),
         nan_left=nan_left,
         values=values,
     )
-    held = 0 < np.diff(ensemble.leaves).max(initial=0) <= 1 << MAX_PLANES
-    return Layout(questions, nodes, _trees(ensemble, order, question, values) if held else None)
+    is_supported = 0 < np.diff(ensemble.leaves).max(initial=0) <= 1 << MAX_PLANES
+    trees = _slice_trees(ensemble, order, question, values) if is_supported else None
+    return Layout(questions, nodes, trees)
 
 
-def _inner(ensemble: Ensemble, readings: NDArray[np.int64]) -> NDArray[np.void]:
+def _make_records(ensemble: Ensemble, rules: NDArray[np.int64]) -> NDArray[np.void]:
     """Inner nodes as records."""
-    inner = np.empty(len(readings), NODE)
+    inner = np.empty(len(rules), NODE)
     for name in ("threshold", "feature", "category_set", "left", "right"):
         inner[name] = getattr(ensemble, name)
-    inner["nan_becomes"], inner["zero_becomes"] = replacements(readings)
+    inner["nan_becomes"], inner["zero_becomes"] = replacements(rules)
     return inner
 
 
 def round_down(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The largest float32 not above each number: ``x <= t`` is the same for every float32 x."""
-    with np.errstate(over="ignore"):
+    """The largest float32 not above each number: ``x <= t`` stays the same for every float32 x."""
+    with np.errstate(over="ignore", under="ignore"):
         near = numbers.astype(np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
     return np.where(near > numbers, np.nextafter(near, np.float32(-np.inf)), near)
 
 
-def _questions(
-    ensemble: Ensemble, readings: NDArray[np.int64], nan_left: NDArray[np.bool_]
+def _find_questions(
+    ensemble: Ensemble, rules: NDArray[np.int64], nan_left: NDArray[np.bool_]
 ) -> tuple[Questions, NDArray[np.int32]]:
-    """Distinct questions, and the one that each inner node asks."""
-    chosen = ensemble.category_set
-    thresholds = np.where(chosen < 0, round_down(ensemble.threshold), np.float32(0.0))
-    left = nan_left & (chosen >= 0)
-    sorting = np.lexsort((thresholds, left, chosen, readings, ensemble.feature))
-    new_column = _changes(readings[sorting], ensemble.feature[sorting])
-    new_question = new_column | _changes(thresholds[sorting], chosen[sorting], left[sorting])
+    """The distinct questions, and the one that each inner node asks."""
+    sets = ensemble.category_set
+    thresholds = np.where(sets < 0, round_down(ensemble.threshold), np.float32(0.0))
+    left = nan_left & (sets >= 0)
+    sorting = np.lexsort((thresholds, left, sets, rules, ensemble.feature))
+    new_column = _changes(rules[sorting], ensemble.feature[sorting])
+    new_question = new_column | _changes(thresholds[sorting], sets[sorting], left[sorting])
     question = np.empty(len(sorting), np.int32)
     question[sorting] = np.cumsum(new_question) - 1
     kept, columns = sorting[new_question], sorting[new_column]
-    nan_becomes, zero_becomes = replacements(readings[columns])
+    nan_becomes, zero_becomes = replacements(rules[columns])
     starts = np.flatnonzero(new_column[new_question])
     return Questions(
         offsets=np.append(starts, len(kept)).astype(np.int64),
@@ -244,7 +242,7 @@ def _questions(
         nan_becomes=nan_becomes,
         zero_becomes=zero_becomes,
         thresholds=thresholds[kept],
-        category_set=chosen[kept],
+        category_set=sets[kept],
         nan_left=nan_left[kept],
         set_offsets=ensemble.set_offsets,
         sets=ensemble.sets,
@@ -254,16 +252,16 @@ def _questions(
 
 
 def _changes(*keys: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a sorted row differs from the one before; the first does."""
+    """Where a sorted row differs from the one before; true for the first."""
     changed = np.ones(len(keys[0]), np.bool_)
     changed[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
     return changed
 
 
-def _trees(
-    ensemble: Ensemble, order: Order, question: NDArray[np.int32], values: NDArray[Any]
-) -> Trees:
-    """Nodes in the order of the walk, and the right turns that give each bit of a leaf's number."""
+def _slice_trees(
+    ensemble: Ensemble, order: TreeOrder, question: NDArray[np.int32], values: NDArray[Any]
+) -> SlicedTrees:
+    """Nodes in depth-first order, and the right turns that give each bit of a leaf's number."""
     tree = np.repeat(np.arange(ensemble.n_trees), np.diff(ensemble.nodes))
     first = ensemble.nodes[tree]
     at = first + order.node
@@ -277,8 +275,8 @@ def _trees(
     sorted_values = np.empty_like(values)
     leaf_tree = np.repeat(np.arange(ensemble.n_trees), np.diff(ensemble.leaves))
     sorted_values[ensemble.leaves[leaf_tree] + order.leaf] = values
-    planes, turn_offsets, turns = _turns(ensemble, order, tree)
-    return Trees(
+    planes, turn_offsets, turns = _find_turns(ensemble, order, tree)
+    return SlicedTrees(
         nodes=ensemble.nodes,
         source=source,
         question=asked,
@@ -290,8 +288,8 @@ def _trees(
     )
 
 
-def _turns(
-    ensemble: Ensemble, order: Order, tree: NDArray[np.int64]
+def _find_turns(
+    ensemble: Ensemble, order: TreeOrder, tree: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
     right = ensemble.right
     inner = right >= 0
@@ -301,9 +299,11 @@ def _turns(
     code = first_right ^ order.first_leaf
     bits = np.array([int(n - 1).bit_length() for n in np.diff(ensemble.leaves)], np.int64)
     planes = np.concatenate([[0], np.cumsum(bits)]).astype(np.int64)
-    chosen = [np.flatnonzero((code >> p) & 1) for p in range(MAX_PLANES)]
-    node = np.concatenate(chosen)
-    plane = planes[tree[node]] + np.repeat(np.arange(MAX_PLANES), [len(c) for c in chosen])
+    of_plane = [np.flatnonzero((code >> p) & 1) for p in range(MAX_PLANES)]
+    node = np.concatenate(of_plane)
+    plane = planes[tree[node]] + np.repeat(
+        np.arange(MAX_PLANES), [len(nodes) for nodes in of_plane]
+    )
     sorting = np.argsort(plane, kind="stable")
     turn_offsets = np.searchsorted(plane[sorting], np.arange(planes[-1] + 1)).astype(np.int64)
     return planes, turn_offsets, (2 + 2 * order.node[node[sorting]]).astype(np.int32)

@@ -1,13 +1,10 @@
 """LightGBM's model text, read without LightGBM.
 
-The text is a header of ``key=value`` lines, then one section per tree, each opened by ``Tree=i``,
-then a line ``end of trees``; what follows (importances, parameters) is for people. Numbers are
-written with 17 digits, which give back the same float64. Children that are leaves are written
-``-1 - leaf``.
+The text is a header of ``key=value`` lines, one section per tree that begins with ``Tree=i``, and a
+line ``end of trees``; the rest (importances, parameters) is informative. Numbers are written with
+17 digits, which restore the same float64. Children that are leaves are written ``-1 - leaf``.
 
-Nothing is allocated by what a file claims: arrays are as long as the lines they come from.
-
-LightGBM's text, as far as a sum of trees is what it describes.
+No memory is allocated by what a file claims: arrays are as long as the lines they come from.
 """
 
 from __future__ import annotations
@@ -20,15 +17,15 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.models.ensembles.ensemble import Ensemble, Tree, assemble
-from plackett.models.ensembles.fields import floats, integers, text_of
+from plackett.models.ensembles.fields import parse_floats, parse_integers, read_text
 from plackett.models.ensembles.layout import CATEGORICAL
 
 VERSIONS = ("v3", "v4")
-"""Versions of the text whose trees are written alike."""
+"""Versions of the text with the same format of trees."""
 
 _END = "\nend of trees"
 _TREE = "\nTree="
-_NEEDED = (
+_REQUIRED = (
     "num_leaves",
     "leaf_value",
     "threshold",
@@ -51,7 +48,7 @@ def read_lightgbm(source: str | bytes | Path) -> Ensemble:
     Returns
     -------
     ensemble
-        Its trees; ``predict`` gives what ``Booster.predict(features, raw_score=True)`` gives.
+        Its trees; ``predict`` returns what ``Booster.predict(features, raw_score=True)`` returns.
 
     Raises
     ------
@@ -59,16 +56,16 @@ def read_lightgbm(source: str | bytes | Path) -> Ensemble:
         If the text is damaged, or the model is of a kind with no single score per document
         (several classes) or with more than numbers at its leaves (``linear_tree``).
     """
-    text = text_of(source).replace("\r\n", "\n")
+    text = read_text(source).replace("\r\n", "\n")
     if not text.startswith("tree\n"):
         raise DataError("not a model text of LightGBM: its first line must be 'tree'.")
     end = text.find(_END)
     if end < 0:
         raise DataError("the model text is cut off: there is no line 'end of trees'.")
     header, *sections = text[:end].split(_TREE)
-    fields = _fields(header)
+    fields = _parse_lines(header)
     n_features = _check_header(fields)
-    trees = [_tree(section, number) for number, section in enumerate(sections)]
+    trees = [_parse_tree(section, number) for number, section in enumerate(sections)]
     sizes = fields.get("tree_sizes")
     if sizes is not None and len(sizes.split()) != len(trees):
         raise DataError(f"the header lists {len(sizes.split())} trees, the text has {len(trees)}.")
@@ -76,13 +73,13 @@ def read_lightgbm(source: str | bytes | Path) -> Ensemble:
     return assemble(trees, library="lightgbm", n_features=n_features, feature_names=names)
 
 
-def _fields(section: str) -> dict[str, str]:
+def _parse_lines(section: str) -> dict[str, str]:
     pairs = (line.partition("=") for line in section.split("\n"))
     return {key: value for key, separator, value in pairs if separator}
 
 
 def _check_header(fields: dict[str, str]) -> int:
-    """Refuse models without one score per document; return the number of features."""
+    """Raise if the model has several scores per document; return the number of features."""
     version = fields.get("version", "none")
     if version not in VERSIONS:
         known = ", ".join(VERSIONS)
@@ -96,7 +93,7 @@ def _check_header(fields: dict[str, str]) -> int:
     if names is None:
         raise DataError("the header has no line 'feature_names'.")
     n_features = len(names.split(" "))
-    claimed = integers(fields.get("max_feature_idx", ""), "max_feature_idx", np.int32)
+    claimed = parse_integers(fields.get("max_feature_idx", ""), "max_feature_idx", np.int32)
     if claimed.tolist() != [n_features - 1]:
         raise DataError(
             f"max_feature_idx is {fields.get('max_feature_idx')} with {n_features} feature names."
@@ -104,23 +101,22 @@ def _check_header(fields: dict[str, str]) -> int:
     return n_features
 
 
-def _tree(section: str, number: int) -> Tree:
-    """Arrays of one tree."""
+def _parse_tree(section: str, number: int) -> Tree:
     where = f"tree {number}"
-    fields = _tree_fields(section, number)
-    leaf_values = floats(fields["leaf_value"], f"{where}: leaf_value")
-    claimed = integers(fields["num_leaves"], f"{where}: num_leaves", np.int32).tolist()
+    fields = _parse_tree_lines(section, number)
+    leaf_values = parse_floats(fields["leaf_value"], f"{where}: leaf_value")
+    claimed = parse_integers(fields["num_leaves"], f"{where}: num_leaves", np.int32).tolist()
     if claimed != [len(leaf_values)]:
         raise DataError(f"{where}: num_leaves is {claimed}, with {len(leaf_values)} leaf values.")
-    threshold = floats(fields["threshold"], f"{where}: threshold")
-    decision = integers(fields["decision_type"], f"{where}: decision_type", np.uint8)
-    category_set, set_offsets, sets = _categories(fields, threshold, decision, where)
+    threshold = parse_floats(fields["threshold"], f"{where}: threshold")
+    decision = parse_integers(fields["decision_type"], f"{where}: decision_type", np.uint8)
+    category_set, set_offsets, sets = _parse_categories(fields, threshold, decision, where)
     return Tree(
-        feature=integers(fields["split_feature"], f"{where}: split_feature", np.int32),
+        feature=parse_integers(fields["split_feature"], f"{where}: split_feature", np.int32),
         threshold=threshold,
         decision=decision,
-        left=integers(fields["left_child"], f"{where}: left_child", np.int32),
-        right=integers(fields["right_child"], f"{where}: right_child", np.int32),
+        left=parse_integers(fields["left_child"], f"{where}: left_child", np.int32),
+        right=parse_integers(fields["right_child"], f"{where}: right_child", np.int32),
         category_set=category_set,
         leaf_values=leaf_values,
         set_offsets=set_offsets,
@@ -128,48 +124,47 @@ def _tree(section: str, number: int) -> Tree:
     )
 
 
-def _tree_fields(section: str, number: int) -> dict[str, str]:
-    """Lines of one tree, all that are needed among them."""
+def _parse_tree_lines(section: str, number: int) -> dict[str, str]:
+    """The fields of one tree; raise if a required one is missing."""
     title, _, body = section.partition("\n")
     if title.strip() != str(number):
         raise DataError(f"tree {number}: expected 'Tree={number}', found 'Tree={title[:20]}'.")
-    fields = _fields(body)
+    fields = _parse_lines(body)
     if fields.get("is_linear", "0").strip() != "0":
         raise DataError(
             f"tree {number} has linear models at its leaves (linear_tree); train without."
         )
-    for key in _NEEDED:
+    for key in _REQUIRED:
         if key not in fields:
             raise DataError(f"tree {number} has no line {key!r}.")
     return fields
 
 
-def _categories(
+def _parse_categories(
     fields: dict[str, str],
     threshold: NDArray[np.float64],
     decision: NDArray[np.uint8],
     where: str,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint32]]:
-    """Sets of categories of one tree; a categorical node's threshold is the number of its set."""
-    offsets = integers(fields.get("cat_boundaries", "0"), f"{where}: cat_boundaries", np.int64)
-    words = integers(fields.get("cat_threshold", ""), f"{where}: cat_threshold", np.uint32)
+    """Sets of categories of one tree; the threshold of a categorical node is its set's number."""
+    offsets = parse_integers(
+        fields.get("cat_boundaries", "0"), f"{where}: cat_boundaries", np.int64
+    )
+    words = parse_integers(fields.get("cat_threshold", ""), f"{where}: cat_threshold", np.uint32)
     if len(threshold) != len(decision):
         raise DataError(f"{where}: {len(threshold)} thresholds, {len(decision)} decision types.")
     categorical = (decision & CATEGORICAL) != 0
-    chosen = threshold[categorical]
-    if not ((chosen >= 0) & (chosen < len(offsets) - 1) & (chosen == np.floor(chosen))).all():
+    indices = threshold[categorical]
+    if not ((indices >= 0) & (indices < len(offsets) - 1) & (indices == np.floor(indices))).all():
         raise DataError(f"{where}: a categorical node names a set that does not exist.")
     numbers = np.full(len(threshold), -1, np.int32)
-    numbers[categorical] = chosen
+    numbers[categorical] = indices
     return numbers, offsets, words
 
 
-_HEADER_END = "\nTree="
-
-
 def read_lightgbm_sum(source: str | bytes) -> Ensemble:
-    """Read a model of LightGBM whose score is the sum of its trees, not their mean."""
-    text = text_of(source)
-    if re.search(r"^average_output", text.partition(_HEADER_END)[0], re.MULTILINE):
+    """Read a LightGBM model whose score is the sum of its trees; raise if it is their mean."""
+    text = read_text(source)
+    if re.search(r"^average_output", text.partition(_TREE)[0], re.MULTILINE):
         raise DataError("the model averages its trees (boosting=rf); only sums of trees are read.")
     return read_lightgbm(text)

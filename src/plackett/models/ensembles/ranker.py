@@ -1,74 +1,106 @@
-"""Trees that another library has grown, as a ranker: to evaluate, compare, save and serve."""
+"""Trees trained by another library as a ranker: to evaluate, compare, save and serve."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.distributed import Cluster
 from plackett.models.ensembles.ensemble import Ensemble
 from plackett.models.ensembles.lightgbm import read_lightgbm_sum
 from plackett.models.ensembles.ranklib import read_ranklib
 from plackett.models.ensembles.xgboost import read_xgboost
-from plackett.models.ranker import (
-    FitContext,
-    MetricSpec,
-    Progress,
-    Ranker,
-    WatchFunction,
-    no_progress,
-    no_watch,
-)
+from plackett.models.ranker import FitContext, Ranker
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 READERS = {"lightgbm": read_lightgbm_sum, "xgboost": read_xgboost, "ranklib": read_ranklib}
-"""Readers of model files by whose files they are."""
+"""Readers of model files, by library."""
 
 _FILE = "model.{}"
-_MOST_FEATURES = 1 << 20  # a short file may claim any number, and memory goes by it
+_MAX_FEATURES = 1 << 20  # a short file may claim any number, and memory grows with it
+
+
+def import_model(
+    path: str | os.PathLike[str],
+    *,
+    form: str | None = None,
+    n_features: int | None = None,
+    feature_names: Sequence[str] | None = None,
+) -> EnsembleRanker:
+    """Read a model that was trained with another library.
+
+    Parameters
+    ----------
+    path
+        A file of LightGBM (text), XGBoost (JSON or UBJSON) or RankLib (LambdaMART or MART).
+    form
+        ``lightgbm``, ``xgboost`` or ``ranklib``; by default it is detected from the file.
+    n_features
+        Number of features of the documents. RankLib's files do not give it: by default, the
+        largest number that a tree uses. For other files it must match the file.
+    feature_names
+        Names that replace those of the file; features are then checked by name.
+
+    Returns
+    -------
+    ranker
+        It predicts, evaluates, saves and loads like any ranker, but cannot be fitted.
+    """
+    file = Path(path)
+    source = file.read_bytes()
+    library = _detect_library(source, file) if form is None else form
+    if library not in READERS:
+        raise UsageError(f"there is no form {library!r} to import; use {', '.join(READERS)}.")
+    names = None if feature_names is None else tuple(feature_names)
+    try:
+        return EnsembleRanker().take(source, library, n_features=n_features, feature_names=names)
+    except DataError as error:
+        raise DataError(str(error), path=str(file)) from error
+
+
+def _detect_library(source: bytes, file: Path) -> str:
+    begin = source[:4096].lstrip()
+    prefixes = {b"tree": "lightgbm", b"{": "xgboost", b"##": "ranklib", b"<ensemble": "ranklib"}
+    for prefix, library in prefixes.items():
+        if begin.startswith(prefix):
+            return library
+    raise DataError(
+        "is not a model of LightGBM (text), XGBoost (JSON, UBJSON) or RankLib (XML); give its "
+        "library with form=",
+        path=str(file),
+    )
 
 
 @dataclass
 class EnsembleRanker(Ranker):
-    """A sum of trees that came out of a file; :func:`plackett.serving.importing.import_model`.
+    """A sum of trees read from a file; :func:`import_model` makes it.
 
     It predicts, is saved and loaded like any ranker, but cannot be fitted.
 
     Parameters
     ----------
     transforms
-        None: the file's trees see the features as they are.
+        None: the trees of the file are applied to the features as they are.
     """
 
     takes_missing: ClassVar[bool] = True
 
     transforms: tuple[str, ...] = ()
 
-    def fit(
-        self,
-        train: Dataset,  # noqa: ARG002 - one signature for all rankers
-        validation: Dataset | None = None,  # noqa: ARG002
-        metric: MetricSpec = "ndcg@5",  # noqa: ARG002
-        checkpoint: str | os.PathLike[str] | None = None,  # noqa: ARG002
-        *,
-        progress: Progress = no_progress,  # noqa: ARG002
-        watch: WatchFunction = no_watch,  # noqa: ARG002
-        cluster: Cluster | str | None = None,  # noqa: ARG002
-    ) -> Self:
-        """Refuse: the trees are what the file says."""
-        # The one concrete method that is replaced: Ranker.fit would have changed the ranker
-        # before it came to _fit.
+    def fit(self, *args: Any, **options: Any) -> Self:  # noqa: ARG002
+        """Raise: the trees come from a file."""
+        # Ranker.fit would change the ranker before it calls _fit.
         raise UsageError(
-            "an EnsembleRanker holds trees that another library has grown and cannot be fitted; "
+            "an EnsembleRanker holds trees trained with another library and cannot be fitted; "
             "fit a TreeRanker."
         )
 
@@ -80,8 +112,8 @@ class EnsembleRanker(Ranker):
         n_features: int | None = None,
         feature_names: tuple[str, ...] | None = None,
     ) -> Self:
-        """Become the model of a file; :func:`plackett.serving.importing.import_model` says how."""
-        self._hold(source, form, n_features)
+        """Become the model of a file; :func:`import_model` describes the parameters."""
+        self._load(source, form, n_features)
         self.n_features_ = self.ensemble_.n_features
         if feature_names is not None and len(feature_names) != self.n_features_:
             raise UsageError(
@@ -91,8 +123,8 @@ class EnsembleRanker(Ranker):
         self.training_ = {"imported": {"form": form, "sha256": hashlib.sha256(source).hexdigest()}}
         return self
 
-    def _hold(self, source: bytes, form: str, n_features: int | None) -> None:
-        if form == "ranklib":  # the one form that does not say how many features there are
+    def _load(self, source: bytes, form: str, n_features: int | None) -> None:
+        if form == "ranklib":  # its files do not give the number of features
             self.ensemble_: Ensemble = read_ranklib(source, n_features=n_features)
         else:
             self.ensemble_ = READERS[form](source)
@@ -100,18 +132,18 @@ class EnsembleRanker(Ranker):
             raise DataError(
                 f"the model scores {self.ensemble_.n_features} features, not {n_features}."
             )
-        if self.ensemble_.n_features > _MOST_FEATURES:
+        if self.ensemble_.n_features > _MAX_FEATURES:
             raise DataError(
                 f"the model claims {self.ensemble_.n_features:,} features; at most "
-                f"{_MOST_FEATURES:,} are read."
+                f"{_MAX_FEATURES:,} are supported."
             )
         self.source_: bytes = source
-        """The file, as it was."""
+        """The content of the file."""
         self.form_: str = form
-        """Whose file it is: lightgbm, xgboost or ranklib."""
+        """The library that wrote it: lightgbm, xgboost or ranklib."""
 
     def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
-        raise NotImplementedError  # fit refuses first
+        raise NotImplementedError  # fit raises before
 
     def _predict(self, data: Dataset) -> Scores:
         return self.ensemble_.predict(data.features)
@@ -124,7 +156,7 @@ class EnsembleRanker(Ranker):
             path = folder / _FILE.format(form)
             if path.is_file():
                 try:
-                    self._hold(path.read_bytes(), form, self.n_features_)
+                    self._load(path.read_bytes(), form, self.n_features_)
                 except DataError as error:
                     raise DataError(str(error), path=str(path)) from error
                 return

@@ -14,11 +14,11 @@ After lines that begin with ``#`` comes XML::
     </ensemble>
 
 Features count from 1. A document goes left if :math:`x \le t` in float32; a missing value is zero.
-A score is the sum of weight times output in float32, so the ensemble follows XGBoost's rules of
-summation. RankLib does not say how many features there are beyond those it uses.
+A score is the sum of weight times output in float32, so the ensemble uses XGBoost's rules of
+summation. The file does not give the number of features beyond those that the trees use.
 
-The XML is read as a stream of tags: nothing is nested in memory, and declarations of any kind are
-refused, among them the entities by which a small file becomes a large one.
+The XML is parsed as a stream of tags, so nesting costs no memory. Declarations are refused, among
+them the entities by which a small file can expand to a large one.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.models.ensembles.ensemble import Ensemble, Tree, assemble
-from plackett.models.ensembles.fields import floats, integers, text_of
+from plackett.models.ensembles.fields import parse_floats, parse_integers, read_text
 from plackett.models.ensembles.layout import MISSING_NAN, decision_bits
 
 KINDS = ("LambdaMART", "MART")
-"""RankLib's models that are one sum of trees."""
+"""RankLib's models that are a sum of trees."""
 
 _ROOT = "ensemble"
 _NUMBERS = ("feature", "threshold", "output")
@@ -58,24 +58,25 @@ def read_ranklib(source: str | bytes | Path, *, n_features: int | None = None) -
     DataError
         If the text is damaged or another kind of model.
     """
-    text = text_of(source)
+    text = read_text(source)
     lines = text.splitlines()
     title = next((line for line in lines if line.strip()), "")
-    if title.startswith("##") and title[2:].strip() not in KINDS:
-        raise DataError(
-            f"a model of RankLib's {title[2:].strip()[:40]!r}; read are {' and '.join(KINDS)}."
-        )
-    trees = _Reader().read("\n".join(line for line in lines if not line.lstrip().startswith("#")))
+    kind = title[2:].strip()
+    if title.startswith("##") and kind not in KINDS:
+        raise DataError(f"a RankLib model of kind {kind[:40]!r}; read are {' and '.join(KINDS)}.")
+    trees = _XmlReader().read(
+        "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+    )
     used = max((int(tree.feature.max(initial=-1)) + 1 for tree in trees), default=0)
     if n_features is not None and n_features < used:
         raise DataError(f"the trees use feature {used}, the documents have {n_features}.")
     return assemble(trees, library="xgboost", n_features=n_features or max(used, 1))
 
 
-class _Reader:
-    """Tags one after the other, and the tree that they have described so far.
+class _XmlReader:
+    """Builds trees from a stream of tags.
 
-    Numbers stay texts until a tree is complete: converting them together is ten times as fast.
+    Numbers stay text until a tree is complete: converting them together is ten times as fast.
     """
 
     def __init__(self) -> None:
@@ -112,10 +113,10 @@ class _Reader:
         self.text.clear()
 
     def begin_tree(self, attributes: dict[str, str]) -> None:
-        weight = floats(attributes.get("weight", ""), f"{self.where}: weight")
+        weight = parse_floats(attributes.get("weight", ""), f"{self.where}: weight")
         if len(weight) != 1 or not abs(weight[0]) <= _LARGEST:
             raise DataError(f"{self.where} must have a weight that float32 can hold.")
-        self.weight = _single(weight)[0]
+        self.weight = _to_float32(weight)[0]
         self.open: list[_Split] = []
         self.feature: list[str] = []
         self.threshold: list[str] = []
@@ -137,7 +138,7 @@ class _Reader:
         self.open.append(_Split())
 
     def number_of(self, split: _Split) -> int:
-        """The number of a split that has turned out to have parts."""
+        """The index of a split that has parts, assigned when the first part begins."""
         if split.node is None:
             if split.texts.keys() != {"feature", "threshold"}:
                 raise DataError(f"{self.where}: a split with parts has a feature and a threshold.")
@@ -156,7 +157,7 @@ class _Reader:
         elif name == "tree":
             if not self.complete:
                 raise DataError(f"{self.where} is empty.")
-            self.trees.append(self.tree())
+            self.trees.append(self.finish_tree())
         self.text.clear()
 
     def end_number(self, name: str) -> None:
@@ -182,13 +183,13 @@ class _Reader:
             self.children[self.number_of(self.open[-1])].append(number)
         self.complete = not self.open
 
-    def tree(self) -> Tree:
-        """Arrays of the tree whose end has come."""
-        feature = integers(" ".join(self.feature), f"{self.where}: feature", np.int32)
+    def finish_tree(self) -> Tree:
+        """Convert the tree that has just ended."""
+        feature = parse_integers(" ".join(self.feature), f"{self.where}: feature", np.int32)
         if (feature < 1).any():
             raise DataError(f"{self.where}: features are whole numbers from 1.")
-        threshold = self.numbers(self.threshold, "threshold")
-        values = float(self.weight) * self.numbers(self.output, "output")
+        threshold = self.parse_numbers(self.threshold, "threshold")
+        values = float(self.weight) * self.parse_numbers(self.output, "output")
         children = np.array(self.children, np.int32).reshape(-1, 2)
         numeric = np.zeros(len(threshold), np.bool_)
         return Tree(
@@ -203,22 +204,22 @@ class _Reader:
             sets=np.empty(0, np.uint32),
         )
 
-    def numbers(self, texts: list[str], name: str) -> NDArray[np.float64]:
-        found = floats(" ".join(texts), f"{self.where}: {name}")
-        if not np.isfinite(found).all():
+    def parse_numbers(self, texts: list[str], name: str) -> NDArray[np.float64]:
+        values = parse_floats(" ".join(texts), f"{self.where}: {name}")
+        if not np.isfinite(values).all():
             raise DataError(f"{self.where}: each <{name}> must hold a finite number.")
-        return _single(found).astype(np.float64)
+        return _to_float32(values).astype(np.float64)
 
 
 @dataclass
 class _Split:
-    """A split that has begun."""
+    """A split whose end tag has not been read."""
 
     texts: dict[str, str] = field(default_factory=dict)
     node: int | None = None
-    """Its number among the inner nodes, once it is known to be one."""
+    """Its index among the inner nodes; None while no part has been seen."""
 
 
-def _single(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Rounded as Java's Float.parseFloat rounds; what is too large stays finite."""
+def _to_float32(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Round as Java's Float.parseFloat does, but keep large numbers finite."""
     return np.clip(numbers, -_LARGEST, _LARGEST).astype(np.float32)

@@ -1,14 +1,12 @@
-"""Scores of many documents: which compiled loop takes them, and on how many threads.
+"""Score documents with an ensemble: which compiled loop, and on how many threads.
 
-Threads are Python's own: the loops release the interpreter's lock, share nothing but what they
-read, and each writes its own part of the scores. No pool of another library has to be kept alive,
-and calls from several threads or after a fork are safe.
+Most documents take the bit-sliced path. Going from root to leaf, one document and one tree after
+another, is faster for a few documents, and the only way for what the fast path does not support:
+float64 features that float32 cannot represent, and trees with more leaves than it can number.
 
-One document and one tree after the other, from the root to a leaf.
-
-Best for a document or two, whose bits would leave the masks of the fast path all but empty, and the
-only way for what that path does not hold: features of float64 that float32 cannot hold, and
-trees with more leaves than its numbers of leaves count.
+The threads are Python's: the loops release the global interpreter lock, share only what they read,
+and write separate parts of the scores. No thread pool stays alive, so calls from several threads
+or after a fork are safe.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Scores
-from plackett.models.ensembles.bitsliced import DOCUMENTS, outside, read_value, score_blocks
+from plackett.models.ensembles.bitsliced import DOCUMENTS, not_in_set, read_value, score_blocks
 
 if TYPE_CHECKING:
     from plackett.models.ensembles.ensemble import Ensemble
@@ -42,11 +40,11 @@ NODE = np.dtype(
         ("right", np.int32),
     ]
 )
-"""An inner node in 32 bytes: all that a step down a tree reads comes with one cache line."""
+"""An inner node in 32 bytes, so that a step down a tree reads one cache line."""
 
 
 class Nodes(NamedTuple):
-    """Inner nodes and leaves in the order that the ensemble has them."""
+    """Inner nodes and leaves in the order of the ensemble."""
 
     nodes: NDArray[np.int64]
     """Offsets of each tree's inner nodes."""
@@ -64,16 +62,16 @@ class Nodes(NamedTuple):
 def _goes_right(row, at, nodes, questions):  # type: ignore[no-untyped-def]
     node = nodes.inner[at]
     x = read_value(row[node.feature], node.nan_becomes, node.zero_becomes, questions.tiny)
-    chosen = node.category_set
-    if chosen < 0:
+    number = node.category_set
+    if number < 0:
         return not x <= node.threshold
-    start, stop = questions.set_offsets[chosen], questions.set_offsets[chosen + 1]
-    return outside(x, nodes.nan_left[at], questions.sets, start, stop, questions.lowest)
+    start, stop = questions.set_offsets[number], questions.set_offsets[number + 1]
+    return not_in_set(x, nodes.nan_left[at], questions.sets, start, stop, questions.lowest)
 
 
 @compiled
 def traverse(features, nodes, questions, scores):  # type: ignore[no-untyped-def]
-    """Add to the scores of documents those of all trees."""
+    """Add the scores of all trees to the scores of documents."""
     for tree in range(len(nodes.nodes) - 1):
         first = nodes.nodes[tree]
         root = 0 if nodes.nodes[tree + 1] > first else -1
@@ -87,23 +85,23 @@ def traverse(features, nodes, questions, scores):  # type: ignore[no-untyped-def
 
 
 NARROW, WIDE = (0,) * 2, (0,) * 8
-"""Lanes of a mask: for one list, and for many documents."""
+"""Lanes of a mask, for one list and for many documents."""
 FEW = 3
-"""Documents up to which going through the trees one by one is faster."""
-SHARE = 1024
-"""Documents at least that make another thread worth its start."""
-_SPARSE_ROWS = 8192  # as many rows of a sparse matrix are made dense at a time
+"""Up to this number of documents, :func:`traverse` is faster."""
+MIN_PER_THREAD = 1024
+"""The smallest number of documents for which starting a thread pays."""
+_SPARSE_ROWS = 8192  # rows of a sparse matrix that are made dense at a time
 
 
 def score(ensemble: Ensemble, features: Any, *, n_threads: int | None) -> Scores:
-    """Scores of documents; see :meth:`plackett.models.ensembles.Ensemble.predict`."""
+    """Score documents; see :meth:`plackett.models.ensembles.Ensemble.predict`."""
     if n_threads is not None and n_threads < 1:
         raise UsageError(f"n_threads must be at least 1, got {n_threads}.")
     if scipy.sparse.issparse(features):
         return _score_sparse(ensemble, features, n_threads)
     array = _as_array(ensemble, features)
     scores = np.full(len(array), ensemble.base_score, ensemble.layout.nodes.values.dtype)
-    n_parts = min(_threads(n_threads, len(array)), max(len(array) // SHARE, 1))
+    n_parts = min(_count_threads(n_threads, len(array)), max(len(array) // MIN_PER_THREAD, 1))
     if n_parts == 1:
         _score_part(ensemble, array, scores)
     else:
@@ -111,9 +109,9 @@ def score(ensemble: Ensemble, features: Any, *, n_threads: int | None) -> Scores
     return scores.astype(np.float64, copy=False)
 
 
-def _threads(n_threads: int | None, n_docs: int) -> int:
+def _count_threads(n_threads: int | None, n_docs: int) -> int:
     if n_threads is None:
-        return numba.get_num_threads() if n_docs >= 2 * SHARE else 1
+        return numba.get_num_threads() if n_docs >= 2 * MIN_PER_THREAD else 1
     return n_threads
 
 
@@ -141,7 +139,7 @@ def _as_array(ensemble: Ensemble, features: Any) -> NDArray[np.floating]:
         except (TypeError, ValueError) as error:
             raise DataError(f"features must be numbers, got an array of {array.dtype}.") from error
     array = np.require(array, requirements=["C", "A"]).view()
-    array.flags.writeable = False  # one compiled form serves arrays that may be written and others
+    array.flags.writeable = False  # so that writable and read-only arrays share one compiled loop
     return array
 
 

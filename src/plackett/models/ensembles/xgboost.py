@@ -1,17 +1,15 @@
 r"""XGBoost's models in JSON or UBJSON, read without XGBoost.
 
 XGBoost sends a value left if :math:`x < t` in float32; that is :math:`x \le t'` with the next
-float32 below. NaN is missing and goes to the default side of the node. The sets of categories of a
-file go *right*: children and default side of such nodes are exchanged, so that members of a set go
-left as everywhere here. Nodes that pruning left behind unreachable are dropped.
+float32 below. NaN is missing and goes to the default side of the node. The members of a set of
+categories go *right* in a file: children and default side of such nodes are exchanged, so that
+members go left as in every :class:`~plackett.models.ensembles.Ensemble`. Unreachable nodes, which
+pruning leaves behind, are dropped.
 
-Universal Binary JSON, as far as XGBoost writes it (draft 12 of its specification).
-
-A value is a one-byte marker and its contents, numbers with the high byte first. Lengths are numbers
-of the same kind. Arrays of one type, ``[$d#...``, become NumPy arrays without a copy; a length
-beyond the end of the data is refused before anything is allocated.
-
-One tree of an XGBoost file.
+UBJSON (Universal Binary JSON, draft 12) is read as far as XGBoost writes it. A value is a one-byte
+marker and its content, numbers are big-endian, and lengths are numbers of the same kind. Typed
+arrays, ``[$d#...``, become NumPy arrays without a copy; a length beyond the end of the data raises
+before memory is allocated.
 """
 
 from __future__ import annotations
@@ -25,11 +23,17 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.models.ensembles.ensemble import Ensemble, Tree, assemble
-from plackett.models.ensembles.fields import at, floats, numbers, text_of, whole
+from plackett.models.ensembles.fields import (
+    get_array,
+    get_field,
+    parse_floats,
+    parse_integer,
+    read_text,
+)
 from plackett.models.ensembles.layout import MISSING_NAN, decision_bits
 
-# Markers of numbers and their types, the high byte first.
-_NUMBERS: dict[int, np.dtype[Any]] = {
+# Markers of numbers and their types.
+_UBJSON_TYPES: dict[int, np.dtype[Any]] = {
     ord("i"): np.dtype(">i1"),
     ord("U"): np.dtype(">u1"),
     ord("I"): np.dtype(">i2"),
@@ -39,11 +43,11 @@ _NUMBERS: dict[int, np.dtype[Any]] = {
     ord("D"): np.dtype(">f8"),
 }
 _CONSTANTS = {ord("T"): True, ord("F"): False, ord("Z"): None}
-_DEEPEST = 32  # XGBoost's models nest eight levels deep
+_MAX_DEPTH = 32  # XGBoost's models are nested eight levels deep
 
 
-class _Reader:
-    """Position in the data; every method reads one thing and moves on."""
+class _UbjsonReader:
+    """A position in UBJSON data; every method reads one item and advances."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -59,30 +63,30 @@ class _Reader:
         return self.take(1)[0]
 
     def follows(self, marker: str) -> bool:
-        """Whether this marker comes next; if so, step over it."""
-        found = self.data[self.at : self.at + 1] == marker.encode()
-        self.at += found
-        return found
+        """Whether this marker comes next; if so, skip it."""
+        matches = self.data[self.at : self.at + 1] == marker.encode()
+        self.at += matches
+        return matches
 
     def number(self, marker: int) -> int | float:
-        if marker not in _NUMBERS:
+        if marker not in _UBJSON_TYPES:
             raise DataError(f"the binary model is damaged at byte {self.at}: no number there.")
-        kind = _NUMBERS[marker]
-        found: int | float = np.frombuffer(self.take(kind.itemsize), kind)[0].item()
-        return found
+        kind = _UBJSON_TYPES[marker]
+        value: int | float = np.frombuffer(self.take(kind.itemsize), kind)[0].item()
+        return value
 
     def length(self) -> int:
-        found = self.number(self.marker())
-        if not isinstance(found, int):
+        length = self.number(self.marker())
+        if not isinstance(length, int):
             raise DataError(f"the binary model is damaged at byte {self.at}: no length there.")
-        return found
+        return length
 
     def text(self) -> str:
         return self.take(self.length()).decode("utf-8", errors="replace")
 
     def value(self, depth: int) -> Any:
-        if depth > _DEEPEST:
-            raise DataError(f"the binary model is nested more than {_DEEPEST} levels deep.")
+        if depth > _MAX_DEPTH:
+            raise DataError(f"the binary model is nested more than {_MAX_DEPTH} levels deep.")
         marker = self.marker()
         if marker == ord("{"):
             return self.object(depth)
@@ -93,15 +97,15 @@ class _Reader:
         return _CONSTANTS[marker] if marker in _CONSTANTS else self.number(marker)
 
     def object(self, depth: int) -> dict[str, Any]:
-        found = {}
+        entries = {}
         while not self.follows("}"):
             key = self.text()
-            found[key] = self.value(depth + 1)
-        return found
+            entries[key] = self.value(depth + 1)
+        return entries
 
     def array(self, depth: int) -> Any:
         if self.follows("$"):
-            kind = _NUMBERS.get(self.marker())
+            kind = _UBJSON_TYPES.get(self.marker())
             if kind is None or not self.follows("#"):
                 raise DataError(f"the binary model is damaged at byte {self.at}: no array there.")
             return np.frombuffer(self.take(self.length() * kind.itemsize), kind)
@@ -110,15 +114,15 @@ class _Reader:
             if count > len(self.data) - self.at:
                 raise DataError(f"the binary model is cut off at byte {self.at}.")
             return [self.value(depth + 1) for _ in range(count)]
-        found = []
+        values = []
         while not self.follows("]"):
-            found.append(self.value(depth + 1))
-        return found
+            values.append(self.value(depth + 1))
+        return values
 
 
-def decode(data: bytes) -> Any:
-    """The value that UBJSON data stand for; typed arrays become NumPy arrays."""
-    return _Reader(data).value(0)
+def decode_ubjson(data: bytes) -> Any:
+    """Decode UBJSON; typed arrays become NumPy arrays."""
+    return _UbjsonReader(data).value(0)
 
 
 _NO_CHILD = -1
@@ -127,40 +131,39 @@ _BITS = 32
 _WORDS_PER_BYTE = 16
 
 
-class Budget:
-    """Words of sets that a file may claim, in proportion to its size.
+class _SetBudget:
+    """The number of words of sets that a file may claim, in proportion to its size.
 
-    A set is a bit per category up to its largest: a few bytes of text could ask for megabytes.
+    A set has a bit per category up to its largest: a few bytes of text could claim megabytes.
     """
 
     def __init__(self, size: int) -> None:
         self.left = _WORDS_PER_BYTE * size
 
     def spend(self, words: int, where: str) -> None:
-        """Refuse what goes beyond."""
+        """Raise if the budget is exceeded."""
         self.left -= words
         if self.left < 0:
             raise DataError(f"{where}: its sets of categories are too large for the file.")
 
 
-def read_tree(tree: Any, number: int, budget: Budget) -> Tree:
-    """Arrays of one tree."""
+def _parse_tree(tree: Any, number: int, budget: _SetBudget) -> Tree:
     where = f"tree {number}"
     if not isinstance(tree, dict):
         raise DataError(f"{where} is not an object.")
-    leaf_size = at(at(tree, "tree_param", dict), "size_leaf_vector", str)
+    leaf_size = get_field(get_field(tree, "tree_param", dict), "size_leaf_vector", str)
     if leaf_size not in ("0", "1"):
         raise DataError(f"{where} has vectors at its leaves; only one score per document is read.")
-    inner, leaf, left, right = _children(tree, where)
-    conditions = _sized(tree, "split_conditions", np.float32, len(inner), where)
-    kinds = _sized(tree, "split_type", np.uint8, len(inner), where)[inner]
+    inner, leaf, left, right = _find_children(tree, where)
+    conditions = _get_sized(tree, "split_conditions", np.float32, len(inner), where)
+    kinds = _get_sized(tree, "split_type", np.uint8, len(inner), where)[inner]
     if (kinds > 1).any():
         raise DataError(f"{where}: split_type must be 0 (numeric) or 1 (categorical).")
     categorical = kinds == 1
-    default_left = _sized(tree, "default_left", np.uint8, len(inner), where)[inner] != 0
-    category_set, set_offsets, sets = _sets(tree, inner, categorical, where, budget)
+    default_left = _get_sized(tree, "default_left", np.uint8, len(inner), where)[inner] != 0
+    category_set, set_offsets, sets = _parse_sets(tree, inner, categorical, where, budget)
     return Tree(
-        feature=_sized(tree, "split_indices", np.int32, len(inner), where)[inner],
+        feature=_get_sized(tree, "split_indices", np.int32, len(inner), where)[inner],
         threshold=_next_below(conditions[inner], categorical, where),
         decision=decision_bits(categorical, default_left != categorical, MISSING_NAN),
         left=np.where(categorical, right, left),
@@ -172,32 +175,34 @@ def read_tree(tree: Any, number: int, budget: Budget) -> Tree:
     )
 
 
-def _children(
+def _find_children(
     tree: Any, where: str
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int32], NDArray[np.int32]]:
     """Which nodes are inner ones and which leaves, and the children of the inner ones."""
-    left = numbers(tree, "left_children", np.int32, where=where)
-    right = numbers(tree, "right_children", np.int32, where=where)
-    reached = _reached(left, right, where)
+    left = get_array(tree, "left_children", np.int32, where=where)
+    right = get_array(tree, "right_children", np.int32, where=where)
+    reached = _find_reached(left, right, where)
     inner = reached & (left != _NO_CHILD)
     if (right[inner] != left[inner] + 1).any():
         # XGBoost itself goes to the left child or the node after it.
-        raise DataError(f"{where}: a right child does not stand next to the left one.")
+        raise DataError(f"{where}: a right child does not follow the left one.")
     leaf = reached & ~inner
     # New number of each node: inner nodes count up from 0, leaves down from -1.
     renumbered = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(leaf)).astype(np.int32)
     return inner, leaf, renumbered[left[inner]], renumbered[right[inner]]
 
 
-def _sized(tree: Any, key: str, dtype: Any, size: int, where: str) -> NDArray[Any]:
-    found = numbers(tree, key, dtype, where=where)
-    if len(found) != size:
-        raise DataError(f"{where}: {key} has {len(found)} entries for {size} nodes.")
-    return found
+def _get_sized(tree: Any, key: str, dtype: Any, size: int, where: str) -> NDArray[Any]:
+    array = get_array(tree, key, dtype, where=where)
+    if len(array) != size:
+        raise DataError(f"{where}: {key} has {len(array)} entries for {size} nodes.")
+    return array
 
 
-def _reached(left: NDArray[np.int32], right: NDArray[np.int32], where: str) -> NDArray[np.bool_]:
-    """Nodes below the root, level by level; a node met twice, or outside, is refused."""
+def _find_reached(
+    left: NDArray[np.int32], right: NDArray[np.int32], where: str
+) -> NDArray[np.bool_]:
+    """Nodes below the root, level by level; raise if one is met twice or does not exist."""
     if len(left) == 0 or len(left) != len(right):
         raise DataError(f"{where}: {len(left)} left children and {len(right)} right ones.")
     reached = np.zeros(len(left), np.bool_)
@@ -216,7 +221,7 @@ def _reached(left: NDArray[np.int32], right: NDArray[np.int32], where: str) -> N
 def _next_below(
     conditions: NDArray[np.float32], categorical: NDArray[np.bool_], where: str
 ) -> NDArray[np.float64]:
-    """Thresholds t' such that x <= t' is x < t in float32."""
+    """Thresholds t' for which x <= t' equals x < t in float32."""
     numeric = conditions[~categorical]
     if np.isnan(numeric).any() or np.isneginf(numeric).any():
         raise DataError(f"{where}: a threshold is not a number above minus infinity.")
@@ -226,21 +231,21 @@ def _next_below(
     return below
 
 
-def _sets(
+def _parse_sets(
     tree: Any,
     inner: NDArray[np.bool_],
     categorical: NDArray[np.bool_],
     where: str,
-    budget: Budget,
+    budget: _SetBudget,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint32]]:
     """Number of the set of each inner node, and the sets as bits."""
-    chosen = np.full(len(categorical), -1, np.int32)
+    category_set = np.full(len(categorical), -1, np.int32)
     if not categorical.any():
-        return chosen, np.zeros(1, np.int64), np.empty(0, np.uint32)
-    categories = numbers(tree, "categories", np.int64, where=where)
-    nodes = numbers(tree, "categories_nodes", np.int64, where=where)
-    starts = _sized(tree, "categories_segments", np.int64, len(nodes), where)
-    counts = _sized(tree, "categories_sizes", np.int64, len(nodes), where)
+        return category_set, np.zeros(1, np.int64), np.empty(0, np.uint32)
+    categories = get_array(tree, "categories", np.int64, where=where)
+    nodes = get_array(tree, "categories_nodes", np.int64, where=where)
+    starts = _get_sized(tree, "categories_segments", np.int64, len(nodes), where)
+    counts = _get_sized(tree, "categories_sizes", np.int64, len(nodes), where)
     if len(categories) and (categories.min() < 0 or categories.max() >= _CATEGORIES):
         raise DataError(f"{where}: categories must be 0 to {_CATEGORIES - 1}.")
     if (starts < 0).any() or (counts < 0).any() or (starts > len(categories) - counts).any():
@@ -249,14 +254,14 @@ def _sets(
     owners = np.flatnonzero(inner)[categorical].tolist()
     if not number.keys() >= set(owners):
         raise DataError(f"{where}: a categorical split without a set.")
-    chosen[categorical] = [number[node] for node in owners]
+    category_set[categorical] = [number[node] for node in owners]
     words = []
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
         members = categories[start : start + count]
         size = int(members.max(initial=-1)) // _BITS + 1
         budget.spend(size + count, where)
         words.append(_bitset(members, size))
-    return chosen, np.cumsum([0, *map(len, words)]), np.concatenate(words)
+    return category_set, np.cumsum([0, *map(len, words)]), np.concatenate(words)
 
 
 def _bitset(members: NDArray[np.int64], size: int) -> NDArray[np.uint32]:
@@ -280,8 +285,8 @@ _IDENTITY = (
 )
 _LOGISTIC = ("reg:logistic", "binary:logistic")
 _LOGARITHMIC = ("count:poisson", "reg:gamma", "reg:tweedie")
-_NEAREST = np.float32(1e-6)  # to 0 and 1 that XGBoost lets a logistic base score come
-_LENGTHS = b"iUIlL"  # what follows the brace that opens UBJSON; JSON has a quote or a space there
+_MARGIN = np.float32(1e-6)  # XGBoost keeps a logistic base score this far from 0 and 1
+_LENGTHS = b"iUIlL"  # follow the first brace of UBJSON; JSON has a quote or a space there
 
 
 def read_xgboost(source: str | bytes | Path) -> Ensemble:
@@ -307,34 +312,36 @@ def read_xgboost(source: str | bytes | Path) -> Ensemble:
     """
     if isinstance(source, Path):
         source = source.read_bytes()
-    model, size = _decoded(source)
-    learner = at(model, "learner", dict)
-    booster = at(learner, "gradient_booster", dict)
-    if at(booster, "name", str) != "gbtree":
+    model, size = _decode(source)
+    learner = get_field(model, "learner", dict)
+    booster = get_field(learner, "gradient_booster", dict)
+    if get_field(booster, "name", str) != "gbtree":
         raise DataError(f"booster {booster['name'][:20]!r}; only gbtree is read.")
-    trees = at(at(booster, "model", dict), "trees", list)
-    if numbers(booster["model"], "tree_info", np.int64, where="the model").any():
+    trees = get_field(get_field(booster, "model", dict), "trees", list)
+    if get_array(booster["model"], "tree_info", np.int64, where="the model").any():
         raise DataError("trees of several outputs; only models with one score per document.")
-    parameters = at(learner, "learner_model_param", dict)
+    parameters = get_field(learner, "learner_model_param", dict)
     n_features = _check_parameters(parameters)
-    budget = Budget(size)
+    budget = _SetBudget(size)
     names = learner.get("feature_names")
     return assemble(
-        [read_tree(tree, number, budget) for number, tree in enumerate(trees)],
+        [_parse_tree(tree, number, budget) for number, tree in enumerate(trees)],
         library="xgboost",
         n_features=n_features,
         feature_names=tuple(map(str, names)) if isinstance(names, list) and names else None,
-        base_score=_base_score(parameters, at(at(learner, "objective", dict), "name", str)),
+        base_score=_base_score(
+            parameters, get_field(get_field(learner, "objective", dict), "name", str)
+        ),
     )
 
 
-def _decoded(source: str | bytes) -> tuple[Any, int]:
-    """The model as dictionaries and lists, and the size of what it was read from."""
+def _decode(source: str | bytes) -> tuple[Any, int]:
+    """The model as dictionaries and lists, and the size of the source."""
     if not isinstance(source, str):
         source = bytes(source)
         if source[:1] == b"{" and source[1:2] and source[1] in _LENGTHS:
-            return decode(source), len(source)
-    text = text_of(source)
+            return decode_ubjson(source), len(source)
+    text = read_text(source)
     try:
         return json.loads(text), len(text)
     except (ValueError, RecursionError) as error:
@@ -342,28 +349,28 @@ def _decoded(source: str | bytes) -> tuple[Any, int]:
 
 
 def _check_parameters(parameters: dict[str, Any]) -> int:
-    """Refuse models with several scores; return the number of features."""
-    for key, allowed in (("num_class", 1), ("num_target", 1)):
-        found = whole(parameters.get(key, "0"), key)
-        if found > allowed:
-            raise DataError(f"{key} is {found}; only models with one score per document are read.")
-    return whole(at(parameters, "num_feature", str), "num_feature")
+    """Raise if the model has several scores; return the number of features."""
+    for key in ("num_class", "num_target"):
+        count = parse_integer(parameters.get(key, "0"), key)
+        if count > 1:
+            raise DataError(f"{key} is {count}; only models with one score per document are read.")
+    return parse_integer(get_field(parameters, "num_feature", str), "num_feature")
 
 
 def _base_score(parameters: dict[str, Any], objective: str) -> float:
     """Base score before the objective's transformation, as float32.
 
-    XGBoost's logarithm is that of float32; ours is the float64 one rounded, which differs from it
-    by one unit in the last place at a few numbers in a hundred.
+    XGBoost takes logarithms in float32. Here they are taken in float64 and rounded, which differs
+    by one unit in the last place for a few numbers in a hundred.
     """
-    word = at(parameters, "base_score", str).strip("[]")
-    found = floats(word, "base_score")
-    if len(found) != 1:
+    word = get_field(parameters, "base_score", str).strip("[]")
+    values = parse_floats(word, "base_score")
+    if len(values) != 1:
         raise DataError(f"base_score {word[:40]!r}; it must be one number.")
     with np.errstate(all="ignore"):
-        score = found[0].astype(np.float32)
+        score = values[0].astype(np.float32)
         if objective in _LOGISTIC:
-            score = np.clip(score, _NEAREST, np.float32(1.0) - _NEAREST)
+            score = np.clip(score, _MARGIN, np.float32(1.0) - _MARGIN)
             return float(np.float32(-np.log(np.float64(np.float32(1.0) / score - np.float32(1.0)))))
         if objective in _LOGARITHMIC:
             return float(np.float32(np.log(np.float64(score))))

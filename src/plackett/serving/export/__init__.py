@@ -1,8 +1,9 @@
-"""Export: a fitted ranker as a file that a search engine or another library loads."""
+"""Export: write a fitted ranker as a file that a search engine or another library loads."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 
 from plackett.base.errors import UsageError
@@ -10,30 +11,31 @@ from plackett.base.files import atomic_file
 from plackett.models.ranker import Ranker
 from plackett.serving.export.parts import (
     MISSING,
+    ExportRequest,
     Missing,
     check_absent_is_zero,
-    kind_of,
-    names_for,
-    parts_of,
-    trees_of,
+    check_feature_names,
+    find_kind,
+    find_parts,
 )
-from plackett.serving.export.targets import FORMS, Form, Request, form_of
-from plackett.serving.export.verify import verified
+from plackett.serving.export.targets import TARGETS, Target, find_target
+from plackett.serving.export.verify import verify_scores
 
-_WORDS = {"trees": "trees", "linear": "a linear model", "net": "a neural net"}
+_KIND_NAMES = {"trees": "trees", "linear": "a linear model", "net": "a neural net"}
 
 
 def export(
     ranker: Ranker,
     path: str | os.PathLike[str],
-    form: str,
+    target: str | None = None,
     *,
     feature_names: Sequence[str] | None = None,
     name: str = "plackett",
     missing: Missing = "keep",
     verify: bool = True,
+    form: str | None = None,
 ) -> bool:
-    """Write a fitted ranker as a file that something else loads and scores equally with.
+    """Write a fitted ranker as a file with which the target gives the same scores.
 
     Parameters
     ----------
@@ -41,22 +43,24 @@ def export(
         Trees, stumps, imported trees, linear models, neural nets of layers, and CrossFit of any
         of them with ``combine="scale"``, which becomes one model.
     path
-        The file; it appears whole or not at all.
-    form
-        One of :data:`plackett.serving.export.FORMS`.
+        The file; it is written completely or not at all.
+    target
+        One of :data:`plackett.serving.export.TARGETS`, by name.
     feature_names
         By default the model's, else f1, f2 and so on.
     name
-        What the model is called, where the form has a place for it.
+        Name of the model, if the target stores one.
     missing
-        ``"keep"``: documents may lack features, and a form that would score them otherwise than
-        the ranker does is refused. ``"zero"``: the target reads a missing feature as 0 whatever
-        the file says, as older plugins of search engines do; trees that send missing values
+        ``"keep"``: documents may lack features; a target that would score them differently from
+        the ranker is refused. ``"zero"``: the target reads a missing feature as 0 whatever
+        the file says, as older search engine plugins do; trees that send missing values
         elsewhere than zeros are refused. ``"never"``: every document has every feature.
     verify
-        Read the file back and score random documents with it, for forms that plackett reads
-        itself (those of LightGBM, XGBoost and RankLib) and for ONNX where onnxruntime is
-        installed. A file that scores otherwise is not left behind.
+        Read the file back and compare scores of random documents, for targets that plackett reads
+        itself (LightGBM, XGBoost and RankLib) and for ONNX if onnxruntime is installed. A file
+        that scores differently is not written.
+    form
+        Deprecated name of ``target``.
 
     Returns
     -------
@@ -66,37 +70,36 @@ def export(
     Raises
     ------
     UsageError
-        If the form cannot express the model; the text says what and what to do.
+        If the target cannot express the model; the message gives the reason and a remedy.
     """
-    chosen = form_of(form)
+    if form is not None:
+        warnings.warn("form is deprecated; use target.", DeprecationWarning, stacklevel=2)
+    chosen = find_target(target or form)
     if missing not in MISSING:
         raise UsageError(f'missing must be "keep", "zero" or "never", got {missing!r}.')
-    parts = parts_of(ranker)
-    kind = kind_of(parts)
+    parts = find_parts(ranker)
+    kind = find_kind(parts)
     if kind not in chosen.kinds:
-        raise UsageError(_refusal(chosen, kind))
+        supported = " and ".join(_KIND_NAMES[each] for each in chosen.kinds)
+        others = ", ".join(each.name for each in TARGETS if kind in each.kinds)
+        raise UsageError(
+            f"{chosen.name} supports {supported}, and this model is {_KIND_NAMES[kind]}; export it "
+            f"as {others}."
+        )
+    names = check_feature_names(ranker, chosen.name, feature_names)
+    request = ExportRequest(parts, kind, names, name, missing)
     if missing == "zero" and kind == "trees":
-        check_absent_is_zero(trees_of(parts), missing, "the target")
-    names = names_for(ranker, form, feature_names)
-    asked = Request(parts, kind, names, name, missing)
-    written = chosen.write(asked)
+        check_absent_is_zero(request, "the target")
+    written = chosen.write(request)
     content = written.encode() if isinstance(written, str) else written
-    compared = verify and verified(ranker, asked, form, content)
+    is_verified = verify and verify_scores(ranker, request, chosen, content)
     with atomic_file(path) as temporary:
         temporary.write_bytes(content)
-    return compared
-
-
-def _refusal(form: Form, kind: str) -> str:
-    from plackett.serving.export.targets import FORMS
-
-    held = " and ".join(_WORDS[each] for each in form.kinds)
-    others = ", ".join(each.name for each in FORMS if kind in each.kinds)
-    return f"{form.name} holds {held}, and this is {_WORDS[kind]}; export it as {others}."
+    return is_verified
 
 
 __all__ = [
-    "FORMS",
-    "Form",
+    "TARGETS",
+    "Target",
     "export",
 ]

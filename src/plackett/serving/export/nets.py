@@ -1,9 +1,8 @@
-"""Neural nets as matrices: layers with their normalisation over batches folded in.
+"""Neural nets as matrices, with batch normalization folded into the layers.
 
-Scorers of single documents are a row of layers; a recurrent net adds one step of its cell from a
-state of zeros. Nets that see several documents at once have no such form.
-
-Several nets side by side as one: block matrices, and the sum in the last layer.
+Scorers of single documents are sequences of layers; a recurrent net adds one step of its cell from
+a state of zeros. Nets that see several documents at once cannot be written this way. Several nets
+become one net of block matrices, whose last layer adds up their scores.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _ACTIVATIONS = {
     "SiLU": "silu",
 }
 """PyTorch's names of activations, and ours."""
-_KNOWN = ("Linear", "BatchNorm1d", "Dropout", "Identity", *_ACTIVATIONS)
+_SUPPORTED = ("Linear", "BatchNorm1d", "Dropout", "Identity", *_ACTIVATIONS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +52,15 @@ class Cell:
     matrix: Matrix
     bias: NDArray[np.float64]
     state_bias: NDArray[np.float64]
-    """What the state of zeros adds."""
+    """The bias of the state."""
     both: bool
-    """Whether the score sees the input of the cell beside its state."""
+    """Whether the score is computed from the input of the cell and its state."""
     last: Layer
 
 
 @dataclass(frozen=True, eq=False)
 class ScoringNet:
-    """A net that scores one document, times a factor."""
+    """A net that scores one document, with its factor and transforms."""
 
     layers: tuple[Layer, ...]
     cell: Cell | None
@@ -69,122 +68,117 @@ class ScoringNet:
     transforms: tuple[FittedTransform, ...]
 
 
-def nets_of(parts: tuple[Part, ...]) -> tuple[ScoringNet, ...]:
-    """All nets of the parts."""
-    return tuple(net for part in parts for net in _nets(part))
+def find_nets(parts: tuple[Part, ...]) -> tuple[ScoringNet, ...]:
+    """Convert all nets of the parts."""
+    return tuple(net for part in parts for net in _convert_nets(part))
 
 
-def _nets(part: Part) -> list[ScoringNet]:
+def _convert_nets(part: Part) -> list[ScoringNet]:
     ranker = part.ranker
     assert isinstance(ranker, BaseNeuralRanker)
-    _check(ranker)
-    found = []
+    if ranker.attention or ranker.group_size > 1:
+        reason = (
+            "lets the documents of a list attend to each other (attention)"
+            if ranker.attention
+            else "scores groups of documents together (group_size)"
+        )
+        raise UsageError(f"the net {reason}; only nets of layers can be exported.")
+    nets = []
     for place, net in enumerate(ranker.networks_):
         factor = part.factor * (ranker.correction_scale if place else 1.0)
-        layers, cell = _taken_apart(ranker, net, place)
-        found.append(ScoringNet(layers, cell, factor, part.transforms))
-    return found
+        layers, cell = _convert_net(ranker, net, place)
+        nets.append(ScoringNet(layers, cell, factor, part.transforms))
+    return nets
 
 
-def _check(given: BaseNeuralRanker) -> None:
-    reasons = {
-        "attention": "lets the documents of a list look at each other (attention)",
-        "group_size": "scores groups of documents together (group_size)",
-    }
-    usual = {"attention": 0, "group_size": 1}
-    for name, reason in reasons.items():
-        if getattr(given, name) != usual[name]:
-            raise UsageError(f"the net {reason}; only nets of layers can be exported.")
-
-
-def _taken_apart(
-    given: BaseNeuralRanker, net: Any, place: int
+def _convert_net(
+    ranker: BaseNeuralRanker, net: Any, place: int
 ) -> tuple[tuple[Layer, ...], Cell | None]:
-    """Layers and cell of a net; nets after the first of a recurrent one are plain."""
-    if given.module is not None:
-        return _own_layers(net.net), None
-    if given.recurrent is None or place > 0:
+    """Layers and cell of a net; only the first net of a ranker is recurrent."""
+    if ranker.module is not None:
+        return _convert_module(net.net), None
+    if ranker.recurrent is None or place > 0:
         body, last = net.net
-        return (*_folded(body), _layer(last)), None
+        return (*_fold_layers(body), _convert_linear(last)), None
     cell = Cell(
-        given.recurrent,
+        ranker.recurrent,
         _array(net.cell.weight_ih),
         _array(net.cell.bias_ih),
         _array(net.cell.bias_hh),
         net.both,
-        _layer(net.last),
+        _convert_linear(net.last),
     )
-    return _folded(net.body), cell
+    return _fold_layers(net.body), cell
 
 
-def _own_layers(net: Any) -> tuple[Layer, ...]:
-    """The layers of a module of the user's own, if it is a row of layers and nothing else."""
-    row = _row(net)
-    for module in row:
-        if not _is_known(module):
+def _convert_module(net: Any) -> tuple[Layer, ...]:
+    """The layers of a user's module, if it is a sequence of supported layers."""
+    sequence = _flatten(net)
+    for module in sequence:
+        if not _is_supported(module):
             raise UsageError(
-                f"the net is a module of your own with {type(module).__name__}; of modules, only "
-                f"nn.Sequential of {', '.join(_KNOWN)} can be exported. Give networks_[0].net to "
-                "torch.onnx.export; the ranker's transforms come before it."
+                f"the net is a user-supplied module with {type(module).__name__}; of modules, only "
+                f"nn.Sequential of {', '.join(_SUPPORTED)} can be exported. Pass networks_[0].net "
+                "to torch.onnx.export; the ranker's transforms come before it."
             )
-    layers = _folded(row)
+    layers = _fold_layers(sequence)
     if not layers or len(layers[-1].bias) != 1:
-        raise UsageError("the net is a module of your own that does not end in one score.")
+        raise UsageError("the net is a user-supplied module that does not end in one score.")
     return layers
 
 
-def _row(net: Any) -> list[Any]:
-    """Modules in the order in which they are applied, those inside others too."""
+def _flatten(net: Any) -> list[Any]:
+    """The modules of nested nn.Sequential in the order in which they are applied."""
     from torch import nn
 
     if type(net) is not nn.Sequential:
         return [net]
-    return [module for child in net for module in _row(child)]
+    return [module for child in net for module in _flatten(child)]
 
 
-def _is_known(module: Any) -> bool:
-    """Whether a module is a layer that has a form here, with its usual settings."""
-    usual = {"ELU": ("alpha", 1.0), "GELU": ("approximate", "none")}
+def _is_supported(module: Any) -> bool:
+    """Whether a module is a supported layer with default settings."""
+    defaults = {"ELU": ("alpha", 1.0), "GELU": ("approximate", "none")}
     kind = type(module)
-    if kind.__name__ not in _KNOWN or kind.__module__.split(".")[0] != "torch":
+    if kind.__name__ not in _SUPPORTED or kind.__module__.split(".")[0] != "torch":
         return False
     if kind.__name__ == "BatchNorm1d" and module.running_mean is None:
-        return False  # normalises by the documents that happen to be scored together
-    name, value = usual.get(kind.__name__, ("training", module.training))
+        return False  # normalizes by the documents that are scored together
+    name, value = defaults.get(kind.__name__, ("training", module.training))
     return bool(getattr(module, name) == value)
 
 
-def _folded(row: Iterable[Any]) -> tuple[Layer, ...]:
-    """Layers with what is linear between two activations as one matrix, batch norms among it."""
+def _fold_layers(sequence: Iterable[Any]) -> tuple[Layer, ...]:
+    """Fold all linear modules between two activations, batch norms too, into one layer."""
     layers: list[Layer] = []
-    for module in row:
+    for module in sequence:
         kind = type(module).__name__
         if kind in ("Dropout", "Identity"):
             continue
         is_open = bool(layers) and layers[-1].activation == "identity"
         if kind in _ACTIVATIONS:
-            before = layers.pop() if is_open else _nothing(layers)
+            before = layers.pop() if is_open else _identity(layers)
             layers.append(Layer(before.matrix, before.bias, _ACTIVATIONS[kind]))
         else:
-            layer = _layer(module) if kind == "Linear" else _normalisation(module)
-            layers.append(_composed(layer, layers.pop()) if is_open else layer)
+            layer = _convert_linear(module) if kind == "Linear" else _convert_norm(module)
+            layers.append(_compose(layer, layers.pop()) if is_open else layer)
     return tuple(layers)
 
 
-def _nothing(layers: list[Layer]) -> Layer:
-    """A layer that leaves the outputs of those before it as they are."""
+def _identity(layers: list[Layer]) -> Layer:
+    """A layer that does not change the outputs of those before it."""
     if not layers:
-        raise UsageError("the net begins with an activation; only one after a layer has a form.")
+        raise UsageError("the net begins with an activation; activations must follow a layer.")
     width = len(layers[-1].bias)
     return Layer(np.eye(width), np.zeros(width), "identity")
 
 
-def _composed(after: Layer, before: Layer) -> Layer:
-    """Two layers without activation as one."""
+def _compose(after: Layer, before: Layer) -> Layer:
+    """Combine two layers without activation."""
     return Layer(after.matrix @ before.matrix, after.matrix @ before.bias + after.bias, "identity")
 
 
-def _normalisation(module: Any) -> Layer:
+def _convert_norm(module: Any) -> Layer:
     factor = 1.0 / np.sqrt(_array(module.running_var) + module.eps)
     factor = factor if module.weight is None else _array(module.weight) * factor
     bias = 0.0 if module.bias is None else _array(module.bias)
@@ -192,7 +186,7 @@ def _normalisation(module: Any) -> Layer:
     return Layer(np.diag(factor), shift, "identity")
 
 
-def _layer(module: Any) -> Layer:
+def _convert_linear(module: Any) -> Layer:
     matrix = _array(module.weight)
     bias = np.zeros(len(matrix)) if module.bias is None else _array(module.bias)
     return Layer(matrix, bias, "identity")
@@ -202,23 +196,23 @@ def _array(tensor: Any) -> NDArray[np.float64]:
     return np.asarray(tensor.detach().cpu().numpy(), np.float64)
 
 
-def merged(nets: tuple[ScoringNet, ...], inputs: list[Affine], *, target: str) -> list[Layer]:
-    """One row of layers with the sum of the scores of all nets.
+def merge_nets(nets: tuple[ScoringNet, ...], inputs: list[Affine], *, target: str) -> list[Layer]:
+    """Combine nets into one whose score is the sum of theirs.
 
     Parameters
     ----------
     nets
         Nets of equal depth and activations.
     inputs
-        What each net does to the features first.
+        The transforms of each net.
     target
-        Whom to name in errors.
+        Named in errors.
     """
     if any(net.cell is not None for net in nets):
-        raise UsageError(f"{target} knows layers only, not the recurrent cell of this net.")
+        raise UsageError(f"{target} supports layers only, not the recurrent cell of this net.")
     shapes = {tuple(layer.activation for layer in net.layers) for net in nets}
     if len(shapes) > 1:
-        raise UsageError(f"the nets of the model differ in depth; {target} holds one net.")
+        raise UsageError(f"the nets of the model differ in depth; {target} stores one net.")
     firsts = [
         Layer(
             net.layers[0].matrix * affine.slope,
@@ -230,11 +224,11 @@ def merged(nets: tuple[ScoringNet, ...], inputs: list[Affine], *, target: str) -
     stacks = [[first, *net.layers[1:]] for first, net in zip(firsts, nets, strict=True)]
     depth = len(stacks[0])
     factors = [net.factor for net in nets]
-    return [_side_by_side([s[k] for s in stacks], k, depth, factors) for k in range(depth)]
+    return [_merge_layers([s[k] for s in stacks], k, depth, factors) for k in range(depth)]
 
 
-def _side_by_side(layers: list[Layer], place: int, depth: int, factors: list[float]) -> Layer:
-    matrices, biases = [each.matrix for each in layers], [each.bias for each in layers]
+def _merge_layers(layers: list[Layer], place: int, depth: int, factors: list[float]) -> Layer:
+    matrices, biases = [layer.matrix for layer in layers], [layer.bias for layer in layers]
     if place == depth - 1:  # the last layer has one output: the weighted sum
         matrices = [f * matrix for f, matrix in zip(factors, matrices, strict=True)]
         total = np.sum([f * bias for f, bias in zip(factors, biases, strict=True)], axis=0)

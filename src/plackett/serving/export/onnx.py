@@ -1,24 +1,17 @@
 r"""ONNX: one graph from raw features to scores, transforms included.
 
-A graph of ONNX operations that grows one operation at a time.
+The model has the input ``features`` and the output ``scores``, both float32. Trees are a
+TreeEnsembleRegressor with float64 thresholds and leaves; nets are float32 as in PyTorch; transforms
+are float64 inside and float32 between them, as in :mod:`plackett.data.transforms`.
 
-Layers and cells of neural nets as ONNX operations, in float32 as PyTorch computes them.
-
-Trees as ONNX's TreeEnsembleRegressor, with thresholds and leaves in float64.
-
-The map of a feature to its level among quantiles, in ONNX.
-
-A tree per feature finds the segment between two knots that a value is in; tables then give the
-segment's level, knot, width and rise:
+The transform ``quantile`` maps a value to its level among knots. A tree per feature finds the
+segment between two knots that contains the value; tables give the segment's level, knot, width and
+rise:
 
 .. math:: \ell + \frac{x - k}{w}\, r.
 
 Segments are whole numbers, which the float32 results of the tree operator hold exactly; the tables
 are float64.
-
-Transforms of features as ONNX operations: float64 inside, float32 between them, as here.
-
-A ranker as one ONNX model: input ``features``, output ``scores``, both float32.
 """
 
 from __future__ import annotations
@@ -43,19 +36,56 @@ from plackett.data.transforms import (
     Log1p,
 )
 from plackett.models.linear import LinearRanker
-from plackett.serving.export.nets import Cell, Layer, ScoringNet, nets_of
-from plackett.serving.export.parts import Kind, Part, trees_of
+from plackett.serving.export.nets import Cell, Layer, ScoringNet, find_nets
+from plackett.serving.export.parts import ExportRequest, Part
 from plackett.serving.export.trees import Trees
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
-"""Read by ONNX Runtime since 1.12: old enough for what search engines carry."""
+"""Supported since ONNX Runtime 1.12, which is older than what search engines use."""
 FEATURES, SCORES = "features", "scores"
 
 _ELEMENTS = {"float32": 1, "int64": 7, "float64": 11}  # onnx.TensorProto's numbers
 
 
+def onnx_model(request: ExportRequest) -> bytes:
+    """Write a model; the names of features are in its properties."""
+    graph, parts, names = Graph(), request.parts, request.names
+    if request.kind == "trees":
+        scores = add_trees(graph, request.trees)
+    else:
+        terms = _add_linear(graph, parts) if request.kind == "linear" else _add_nets(graph, parts)
+        total = terms[0]
+        for term in terms[1:]:
+            total = graph.add("Add", total, term)
+        scores = graph.cast(total, "float32")
+    properties = {"name": request.name, "feature_names": json.dumps(names)}
+    return graph.serialize(scores, len(names), properties)
+
+
+def _add_linear(graph: Graph, parts: tuple[Part, ...]) -> list[str]:
+    """Add linear models; return their scores, float64."""
+    scores = []
+    for part in parts:
+        assert isinstance(part.ranker, LinearRanker)
+        features = graph.cast(add_transforms(graph, part.transforms), "float64")
+        weights = (part.factor * part.ranker.coefficients_).reshape(-1, 1)
+        scores.append(graph.add("MatMul", features, graph.constant(weights)))
+    return scores
+
+
+def _add_nets(graph: Graph, parts: tuple[Part, ...]) -> list[str]:
+    """Add nets; return their scores, float64."""
+    scores = []
+    for part in parts:
+        features = add_transforms(graph, part.transforms)
+        for net in find_nets((part,)):
+            score = graph.cast(add_net(graph, net, features), "float64")
+            scores.append(graph.add("Mul", score, graph.constant(np.float64(net.factor))))
+    return scores
+
+
 class Graph:
-    """Operations so far; each method adds one and gives the name of its result."""
+    """A growing graph; each method adds an operation and returns the name of its result."""
 
     def __init__(self) -> None:
         require("onnx")
@@ -67,8 +97,8 @@ class Graph:
         from onnx import helper
 
         result = f"{operation.lower()}_{len(self.nodes)}"
-        made = helper.make_node(operation, list(inputs), [result], domain=domain, **attributes)
-        self.nodes.append(made)
+        node = helper.make_node(operation, list(inputs), [result], domain=domain, **attributes)
+        self.nodes.append(node)
         return result
 
     def constant(self, values: NDArray[Any] | np.number[Any] | float) -> str:
@@ -83,11 +113,11 @@ class Graph:
         return name
 
     def cast(self, name: str, dtype: str) -> str:
-        """Convert to another type, by NumPy's name of it."""
+        """Convert to another type, given by its NumPy name."""
         return self.add("Cast", name, to=_ELEMENTS[dtype])
 
-    def finished(self, scores: str, n_features: int, properties: dict[str, str]) -> bytes:
-        """The model whose result is ``scores``."""
+    def serialize(self, scores: str, n_features: int, properties: dict[str, str]) -> bytes:
+        """Serialize the model whose result is ``scores``."""
         from onnx import checker, helper
 
         self.nodes.append(helper.make_node("Identity", [scores], [SCORES]))
@@ -117,22 +147,22 @@ _PLAIN = {"relu": "Relu", "elu": "Elu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
 
 
 def add_net(graph: Graph, net: ScoringNet, features: str) -> str:
-    """Scores of a net before its factor, documents x 1."""
-    found = features
+    """Add a net; return its scores before its factor, documents x 1."""
+    value = features
     for layer in net.layers:
-        found = add_layer(graph, layer, found)
-    return found if net.cell is None else _add_cell(graph, net.cell, found)
+        value = add_layer(graph, layer, value)
+    return value if net.cell is None else _add_cell(graph, net.cell, value)
 
 
 def add_layer(graph: Graph, layer: Layer, features: str) -> str:
-    """A matrix, a bias and an activation."""
+    """Add a matrix, a bias and an activation."""
     matrix = graph.constant(layer.matrix.astype(np.float32))
     bias = graph.constant(layer.bias.astype(np.float32))
     product = graph.add("Gemm", features, matrix, bias, transB=1)
-    return _activated(graph, layer.activation, product)
+    return _add_activation(graph, layer.activation, product)
 
 
-def _activated(graph: Graph, activation: str, value: str) -> str:
+def _add_activation(graph: Graph, activation: str, value: str) -> str:
     if activation == "identity":
         return value
     if activation == "silu":
@@ -146,7 +176,7 @@ def _activated(graph: Graph, activation: str, value: str) -> str:
 
 
 def _add_cell(graph: Graph, cell: Cell, features: str) -> str:
-    """One step from a state of zeros, in the order of gates that PyTorch keeps."""
+    """Add one step from a state of zeros, with the gates in PyTorch's order."""
     width = cell.matrix.shape[1]
 
     def gate(place: int, *, with_state: bool = True) -> str:
@@ -156,12 +186,12 @@ def _add_cell(graph: Graph, cell: Cell, features: str) -> str:
 
     if cell.kind == "rnn":
         state = graph.add("Tanh", gate(0))
-    elif cell.kind == "lstm":  # gates: in, forget, candidate, out; there is nothing to forget
+    elif cell.kind == "lstm":  # gates: input, forget, candidate, output
         kept = graph.add("Mul", graph.add("Sigmoid", gate(0)), graph.add("Tanh", gate(2)))
         state = graph.add("Mul", graph.add("Sigmoid", gate(3)), graph.add("Tanh", kept))
     else:  # gru; gates: reset, update, candidate
-        own = graph.constant(cell.state_bias[2 * width :].astype(np.float32))
-        reset = graph.add("Mul", graph.add("Sigmoid", gate(0)), own)
+        bias = graph.constant(cell.state_bias[2 * width :].astype(np.float32))
+        reset = graph.add("Mul", graph.add("Sigmoid", gate(0)), bias)
         candidate = graph.add("Tanh", graph.add("Add", gate(2, with_state=False), reset))
         one = graph.constant(np.float32(1.0))
         share = graph.add("Sub", one, graph.add("Sigmoid", gate(1)))
@@ -172,7 +202,7 @@ def _add_cell(graph: Graph, cell: Cell, features: str) -> str:
 
 
 def add_trees(graph: Graph, trees: Trees) -> str:
-    """Scores of trees on the raw features, documents x 1, float32.
+    """Add trees on the raw features; return their scores, documents x 1, float32.
 
     Sums are float64; the operator's result is float32.
     """
@@ -187,23 +217,23 @@ def add_trees(graph: Graph, trees: Trees) -> str:
         np.where(child >= 0, child, n_inner[of_inner] + ~child)
         for child in (trees.left, trees.right)
     )
-    none = np.zeros(len(of_leaf), np.int64)
+    zeros = np.zeros(len(of_leaf), np.int64)
     attributes = {
         "nodes_treeids": np.concatenate([of_inner, of_leaf]),
         "nodes_nodeids": np.concatenate([inner_number, leaf_number]),
-        "nodes_featureids": np.concatenate([trees.feature, none]),
-        "nodes_truenodeids": np.concatenate([left, none]),
-        "nodes_falsenodeids": np.concatenate([right, none]),
-        "nodes_missing_value_tracks_true": np.concatenate([trees.nan_left, none]),
+        "nodes_featureids": np.concatenate([trees.feature, zeros]),
+        "nodes_truenodeids": np.concatenate([left, zeros]),
+        "nodes_falsenodeids": np.concatenate([right, zeros]),
+        "nodes_missing_value_tracks_true": np.concatenate([trees.nan_left, zeros]),
     }
     modes = ["BRANCH_LEQ"] * len(of_inner) + ["LEAF"] * len(of_leaf)
     values = np.concatenate([trees.threshold.astype(np.float64), np.zeros(len(of_leaf))])
     targets = (of_leaf, leaf_number, np.zeros(len(of_leaf), np.int64), trees.values)
     rows = graph.cast(FEATURES, "float64")
-    return add_operator(graph, rows, attributes, modes, values, targets, n_targets=1)
+    return add_tree_operator(graph, rows, attributes, modes, values, targets, n_targets=1)
 
 
-def add_operator(
+def add_tree_operator(
     graph: Graph,
     rows: str,
     attributes: dict[str, NDArray[Any]],
@@ -215,7 +245,7 @@ def add_operator(
 ) -> str:
     """Add a TreeEnsembleRegressor; targets are trees, nodes, targets and weights of leaves.
 
-    Nodes are put in the order of their trees: some runtimes take that for granted.
+    Nodes are sorted by tree, which some runtimes require.
     """
     order = np.lexsort((attributes["nodes_nodeids"], attributes["nodes_treeids"]))
     listed = {key: array[order].astype(np.int64).tolist() for key, array in attributes.items()}
@@ -244,7 +274,7 @@ def _tensor(values: NDArray[np.float64]) -> Any:
 
 
 def add_quantile(graph: Graph, transform: FittedQuantile, features: str) -> str:
-    """Levels of features, float64."""
+    """Add the map of features to levels, float64."""
     starts = offsets_from_sizes(transform.sizes)
     knots = [transform.knots[a:b] for a, b in pairwise(starts)]
     levels = [transform.levels[a:b] for a, b in pairwise(starts)]
@@ -275,13 +305,13 @@ def _table(knots: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[n
 
 
 def _add_segments(graph: Graph, knots: list[NDArray[np.float64]], rows: str) -> str:
-    """The segment of each value of each feature, by a balanced tree over the knots."""
-    listed = []
-    for j, own in enumerate(knots):
-        for i, (first, last, *children) in enumerate(_balanced(len(own))):
-            asked = 0.0 if first == last else float(own[(first + last) // 2])
-            listed.append((j, i, *children, first, first == last, asked))
-    feature, number, left, right, segment, leaf, knot = map(np.array, zip(*listed, strict=True))
+    """Add a balanced tree over the knots of each feature, which finds the segment of a value."""
+    nodes = []
+    for j, feature_knots in enumerate(knots):
+        for i, (first, last, *children) in enumerate(_search_tree(len(feature_knots))):
+            split_at = 0.0 if first == last else float(feature_knots[(first + last) // 2])
+            nodes.append((j, i, *children, first, first == last, split_at))
+    feature, number, left, right, segment, leaf, knot = map(np.array, zip(*nodes, strict=True))
     attributes = {
         "nodes_treeids": feature,
         "nodes_nodeids": number,
@@ -292,13 +322,13 @@ def _add_segments(graph: Graph, knots: list[NDArray[np.float64]], rows: str) -> 
     }
     modes = ["LEAF" if is_leaf else "BRANCH_LT" for is_leaf in leaf]
     targets = (feature[leaf], number[leaf], feature[leaf], segment[leaf].astype(np.float64))
-    return add_operator(graph, rows, attributes, modes, knot, targets, n_targets=len(knots))
+    return add_tree_operator(graph, rows, attributes, modes, knot, targets, n_targets=len(knots))
 
 
-def _balanced(n_knots: int) -> list[tuple[int, int, int, int]]:
-    """Nodes of a search tree over segments 0 to n: first and last segment, children's numbers.
+def _search_tree(n_knots: int) -> list[tuple[int, int, int, int]]:
+    """Nodes of a search tree over segments 0 to n: first and last segment, left and right child.
 
-    A node of segments low to high asks whether x lies below the knot in their middle.
+    A node of segments low to high tests whether x is below the knot in their middle.
     """
     nodes = [(0, n_knots, 0, 0)]
     at = 0
@@ -316,18 +346,18 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def add_transforms(graph: Graph, transforms: Sequence[FittedTransform]) -> str:
-    """The transformed features, float32."""
+    """Add transforms; return the transformed features, float32."""
     features = FEATURES
-    for each in transforms:
-        features = _add(graph, each, features)
+    for transform in transforms:
+        features = _add_transform(graph, transform, features)
     return features
 
 
-def _add(graph: Graph, transform: FittedTransform, features: str) -> str:
+def _add_transform(graph: Graph, transform: FittedTransform, features: str) -> str:
     if isinstance(transform, FittedStandard):
-        return _standard(graph, transform, features)
+        return _add_standard(graph, transform, features)
     if isinstance(transform, Log1p):
-        return _log1p(graph, transform, features)
+        return _add_log1p(graph, transform, features)
     if isinstance(transform, FittedImpute):
         fill = graph.constant(transform.fill.astype(np.float32))
         return graph.add("Where", graph.add("IsNaN", features), fill, features)
@@ -336,19 +366,19 @@ def _add(graph: Graph, transform: FittedTransform, features: str) -> str:
     raise UsageError(f"the transform {transform.name!r} cannot be exported to ONNX.")
 
 
-def _standard(graph: Graph, transform: FittedStandard, features: str) -> str:
+def _add_standard(graph: Graph, transform: FittedStandard, features: str) -> str:
     varies = transform.deviation > 0
-    centred = graph.add("Sub", graph.cast(features, "float64"), graph.constant(transform.mean))
+    centered = graph.add("Sub", graph.cast(features, "float64"), graph.constant(transform.mean))
     # A constant feature becomes 0 times its difference: 0, and NaN where it is missing.
-    kept = graph.add("Mul", centred, graph.constant(varies.astype(np.float64)))
+    kept = graph.add("Mul", centered, graph.constant(varies.astype(np.float64)))
     divisor = graph.constant(np.where(varies, transform.deviation, 1.0))
     value = graph.add("Div", kept, divisor)
     held = graph.add("Clip", value, graph.constant(-_LARGEST), graph.constant(_LARGEST))
     return graph.cast(held, "float32")
 
 
-def _log1p(graph: Graph, transform: Log1p, features: str) -> str:
-    r"""ONNX has no log1p.
+def _add_log1p(graph: Graph, transform: Log1p, features: str) -> str:
+    r"""Add log1p, which ONNX lacks.
 
     With :math:`u = 1 + x` rounded, :math:`\log(1+x) = x \log(u) / (u - 1)` to the last bits, and x
     itself where u is 1 (Kahan).
@@ -364,45 +394,3 @@ def _log1p(graph: Graph, transform: Log1p, features: str) -> str:
         value = graph.add("Min", value, graph.constant(float(transform.clip)))
     signed = graph.add("Mul", value, graph.add("Sign", wide))
     return graph.cast(signed, "float32")
-
-
-def onnx_model(parts: tuple[Part, ...], kind: Kind, names: tuple[str, ...], name: str) -> bytes:
-    """The sum of the parts; names of features are in the model's properties."""
-    graph = Graph()
-    if kind == "trees":
-        scores = add_trees(graph, trees_of(parts))
-    else:
-        terms = _linear(graph, parts) if kind == "linear" else _nets(graph, parts)
-        total = terms[0]
-        for term in terms[1:]:
-            total = graph.add("Add", total, term)
-        scores = graph.cast(total, "float32")
-    properties = {"name": name, "feature_names": json.dumps(names)}
-    return graph.finished(scores, len(names), properties)
-
-
-def _linear(graph: Graph, parts: tuple[Part, ...]) -> list[str]:
-    """Scores of linear parts, float64."""
-    found = []
-    for part in parts:
-        assert isinstance(part.ranker, LinearRanker)
-        features = graph.cast(add_transforms(graph, part.transforms), "float64")
-        weights = (part.factor * part.ranker.coefficients_).reshape(-1, 1)
-        found.append(graph.add("MatMul", features, graph.constant(weights)))
-    return found
-
-
-def _nets(graph: Graph, parts: tuple[Part, ...]) -> list[str]:
-    """Scores of nets, float64."""
-    found = []
-    for part in parts:
-        features = add_transforms(graph, part.transforms)
-        for net in nets_of((part,)):
-            scores = graph.cast(add_net(graph, net, features), "float64")
-            found.append(graph.add("Mul", scores, graph.constant(np.float64(net.factor))))
-    return found
-
-
-__all__ = [
-    "onnx_model",
-]

@@ -1,43 +1,43 @@
 r"""RankLib's XML, for the plugins of Elasticsearch and OpenSearch (``model/ranklib``) and RankLib.
 
-RankLib's reader takes children of a tag by their place and drops line breaks and the space at the
-ends of lines: there is one tag per line and nothing between them. A document goes left if :math:`x
-\le t` in float32; features count from 1 and have no names; a missing value is zero.
+RankLib's reader selects the children of a tag by position and strips line breaks and trailing
+space, so the file has one tag per line and nothing between tags. A document goes left if
+:math:`x \le t` in float32; features count from 1 and have no names; a missing value is zero.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from plackett.serving.export.trees import Trees, nested
+from plackett.serving.export.parts import ExportRequest, check_absent_is_zero
+from plackett.serving.export.trees import Trees, fold_tree
 
 Lines = list[str]
 
 
-def ranklib_xml(trees: Trees) -> str:
-    """Trees as a LambdaMART model of RankLib."""
-    trees = trees.with_base_as_tree()
-    most = int(np.diff(trees.leaves).max(initial=1))
+def ranklib_xml(request: ExportRequest) -> str:
+    """Write trees as a LambdaMART model of RankLib."""
+    check_absent_is_zero(request, "RankLib")
+    trees = request.trees.with_base_as_tree()
     head = [
         "## LambdaMART",
         f"## No. of trees = {trees.n_trees}",
-        f"## No. of leaves = {most}",
+        f"## No. of leaves = {int(np.diff(trees.leaves).max(initial=1))}",
         "## No. of threshold candidates = 256",
         "## Learning rate = 1.0",
         "## Stop early = 100",
         "",
         "<ensemble>",
     ]
-    body = [line for tree in range(trees.n_trees) for line in _tree(trees, tree)]
+    body = [line for tree in range(trees.n_trees) for line in _tree_lines(trees, tree)]
     return "\n".join([*head, *body, "</ensemble>"]) + "\n"
 
 
-def _tree(trees: Trees, tree: int) -> Lines:
+def _tree_lines(trees: Trees, tree: int) -> Lines:
     def leaf(place: int, depth: int) -> Lines:
         value = float(np.float32(trees.values[place]))
         return [f"{_indent(depth)}<output> {value!r} </output>"]
 
-    # Lists of lines grow by their children's: as many copies as a tree is deep.
     def split(node: int, depth: int, left: Lines, right: Lines) -> Lines:
         indent = _indent(depth)
         return [
@@ -51,7 +51,7 @@ def _tree(trees: Trees, tree: int) -> Lines:
             f"{indent}</split>",
         ]
 
-    lines = nested(trees, tree, leaf=leaf, split=split)
+    lines = fold_tree(trees, tree, leaf=leaf, split=split)
     begin = [f'\t<tree id="{tree + 1}" weight="1.0">', "\t\t<split>"]
     return [*begin, *lines, "\t\t</split>", "\t</tree>"]
 

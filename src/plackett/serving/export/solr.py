@@ -1,21 +1,17 @@
-r"""Models of Solr's learning-to-rank module.
+r"""Models of Solr's learning-to-rank module, to upload to ``/schema/model-store``.
 
-What to upload to ``/schema/model-store``: a model with its features by name and, where the model
-has them, their normalisers. The features themselves (queries, fields) are defined in Solr's
-feature store under the same names. All arithmetic of Solr is float32.
+A model names its features and, if needed, their normalizers. The features themselves (queries,
+fields) are defined in Solr's feature store under the same names. Solr computes in float32.
 
-Solr's MultipleAdditiveTreesModel.
+Trees become a MultipleAdditiveTreesModel. Solr goes left if :math:`x \le t + 10^{-6}`, with the sum
+rounded to float32, so a threshold t is written as a float32 s for which s + 1e-6 is exactly t. It
+exists for nearly all thresholds further than about 1e-6 from zero; where it does not, the model is
+refused, with one exception: splits between zero and its neighbors, which LightGBM writes as 1e-35,
+become splits at 0 and at the nearest number below zero that the sum can reach, -1.1e-13. Values
+closer to zero than that count as zero.
 
-Solr goes left if :math:`x \le t + 10^{-6}`, with the sum rounded to float32. So a threshold t is
-written as a float32 s for which s + 1e-6 is t exactly. There is one for nearly all thresholds
-further than about 1e-6 from zero; where there is none, the model is refused, with one exception.
-Splits between zero and what is next to it, which LightGBM writes as 1e-35, become splits at 0 and
-at the nearest number below zero that the sum can be, -1.1e-13: values closer to zero than that
-count as zero.
-
-Scores of documents without a feature: Solr reads it as 0, unless ``isNullSameAsZero`` is false;
-then each node says where it goes. That is written only where the model needs it. Solr versions that
-do not know it refuse such a model.
+Solr reads a missing feature as 0, unless ``isNullSameAsZero`` is false; then each node gives the
+side. That is written only where the model needs it, because older versions of Solr refuse it.
 """
 
 from __future__ import annotations
@@ -28,37 +24,42 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
 from plackett.serving.export.linear import (
-    Linear,
-    Normalisers,
-    affine_of,
-    after_normalisers,
-    normalisers_of,
+    Normalizers,
+    after_normalizers,
+    make_affine,
+    make_normalizers,
+    merge_linear,
+    to_float32,
 )
-from plackett.serving.export.nets import ScoringNet, merged
-from plackett.serving.export.parts import Missing, differs_from_zero
-from plackett.serving.export.trees import Trees, nested
+from plackett.serving.export.nets import find_nets, merge_nets
+from plackett.serving.export.parts import ExportRequest
+from plackett.serving.export.trees import Trees, fold_tree
 
-PACKAGE = "org.apache.solr.ltr"
-TARGET = "Solr"
+_PACKAGE = "org.apache.solr.ltr"
 _ACTIVATIONS = ("identity", "relu", "sigmoid", "tanh")
 
 
-def solr_linear(linear: Linear, names: tuple[str, ...], name: str) -> str:
-    """A LinearModel."""
-    weights = dict(zip(names, _single(linear.weights), strict=True))
-    return model("LinearModel", name, features(names, linear.normalisers), {"weights": weights})
+def solr_model(request: ExportRequest) -> str:
+    """Write a model for Solr."""
+    writers = {"trees": _tree_model, "linear": _linear_model, "net": _net_model}
+    return writers[request.kind](request)
 
 
-def solr_net(
-    nets: tuple[ScoringNet, ...], names: tuple[str, ...], name: str, *, missing: Missing
-) -> str:
-    """A NeuralNetworkModel."""
+def _linear_model(request: ExportRequest) -> str:
+    linear = merge_linear(request, "Solr")
+    weights = dict(zip(request.names, to_float32(linear.weights), strict=True))
+    return _format(request, "LinearModel", {"weights": weights}, linear.normalizers)
+
+
+def _net_model(request: ExportRequest) -> str:
+    nets, n_features = find_nets(request.parts), len(request.names)
     affines = [
-        affine_of(net.transforms, len(names), missing=missing, target=TARGET) for net in nets
+        make_affine(net.transforms, n_features, missing=request.missing, target="Solr")
+        for net in nets
     ]
-    normalisers = normalisers_of(affines)
-    inputs = [after_normalisers(affine, normalisers) for affine in affines]
-    layers = merged(nets, inputs, target=TARGET)
+    normalizers = make_normalizers(affines)
+    inputs = [after_normalizers(affine, normalizers) for affine in affines]
+    layers = merge_nets(nets, inputs, target="Solr")
     for layer in layers:
         if layer.activation not in _ACTIVATIONS:
             raise UsageError(
@@ -67,64 +68,51 @@ def solr_net(
             )
     written = [
         {
-            "matrix": [_single(row) for row in layer.matrix],
-            "bias": _single(layer.bias),
+            "matrix": [to_float32(row) for row in layer.matrix],
+            "bias": to_float32(layer.bias),
             "activation": layer.activation,
         }
         for layer in layers
     ]
-    return model("NeuralNetworkModel", name, features(names, normalisers), {"layers": written})
+    return _format(request, "NeuralNetworkModel", {"layers": written}, normalizers)
 
 
-def features(names: tuple[str, ...], normalisers: Normalisers | None) -> list[dict[str, Any]]:
-    """Features by name, with a normaliser where there is something to do."""
-    found: list[dict[str, Any]] = [{"name": name} for name in names]
-    if normalisers is None:
-        return found
-    for j in np.flatnonzero(normalisers.present):
-        average, deviation = _single(np.array([normalisers.centre[j], normalisers.scale[j]]))
-        found[j]["norm"] = {
-            "class": f"{PACKAGE}.norm.StandardNormalizer",
-            "params": {"avg": repr(average), "std": repr(deviation)},
+def _format(
+    request: ExportRequest,
+    kind: str,
+    params: dict[str, Any],
+    normalizers: Normalizers | None = None,
+) -> str:
+    """Format a model with its features and their normalizers."""
+    features: list[dict[str, Any]] = [{"name": name} for name in request.names]
+    for j in () if normalizers is None else np.flatnonzero(normalizers.is_needed):
+        assert normalizers is not None
+        mean, deviation = to_float32([normalizers.center[j], normalizers.scale[j]])
+        features[j]["norm"] = {
+            "class": f"{_PACKAGE}.norm.StandardNormalizer",
+            "params": {"avg": repr(mean), "std": repr(deviation)},
         }
-    return found
-
-
-def model(kind: str, name: str, listed: list[dict[str, Any]], params: dict[str, Any]) -> str:
-    """A model as Solr takes it."""
-    content = {
-        "class": f"{PACKAGE}.model.{kind}",
-        "name": name,
-        "features": listed,
+    model = {
+        "class": f"{_PACKAGE}.model.{kind}",
+        "name": request.name,
+        "features": features,
         "params": params,
     }
-    return json.dumps(content, allow_nan=False)
-
-
-def _single(values: Any) -> list[float]:
-    """Rounded to float32, which is what Solr makes of them; never whole numbers without a point."""
-    with np.errstate(over="ignore", under="ignore"):
-        found = np.asarray(values, np.float64).astype(np.float32)
-    if not np.isfinite(found).all():
-        raise UsageError("a number of the model does not fit into float32, which Solr computes in.")
-    return [float(value) for value in found]
+    return json.dumps(model, allow_nan=False)
 
 
 SLACK = np.float32(1e-6)
-"""What Solr adds to every threshold."""
+"""Solr adds this to every threshold."""
 NEAR_ZERO = np.float32(2.0**-43)
-"""The step of sums of 1e-6 and a number close to -1e-6."""
-_ZERO = np.float32(1e-30)  # thresholds up to this size only tell the sides of zero apart
-_NEIGHBOURS = 4  # the right number is next to the difference, if it exists
-
-Single = NDArray[np.float32]
+"""The spacing of sums of 1e-6 and a number close to -1e-6."""
+_ZERO = np.float32(1e-30)  # thresholds up to this size separate zero from its neighbors
+_NEIGHBORS = 4  # the number, if it exists, is this close to the difference
 
 
-def solr_trees(trees: Trees, names: tuple[str, ...], name: str, *, missing: Missing) -> str:
-    """Trees as Solr takes them."""
-    trees = trees.with_base_as_tree()
-    told = missing == "keep" and differs_from_zero(trees)
-    thresholds = without_slack(trees, names)
+def _tree_model(request: ExportRequest) -> str:
+    trees, names = request.trees.with_base_as_tree(), request.names
+    with_sides = request.missing == "keep" and bool(trees.nan_differs_from_zero.any())
+    thresholds = subtract_slack(trees, names)
     values = trees.values.astype(np.float32)
 
     def leaf(place: int, depth: int) -> dict[str, Any]:  # noqa: ARG001 - one signature
@@ -135,37 +123,37 @@ def solr_trees(trees: Trees, names: tuple[str, ...], name: str, *, missing: Miss
             "feature": names[trees.feature[node]],
             "threshold": repr(float(thresholds[node])),
         }
-        if told:
+        if with_sides:
             written["missing"] = "left" if trees.nan_left[node] else "right"
         return {**written, "left": left, "right": right}
 
-    params: dict[str, Any] = {"isNullSameAsZero": False} if told else {}
+    params: dict[str, Any] = {"isNullSameAsZero": False} if with_sides else {}
     params["trees"] = [
-        {"weight": "1.0", "root": nested(trees, tree, leaf=leaf, split=split)}
+        {"weight": "1.0", "root": fold_tree(trees, tree, leaf=leaf, split=split)}
         for tree in range(trees.n_trees)
     ]
-    return model("MultipleAdditiveTreesModel", name, features(names, None), params)
+    return _format(request, "MultipleAdditiveTreesModel", params)
 
 
-def without_slack(trees: Trees, names: tuple[str, ...]) -> Single:
-    """Numbers that become the thresholds when Solr has added its slack."""
+def subtract_slack(trees: Trees, names: tuple[str, ...]) -> NDArray[np.float32]:
+    """The numbers that become the thresholds when Solr has added its slack."""
     wanted = np.where(np.abs(trees.threshold) > _ZERO, trees.threshold, np.float32(0.0))
     wanted = np.where((wanted == 0) & (trees.threshold < 0), -NEAR_ZERO, wanted)
     with np.errstate(over="ignore"):
-        found = wanted - SLACK
-        right = found + SLACK == wanted
+        written = wanted - SLACK
+        exact = written + SLACK == wanted
         for direction in (np.float32(np.inf), np.float32(-np.inf)):
-            candidate = found.copy()
-            for _ in range(_NEIGHBOURS):
+            candidate = written.copy()
+            for _ in range(_NEIGHBORS):
                 candidate = np.nextafter(candidate, direction)
-                better = ~right & (candidate + SLACK == wanted)
-                found, right = np.where(better, candidate, found), right | better
-    if not right.all():
-        at = int(np.flatnonzero(~right)[0])
+                better = ~exact & (candidate + SLACK == wanted)
+                written, exact = np.where(better, candidate, written), exact | better
+    if not exact.all():
+        at = int(np.flatnonzero(~exact)[0])
         raise UsageError(
             f"Solr adds 1e-6 to each threshold in float32, and no number becomes "
             f"{float(wanted[at])!r}, a threshold on feature {names[trees.feature[at]]!r}, that "
-            f"way ({int((~right).sum())} of {len(right)} thresholds). Multiply the feature by a "
+            f"way ({int((~exact).sum())} of {len(exact)} thresholds). Multiply the feature by a "
             "thousand or more and fit again."
         )
-    return found
+    return written

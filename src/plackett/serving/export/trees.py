@@ -1,25 +1,22 @@
-r"""Trees in the one form that every target can be written from.
+r"""Trees in the representation from which every target is written.
 
-A document goes left if :math:`x \le t`, with x and t float32, or if x is missing and the node says
-so. For float32 features that is all there is in the trees of LightGBM and XGBoost but sets of
-categories:
+A document goes left if :math:`x \le t`, with x and t float32, or if x is missing and the node sends
+missing values left. For float32 features this covers all trees of LightGBM and XGBoost except sets
+of categories:
 
-- a float64 threshold has the same answers as the largest float32 not above it;
+- a float64 threshold gives the same answers as the largest float32 not above it;
 - XGBoost's :math:`x < t` is :math:`x \le t'` with the float32 below t;
-- LightGBM takes values up to 1e-35 in size for zero, so a threshold among them is moved to that
-  border;
-- where LightGBM knows no missing values it reads NaN as zero: NaN goes where zero goes.
+- LightGBM reads values up to 1e-35 in size as zero, so a threshold among them is moved to that
+  limit;
+- where LightGBM has no missing values it reads NaN as zero: NaN goes where zero goes.
 
-Thresholds are held within the range of finite float32 numbers. A feature whose value is the
-largest float32 itself may then go the other way, at nodes that no other number passes.
+Thresholds are clipped to the finite float32 numbers. A feature whose value is the largest float32
+may then go the other way, at nodes where every other number goes right.
 
-Thresholds on transformed features as thresholds on the features themselves.
-
-Every transform of single features rises with the feature, so :math:`T(x) \le t` is :math:`x \le t'`
-with t' the largest float32 for which it holds. It is found by bisection over the float32 numbers in
-their order, 32 steps for any transform: exact, whatever the transform rounds.
-
-Trees as nested objects, built from the leaves up.
+Thresholds on transformed features become thresholds on the features themselves. Every transform of
+single features is increasing, so :math:`T(x) \le t` is :math:`x \le t'` with t' the largest float32
+for which it holds. Bisection over the ordered float32 numbers finds it in 33 steps, exactly,
+whatever rounding the transform does.
 """
 
 from __future__ import annotations
@@ -40,6 +37,7 @@ from plackett.models.ensembles.layout import (
     MISSING_NAN,
     MISSING_ZERO,
     missing_type,
+    round_down,
 )
 
 LARGEST = np.finfo(np.float32).max
@@ -75,14 +73,19 @@ class Trees:
         """Whether zero goes left, per inner node."""
         return self.threshold >= 0
 
-    def scaled(self, factor: float) -> Trees:
+    @property
+    def nan_differs_from_zero(self) -> NDArray[np.bool_]:
+        """Whether a missing value goes elsewhere than zero, per inner node."""
+        return self.nan_left != self.zero_left
+
+    def scale(self, factor: float) -> Trees:
         """The same trees with scores times ``factor``."""
         if factor == 1.0:
             return self
         return replace(self, values=self.values * factor, base=self.base * factor)
 
     def with_base_as_tree(self) -> Trees:
-        """The base score as a first tree of one leaf, for targets that have no base score."""
+        """The same trees with the base score as a first tree of one leaf."""
         if self.base == 0.0:
             return self
         return replace(
@@ -94,8 +97,8 @@ class Trees:
         )
 
 
-def joined(trees: Sequence[Trees]) -> Trees:
-    """The sum of several ensembles as one."""
+def concatenate(trees: Sequence[Trees]) -> Trees:
+    """Join several ensembles into one whose score is their sum."""
     if len(trees) == 1:
         return trees[0]
     return Trees(
@@ -113,15 +116,15 @@ def joined(trees: Sequence[Trees]) -> Trees:
 
 
 def from_ensemble(ensemble: Ensemble) -> Trees:
-    """Trees of an ensemble; refused where it has sets of categories or odd zeros."""
+    """Convert an ensemble; raise if it has sets of categories or zeros that go out of order."""
     if (ensemble.decision & CATEGORICAL).any():
         raise UsageError(
-            "the model has splits on categories, which this form cannot hold; export it as "
+            "the model has splits on categories, which this target does not support; export it as "
             "lightgbm-text, or fit it without categorical features."
         )
-    threshold = single_below(ensemble.threshold)
+    threshold = to_float32_threshold(ensemble.threshold)
     if ensemble.library == "lightgbm":
-        threshold = _around_zero(ensemble.threshold, threshold)
+        threshold = _move_near_zero(ensemble.threshold, threshold)
     return Trees(
         n_features=ensemble.n_features,
         nodes=ensemble.nodes,
@@ -137,123 +140,127 @@ def from_ensemble(ensemble: Ensemble) -> Trees:
 
 
 def _nan_left(ensemble: Ensemble, *, zero_left: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether each node sends missing values left; zeros that are missing must go with them."""
+    """Whether each node sends missing values left; zeros that count as missing go with them."""
     default_left = (ensemble.decision & DEFAULT_LEFT) != 0
     missing = missing_type(ensemble.decision)
-    odd = (missing == MISSING_ZERO) & (default_left != zero_left)
-    if odd.any():
+    out_of_order = (missing == MISSING_ZERO) & (default_left != zero_left)
+    if out_of_order.any():
         raise UsageError(
             "the model was fitted with zero_as_missing and sends zeros against the order of "
-            f"values at {int(odd.sum())} splits; only lightgbm-text holds that."
+            f"values at {int(out_of_order.sum())} splits; only lightgbm-text supports that."
         )
     return np.where(missing == MISSING_NAN, default_left, zero_left)
 
 
-def single_below(threshold: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The largest float32 that is not above each threshold."""
+def to_float32_threshold(threshold: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The largest finite float32 that is not above each threshold."""
+    return np.clip(round_down(threshold), -LARGEST, LARGEST)
+
+
+def next_above(threshold: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The thresholds t' for which x < t' equals x <= t, for float32 x."""
     with np.errstate(over="ignore", under="ignore"):
-        near = threshold.astype(np.float32)
-        below = np.nextafter(near, np.float32(-np.inf))
-    return np.clip(np.where(near > threshold, below, near), -LARGEST, LARGEST)
+        above = np.nextafter(threshold, np.float32(np.inf))
+    return np.minimum(above, LARGEST)
 
 
-def _around_zero(
-    threshold: NDArray[np.float64], single: NDArray[np.float32]
+def _move_near_zero(
+    threshold: NDArray[np.float64], rounded: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Move thresholds among the values that LightGBM takes for zero to the border of these."""
+    """Move thresholds among the values that LightGBM reads as zero to the limit of these."""
     upper = (threshold >= 0) & (threshold <= TINY)
     lower = (threshold < 0) & (threshold >= -TINY)
-    single = np.where(upper, TINY, single)
-    return np.where(lower, np.nextafter(-TINY, np.float32(-np.inf)), single)
+    rounded = np.where(upper, TINY, rounded)
+    return np.where(lower, np.nextafter(-TINY, np.float32(-np.inf)), rounded)
 
 
 def _offsets(sizes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
 
 
-_SIGN = np.int64(0x7FFFFFFF)
-_STEPS = 33  # halve the 2^32 numbers between the ends until two neighbours are left
+_MAGNITUDE = 0x7FFFFFFF
+_STEPS = 33  # bisections of the 2^32 float32 numbers
 
 
-def before_transforms(trees: Trees, transforms: Sequence[FittedTransform]) -> Trees:
-    """Trees that give the same scores to features that the transforms have not been applied to."""
+def undo_transforms(trees: Trees, transforms: Sequence[FittedTransform]) -> Trees:
+    """Convert trees on transformed features to trees on the original features."""
     if not transforms or not len(trees.feature):
         return trees
-    place = _places(trees.feature, trees.n_features)
+    row = _count_earlier(trees.feature, trees.n_features)
+    n_rows = int(row.max()) + 1
 
-    def transformed(values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """What the features of the nodes become."""
-        rows = int(place.max()) + 1
-        matrix = np.zeros((rows, trees.n_features), np.float32)
-        matrix[place, trees.feature] = values
-        for each in transforms:
-            matrix = np.asarray(each.apply(matrix, np.array([0, rows], np.int64)))
-        return np.asarray(matrix[place, trees.feature])
+    def transform(values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Transform one value per node, as a value of the node's feature."""
+        matrix = np.zeros((n_rows, trees.n_features), np.float32)
+        matrix[row, trees.feature] = values
+        for fitted in transforms:
+            matrix = np.asarray(fitted.apply(matrix, np.array([0, n_rows], np.int64)))
+        return np.asarray(matrix[row, trees.feature])
 
-    missing = transformed(np.full(len(trees.feature), np.nan, np.float32))
+    missing = transform(np.full(len(trees.feature), np.nan, np.float32))
     return replace(
         trees,
-        threshold=_largest(lambda values: transformed(values) <= trees.threshold, len(place)),
+        threshold=_find_largest(lambda values: transform(values) <= trees.threshold, len(row)),
         nan_left=np.where(np.isnan(missing), trees.nan_left, missing <= trees.threshold),
     )
 
 
-def _largest(
+def _find_largest(
     goes_left: Callable[[NDArray[np.float32]], NDArray[np.bool_]], n: int
 ) -> NDArray[np.float32]:
-    """The largest float32 of which each of n falling conditions holds."""
+    """For each of n decreasing conditions, find the largest float32 for which it holds."""
     first, last = _rank(-LARGEST), _rank(LARGEST)
-    low = np.full(n, first - 1, np.int64)  # it holds here, or nowhere
-    high = np.full(n, last + 1, np.int64)  # from here on it does not
+    low = np.full(n, first - 1, np.int64)  # the condition holds here, or nowhere
+    high = np.full(n, last + 1, np.int64)  # the condition does not hold from here on
     for _ in range(_STEPS):
         middle = np.clip((low + high) // 2, first, last)
-        holds = goes_left(_number(middle))
+        holds = goes_left(_from_rank(middle))
         low = np.where(holds, np.maximum(middle, low), low)
         high = np.where(holds, high, np.minimum(middle, high))
-    return _number(np.maximum(low, first))
+    return _from_rank(np.maximum(low, first))
 
 
-def _places(feature: NDArray[np.int32], n_features: int) -> NDArray[np.int64]:
-    """How many nodes before it ask for the same feature, for each node."""
+def _count_earlier(feature: NDArray[np.int32], n_features: int) -> NDArray[np.int64]:
+    """For each node, the number of earlier nodes with the same feature."""
     order = np.argsort(feature, kind="stable")
     first = np.searchsorted(feature[order], np.arange(n_features))
-    place = np.empty(len(feature), np.int64)
-    place[order] = np.arange(len(feature)) - first[feature[order]]
-    return place
+    earlier = np.empty(len(feature), np.int64)
+    earlier[order] = np.arange(len(feature)) - first[feature[order]]
+    return earlier
 
 
 def _rank(value: np.float32) -> int:
-    """The place of a float32 number among all, zero at 0."""
+    """The position of a float32 number among all float32 numbers, 0 for zero."""
     bits = int(np.float32(value).view(np.int32))
-    return bits if bits >= 0 else -(bits & int(_SIGN))
+    return bits if bits >= 0 else -(bits & _MAGNITUDE)
 
 
-def _number(rank: NDArray[np.int64]) -> NDArray[np.float32]:
+def _from_rank(rank: NDArray[np.int64]) -> NDArray[np.float32]:
     bits = np.where(rank >= 0, rank, -rank).astype(np.int32).view(np.float32)
     return np.where(rank >= 0, bits, -bits)
 
 
 T = TypeVar("T")
-_DEEPEST = 400  # of what readers of JSON and XML take, Python's own among them
+_MAX_DEPTH = 400  # readers of JSON and XML, Python's among them, limit nesting
 
 
-def nested(
+def fold_tree(
     trees: Trees,
     tree: int,
     *,
     leaf: Callable[[int, int], T],
     split: Callable[[int, int, T, T], T],
 ) -> T:
-    """One tree as an object.
+    """Build a nested object from one tree, from the leaves up.
 
     Parameters
     ----------
     trees, tree
-        Which tree of which ensemble.
+        The ensemble and the number of the tree.
     leaf
-        Makes the object of a leaf out of its place in ``trees.values`` and its depth.
+        Makes the object of a leaf from its index in ``trees.values`` and its depth.
     split
-        Makes that of an inner node out of its place in ``trees.feature``, its depth, and the
+        Makes the object of an inner node from its index in ``trees.feature``, its depth, and the
         objects of its children.
     """
     first, last = int(trees.nodes[tree]), int(trees.nodes[tree + 1])
@@ -261,24 +268,24 @@ def nested(
     if first == last:
         return leaf(first_leaf, 0)
     depth = {0: 0}
-    order, waiting = [], [0]
-    while waiting:
-        node = waiting.pop()
+    order, pending = [], [0]
+    while pending:
+        node = pending.pop()
         order.append(node)
         for child in (int(trees.left[first + node]), int(trees.right[first + node])):
             depth[child] = depth[node] + 1
-            if depth[child] > _DEEPEST:
+            if depth[child] > _MAX_DEPTH:
                 raise UsageError(
-                    f"tree {tree} is more than {_DEEPEST} splits deep, too deep for nested text; "
+                    f"tree {tree} is more than {_MAX_DEPTH} splits deep, too deep for nested text; "
                     "export as lightgbm-text, xgboost-json or onnx."
                 )
             if child >= 0:
-                waiting.append(child)
-    made: dict[int, T] = {}
+                pending.append(child)
+    built: dict[int, T] = {}
     for node in reversed(order):
         left, right = (
-            made.pop(child) if child >= 0 else leaf(first_leaf + ~child, depth[child])
+            built.pop(child) if child >= 0 else leaf(first_leaf + ~child, depth[child])
             for child in (int(trees.left[first + node]), int(trees.right[first + node]))
         )
-        made[node] = split(first + node, depth[node], left, right)
-    return made[0]
+        built[node] = split(first + node, depth[node], left, right)
+    return built[0]

@@ -1,4 +1,4 @@
-"""Documents at the thresholds of a model, scored by the model and by what was written of it."""
+"""Compare the scores of a written file with those of the model, on documents at its thresholds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from plackett.base.errors import DataError
 from plackett.base.ragged import Scores
 from plackett.data.transforms import FittedImpute, FittedStandard
 from plackett.models.ensembles import (
-    Ensemble,
     EnsembleRanker,
     read_lightgbm,
     read_ranklib,
@@ -20,19 +19,19 @@ from plackett.models.ensembles import (
 )
 from plackett.models.ensembles.layout import CATEGORICAL
 from plackett.models.ranker import Ranker
-from plackett.serving.export.parts import Part, trees_of
-from plackett.serving.export.targets import Request, form_of
-from plackett.serving.export.trees import TINY, single_below
+from plackett.serving.export.parts import ExportRequest, Part
+from plackett.serving.export.targets import Target
+from plackett.serving.export.trees import TINY, to_float32_threshold
 
 _DOCUMENTS = 128
-_WIDEST = 1e30  # sizes of features beyond which differences overflow float32
-_SPECIAL = 0.1  # share of zeros, and of missing values
-_SINGLE, _DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
-_STEPS = 1000  # roundings that a document of a linear model or a net goes through, about
+_LARGEST_VALUE = 1e30  # beyond, differences of features overflow float32
+_SPECIAL = 0.1  # fraction of zeros, and of missing values
+_EPS32, _EPS64 = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
+_ROUNDINGS = 1000  # of a document in a linear model or a net, roughly
 
 
-class Thresholds(NamedTuple):
-    """What the nodes of trees ask, and how large scores can be."""
+class _Splits(NamedTuple):
+    """The numeric splits of trees, and a bound on their scores."""
 
     feature: NDArray[np.int32]
     threshold: NDArray[np.float32]
@@ -41,94 +40,98 @@ class Thresholds(NamedTuple):
     """Sum over trees of the largest leaf."""
 
 
-def verified(ranker: Ranker, asked: Request, form: str, content: bytes) -> bool:
-    """Refuse a file whose scores are not the ranker's; False: the form cannot be read here."""
-    asks = _thresholds(asked, form, content) if asked.kind == "trees" else None
-    missing = asked.missing == "keep" and form_of(form).takes_missing and _takes_missing(asked)
-    features = probes(asked, asks, missing=missing)
-    if form == "lightgbm-text":
-        features[np.abs(features) <= TINY] = 0.0  # what LightGBM takes for zero, others may not
-    found = _read_back(form, content, features)
-    if found is None:
+def verify_scores(ranker: Ranker, request: ExportRequest, target: Target, content: bytes) -> bool:
+    """Raise if a file scores differently from the ranker; return whether it could be read."""
+    splits = _find_splits(request, target.name, content) if request.kind == "trees" else None
+    missing = request.missing == "keep" and target.takes_missing and _takes_missing(request)
+    features = make_documents(request, splits, missing=missing)
+    if target.name == "lightgbm-text":
+        features[np.abs(features) <= TINY] = 0.0  # LightGBM reads them as zero, others may not
+    scores = _read_back(target.name, content, features)
+    if scores is None:
         return False
     expected = ranker.predict(features)
-    double = form == "lightgbm-text" and not any(map(_sums_single, asked.parts))
-    bound = _tolerance(expected, asks, _DOUBLE if double else _SINGLE)
-    worst = float(np.max(np.abs(found - expected)))
+    sums_float64 = target.name == "lightgbm-text" and not any(map(_sums_float32, request.parts))
+    bound = _tolerance(expected, splits, _EPS64 if sums_float64 else _EPS32)
+    worst = float(np.max(np.abs(scores - expected)))
     if not worst <= bound:
         raise DataError(
-            f"what was written as {form} scores a document {worst:.3g} away from the model, where "
-            f"rounding explains {bound:.3g}; nothing was kept. Please report this model."
+            f"the {target.name} file scores a document {worst:.3g} away from the model, where "
+            f"rounding explains {bound:.3g}; nothing was written. Please report this model."
         )
     return True
 
 
-def _takes_missing(asked: Request) -> bool:
-    """Trees do; other models where a value takes the place of what is missing."""
-    return asked.kind == "trees" or all(
-        any(isinstance(each, FittedImpute) for each in part.transforms) for part in asked.parts
+def _takes_missing(request: ExportRequest) -> bool:
+    """Whether the model itself scores missing values: trees do, others only after ``impute``."""
+    return request.kind == "trees" or all(
+        any(isinstance(transform, FittedImpute) for transform in part.transforms)
+        for part in request.parts
     )
 
 
-def _sums_single(part: Part) -> bool:
+def _sums_float32(part: Part) -> bool:
     """Whether the model itself adds in float32, as XGBoost does."""
     ranker = part.ranker
     return isinstance(ranker, EnsembleRanker) and ranker.ensemble_.library == "xgboost"
 
 
-def _thresholds(asked: Request, form: str, content: bytes) -> Thresholds:
-    if form == "lightgbm-text":  # the one form that holds trees with categories
-        ensemble: Ensemble = read_lightgbm(content)
+def _find_splits(request: ExportRequest, target: str, content: bytes) -> _Splits:
+    if target == "lightgbm-text":  # the only target that holds trees with categories
+        ensemble = read_lightgbm(content)
         numeric = (ensemble.decision & CATEGORICAL) == 0
-        feature, threshold = ensemble.feature[numeric], single_below(ensemble.threshold[numeric])
+        feature = ensemble.feature[numeric]
+        threshold = to_float32_threshold(ensemble.threshold[numeric])
         values, leaves, base = ensemble.leaf_values, ensemble.leaves, ensemble.base_score
     else:
-        trees = trees_of(asked.parts)
+        trees = request.trees
         feature, threshold = trees.feature, trees.threshold
         values, leaves, base = trees.values, trees.leaves, trees.base
     n_trees = len(leaves) - 1
     largest = np.maximum.reduceat(np.abs(values), leaves[:-1]).sum() if n_trees else 0.0
-    return Thresholds(feature, threshold, n_trees, float(largest) + abs(base))
+    return _Splits(feature, threshold, n_trees, float(largest) + abs(base))
 
 
-def probes(asked: Request, asks: Thresholds | None, *, missing: bool) -> NDArray[np.float32]:
-    """Random documents; of trees, half of the features are at a threshold or next to it."""
+def make_documents(
+    request: ExportRequest, splits: _Splits | None, *, missing: bool
+) -> NDArray[np.float32]:
+    """Draw documents; for trees, half of the values are at a threshold or next to it."""
     rng = np.random.default_rng(0)
-    shape = (_DOCUMENTS, len(asked.names))
-    first = asked.parts[0].transforms[:1]
+    shape = (_DOCUMENTS, len(request.names))
+    first = request.parts[0].transforms[:1]
     features = rng.normal(size=shape).astype(np.float32)
     if first and isinstance(first[0], FittedStandard):
         features = (features * first[0].deviation + first[0].mean).astype(np.float32)
-    if asks is not None:
-        below_end = np.clip(asks.threshold, -_WIDEST, _WIDEST)
-        for j in np.unique(asks.feature):
-            at = rng.choice(below_end[asks.feature == j], _DOCUMENTS)
+    if splits is not None:
+        thresholds = np.clip(splits.threshold, -_LARGEST_VALUE, _LARGEST_VALUE)
+        for j in np.unique(splits.feature):
+            at = rng.choice(thresholds[splits.feature == j], _DOCUMENTS)
             near = np.where(rng.random(_DOCUMENTS) < 0.5, at, np.nextafter(at, np.float32(np.inf)))
             features[:, j] = np.where(rng.random(_DOCUMENTS) < 0.5, near, features[:, j])
         features[rng.random(shape) < _SPECIAL] = 0.0
     if missing:
         features[rng.random(shape) < _SPECIAL] = np.nan
-    return np.clip(features, -_WIDEST, _WIDEST)
+    return np.clip(features, -_LARGEST_VALUE, _LARGEST_VALUE)
 
 
-def _tolerance(expected: Scores, asks: Thresholds | None, unit: float) -> float:
-    """How far sums in another order, or in float32, may be apart."""
-    if asks is None:
-        return unit * _STEPS * float(1.0 + np.abs(expected).max())
-    return unit * (asks.n_trees + 2) * asks.largest
+def _tolerance(expected: Scores, splits: _Splits | None, unit: float) -> float:
+    """The largest difference that rounding explains."""
+    if splits is None:
+        return unit * _ROUNDINGS * float(1.0 + np.abs(expected).max())
+    return unit * (splits.n_trees + 2) * splits.largest
 
 
-def _read_back(form: str, content: bytes, features: NDArray[np.float32]) -> Scores | None:
-    if form == "lightgbm-text":
+def _read_back(target: str, content: bytes, features: NDArray[np.float32]) -> Scores | None:
+    if target == "lightgbm-text":
         return read_lightgbm(content).predict(features)
-    if form in ("xgboost-json", "xgboost-ubj", "opensearch-xgboost"):
+    if target in ("xgboost-json", "xgboost-ubj", "opensearch-xgboost"):
         return read_xgboost(content).predict(features)
-    if form == "ranklib":
+    if target == "ranklib":
         return read_ranklib(content, n_features=features.shape[1]).predict(features)
-    if form == "onnx" and find_spec("onnxruntime") is not None:
+    if target == "onnx" and find_spec("onnxruntime") is not None:
         import onnxruntime  # type: ignore[import-untyped]
 
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-        found = session.run(None, {"features": features})[0]
-        return np.asarray(found, np.float64).reshape(-1)
+        scores = session.run(None, {"features": features})[0]
+        return np.asarray(scores, np.float64).reshape(-1)
     return None

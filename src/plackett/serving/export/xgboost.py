@@ -1,16 +1,14 @@
-r"""XGBoost's ``save_model``, as JSON or UBJSON.
+r"""XGBoost's formats: ``save_model`` as JSON or UBJSON, and ``dump_model`` as JSON.
 
 XGBoost decides :math:`x < t` in float32, so each threshold becomes the next float32 above, and sums
-leaves in float32. Leaves also stand in ``base_weights``, because OpenSearch's reader of this format
-takes them from there. It ignores ``base_score``: for it the base is a tree of one leaf.
+leaves in float32. In ``save_model`` leaves are also in ``base_weights``, because OpenSearch's
+reader takes them from there. It ignores ``base_score``, so for it the base is a tree of one leaf.
 
-Plain data with arrays in it, as JSON and as UBJSON (draft 12, as XGBoost writes it).
+The learning-to-rank plugins of Elasticsearch and OpenSearch read ``dump_model`` as
+``model/xgboost+json``: a list of trees. A split sends values below ``split_condition``, in float32,
+to the child ``yes``, others to ``no``, and missing ones to ``missing``. There is no base score.
 
-XGBoost's ``dump_model`` as JSON.
-
-The learning-to-rank plugins of Elasticsearch and OpenSearch read it as ``model/xgboost+json``: a
-list of trees. A split sends values below ``split_condition``, in float32, to the child ``yes``,
-others to ``no``, and missing ones to ``missing``. There is no base score.
+UBJSON follows draft 12, as XGBoost writes it.
 """
 
 from __future__ import annotations
@@ -21,19 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.serving.export.trees import LARGEST, Trees, nested
+from plackett.serving.export.parts import ExportRequest
+from plackett.serving.export.trees import Trees, fold_tree, next_above
 
 _VERSION = [2, 1, 0]  # the oldest XGBoost whose files look like this; newer ones read them
 _NO_PARENT = 2147483647
-Single = NDArray[np.float32]
+Float32Array = NDArray[np.float32]
 
 
-def xgboost_model(
-    trees: Trees, names: tuple[str, ...], *, base_as_tree: bool = False
-) -> dict[str, Any]:
-    """Trees as XGBoost's model, with arrays still arrays."""
-    if base_as_tree:
-        trees = trees.with_base_as_tree()
+def xgboost_model(trees: Trees, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return XGBoost's model, whose arrays are NumPy arrays."""
     parameters = {
         "base_score": repr(float(np.float32(trees.base))),
         "boost_from_average": "1",
@@ -47,7 +42,7 @@ def xgboost_model(
         "feature_types": ["float"] * len(names),
         "gradient_booster": _booster(trees),
         "learner_model_param": parameters,
-        "objective": {"lambdarank_param": dict(_RANKING), "name": "rank:pairwise"},
+        "objective": {"lambdarank_param": dict(_OBJECTIVE_PARAMETERS), "name": "rank:pairwise"},
     }
     return {"learner": learner, "version": list(_VERSION)}
 
@@ -63,7 +58,7 @@ def _booster(trees: Trees) -> dict[str, Any]:
     return {"model": model, "name": "gbtree"}
 
 
-_RANKING = {
+_OBJECTIVE_PARAMETERS = {
     "lambdarank_num_pair_per_sample": "4294967295",
     "lambdarank_pair_method": "topk",
     "lambdarank_unbiased": "0",
@@ -73,40 +68,40 @@ _RANKING = {
 
 
 def _model_tree(trees: Trees, tree: int) -> dict[str, Any]:
-    """The root, then the children of each inner node side by side.
+    """One tree: the root, then the children of each inner node next to each other.
 
-    XGBoost goes to the left child or the node after it, whatever stands in ``right_children``.
+    XGBoost goes to the left child or the node after it, whatever ``right_children`` holds.
     """
     inner = slice(int(trees.nodes[tree]), int(trees.nodes[tree + 1]))
     values = trees.values[trees.leaves[tree] : trees.leaves[tree + 1]].astype(np.float32)
     n_nodes = 2 * len(values) - 1
     first = 1 + 2 * np.arange(len(values) - 1, dtype=np.int32)
-    inner_at, leaf_at = _places(trees.left[inner], trees.right[inner], first)
+    inner_at, leaf_at = _find_positions(trees.left[inner], trees.right[inner], first)
     parents = np.full(n_nodes, _NO_PARENT, np.int32)
     parents[first] = parents[first + 1] = inner_at
 
-    def spread(of_inner: Any, of_leaves: Any, dtype: Any) -> NDArray[Any]:
-        out = np.zeros(n_nodes, dtype)
-        out[inner_at], out[leaf_at] = of_inner, of_leaves
-        return out
+    def arrange(of_inner: Any, of_leaves: Any, dtype: Any) -> NDArray[Any]:
+        values = np.zeros(n_nodes, dtype)
+        values[inner_at], values[leaf_at] = of_inner, of_leaves
+        return values
 
     return {
-        **_without_meaning(n_nodes, trees.n_features),
-        "base_weights": spread(0, values, np.float32),
-        "default_left": spread(trees.nan_left[inner], 0, np.uint8),
+        **_unused_fields(n_nodes, trees.n_features),
+        "base_weights": arrange(0, values, np.float32),
+        "default_left": arrange(trees.nan_left[inner], 0, np.uint8),
         "id": tree,
-        "left_children": spread(first, -1, np.int32),
+        "left_children": arrange(first, -1, np.int32),
         "parents": parents,
-        "right_children": spread(first + 1, -1, np.int32),
-        "split_conditions": spread(next_above(trees.threshold[inner]), values, np.float32),
-        "split_indices": spread(trees.feature[inner], 0, np.int32),
+        "right_children": arrange(first + 1, -1, np.int32),
+        "split_conditions": arrange(next_above(trees.threshold[inner]), values, np.float32),
+        "split_indices": arrange(trees.feature[inner], 0, np.int32),
     }
 
 
-def _places(
+def _find_positions(
     left: NDArray[np.int32], right: NDArray[np.int32], first: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Where the inner nodes and the leaves stand if node i's children are at first[i] and next."""
+    """Positions of the inner nodes and leaves if node i's children are at first[i] and after it."""
     inner_at, leaf_at = np.zeros(len(left), np.int32), np.zeros(len(left) + 1, np.int32)
     for child, place in ((left, first), (right, first + 1)):
         is_inner = child >= 0
@@ -115,14 +110,14 @@ def _places(
     return inner_at, leaf_at
 
 
-def _without_meaning(n_nodes: int, n_features: int) -> dict[str, Any]:
-    """What XGBoost's reader wants to see but scores do not depend on."""
-    zeros, nothing = np.zeros(n_nodes, np.float32), np.zeros(0, np.int32)
+def _unused_fields(n_nodes: int, n_features: int) -> dict[str, Any]:
+    """Fields that XGBoost's reader requires although scores do not depend on them."""
+    zeros, empty = np.zeros(n_nodes, np.float32), np.zeros(0, np.int32)
     return {
-        "categories": nothing,
-        "categories_nodes": nothing,
-        "categories_segments": nothing.astype(np.int64),
-        "categories_sizes": nothing.astype(np.int64),
+        "categories": empty,
+        "categories_nodes": empty,
+        "categories_segments": empty.astype(np.int64),
+        "categories_sizes": empty.astype(np.int64),
         "loss_changes": zeros,
         "split_type": np.zeros(n_nodes, np.uint8),
         "sum_hessian": zeros,
@@ -135,14 +130,7 @@ def _without_meaning(n_nodes: int, n_features: int) -> dict[str, Any]:
     }
 
 
-def next_above(threshold: Single) -> Single:
-    """The thresholds t' for which x < t' is x <= t, for float32 x."""
-    with np.errstate(over="ignore", under="ignore"):
-        above = np.nextafter(threshold, np.float32(np.inf))
-    return np.minimum(above, LARGEST)
-
-
-# Types that XGBoost gives to arrays, with their markers; numbers have the high byte first.
+# Markers of the array types that XGBoost uses; numbers are big-endian.
 _MARKERS: dict[str, tuple[bytes, str]] = {
     "float32": (b"d", ">f4"),
     "int32": (b"l", ">i4"),
@@ -152,18 +140,18 @@ _MARKERS: dict[str, tuple[bytes, str]] = {
 
 
 def to_json(data: Any) -> str:
-    """JSON; a float32 is written as the float64 that equals it, which every reader gives back."""
-    return json.dumps(data, default=_plain, allow_nan=False)
+    """Encode as JSON; a float32 is written as the equal float64, which readers restore exactly."""
+    return json.dumps(data, default=_to_list, allow_nan=False)
 
 
 def to_ubjson(data: Any) -> bytes:
-    """UBJSON; arrays of numbers have a type."""
+    """Encode as UBJSON with typed arrays."""
     out = bytearray()
     _encode(data, out)
     return bytes(out)
 
 
-def _plain(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is not plain data")
@@ -172,36 +160,36 @@ def _plain(value: Any) -> Any:
 def _encode(value: Any, out: bytearray) -> None:
     if isinstance(value, dict):
         out += b"{"
-        for key, each in value.items():
-            _text(key, out)
-            _encode(each, out)
+        for key, item in value.items():
+            _encode_text(key, out)
+            _encode(item, out)
         out += b"}"
     elif isinstance(value, np.ndarray):
         marker, dtype = _MARKERS[value.dtype.name]
-        out += b"[$" + marker + b"#" + _length(len(value)) + value.astype(dtype).tobytes()
+        out += b"[$" + marker + b"#" + _encode_int(len(value)) + value.astype(dtype).tobytes()
     elif isinstance(value, list):
-        out += b"[#" + _length(len(value))
-        for each in value:
-            _encode(each, out)
+        out += b"[#" + _encode_int(len(value))
+        for item in value:
+            _encode(item, out)
     elif isinstance(value, str):
         out += b"S"
-        _text(value, out)
+        _encode_text(value, out)
     else:
-        out += _length(int(value))
+        out += _encode_int(int(value))
 
 
-def _text(text: str, out: bytearray) -> None:
+def _encode_text(text: str, out: bytearray) -> None:
     raw = text.encode()
-    out += _length(len(raw)) + raw
+    out += _encode_int(len(raw)) + raw
 
 
-def _length(size: int) -> bytes:
+def _encode_int(size: int) -> bytes:
     return b"L" + size.to_bytes(8, "big", signed=True)
 
 
-def xgboost_dump(trees: Trees, names: tuple[str, ...]) -> str:
-    """Trees as XGBoost dumps them."""
-    trees = trees.with_base_as_tree()
+def xgboost_dump(request: ExportRequest) -> str:
+    """Write trees as XGBoost's ``dump_model`` does."""
+    trees, names = request.trees.with_base_as_tree(), request.names
     conditions = next_above(trees.threshold)
     values = trees.values.astype(np.float32)
     return to_json(
@@ -210,9 +198,9 @@ def xgboost_dump(trees: Trees, names: tuple[str, ...]) -> str:
 
 
 def _dump_tree(
-    trees: Trees, tree: int, names: tuple[str, ...], conditions: Single, values: Single
+    trees: Trees, tree: int, names: tuple[str, ...], conditions: Float32Array, values: Float32Array
 ) -> dict[str, Any]:
-    """Nodes are numbered as in the arrays, leaves after the inner ones."""
+    """One tree; nodes are numbered as in the arrays, leaves after the inner ones."""
     first, first_leaf = int(trees.nodes[tree]), int(trees.leaves[tree])
     n_inner = int(trees.nodes[tree + 1]) - first
 
@@ -232,4 +220,4 @@ def _dump_tree(
             "children": [left, right],
         }
 
-    return nested(trees, tree, leaf=leaf, split=split)
+    return fold_tree(trees, tree, leaf=leaf, split=split)

@@ -36,7 +36,7 @@ def trees(lists, request):
 @pytest.mark.parametrize("form", READ)
 def test_documents_of_ohsumed_score_the_same(ohsumed, trees, form, tmp_path, monkeypatch) -> None:
     X, names = ohsumed
-    monkeypatch.setattr("test_export_trees.NAMES", names)
+    monkeypatch.setattr("target_readers.NAMES", names)
     export(trees, tmp_path / "model", form)
     found = READ[form](suffixed(tmp_path / "model", form), X)
     np.testing.assert_allclose(found, trees.predict(X), rtol=0, atol=SINGLE)

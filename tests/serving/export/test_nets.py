@@ -65,7 +65,7 @@ def test_onnx_scores_the_same(tmp_path, model) -> None:
         ("net-elu", "no activation 'elu'"),
         ("net-gelu", "no activation 'gelu'"),
         ("net-rnn", "recurrent cell"),
-        ("net-impute-missing", "cannot put another value"),
+        ("net-impute-missing", "cannot replace it by another value"),
     ],
 )
 def test_what_solr_has_no_word_for_is_refused(tmp_path, model, reason) -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from plackett import load
 from plackett.base.errors import UsageError
 from plackett.cli.export import export, import_
-from plackett.serving.export import FORMS
+from plackett.serving.export import TARGETS
 from serving_models import NAMES, fitted, probes, scores
 from target_interpreters import solr
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_expressed_is_an_error(run, tmp_path) -> None:
     assert out.read_text().startswith("## LambdaMART")
 
 
-def test_the_help_names_every_form(run) -> None:
+def test_the_help_names_every_target(run) -> None:
     text = " ".join(run("export", "--help").output.replace("│", " ").split())
-    for form in FORMS:
-        assert form.name.replace("-", "") in text.replace("- ", "").replace("-", "")
+    for target in TARGETS:
+        assert target.name.replace("-", "") in text.replace("- ", "").replace("-", "")

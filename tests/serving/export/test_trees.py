@@ -11,9 +11,9 @@ import xgboost
 
 from plackett import TreeRanker
 from plackett.base.errors import UsageError
+from plackett.models.ensembles import import_model
 from plackett.serving.export import export
-from plackett.serving.export.parts import names_for
-from plackett.serving.importing import import_model
+from plackett.serving.export.parts import check_feature_names
 from serving_models import NAMES, TREES, data, documents, fitted, probes, scores
 from target_interpreters import (
     lightgbm_json,
@@ -166,4 +166,4 @@ def test_trees_too_deep_for_nested_text_are_refused(tmp_path, form) -> None:
 def test_an_imported_model_keeps_the_names_of_its_file(tmp_path) -> None:
     export(fitted(TREES[0]), tmp_path / "model.txt", "lightgbm-text")
     ranker = import_model(tmp_path / "model.txt")
-    assert names_for(ranker, "solr", None) == NAMES
+    assert check_feature_names(ranker, "solr", None) == NAMES

@@ -66,9 +66,9 @@ def test_the_text_of_an_ensemble_says_its_size() -> None:
         ({"category_set": np.array([0, 0], np.int32)}, "node 0: a node without categories"),
         ({"left": np.array([-5, -2], np.int32)}, "tree 0, node 0: its left child is not"),
         ({"right": np.array([2, -3], np.int32)}, "tree 0, node 0: its right child is not"),
-        ({"right": np.array([-3, -3], np.int32)}, "tree 0, node 1: in a tree every node"),
-        ({"right": np.array([1, 0], np.int32)}, "tree 0, node 0: in a tree every node"),
-        ({"left": np.array([-1, -1], np.int32)}, "tree 0, leaf 0: in a tree every node"),
+        ({"right": np.array([-3, -3], np.int32)}, "tree 0, node 1: every node of a tree"),
+        ({"right": np.array([1, 0], np.int32)}, "tree 0, node 0: every node of a tree"),
+        ({"left": np.array([-1, -1], np.int32)}, "tree 0, leaf 0: every node of a tree"),
         ({"leaf_values": np.array([1, 2, 3, np.inf])}, "tree 1, leaf 0: leaf values must be"),
         ({"set_offsets": np.array([0, 2])}, "set_offsets must rise from 0 to 1"),
     ],
@@ -91,7 +91,7 @@ def test_nodes_that_reach_only_each_other_are_refused() -> None:
         "left": np.array([-1, 2, 1], np.int32),
         "right": np.array([-2, -3, -4], np.int32),
     }
-    with pytest.raises(DataError, match="tree 0, node 1: in a tree every node"):
+    with pytest.raises(DataError, match="tree 0, node 1: every node of a tree"):
         Ensemble(**{**GOOD, **loop})
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
-from plackett.models.ensembles.scoring import FEW, SHARE
+from plackett.models.ensembles.scoring import FEW, MIN_PER_THREAD
 from plain_trees import N_FEATURES, awkward_features, plain_scores, random_ensemble
 
 pytestmark = pytest.mark.kernels
@@ -59,7 +59,7 @@ def test_a_tree_with_more_leaves_than_the_fast_path_numbers_is_scored_right() ->
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_any_number_of_threads_gives_the_same_bits(library: str) -> None:
     ensemble = random_ensemble(5, [30] * 10, library=library)
-    features = awkward_features(ensemble, 5 * SHARE + 77, 5)
+    features = awkward_features(ensemble, 5 * MIN_PER_THREAD + 77, 5)
     alone = ensemble.predict(features, n_threads=1)
     for n_threads in (2, 3, 16, None):
         np.testing.assert_array_equal(ensemble.predict(features, n_threads=n_threads), alone)
@@ -67,7 +67,7 @@ def test_any_number_of_threads_gives_the_same_bits(library: str) -> None:
 
 def test_several_callers_at_once_get_the_same_bits() -> None:
     ensemble = random_ensemble(12, [30] * 10)
-    features = awkward_features(ensemble, 3 * SHARE, 12)
+    features = awkward_features(ensemble, 3 * MIN_PER_THREAD, 12)
     expected = ensemble.predict(features, n_threads=1)
     with ThreadPoolExecutor(4) as pool:
         futures = [pool.submit(ensemble.predict, features, n_threads=2) for _ in range(8)]

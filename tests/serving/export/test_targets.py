@@ -11,17 +11,16 @@ import pytest
 import xgboost
 
 import plackett.serving.export as exporting
-import plackett.serving.export.targets as forms
 from plackett import Dataset, TreeRanker
 from plackett.base.errors import DataError, UsageError
 from plackett.data.transforms import Impute, Log1p, Quantile, Standard, chain
 from plackett.models.ensembles import EnsembleRanker
-from plackett.serving.export import FORMS, export
-from plackett.serving.export.parts import Part, parts_of, trees_of
-from plackett.serving.export.solr import SLACK, without_slack
-from plackett.serving.export.targets import Request, form_of
-from plackett.serving.export.trees import Trees, before_transforms
-from plackett.serving.export.verify import verified
+from plackett.serving.export import TARGETS, export
+from plackett.serving.export.parts import ExportRequest, Part, find_parts
+from plackett.serving.export.solr import SLACK, subtract_slack
+from plackett.serving.export.targets import find_target
+from plackett.serving.export.trees import Trees, undo_transforms
+from plackett.serving.export.verify import verify_scores
 from plackett.serving.export.xgboost import to_json, xgboost_model
 from serving_models import NAMES, SMALL, data, fitted, probes, scores
 from target_interpreters import plugin_xgboost_dump, ranklib, solr, vespa_lightgbm
@@ -43,15 +42,15 @@ def stumps(threshold, *, feature=None, n_features=1):
     )
 
 
-def any_singles(n, seed=0):
+def any_float32(n, seed=0):
     """Finite float32 numbers of every size and sign."""
     bits = np.random.default_rng(seed).integers(0, 2**32, 2 * n, dtype=np.uint64)
     found = bits.astype(np.uint32).view(np.float32)
     return found[np.isfinite(found) & (np.abs(found) < 3e38)][:n]
 
 
-def test_an_unknown_form_is_answered_with_those_there_are(tmp_path) -> None:
-    with pytest.raises(UsageError, match="there are lightgbm-text, lightgbm-json"):
+def test_an_unknown_target_lists_the_known_ones(tmp_path) -> None:
+    with pytest.raises(UsageError, match="choose one of lightgbm-text, lightgbm-json"):
         export(fitted("trees"), tmp_path / "model", "pmml")
 
 
@@ -76,7 +75,7 @@ def test_targets_that_read_zero_get_only_models_that_do(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "form", "reason"),
+    ("names", "target", "reason"),
     [
         (["a"] * 6, "solr", "two features are called 'a'"),
         (["a", "b"], "solr", "2 feature names for a model of 6"),
@@ -84,12 +83,12 @@ def test_targets_that_read_zero_get_only_models_that_do(tmp_path) -> None:
         (["a:b", *NAMES[1:]], "lightgbm-text", "contains ':'"),
         (["a[0]", *NAMES[1:]], "xgboost-json", r"contains '\['"),
         (["a<b", *NAMES[1:]], "xgboost-ubj", "contains '<'"),
-        (["", *NAMES[1:]], "solr", "cannot hold the feature name ''"),
+        (["", *NAMES[1:]], "solr", "does not accept the feature name ''"),
     ],
 )
-def test_names_that_a_target_cannot_hold_are_refused(tmp_path, names, form, reason) -> None:
+def test_names_that_a_target_cannot_hold_are_refused(tmp_path, names, target, reason) -> None:
     with pytest.raises(UsageError, match=reason):
-        export(fitted("trees"), tmp_path / "model", form, feature_names=names)
+        export(fitted("trees"), tmp_path / "model", target, feature_names=names)
 
 
 def test_names_that_are_given_replace_the_models(tmp_path) -> None:
@@ -107,27 +106,28 @@ def test_features_without_names_are_numbered_from_one(tmp_path) -> None:
     assert [each["name"] for each in listed] == ["f1", "f2", "f3", "f4", "f5", "f6"]
 
 
-@pytest.mark.parametrize("form", ["lightgbm-text", "xgboost-json", "ranklib"])
-def test_a_file_that_scores_otherwise_is_not_accepted(form) -> None:
+@pytest.mark.parametrize("target", ["lightgbm-text", "xgboost-json", "ranklib"])
+def test_a_file_that_scores_differently_is_refused(target) -> None:
     ranker = fitted("trees")
-    parts = parts_of(ranker)
-    asked = Request(parts, "trees", NAMES, "m", "never")
+    parts = find_parts(ranker)
+    request = ExportRequest(parts, "trees", NAMES, "m", "never")
     doubled = tuple(Part(part.ranker, 2.0, ()) for part in parts)
-    wrong = form_of(form).write(Request(doubled, "trees", NAMES, "m", "never"))
+    wrong = find_target(target).write(ExportRequest(doubled, "trees", NAMES, "m", "never"))
     content = wrong.encode() if isinstance(wrong, str) else wrong
     with pytest.raises(DataError, match="away from the model"):
-        verified(ranker, asked, form, content)
+        verify_scores(ranker, request, find_target(target), content)
 
 
 def test_one_moved_threshold_is_noticed() -> None:
     ranker = fitted("trees")
-    asked = Request(parts_of(ranker), "trees", NAMES, "m", "never")
-    model = xgboost_model(trees_of(asked.parts), NAMES)
+    request = ExportRequest(find_parts(ranker), "trees", NAMES, "m", "never")
+    model = xgboost_model(request.trees, NAMES)
     tree = model["learner"]["gradient_booster"]["model"]["trees"][0]
     conditions = tree["split_conditions"]
     conditions[0] = np.nextafter(conditions[0], np.float32(-np.inf))
+    target = find_target("xgboost-json")
     with pytest.raises(DataError, match="away from the model"):
-        verified(ranker, asked, "xgboost-json", to_json(model).encode())
+        verify_scores(ranker, request, target, to_json(model).encode())
 
 
 def test_a_refused_export_leaves_the_old_file(tmp_path) -> None:
@@ -191,8 +191,8 @@ def test_thresholds_before_a_transform_decide_as_after_it(transform) -> None:
     transformed = np.asarray(fit.apply(np.asarray(features), offsets))
     at = transformed[rng.integers(0, len(features), 300), feature]
     after = stumps(np.nan_to_num(at), feature=feature, n_features=6)
-    before = before_transforms(after, (fit,))
-    values = np.concatenate([any_singles(200), [0.0, 1.0, 2.0]])
+    before = undo_transforms(after, (fit,))
+    values = np.concatenate([any_float32(200), [0.0, 1.0, 2.0]])
     inner = np.clip(before.threshold, -1e38, 1e38)  # at the ends there is no next number
     above = np.nextafter(inner, np.float32(np.inf))
     for node in range(300):
@@ -205,11 +205,11 @@ def test_thresholds_before_a_transform_decide_as_after_it(transform) -> None:
 
 
 def test_solr_thresholds_are_exact_or_refused() -> None:
-    wanted = any_singles(2000)
+    wanted = any_float32(2000)
     kept = 0
     for threshold in wanted[np.abs(wanted) > 1e-30]:
         try:
-            found = without_slack(stumps([threshold]), ("f",))
+            found = subtract_slack(stumps([threshold]), ("f",))
         except UsageError:
             assert abs(threshold) < 2.0
             continue
@@ -220,18 +220,18 @@ def test_solr_thresholds_are_exact_or_refused() -> None:
 
 def test_solr_splits_at_zero_keep_zero_on_its_side() -> None:
     trees = stumps(np.float32([0.0, 1e-35, -1e-45, -1e-35]))
-    effective = without_slack(trees, ("f",)) + SLACK
+    effective = subtract_slack(trees, ("f",)) + SLACK
     assert effective[:2].tolist() == [0.0, 0.0]
     assert np.all((effective[2:] < 0) & (effective[2:] > -1.2e-13))
 
 
 def test_solr_says_which_feature_it_cannot_hold() -> None:
     with pytest.raises(UsageError, match="threshold on feature 'tiny'"):
-        without_slack(stumps(np.float32([3.3e-9])), ("tiny",))
+        subtract_slack(stumps(np.float32([3.3e-9])), ("tiny",))
 
 
 @pytest.mark.parametrize(
-    ("form", "read"),
+    ("target", "read"),
     [
         ("xgboost-dump", lambda text, X: plugin_xgboost_dump(text, X, ("f",))),
         ("ranklib", ranklib),
@@ -239,7 +239,7 @@ def test_solr_says_which_feature_it_cannot_hold() -> None:
         ("solr", lambda text, X: solr(text, X, ("f",))),
     ],
 )
-def test_a_tree_as_deep_as_it_has_leaves_is_written(form, read) -> None:
+def test_a_tree_as_deep_as_it_has_leaves_is_written(target, read) -> None:
     """400 leaves, each split one level below the other."""
     n = 399
     chain_of_splits = Trees(
@@ -255,49 +255,49 @@ def test_a_tree_as_deep_as_it_has_leaves_is_written(form, read) -> None:
     )
     part = fitted("stumps")
     X = np.array([[-1.0], [0.0], [0.5], [17.0], [397.5], [398.0], [1e9]], np.float32)
-    asked = Request((Part(part, 1.0, ()),), "trees", ("f",), "m", "never")
+    request = ExportRequest((Part(part, 1.0, ()),), "trees", ("f",), "m", "never")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forms, "trees_of", lambda _: chain_of_splits)
-        text = form_of(form).write(asked)
+        patch.setattr(ExportRequest, "trees", chain_of_splits)
+        text = find_target(target).write(request)
     assert read(text, X).tolist() == [0.0, 0.0, 1.0, 17.0, 398.0, 398.0, 399.0]
 
 
-def test_every_form_says_who_reads_it_and_what_it_holds() -> None:
-    assert len({form.name for form in FORMS}) == len(FORMS) == 10
-    for form in FORMS:
-        assert form.reader
-        assert set(form.kinds) <= {"trees", "linear", "net"}
+def test_every_target_names_its_readers_and_the_kinds_of_model() -> None:
+    assert len({target.name for target in TARGETS}) == len(TARGETS) == 10
+    for target in TARGETS:
+        assert target.reader
+        assert set(target.kinds) <= {"trees", "linear", "net"}
 
 
 def test_verification_can_be_left_out(tmp_path, monkeypatch) -> None:
     def fail(*_):
         raise AssertionError("not asked for")
 
-    monkeypatch.setattr(exporting, "verified", fail)
+    monkeypatch.setattr(exporting, "verify_scores", fail)
     export(fitted("trees"), tmp_path / "model", "ranklib", verify=False, missing="never")
     X = probes("trees")
     found = ranklib((tmp_path / "model").read_text(), X)
     np.testing.assert_allclose(found, scores("trees", X), atol=2e-6)
 
 
-@pytest.mark.parametrize("form", ["xgboost-json", "xgboost-ubj", "lightgbm-text", "onnx"])
-def test_any_threshold_of_float32_decides_exactly(form, tmp_path) -> None:
+@pytest.mark.parametrize("target", ["xgboost-json", "xgboost-ubj", "lightgbm-text", "onnx"])
+def test_any_threshold_of_float32_decides_exactly(target, tmp_path) -> None:
     """In the target's own runtime, at the threshold and at the next number on either side."""
-    wanted = any_singles(600, seed=3)
-    if form == "lightgbm-text":
+    wanted = any_float32(600, seed=3)
+    if target == "lightgbm-text":
         wanted = wanted[np.abs(wanted) > 1e-34]  # LightGBM takes smaller values for zero
     order = np.argsort(wanted)
     ranker = fitted("stumps").clone()
     ranker.n_features_ = 1
     ranker._take(np.zeros(len(order), np.int64), wanted[order], np.ones(len(order)))
-    path = tmp_path / {"xgboost-json": "m.json", "xgboost-ubj": "m.ubj"}.get(form, "m")
-    export(ranker, path, form)
+    path = tmp_path / {"xgboost-json": "m.json", "xgboost-ubj": "m.ubj"}.get(target, "m")
+    export(ranker, path, target)
     up, down = np.float32(np.inf), np.float32(-np.inf)
     with np.errstate(under="ignore"):
         sides = [np.nextafter(wanted, up), wanted, np.nextafter(wanted, down)]
     X = np.concatenate(sides)[:, None]
     expected = (wanted < X).sum(axis=1)
-    np.testing.assert_array_equal(READ[form](path, X), expected)
+    np.testing.assert_array_equal(READ[target](path, X), expected)
 
 
 READ = {
@@ -317,3 +317,10 @@ def _xgboost(path, X):
 def _onnx(path, X):
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     return session.run(None, {"features": X})[0][:, 0]
+
+
+def test_the_old_name_of_the_target_keeps_working(tmp_path) -> None:
+    with pytest.warns(DeprecationWarning, match="use target"):
+        export(fitted("trees"), tmp_path / "old", form="solr")
+    export(fitted("trees"), tmp_path / "new", target="solr")
+    assert (tmp_path / "old").read_bytes() == (tmp_path / "new").read_bytes()

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from plackett import evaluate, load
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
-from plackett.models.ensembles import EnsembleRanker, read_ranklib
+from plackett.models.ensembles import EnsembleRanker, import_model, read_ranklib
 from plackett.serving.export import export
-from plackett.serving.importing import import_model
 from serving_models import NAMES, data, documents, fitted, probes, scores
 from target_interpreters import opensearch_raw, plugin_xgboost_dump, ranklib, solr, vespa_lightgbm
 
@@ -143,9 +142,9 @@ def test_an_imported_model_cannot_be_fitted_and_stays_as_it_was(boosters) -> Non
 def test_what_is_no_model_is_refused(tmp_path) -> None:
     path = tmp_path / "file"
     path.write_text("0 qid:1 1:0.5\n")
-    with pytest.raises(DataError, match="is no model of LightGBM"):
+    with pytest.raises(DataError, match="is not a model of LightGBM"):
         import_model(path)
-    with pytest.raises(UsageError, match="there are lightgbm, xgboost, ranklib"):
+    with pytest.raises(UsageError, match="use lightgbm, xgboost, ranklib"):
         import_model(path, form="catboost")
 
 
