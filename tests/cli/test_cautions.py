@@ -61,7 +61,7 @@ def test_estimates_that_have_not_settled_are_warned_of_with_the_remedy(clicked) 
     options = ("--features", clicked / "documents.parquet", "--out", clicked / "train.parquet")
     code, _, err = _run("clicks", clicked / "log.csv", *options, "--iterations", 1)
     assert code == 0
-    assert "warning: expectation maximisation of propensities has not settled after 1" in err
+    assert "warning: expectation maximization of propensities has not converged after 1" in err
     assert "raise --iterations, or take deep positions" in err
     assert "together with --deepest." in err
     code, _, err = _run(

@@ -210,7 +210,7 @@ def test_nulls_inside_lists_are_missing_values(tmp_path: Path) -> None:
         ({"weight": [1.0, 1.0, None]}, r"row 2 .*column 'weight' is null"),
         ({"label": [2, -1, 1]}, r"row 1 \(counted from 0\): label -1"),
         ({"label": [2.0, np.nan, 1]}, r"row 1 .*: label nan"),
-        ({"label": ["2", "0", "1"]}, "column 'label' must be numbers, and holds string"),
+        ({"label": ["2", "0", "1"]}, "column 'label' must be numbers, got string"),
         ({"query_id": [1.5, 1.5, 2.5]}, "column 'query_id' must be integers .* got float64"),
         ({"price": ["1", "2", "3"]}, "column 'price' holds string, and features are numbers"),
         ({"price": [[1], [2], [3]]}, "column 'price' holds list<.*>, and features are numbers"),
@@ -429,8 +429,8 @@ def test_shards_that_differ_in_what_is_a_feature_are_refused(tmp_path: Path) -> 
         ("price", ["5", "6", "7"], "column 'price' holds string, and features are numbers"),
         ("price", [datetime(2020, 1, 1)] * 3, "column 'price' holds timestamp"),
         ("price", [[1.0]] * 3, "column 'price' holds list<"),
-        ("label", ["5", "6", "7"], "column 'label' must be numbers, and holds string"),
-        ("weight", ["1", "1", "1"], "column 'weight' must be numbers, and holds string"),
+        ("label", ["5", "6", "7"], "column 'label' must be numbers, got string"),
+        ("weight", ["1", "1", "1"], "column 'weight' must be numbers, got string"),
     ],
 )
 def test_types_are_checked_in_every_shard(
@@ -448,7 +448,7 @@ def test_lists_are_checked_in_every_shard(tmp_path: Path) -> None:
     _write(tmp_path / "1.parquet", columns | {"features": [[1.0], [2.0]]})
     _write(tmp_path / "2.parquet", columns | {"features": [["1"], ["2"]]})
     with pytest.raises(
-        DataError, match=r"2\.parquet: column 'features' must be lists of numbers, and holds list<"
+        DataError, match=r"2\.parquet: column 'features' must be lists of numbers, got list<"
     ):
         read(tmp_path)
 

@@ -50,12 +50,8 @@ def test_files_keep_groups(clicked, tmp_path, name) -> None:
 
 
 def test_tables_that_are_streamed_keep_groups(clicked, tmp_path) -> None:
-    from plackett.data.columnar.reader import open_columns
-    from plackett.data.columnar.streaming import spool
-
     pk.write(clicked, tmp_path / "set.parquet")
-    columns = open_columns([tmp_path / "set.parquet"], None, n_features=None)
-    again = spool(columns, missing=None, strict=True, folder=tmp_path)
+    again = pk.stream(tmp_path / "set.parquet", strict=True)
     assert fingerprint(again) == fingerprint(clicked)
 
 

@@ -305,7 +305,11 @@ def test_pickled_objects_are_never_loaded(
         ("rows", lambda a: np.where(a == 3, 4, a), "rows must all be different"),
         ("weights", lambda a: -a, "weights must be finite and not negative"),
         ("weights", lambda a: a * np.nan, "weights must be finite and not negative"),
-        ("query_ids", lambda a: np.full(len(a), 2**31, "<u4").view("<U1"), "what is not text"),
+        (
+            "query_ids",
+            lambda a: np.full(len(a), 2**31, "<u4").view("<U1"),
+            "bytes that are not text",
+        ),
     ],
 )
 def test_contents_that_cannot_be_right_are_refused(

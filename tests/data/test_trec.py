@@ -77,7 +77,7 @@ def test_damaged_archives_are_refused_by_name(tmp_path: Path, suffix: str, compr
     for damaged in (whole[:30], whole[:20] + b"\xa5" * 64 + whole[84:], RUN.encode()):
         path.write_bytes(damaged)
         for read in (read_run, read_qrels, is_run):
-            with pytest.raises(DataError, match=rf"a\.{suffix}: corrupt or cut-off file"):
+            with pytest.raises(DataError, match=rf"a\.{suffix}: corrupt or truncated file"):
                 read(path)
 
 
@@ -149,7 +149,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="latin:1: the text is not UTF-8"):
         read_qrels(tmp_path / "latin")
     (tmp_path / "cut.gz").write_bytes(gzip.compress(RUN.encode())[:-9])
-    with pytest.raises(DataError, match=r"cut\.gz: corrupt or cut-off file"):
+    with pytest.raises(DataError, match=r"cut\.gz: corrupt or truncated file"):
         read_run(tmp_path / "cut.gz")
 
 

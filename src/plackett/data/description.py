@@ -15,7 +15,7 @@ _MOST_BINS = 12
 
 @dataclass(frozen=True)
 class Description:
-    """Counts and shares of a data set (Zhu & Klabjan 2020, Table 1, and a little more)."""
+    """Counts and shares of a data set (Zhu & Klabjan 2020, Table 1, and some more)."""
 
     n_lists: int
     n_docs: int
@@ -34,7 +34,7 @@ class Description:
     blank_lists: int
     """Lists without a relevant document."""
     single_label_lists: int
-    """Lists in which all documents have the same label: there is nothing to rank."""
+    """Lists in which all documents have the same label."""
     zero_share: float
     """Share of feature values that are zero."""
     missing_share: float
@@ -46,12 +46,12 @@ class Description:
     """Lists by number of documents, in ranges."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Data for JSON."""
         return asdict(self)
 
 
 def describe(dataset: Dataset) -> Description:
-    """Count what there is to know before training.
+    """Compute the statistics of a data set.
 
     >>> import plackett as pk
     >>> pk.describe(pk.Dataset.from_arrays([[1.0], [2.0]], [0, 1], [7, 7])).n_levels
@@ -64,7 +64,7 @@ def describe(dataset: Dataset) -> Description:
     per_list = np.add.reduceat(lowest, offsets[:-1]) / sizes
     top = np.maximum.reduceat(labels, offsets[:-1])
     bottom = np.minimum.reduceat(labels, offsets[:-1])
-    zero, missing, constant = _feature_counts(dataset)
+    zero, missing, constant = _describe_features(dataset)
     return Description(
         n_lists=dataset.n_lists,
         n_docs=dataset.n_docs,
@@ -86,7 +86,7 @@ def describe(dataset: Dataset) -> Description:
     )
 
 
-def _feature_counts(dataset: Dataset) -> tuple[float, float, int]:
+def _describe_features(dataset: Dataset) -> tuple[float, float, int]:
     """Shares of zeros and of NaN, and the number of constant columns; one column at a time."""
     cells = dataset.n_docs * dataset.n_features
     if cells == 0:
@@ -97,14 +97,14 @@ def _feature_counts(dataset: Dataset) -> tuple[float, float, int]:
         low = dataset.features.nanmin(axis=0).toarray()
         high = dataset.features.nanmax(axis=0).toarray()
         missing = int(np.isnan(values).sum())
-        constant = int(np.sum((low == high) | np.isnan(low)))  # NaN: all of the column is missing
+        constant = int(np.sum((low == high) | np.isnan(low)))  # NaN: the whole column is missing
         return 1.0 - stored / cells, missing / cells, constant
     zeros = missing = constant = 0
     for column in dataset.features.T:
         zeros += column.size - int(np.count_nonzero(column))
-        gaps = int(np.isnan(column).sum())
-        missing += gaps
-        present = column[~np.isnan(column)] if gaps else column
+        n_missing = int(np.isnan(column).sum())
+        missing += n_missing
+        present = column[~np.isnan(column)] if n_missing else column
         constant += int(present.size == 0 or present.min() == present.max())
     return zeros / cells, missing / cells, constant
 

@@ -106,7 +106,7 @@ def test_deep_positions_can_be_taken_together(varied) -> None:
 
 
 def test_a_search_that_is_cut_short_warns(varied) -> None:
-    with pytest.warns(ConvergenceWarning, match="has not settled after 1"):
+    with pytest.warns(ConvergenceWarning, match="has not converged after 1"):
         estimate_by_em(varied, iterations=1)
     with pytest.raises(UsageError, match="iterations >= 1"):
         estimate_by_em(varied, iterations=0)

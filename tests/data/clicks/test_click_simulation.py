@@ -131,7 +131,7 @@ def test_presets_have_the_papers_numbers() -> None:
 
 
 def test_what_cannot_be_simulated_says_why(web) -> None:
-    with pytest.raises(DataError, match=r"knows the labels 0 to 1, but the data have 2"):
+    with pytest.raises(DataError, match=r"has chances for the labels 0 to 1, but the data has 2"):
         simulate(web, PositionModel((0.1, 1.0)))
     with pytest.raises(UsageError, match="chances from 0 to 1"):
         PositionModel((0.1, 1.5))

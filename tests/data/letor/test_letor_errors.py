@@ -52,7 +52,7 @@ LINES = [
     ("0 ", "the line ends after the label"),
     ("0 1:5", "no query id: found '1:5' where 'qid:ID' belongs (column 3)"),
     ("0 qid 1:5", "no query id: found 'qid' where 'qid:ID' belongs (column 3)"),
-    ("0 1:5 qid:3", "query id 'qid:3' after features; it belongs behind the label (column 7)"),
+    ("0 1:5 qid:3", "query id 'qid:3' after features; it belongs after the label (column 7)"),
     ("0 qid:1 1:5 qid:2", "second query id 'qid:2'; a line has one (column 13)"),
     ("0 qid: 1:5", "empty query id; a line reads"),
     ("0 qid:#1 1:5", "empty query id; a line reads"),
@@ -150,7 +150,7 @@ def test_damaged_archives_are_refused(tmp_path: Path, suffix: str, compress) -> 
         b"0 qid:1 1:1\n",
     ):
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"corrupt or cut-off (gzip|xz) file"):
+        with pytest.raises(DataError, match=r"corrupt or truncated (gzip|xz) file"):
             read_table(path)
 
 

@@ -117,16 +117,16 @@ def test_the_same_rows_give_the_same_archive(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("features", "labels", "queries", "documents", "message"),
     [
-        ([[1], [2]], [1], [1], None, r"features of shape \(2, 1\) do not go with labels of shape"),
+        ([[1], [2]], [1], [1], None, r"features of shape \(2, 1\) do not match labels of shape"),
         ([[1, np.inf]], [1], [1], None, "feature 2 of row 0 is infinite"),
         ([[1], [2]], [1, -1], [1, 1], None, "label -1.0 in row 1"),
         ([[1]], [np.nan], [1], None, "label nan in row 0"),
-        ([[1]], [1], [1, 2], None, r"query ids of shape \(2,\) do not go with 1 rows"),
+        ([[1]], [1], [1, 2], None, r"query ids of shape \(2,\) for 1 rows"),
         ([[1]], [1], ["a b"], None, "query id 'a b' cannot be written"),
         ([[1]], [1], [""], None, "query id '' cannot be written"),
         ([[1]], [1], ["a#b"], None, "query id 'a#b' cannot be written"),
         ([[1]], [1], [1], ["a\n"], r"document id 'a\\n' cannot be written"),
-        (np.zeros((0, 3)), [], [], None, "do not go with"),
+        (np.zeros((0, 3)), [], [], None, "do not match"),
     ],
 )
 def test_rows_that_could_not_be_read_back_are_refused(  # type: ignore[no-untyped-def]

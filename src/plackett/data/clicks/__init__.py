@@ -1,4 +1,4 @@
-"""Click logs: simulated or read, how positions bias them, and lists to learn from made of them."""
+"""Click logs: read or simulate them, estimate position bias, and make training lists from them."""
 
 from plackett.data.clicks.files import (
     read_clicks,

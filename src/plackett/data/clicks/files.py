@@ -1,16 +1,10 @@
-"""Propensities in files: JSON, or CSV with a line per position.
-
-Click logs from files: CSV and TSV (also .gz), Parquet and Arrow.
-
-Click logs into files that can be read back.
-"""
+"""Read and write click logs (CSV, TSV, Parquet, Arrow) and propensities (JSON, CSV)."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,73 +13,9 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
-from plackett.data.clicks.log import ClickLog, Source, at_row, choose_columns
+from plackett.data.clicks.log import ClickLog, LogFile, choose_columns, row_error
 from plackett.data.clicks.propensities import Propensities
-from plackett.data.files import COLUMNAR_SUFFIXES
-
-
-def write_propensities(propensities: Propensities, path: str | os.PathLike[str]) -> None:
-    """Write ``.json``, which keeps how they were found, or ``.csv`` (position, propensity)."""
-    target, found = Path(path), propensities.to_dict()
-    form = _form(target)
-    with atomic_file(target) as temporary:
-        if form == ".json":
-            temporary.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        else:
-            lines = [f"{k},{v!r}" for k, v in found["propensities"].items()]
-            temporary.write_text("\n".join(["position,propensity", *lines]) + "\n", "utf-8")
-
-
-def read_propensities(path: str | os.PathLike[str]) -> Propensities:
-    """Read what :func:`write_propensities` writes; JSON may also be a list or a mapping."""
-    source = Path(path)
-    form = _form(source)
-    try:
-        text = source.read_text(encoding="utf-8")
-        return _from_json(text) if form == ".json" else _from_csv(text)
-    except DataError as error:
-        raise DataError(error.message, path=str(source), line=error.line) from error
-    except FileNotFoundError as error:
-        raise DataError("there is no such file", path=str(source)) from error
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise DataError(f"not readable propensities: {error}", path=str(source)) from error
-
-
-def _form(path: Path) -> str:
-    suffix = path.suffix.lower()
-    if suffix not in (".json", ".csv"):
-        raise UsageError(f"{path}: propensities are .json or .csv files, not {path.suffix!r}.")
-    return suffix
-
-
-def _from_json(text: str) -> Propensities:
-    content = json.loads(text)
-    if isinstance(content, list):
-        return Propensities.of(content)
-    if not isinstance(content, dict):
-        raise DataError("propensities must be a list, or a mapping from positions.")
-    given = content.get("propensities", content)
-    values = Propensities.of({int(position): float(value) for position, value in given.items()})
-    method, pooled = content.get("method", "given"), content.get("pooled", False)
-    if not (isinstance(method, str) and isinstance(pooled, bool)):
-        raise DataError("method must be text, and pooled true or false.")
-    return Propensities(values.values, method=method, pooled=pooled)
-
-
-def _from_csv(text: str) -> Propensities:
-    given: dict[int, float] = {}
-    for number, row in enumerate(csv.reader(text.splitlines()), start=1):
-        if number == 1 and row[:1] == ["position"]:
-            continue
-        try:
-            position, value = row
-            given[int(position)] = float(value)
-        except ValueError as error:
-            raise DataError(
-                f"expected a position and its propensity, got {','.join(row)!r}", line=number
-            ) from error
-    return Propensities.of(given)
-
+from plackett.data.files import COLUMNAR_SUFFIXES, ByteProgress, PathLike
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _BLOCK_BYTES = 8 << 20
@@ -93,9 +23,9 @@ _IDS = ("impression", "query", "document")
 
 
 def read_clicks(
-    path: str | os.PathLike[str],
+    path: PathLike,
     *,
-    progress: Callable[[int, int], object] | None = None,
+    progress: ByteProgress | None = None,
     **columns: str,
 ) -> ClickLog:
     """Read a click log.
@@ -103,54 +33,55 @@ def read_clicks(
     Parameters
     ----------
     path
-        ``.csv`` or ``.tsv`` with a line of names first, also with ``.gz`` behind; ``.parquet``,
-        ``.arrow`` or ``.feather``.
+        ``.csv`` or ``.tsv`` with a header line, also followed by ``.gz``; ``.parquet``, ``.arrow``
+        or ``.feather``.
     progress
-        Called now and then with the bytes done and the bytes in all.
+        Called now and then with the bytes done and the total number of bytes.
     **columns
-        Names of the columns ``impression``, ``query``, ``document``, ``position`` and ``click``
-        where they are neither these nor the usual others.
+        Names of the columns ``impression``, ``query``, ``document``, ``position`` and ``click`` if
+        they have neither these nor other common names.
     """
     source = Path(path)
     if not source.is_file():
         raise DataError("there is no such file", path=str(source))
-    form = text_form(source)
-    if form is None and source.suffix.lower() not in COLUMNAR_SUFFIXES:
+    text_suffix = _text_suffix(source)
+    if text_suffix is None and source.suffix.lower() not in COLUMNAR_SUFFIXES:
         raise UsageError(
-            f"{source}: a click log is CSV or TSV ({' '.join(SEPARATORS)}, also with .gz behind), "
+            f"{source}: a click log is CSV or TSV ({' '.join(SEPARATORS)}, also followed by .gz), "
             f"Parquet or Arrow ({' '.join(COLUMNAR_SUFFIXES)}), not {source.suffix!r}."
         )
-    # The first line of text holds the names.
-    place = Source(str(source), lines=form is not None, first=0 if form is None else 2)
+    # The first line of text is the header.
+    is_text = text_suffix is not None
+    file = LogFile(str(source), is_text, first=2 if is_text else 0)
     try:
-        if form is not None:
-            found, names = _read_text(source, SEPARATORS[form], columns, progress)
+        if text_suffix is not None:
+            by_role, names = _read_text(source, SEPARATORS[text_suffix], columns, progress)
         else:
-            found, names = _read_table(source, columns, progress)
-        arrays = {role: _column(c, names[role], place) for role, c in found.items()}
-        return ClickLog.from_columns(arrays, names=names, source=place)
+            by_role, names = _read_columnar(source, columns, progress)
+        arrays = {role: _check_column(c, names[role], file) for role, c in by_role.items()}
+        return ClickLog.from_columns(arrays, names=names, source=file)
     except DataError as error:
         if error.path is not None:
             raise
         raise DataError(error.message, path=str(source)) from error
 
 
-def text_form(path: Path) -> str | None:
-    """``.csv`` or ``.tsv``, whatever compression stands behind; None for other names."""
+def _text_suffix(path: Path) -> str | None:
+    """``.csv`` or ``.tsv``, with or without ``.gz`` after it; None for other names."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     last = suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:]
     return last[0] if last and last[0] in SEPARATORS else None
 
 
 def _read_text(
-    path: Path, separator: str, columns: Mapping[str, str], progress: Any
+    path: Path, separator: str, columns: Mapping[str, str], progress: ByteProgress | None
 ) -> tuple[dict[str, Any], dict[str, str]]:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    names = choose_columns(_header(path, separator), columns)
+    names = choose_columns(_read_header(path, separator), columns)
     total = path.stat().st_size
-    # Ids as text, so that 007 is not 7; whole columns of plain integers become integers later.
+    # Ids are read as text, so that 007 is not 7; columns of integers are converted later.
     types = {names[role]: pa.string() for role in _IDS if role in names}
     batches = []
     try:
@@ -178,7 +109,7 @@ def _read_text(
     return {role: table.column(name) for role, name in names.items()}, names
 
 
-def _header(path: Path, separator: str) -> list[str]:
+def _read_header(path: Path, separator: str) -> list[str]:
     import gzip
 
     open_text = gzip.open if path.suffix.lower() == ".gz" else open
@@ -193,8 +124,8 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _read_table(
-    path: Path, columns: Mapping[str, str], progress: Any
+def _read_columnar(
+    path: Path, columns: Mapping[str, str], progress: ByteProgress | None
 ) -> tuple[dict[str, Any], dict[str, str]]:
     import pyarrow as pa
 
@@ -214,27 +145,26 @@ def _read_table(
     return {role: table.column(name) for role, name in names.items()}, names
 
 
-def _column(column: Any, name: str, place: Source) -> Any:
+def _check_column(column: Any, name: str, file: LogFile) -> Any:
     import pyarrow as pa
 
     if column.null_count:
-        at = int(np.argmax(np.asarray(column.is_null().to_numpy())))
-        raise at_row(place, at, f"column {name!r} is empty.")
-    return _plain_ids(column) if place.lines and pa.types.is_string(column.type) else column
+        row = int(np.argmax(np.asarray(column.is_null().to_numpy())))
+        raise row_error(file, row, f"column {name!r} is empty.")
+    return _convert_ids(column) if file.is_text and pa.types.is_string(column.type) else column
 
 
-def _plain_ids(column: Any) -> NDArray[Any]:
-    """Integers, if all of the text is integers as they are written: no 007, no +7."""
+def _convert_ids(column: Any) -> NDArray[Any]:
+    """Integers, if all of the text is integers in standard notation: no 007, no +7."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    plain = pc.all(pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,17})$")).as_py()
-    chosen = pc.cast(column, pa.int64()) if plain else column
-    return np.asarray(chosen.to_numpy())
+    integers = pc.all(pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,17})$")).as_py()
+    return np.asarray((pc.cast(column, pa.int64()) if integers else column).to_numpy())
 
 
-def write_clicks(log: ClickLog, path: str | os.PathLike[str]) -> None:
-    """Write a click log as CSV, TSV, Parquet or Arrow; the suffix says which."""
+def write_clicks(log: ClickLog, path: PathLike) -> None:
+    """Write a click log as CSV, TSV, Parquet or Arrow; the suffix selects the format."""
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv as arrow_csv
@@ -252,7 +182,7 @@ def write_clicks(log: ClickLog, path: str | os.PathLike[str]) -> None:
     columns |= {"document": log.documents, "position": log.positions}
     table = pa.table({**columns, "click": log.clicks.astype("i1")})
     with atomic_file(target) as temporary:
-        if text_form(target) is not None:
+        if suffix in SEPARATORS:
             options = arrow_csv.WriteOptions(delimiter=SEPARATORS[suffix], quoting_style="needed")
             arrow_csv.write_csv(table, temporary, options)
         elif suffix == ".parquet":
@@ -260,3 +190,66 @@ def write_clicks(log: ClickLog, path: str | os.PathLike[str]) -> None:
         else:
             with pa.ipc.new_file(temporary, table.schema) as writer:
                 writer.write_table(table)
+
+
+def write_propensities(propensities: Propensities, path: PathLike) -> None:
+    """Write ``.json``, which records the method of estimation, or ``.csv``."""
+    target, content = Path(path), propensities.to_dict()
+    if _require_suffix(target) == ".json":
+        text = json.dumps(content, indent=1)
+    else:
+        lines = [f"{position},{p!r}" for position, p in content["propensities"].items()]
+        text = "\n".join(["position,propensity", *lines])
+    with atomic_file(target) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def read_propensities(path: PathLike) -> Propensities:
+    """Read a file of :func:`write_propensities`; JSON may also be a list or a mapping."""
+    source = Path(path)
+    suffix = _require_suffix(source)
+    try:
+        text = source.read_text(encoding="utf-8")
+        return _parse_json(text) if suffix == ".json" else _parse_csv(text)
+    except DataError as error:
+        raise DataError(error.message, path=str(source), line=error.line) from error
+    except FileNotFoundError as error:
+        raise DataError("there is no such file", path=str(source)) from error
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise DataError(f"not readable propensities: {error}", path=str(source)) from error
+
+
+def _require_suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in (".json", ".csv"):
+        raise UsageError(f"{path}: propensities are .json or .csv files, not {path.suffix!r}.")
+    return suffix
+
+
+def _parse_json(text: str) -> Propensities:
+    content = json.loads(text)
+    if isinstance(content, list):
+        return Propensities.of(content)
+    if not isinstance(content, dict):
+        raise DataError("propensities must be a list, or a mapping from positions.")
+    mapping = content.get("propensities", content)
+    values = Propensities.of({int(position): float(value) for position, value in mapping.items()})
+    method, pooled = content.get("method", "given"), content.get("pooled", False)
+    if not (isinstance(method, str) and isinstance(pooled, bool)):
+        raise DataError("method must be text, and pooled true or false.")
+    return Propensities(values.values, method=method, pooled=pooled)
+
+
+def _parse_csv(text: str) -> Propensities:
+    values: dict[int, float] = {}
+    for number, row in enumerate(csv.reader(text.splitlines()), start=1):
+        if number == 1 and row[:1] == ["position"]:
+            continue
+        try:
+            position, value = row
+            values[int(position)] = float(value)
+        except ValueError as error:
+            raise DataError(
+                f"expected a position and its propensity, got {','.join(row)!r}", line=number
+            ) from error
+    return Propensities.of(values)

@@ -1,7 +1,4 @@
-"""A click log: what was shown to whom at which position, and whether it was clicked.
-
-Which column of a click log is what.
-"""
+"""Click logs: which document was shown at which position, and whether it was clicked."""
 
 from __future__ import annotations
 
@@ -24,57 +21,21 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "position": ("rank", "pos"),
     "click": ("clicked", "clicks", "is_click"),
 }
-"""Columns of a click log, and other names that are tried where the first is absent."""
+"""Columns of a click log, and other names that are tried if a column is absent."""
 OPTIONAL = ("query",)
-
-
-def choose_columns(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
-    """The name of the column of each role; roles that may be absent are left out."""
-    for role in given:
-        if role not in COLUMNS:
-            raise UsageError(f"a click log has the columns {', '.join(COLUMNS)}, not {role!r}.")
-    chosen = {}
-    for role, aliases in COLUMNS.items():
-        if role in given:
-            if given[role] not in names:
-                raise DataError(f"there is no column {given[role]!r}; {_existing(names)}.")
-            chosen[role] = given[role]
-            continue
-        there = [name for name in (role, *aliases) if name in names]
-        if there:
-            chosen[role] = there[0]
-        elif role not in OPTIONAL:
-            raise DataError(
-                f"there is no column {role!r} (nor {', '.join(map(repr, aliases))}); "
-                f"{_existing(names)}; name it with {role}=."
-            )
-    return chosen
-
-
-def _existing(names: Sequence[str]) -> str:
-    return f"the columns are {', '.join(map(repr, names))}"
 
 
 _TRUE, _FALSE = ("1", "true", "t", "yes"), ("0", "false", "f", "no")
 
 
-class Source(NamedTuple):
-    """A file of rows."""
+class LogFile(NamedTuple):
+    """The file that a click log was read from."""
 
     path: str
-    lines: bool
+    is_text: bool
     """Whether rows are lines of text."""
     first: int
     """Number of the first row."""
-
-
-def at_row(source: Source | None, row: int, message: str) -> DataError:
-    """An error in a row, counted from 0, with its place in the file if it came from one."""
-    if source is None:
-        return DataError(f"row {row} (counted from 0): {message}")
-    if source.lines:
-        return DataError(message, path=source.path, line=row + source.first)
-    return DataError(f"row {row} (counted from 0): {message}", path=source.path)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,28 +48,28 @@ class ClickLog:
 
     impressions: Ids
     queries: Ids | None
-    """None if the log does not say; documents then tell the query."""
+    """None if the log has none; the documents then determine the query."""
     documents: Ids
     positions: Rows
     """From 1."""
     clicks: NDArray[np.bool_]
     by_rows: bool = False
-    """The documents are rows of the data set that was simulated on."""
-    source: Source | None = None
-    """Where the rows come from, for messages."""
+    """Whether the documents are rows of the data set that was used for a simulation."""
+    source: LogFile | None = None
+    """The file of the rows, for error messages."""
 
     @classmethod
     def from_table(cls, table: Any, **columns: str) -> ClickLog:
-        """Take the columns of a table: pandas, polars, Arrow, or a dictionary.
+        """Make a click log from a table: pandas, polars, Arrow, or a dictionary.
 
         Parameters
         ----------
         table
             With columns ``impression``, ``query`` (optional), ``document``, ``position`` (from 1)
-            and ``click`` (0 or 1), or the usual other names (``session_id``, ``qid``, ``doc_id``,
+            and ``click`` (0 or 1), or other common names (``session_id``, ``qid``, ``doc_id``,
             ``rank``, ``clicked`` ...).
         **columns
-            The names of these columns where they are others.
+            The names of these columns if they are different.
 
         Examples
         --------
@@ -126,28 +87,32 @@ class ClickLog:
         """
         names = list(table) if isinstance(table, Mapping) else _column_names(table)
         chosen = choose_columns(names, columns)
-        found = {role: table[name] for role, name in chosen.items()}
-        return cls.from_columns(found, names=chosen)
+        by_role = {role: table[name] for role, name in chosen.items()}
+        return cls.from_columns(by_role, names=chosen)
 
     @classmethod
     def from_columns(
-        cls, found: Mapping[str, Any], *, names: Mapping[str, str], source: Source | None = None
+        cls,
+        columns: Mapping[str, Any],
+        *,
+        names: Mapping[str, str],
+        source: LogFile | None = None,
     ) -> ClickLog:
-        """Check columns by role; their names and where they come from are for messages."""
-        n = len(as_column(found["impression"]))
-        if n == 0:
+        """Check columns by role; error messages use their names and their file."""
+        n_rows = len(as_column(columns["impression"]))
+        if n_rows == 0:
             raise DataError("the click log has no rows.")
         ids = {
-            role: as_ids(found[role], n, what=f"column {names[role]!r}")
+            role: as_ids(columns[role], n_rows, what=f"column {names[role]!r}")
             for role in ("impression", "query", "document")
-            if role in found
+            if role in columns
         }
         log = cls(
             impressions=ids["impression"],
             queries=ids.get("query"),
             documents=ids["document"],
-            positions=_as_positions(found["position"], n, names["position"], source),
-            clicks=_as_clicks(found["click"], n, names["click"], source),
+            positions=_as_positions(columns["position"], n_rows, names["position"], source),
+            clicks=_as_clicks(columns["click"], n_rows, names["click"], source),
             source=source,
         )
         _check_impressions(log)
@@ -157,32 +122,70 @@ class ClickLog:
         return len(self.clicks)
 
     def take(self, rows: ArrayLike) -> ClickLog:
-        """Some of the rows, by number or by a mask."""
-        which = np.asarray(rows)
+        """Return some of the rows, by number or by a mask."""
+        selected = np.asarray(rows)
         return ClickLog(
-            impressions=self.impressions[which],
-            queries=None if self.queries is None else self.queries[which],
-            documents=self.documents[which],
-            positions=self.positions[which],
-            clicks=self.clicks[which],
+            impressions=self.impressions[selected],
+            queries=None if self.queries is None else self.queries[selected],
+            documents=self.documents[selected],
+            positions=self.positions[selected],
+            clicks=self.clicks[selected],
             by_rows=self.by_rows,
         )
 
     def of_queries(self, queries: ArrayLike) -> ClickLog:
-        """Only the impressions of these queries, such as those of one part of a data set."""
+        """Return the impressions of these queries, such as those of one part of a data set."""
         if self.queries is None:
-            raise DataError("the click log has no column of queries to choose by.")
+            raise DataError("the click log has no column of queries to select by.")
         return self.take(np.isin(self.queries, np.asarray(queries)))
 
     def __repr__(self) -> str:
         impressions = len(np.unique(self.impressions))
-        of = ""
+        queries = ""
         if self.queries is not None:
-            of = f" of {_count(len(np.unique(self.queries)), 'query', 'queries')}"
+            queries = f" of {_count(len(np.unique(self.queries)), 'query', 'queries')}"
         return (
-            f"ClickLog({_count(impressions, 'impression')}{of}, {_count(len(self), 'row')}, "
+            f"ClickLog({_count(impressions, 'impression')}{queries}, {_count(len(self), 'row')}, "
             f"{_count(int(self.clicks.sum()), 'click')})"
         )
+
+
+def choose_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str]:
+    """The name of the column of each role; optional columns that are absent are left out."""
+    for role in requested:
+        if role not in COLUMNS:
+            raise UsageError(f"a click log has the columns {', '.join(COLUMNS)}, not {role!r}.")
+    existing = f"the columns are {', '.join(map(repr, names))}"
+    chosen = {}
+    for role, aliases in COLUMNS.items():
+        if role in requested:
+            if requested[role] not in names:
+                raise DataError(f"there is no column {requested[role]!r}; {existing}.")
+            chosen[role] = requested[role]
+            continue
+        present = [name for name in (role, *aliases) if name in names]
+        if present:
+            chosen[role] = present[0]
+        elif role not in OPTIONAL:
+            raise DataError(
+                f"there is no column {role!r} (nor {', '.join(map(repr, aliases))}); "
+                f"{existing}; name it with {role}=."
+            )
+    return chosen
+
+
+def row_error(source: LogFile | None, row: int, message: str) -> DataError:
+    """An error in a row, counted from 0, with its place in the file if there is one."""
+    if source is None:
+        return DataError(f"row {row} (counted from 0): {message}")
+    if source.is_text:
+        return DataError(message, path=source.path, line=row + source.first)
+    return DataError(f"row {row} (counted from 0): {message}", path=source.path)
+
+
+def encode_ids(ids: Ids) -> Rows:
+    """A number for each id, from 0 in sorted order; equal ids have equal numbers."""
+    return np.unique(ids, return_inverse=True)[1].astype(np.int64)
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:
@@ -194,16 +197,23 @@ def _column_names(table: Any) -> list[str]:
     return [str(name) for name in (table.columns if names is None else names)]
 
 
-def _as_positions(values: Any, n: int, name: str, source: Source | None) -> Rows:
+def _as_values(values: Any, n_rows: int, name: str) -> NDArray[Any]:
     column = as_column(values)
-    if column.shape != (n,):
-        raise DataError(f"column {name!r} must be {n} values, one per row, got {column.shape}.")
-    numbers = column if column.dtype.kind in "iuf" else _from_text(column)
+    if column.shape != (n_rows,):
+        raise DataError(
+            f"column {name!r} must be {n_rows} values, one per row, got {column.shape}."
+        )
+    return column
+
+
+def _as_positions(values: Any, n_rows: int, name: str, source: LogFile | None) -> Rows:
+    column = _as_values(values, n_rows, name)
+    numbers = column if column.dtype.kind in "iuf" else _parse_numbers(column)
     whole = np.where(np.isfinite(numbers), numbers, 0).astype(np.int64)
     bad = (whole != numbers) | (whole < 1)
     if bad.any():
         row = int(np.argmax(bad))
-        raise at_row(
+        raise row_error(
             source,
             row,
             f"position {column[row]} in column {name!r}; positions are whole numbers from 1.",
@@ -211,19 +221,17 @@ def _as_positions(values: Any, n: int, name: str, source: Source | None) -> Rows
     return whole
 
 
-def _from_text(column: NDArray[Any]) -> NDArray[np.float64]:
-    """Positions that came as text; NaN for what is not a number."""
-    found = np.full(len(column), np.nan)
+def _parse_numbers(column: NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers of a column of text; NaN for text that is not a number."""
+    numbers = np.full(len(column), np.nan)
     for row, text in enumerate(column):
         with suppress(TypeError, ValueError):
-            found[row] = float(text)
-    return found
+            numbers[row] = float(text)
+    return numbers
 
 
-def _as_clicks(values: Any, n: int, name: str, source: Source | None) -> NDArray[np.bool_]:
-    column = as_column(values)
-    if column.shape != (n,):
-        raise DataError(f"column {name!r} must be {n} values, one per row, got {column.shape}.")
+def _as_clicks(values: Any, n_rows: int, name: str, source: LogFile | None) -> NDArray[np.bool_]:
+    column = _as_values(values, n_rows, name)
     if column.dtype.kind == "b":
         return np.ascontiguousarray(column, dtype=np.bool_)
     if column.dtype.kind in "iuf":
@@ -234,34 +242,30 @@ def _as_clicks(values: Any, n: int, name: str, source: Source | None) -> NDArray
     bad = ~(yes | no)
     if bad.any():
         row = int(np.argmax(bad))
-        raise at_row(source, row, f"{column[row]} in column {name!r}; a click is 0 or 1.")
+        raise row_error(source, row, f"{column[row]} in column {name!r}; a click is 0 or 1.")
     return np.ascontiguousarray(yes)
 
 
 def _check_impressions(log: ClickLog) -> None:
-    """An impression has one query, and shows a document and fills a position once."""
-    impressions = codes_of(log.impressions)
+    """Check that an impression has one query, and each document and position once."""
+    impressions = encode_ids(log.impressions)
     if log.queries is not None:
         order = np.argsort(impressions, kind="stable")
-        queries = codes_of(log.queries)[order]
+        queries = encode_ids(log.queries)[order]
         same = np.diff(impressions[order]) == 0
-        _refuse(same & (np.diff(queries) != 0), order, log, "two queries in")
-    for what, values in (("position", log.positions), ("document", codes_of(log.documents))):
+        _refuse_pair(same & (np.diff(queries) != 0), order, log, "two queries in")
+    for what, values in (("position", log.positions), ("document", encode_ids(log.documents))):
         order = np.lexsort((values, impressions))
         again = (np.diff(values[order]) == 0) & (np.diff(impressions[order]) == 0)
-        _refuse(again, order, log, f"the same {what} twice in")
+        _refuse_pair(again, order, log, f"the same {what} twice in")
 
 
-def _refuse(bad: NDArray[np.bool_], order: Rows, log: ClickLog, what: str) -> None:
+def _refuse_pair(bad: NDArray[np.bool_], order: Rows, log: ClickLog, problem: str) -> None:
+    """Refuse the first two neighbors in ``order`` that are marked as bad."""
     if bad.any():
-        at = int(np.argmax(bad))
-        a, b = sorted((int(order[at]), int(order[at + 1])))
-        impression, first = log.impressions[b].item(), log.source.first if log.source else 0
-        kind = "line" if log.source is not None and log.source.lines else "row"
-        message = f"{what} impression {impression!r}: here and in {kind} {a + first}."
-        raise at_row(log.source, b, message)
-
-
-def codes_of(ids: Ids) -> Rows:
-    """A number for each id, the same for the same."""
-    return np.unique(ids, return_inverse=True)[1].astype(np.int64)
+        place = int(np.argmax(bad))
+        earlier, later = sorted((int(order[place]), int(order[place + 1])))
+        impression, first = log.impressions[later].item(), log.source.first if log.source else 0
+        unit = "line" if log.source is not None and log.source.is_text else "row"
+        message = f"{problem} impression {impression!r}: here and in {unit} {earlier + first}."
+        raise row_error(log.source, later, message)

@@ -1,8 +1,7 @@
-r"""How simulated users click.
+r"""Click models: how simulated users click.
 
-Both models give each label a chance :math:`c_y` that a document is clicked once it is examined;
-that of label 0 is the noise: irrelevant documents clicked by accident. They differ in what is
-examined:
+Both models give each label a chance :math:`c_y` that an examined document is clicked; that of label
+0 is noise: clicks on irrelevant documents. They differ in which documents are examined:
 
 - :class:`PositionModel`: position k with chance :math:`k^{-\eta}`, whatever is above it (Richardson
   et al. 2007; the simulations of Joachims et al. 2017 and Ai et al. 2018).
@@ -35,7 +34,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Labels
 
-Own = TypeVar("Own", bound="ClickModel")
+Model = TypeVar("Model", bound="ClickModel")
 
 
 def _check_chances(what: str, chances: tuple[float, ...]) -> None:
@@ -45,7 +44,7 @@ def _check_chances(what: str, chances: tuple[float, ...]) -> None:
 
 @dataclass(frozen=True)
 class ClickModel(ABC):
-    """What every model of clicks has: the chance of a click on an examined document, by label.
+    """Base of click models: the chance of a click on an examined document, by label.
 
     Parameters
     ----------
@@ -60,24 +59,24 @@ class ClickModel(ABC):
 
     @abstractmethod
     def examination(self, n_positions: int) -> NDArray[np.float64]:
-        """Chance that each position is examined; for the cascade, as long as it goes on: 1."""
+        """Chance that each position is examined; in a cascade, while the user goes on: 1."""
 
     @abstractmethod
     def stopping(self, labels: Labels) -> NDArray[np.float64]:
         """For each document, the chance that a click on it is the last."""
 
     def attraction(self, labels: Labels) -> NDArray[np.float64]:
-        """For each document, the chance of a click once it is examined."""
-        return _by_label(self.clicks, labels)
+        """For each document, the chance of a click if it is examined."""
+        return _look_up(self.clicks, labels)
 
-    def with_noise(self: Own, chance: float) -> Own:
-        """The same with another chance of a click on an irrelevant document."""
+    def with_noise(self: Model, chance: float) -> Model:
+        """Return the same model with another chance of a click on an irrelevant document."""
         return replace(self, clicks=(chance, *self.clicks[1:]))
 
 
 @dataclass(frozen=True)
 class PositionModel(ClickModel):
-    """Examines position k with chance k to the power -eta, whatever is above it.
+    """Position-based model: position k is examined with chance k to the power -eta.
 
     Parameters
     ----------
@@ -104,7 +103,7 @@ class PositionModel(ClickModel):
 
 @dataclass(frozen=True)
 class CascadeModel(ClickModel):
-    """Examines from the top until a click ends it.
+    """Cascade model: documents are examined from the top until a click ends it.
 
     Parameters
     ----------
@@ -130,7 +129,7 @@ class CascadeModel(ClickModel):
         return np.ones(n_positions)
 
     def stopping(self, labels: Labels) -> NDArray[np.float64]:
-        return np.ones(len(labels)) if self.stops is None else _by_label(self.stops, labels)
+        return np.ones(len(labels)) if self.stops is None else _look_up(self.stops, labels)
 
 
 PRESETS: dict[str, ClickModel] = {
@@ -143,11 +142,11 @@ PRESETS: dict[str, ClickModel] = {
     "joachims2017": PositionModel((0.1, 0.1, 0.1, 1.0, 1.0)),
     "ai2018": PositionModel(),
 }
-"""The models of papers, for labels 0 to 4."""
+"""Click models of papers, for labels 0 to 4."""
 
 
 def click_model(name: str | ClickModel) -> ClickModel:
-    """A model of clicks by the name of its preset; a model is returned as it is.
+    """Return a click model by the name of its preset; a model is returned as it is.
 
     >>> click_model("bruch2021").with_noise(0.1).clicks
     (0.1, 0.3, 0.5, 0.7, 0.95)
@@ -159,12 +158,13 @@ def click_model(name: str | ClickModel) -> ClickModel:
     return PRESETS[name]
 
 
-def _by_label(chances: tuple[float, ...], labels: Labels) -> NDArray[np.float64]:
-    whole = labels.astype(np.int64)
-    odd = (whole != labels) | (whole >= len(chances))
-    if odd.any():
+def _look_up(chances: tuple[float, ...], labels: Labels) -> NDArray[np.float64]:
+    """The chance of each label."""
+    levels = labels.astype(np.int64)
+    unknown = (levels != labels) | (levels >= len(chances))
+    if unknown.any():
         raise DataError(
-            f"the model of clicks knows the labels 0 to {len(chances) - 1}, but the data have "
-            f"{labels[odd][0]:g}; give chances for all of them."
+            f"the click model has chances for the labels 0 to {len(chances) - 1}, but the data has "
+            f"{labels[unknown][0]:g}; give chances for all of them."
         )
-    return np.asarray(chances, dtype=np.float64)[whole]
+    return np.asarray(chances, dtype=np.float64)[levels]

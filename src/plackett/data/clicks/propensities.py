@@ -1,42 +1,38 @@
-r"""How likely each position is to be examined.
-
-What a click log says about positions: how often each document was shown and clicked at each.
+r"""Propensities: the chance that each position is examined, and two ways to estimate it.
 
 Under the position-based model a document i (of a query) at position k is clicked with chance
-:math:`\theta_k\gamma_i`. Only products appear, so a common factor of all :math:`\theta` stays
-open, and more than that where positions share no document: the graph that joins a document to the
-positions it was shown at must hang together. A document that was never clicked says nothing about
-ratios of :math:`\theta` (its :math:`\gamma` is 0) and is left out.
+:math:`\theta_k\gamma_i`. Only products appear, so the :math:`\theta` are known up to a common
+factor, and only if positions share documents: the graph that connects each document with the
+positions it was shown at must be connected. A document that was never clicked gives no information
+about ratios of :math:`\theta` (its :math:`\gamma` is 0) and is left out.
 
-Propensities from an ordinary log, by expectation maximisation of the position-based model.
-
-A document i that is shown :math:`n_{ik}` times at position k is clicked :math:`n_{ik}\theta_k
-\gamma_i` times on average: it attracts at a rate :math:`\gamma_i`, and is examined with chance
-:math:`\theta_k`. What is hidden is how often it would have attracted had it been examined.
-Counted as Poisson numbers, its mean given the clicks :math:`c_{ik}` is
+**Expectation maximization** (:func:`estimate_by_em`) needs only an ordinary log in which documents
+were shown at several positions. A document i that is shown :math:`n_{ik}` times at position k is
+clicked :math:`n_{ik}\theta_k\gamma_i` times on average: it attracts at a rate :math:`\gamma_i`, and
+is examined with chance :math:`\theta_k`. The hidden variable is how often it would have attracted
+had it been examined. With counts as Poisson numbers, its mean given the clicks :math:`c_{ik}` is
 
 .. math:: a_{ik} = c_{ik} + n_{ik}\gamma_i(1 - \theta_k), \qquad\text{and then}\qquad
     \gamma_i = \frac{\sum_k a_{ik}}{\sum_k n_{ik}}, \quad
     \theta_k = \frac{\sum_i c_{ik}}{\sum_i a_{ik}}.
 
-It needs no intervention and no features, but documents that were shown at several positions.
-
-Clicks are 0 or 1 and no Poisson numbers, and the textbook's EM (Chuklin, Markov & de Rijke 2015,
-section 4.1; Wang et al. 2018) takes them as such. But there the rate of each document, fitted to a
-handful of impressions, spoils the estimate of the positions however many documents there are. The
-fixed point here solves :math:`\sum_i (c_{ik} - n_{ik}\theta_k\hat\gamma_i) = 0`, which holds on
-average for clicks of any law with the mean above, so it converges to the truth with few impressions
-of each document (the Poisson estimator with fixed effects; Wooldridge 1999). With 10 impressions of
+Clicks are 0 or 1 and not Poisson numbers, and the usual EM (Chuklin, Markov & de Rijke 2015,
+section 4.1; Wang et al. 2018) models them so. But there the rate of each document, fitted to a few
+impressions, biases the estimate of the positions however many documents there are. The fixed point
+here solves :math:`\sum_i (c_{ik} - n_{ik}\theta_k\hat\gamma_i) = 0`, which holds on average for any
+distribution of clicks with the mean above, so it converges to the truth with few impressions of
+each document (the Poisson estimator with fixed effects; Wooldridge 1999). With 10 impressions of
 each of 1,000 lists it gives .48, .38, .26 for positions 2 to 4 where the truth is .5, .33, .25, and
-the textbook's gives 1, 1, 1.
+the usual EM gives 1, 1, 1.
 
-Plain steps crawl where positions are seldom examined, so every two of them are extrapolated
-(SQUAREM; Varadhan & Roland 2008), and the extrapolation is kept if it raises the likelihood.
+Plain steps converge slowly where positions are seldom examined, so every two of them are
+extrapolated (SQUAREM; Varadhan & Roland 2008), and the extrapolation is kept if it raises the
+likelihood.
 
-Propensities from interventions: the same document at two positions, by chance alone.
-
-Where results are swapped at random (Joachims, Swaminathan & Schnabel 2017: the first with one drawn
-evenly), a document's relevance does not depend on where it was shown, and for any two positions
+**Swaps** (:func:`estimate_by_swaps`) need interventions: the same document at two positions, by
+chance alone. Where results are swapped at random (Joachims, Swaminathan & Schnabel 2017: the first
+with one drawn uniformly), a document's relevance does not depend on its position, and for any two
+positions
 
 .. math::
 
@@ -44,12 +40,12 @@ evenly), a document's relevance does not depend on where it was shown, and for a
                                       {E\big[\sum_i w_i\, c_{ik}/n_{ik}\big]}, \qquad
     w_i = \frac{n_{ik}n_{il}}{n_{ik}+n_{il}},
 
-summed over the documents shown at both, with :math:`n` impressions and :math:`c` clicks. The same
-counts where rankers change from time to time (Agarwal et al. 2019 harvest such interventions).
-The weights favour documents that were seen often at both; any weights would do.
+summed over the documents shown at both, with :math:`n` impressions and :math:`c` clicks. Rankers
+that change over time give such interventions too (Agarwal et al. 2019). Any weights would do; these
+favor documents that were shown often at both positions.
 
 The logarithms of these ratios, for all pairs of positions, are fitted by least squares, each
-weighed by the inverse of its variance: :math:`\sum_i w_i^2 c_i/n_i^2` over the squared sum, for
+weighted by the inverse of its variance: :math:`\sum_i w_i^2 c_i/n_i^2` over the squared sum, for
 both positions.
 """
 
@@ -67,22 +63,26 @@ from scipy.sparse.csgraph import connected_components
 
 from plackett.base.errors import ConvergenceWarning, DataError, UsageError
 from plackett.base.ragged import Rows
-from plackett.data.clicks.log import ClickLog, codes_of
+from plackett.data.clicks.log import ClickLog, encode_ids
+
+_LEAST = 1e-12  # smaller rates count as this one, so that logarithms are finite
+_HIGHEST_LOG = 50.0  # of a rate, so that extrapolation does not overflow
+_SWAP_REMEDY = "swap results at random over more positions, or pass deepest= to pool positions."
 
 
 @dataclass(frozen=True, eq=False)
 class Propensities:
-    """The chance of being examined at positions 1, 2, 3 ...
+    """The chance that positions 1, 2, 3 ... are examined.
 
-    Only ratios matter for learning, and only ratios can be estimated from clicks: estimates have
-    1 as their largest.
+    Only ratios matter for learning, and only ratios can be estimated from clicks: the largest
+    estimate is 1.
     """
 
     values: NDArray[np.float64]
-    """For positions from 1 on; NaN where it is not known."""
+    """For positions from 1 on; NaN where unknown."""
     method: str = "given"
     pooled: bool = False
-    """True if positions beyond the last count like the last."""
+    """True if positions beyond the last have the propensity of the last."""
 
     def __post_init__(self) -> None:
         known = ~np.isnan(self.values)
@@ -90,16 +90,16 @@ class Propensities:
             raise DataError(f"propensities must be one number per position, got {self.values!r}.")
         bad = known & ~((self.values >= 0) & (self.values < np.inf))
         if bad.any():
-            at = int(np.argmax(bad))
+            place = int(np.argmax(bad))
             raise DataError(
-                f"the propensity of position {at + 1} is {self.values[at]}; propensities are "
+                f"the propensity of position {place + 1} is {self.values[place]}; propensities are "
                 "finite and not negative."
             )
         self.values.flags.writeable = False
 
     @classmethod
     def of(cls, given: Propensities | Mapping[int, float] | ArrayLike) -> Propensities:
-        """Propensities from a mapping of positions, or from one value per position from 1 on.
+        """Make propensities from a mapping of positions, or one value per position from 1 on.
 
         >>> Propensities.of({1: 1.0, 3: 0.4}).values.tolist()
         [1.0, nan, 0.4]
@@ -115,7 +115,7 @@ class Propensities:
 
     @classmethod
     def power(cls, eta: float, n_positions: int) -> Propensities:
-        """Position k is examined with chance k to the power -eta."""
+        """Make propensities of k to the power -eta at position k."""
         if not 0 <= eta < np.inf or n_positions < 1:
             raise UsageError(
                 f"needs a finite eta >= 0 and n_positions >= 1, got {eta} and {n_positions}."
@@ -123,19 +123,19 @@ class Propensities:
         return cls(np.arange(1.0, n_positions + 1) ** -eta, method=f"power {eta:g}")
 
     def at(self, positions: Rows, *, clip: float | None = None) -> NDArray[np.float64]:
-        """The propensity of each position; those below ``clip`` count as it."""
+        """The propensity of each position, NaN where unknown; ``clip`` is a lower bound."""
         if clip is not None and not 0 <= clip <= 1:
             raise UsageError(f"clip must lie between 0 and 1, got {clip}.")
         places = np.asarray(positions) - 1
         if self.pooled:
             places = np.minimum(places, len(self.values) - 1)
         known = places < len(self.values)
-        found = np.full(len(places), np.nan)
-        found[known] = self.values[places[known]]
-        return found if clip is None else np.where(np.isnan(found), found, np.maximum(found, clip))
+        result = np.full(len(places), np.nan)
+        result[known] = self.values[places[known]]
+        return result if clip is None else np.maximum(result, clip)  # NaN stays NaN
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Data for JSON."""
         known = np.flatnonzero(~np.isnan(self.values))
         return {
             "method": self.method,
@@ -144,24 +144,24 @@ class Propensities:
         }
 
 
-def _from_mapping(given: Mapping[int, float]) -> NDArray[np.float64]:
-    if not given:
+def _from_mapping(mapping: Mapping[int, float]) -> NDArray[np.float64]:
+    if not mapping:
         raise DataError("propensities are given for no position.")
-    for position in given:
+    for position in mapping:
         if not isinstance(position, (int, np.integer)) or position < 1:
             raise DataError(f"propensities are given for positions from 1 on, got {position!r}.")
-    values = np.full(int(max(given)), np.nan)
-    for position, value in given.items():
+    values = np.full(int(max(mapping)), np.nan)
+    for position, value in mapping.items():
         values[position - 1] = value
     return values
 
 
 @dataclass(frozen=True)
-class Cells:
+class PositionCounts:
     """Counts for each document (of a query) at each position it was shown at."""
 
     documents: Rows
-    """Numbered from 0; only those that were clicked somewhere."""
+    """Numbered from 0; only those that were clicked at some position."""
     positions: Rows
     """From 0."""
     shown: NDArray[np.float64]
@@ -169,30 +169,25 @@ class Cells:
     n_documents: int
     n_positions: int
 
-    @property
-    def rates(self) -> NDArray[np.float64]:
-        """Share of impressions that were clicked."""
-        return self.clicked / self.shown
 
-
-def count_cells(log: ClickLog, deepest: int | None = None) -> Cells:
-    """Count; positions from ``deepest`` on are taken together."""
+def count_positions(log: ClickLog, deepest: int | None = None) -> PositionCounts:
+    """Count impressions and clicks; positions from ``deepest`` on are pooled."""
     if deepest is not None and deepest < 1:
         raise UsageError(f"deepest must be a position from 1 on, got {deepest}.")
     positions = log.positions - 1 if deepest is None else np.minimum(log.positions, deepest) - 1
-    pairs = codes_of(log.documents)
+    pairs = encode_ids(log.documents)
     if log.queries is not None:
-        queries = codes_of(log.queries)
+        queries = encode_ids(log.queries)
         pairs = np.unique(queries * (pairs.max() + 1) + pairs, return_inverse=True)[1]
     ever = np.bincount(pairs, weights=log.clicks) > 0
     if not ever.any():
         raise DataError("the click log has no click: propensities cannot be estimated.")
     keep = ever[pairs]
-    number = np.cumsum(ever) - 1  # of each document among those that were clicked
+    number = np.cumsum(ever) - 1  # renumbers the documents that were clicked
     pairs, positions, clicks = number[pairs[keep]], positions[keep], log.clicks[keep]
     n_positions = int(positions.max()) + 1
     cells, inverse = np.unique(pairs * n_positions + positions, return_inverse=True)
-    return Cells(
+    return PositionCounts(
         documents=cells // n_positions,
         positions=cells % n_positions,
         shown=np.bincount(inverse).astype(np.float64),
@@ -203,35 +198,32 @@ def count_cells(log: ClickLog, deepest: int | None = None) -> Cells:
 
 
 def refuse_unlinked(documents: Rows, positions: Rows, n_positions: int, remedy: str) -> None:
-    """Refuse positions that no chain of documents, each shown at two positions, joins."""
+    """Refuse positions that no chain of documents, each shown at two positions, connects."""
     n_documents = int(documents.max()) + 1
     links = coo_array(
         (np.ones(len(documents)), (positions, n_positions + documents)),
         shape=(n_positions + n_documents,) * 2,
     )
-    part = connected_components(links, directed=False)[1][:n_positions]
+    component = connected_components(links, directed=False)[1][:n_positions]
     seen = np.unique(positions)
-    first = part[seen[0]]
-    apart = seen[part[seen] != first]
-    if len(apart):
-        joined = seen[part[seen] == first]
+    connected = component[seen] == component[seen[0]]
+    if not connected.all():
+        one, other = _list_positions(seen[connected]), _list_positions(seen[~connected])
         raise DataError(
-            f"the propensities of positions {_spelt(joined)} and {_spelt(apart)} cannot be "
-            "compared: no document that was clicked was shown in both groups (directly or through "
-            f"others), so they are not identifiable; {remedy}"
+            f"the propensities of positions {one} and {other} cannot be compared: no document that "
+            "was clicked was shown in both groups (directly or through others), so they are not "
+            f"identifiable; {remedy}"
         )
 
 
-def _spelt(positions: Rows) -> str:
-    shown = ", ".join(str(p + 1) for p in positions[:6])
-    return shown + (f" ... ({len(positions)} in all)" if len(positions) > 6 else "")
+def _list_positions(positions: Rows) -> str:
+    text = ", ".join(str(p + 1) for p in positions[:6])
+    return text + (f" ... ({len(positions)} in all)" if len(positions) > 6 else "")
 
 
-_LEAST = 1e-12  # below it nothing is told apart, and logarithms stay finite
-_HIGHEST = 50.0  # logarithm of a rate: no leap overflows
+class _Rates(NamedTuple):
+    """Examination of positions and attraction of documents."""
 
-
-class _State(NamedTuple):
     positions: NDArray[np.float64]
     documents: NDArray[np.float64]
 
@@ -243,102 +235,100 @@ def estimate_by_em(
     iterations: int = 2000,
     tolerance: float = 1e-5,
 ) -> Propensities:
-    """Estimate propensities by expectation maximisation.
+    """Estimate propensities by expectation maximization.
 
     Parameters
     ----------
     log
         Documents must have been shown at several positions; positions that no chain of such
-        documents joins are refused.
+        documents connects are refused.
     deepest
-        Positions from it on are taken together; None: each is estimated.
+        Positions from it on are pooled; None: each is estimated.
     iterations
-        At most so many.
+        Maximum number of iterations.
     tolerance
-        Ends when no propensity moves by more than this share in a step.
+        Stop when no propensity changes by more than this share in an iteration.
     """
     if iterations < 1 or not tolerance > 0:
         raise UsageError(
             f"needs iterations >= 1 and tolerance > 0, got {iterations} and {tolerance}."
         )
-    cells = count_cells(log, deepest)
+    counts = count_positions(log, deepest)
     refuse_unlinked(
-        cells.documents,
-        cells.positions,
-        cells.n_positions,
-        "vary the order in which results are shown, or pass deepest= to take positions together.",
+        counts.documents,
+        counts.positions,
+        counts.n_positions,
+        "vary the order in which results are shown, or pass deepest= to pool positions.",
     )
-    state = _start(cells)
+    rates = _start_rates(counts)
     for _ in range(iterations):
-        before = state.positions
-        state = _accelerated(cells, state)
-        if np.all(np.abs(state.positions - before) <= tolerance * np.maximum(before, _LEAST)):
+        before = rates.positions
+        rates = _accelerated_step(counts, rates)
+        if np.all(np.abs(rates.positions - before) <= tolerance * np.maximum(before, _LEAST)):
             break
     else:
         warnings.warn(
-            f"expectation maximisation of propensities has not settled after {iterations} "
-            "iterations, and they may be off; raise iterations=, or take deep positions, which are "
-            "seldom clicked, together with deepest=.",
+            f"expectation maximization of propensities has not converged after {iterations} "
+            "iterations, and they may be inaccurate; raise iterations=, or pool low positions, "
+            "which are seldom clicked, with deepest=.",
             ConvergenceWarning,
             stacklevel=2,
         )
-    values = np.full(cells.n_positions, np.nan)
-    seen = np.unique(cells.positions)
-    values[seen] = state.positions[seen] / state.positions[seen].max()
-    # A position without any click is not examined as far as the log can tell.
-    values[np.bincount(cells.positions, cells.clicked, cells.n_positions) == 0] *= 0.0
+    values = np.full(counts.n_positions, np.nan)
+    seen = np.unique(counts.positions)
+    values[seen] = rates.positions[seen] / rates.positions[seen].max()
+    # A position without a click counts as never examined.
+    values[np.bincount(counts.positions, counts.clicked, counts.n_positions) == 0] *= 0.0
     return Propensities(values, method="em", pooled=deepest is not None)
 
 
-def _start(cells: Cells) -> _State:
-    """Start with what is clicked at each position and of each document."""
-    positions = _ratio_of_sums(cells.clicked, cells.shown, cells.positions, cells.n_positions)
-    documents = _ratio_of_sums(cells.clicked, cells.shown, cells.documents, cells.n_documents)
-    return _State(np.clip(positions / positions.max(), 0.01, 1.0), documents)
+def _start_rates(counts: PositionCounts) -> _Rates:
+    """Start with the click-through rates of positions and documents."""
+    positions = _ratio_of_sums(counts.clicked, counts.shown, counts.positions, counts.n_positions)
+    documents = _ratio_of_sums(counts.clicked, counts.shown, counts.documents, counts.n_documents)
+    return _Rates(np.clip(positions / positions.max(), 0.01, 1.0), documents)
 
 
 def _ratio_of_sums(
-    above: NDArray[np.float64], below: NDArray[np.float64], of: NDArray[np.int64], n: int
+    numerators: NDArray[np.float64], denominators: NDArray[np.float64], codes: Rows, n: int
 ) -> NDArray[np.float64]:
-    """Ratio of sums for each position or document."""
-    total = np.bincount(of, below, n)
-    found = np.bincount(of, above, n) / np.where(total > 0, total, 1.0)
-    return np.maximum(found, _LEAST)
+    """Ratio of the sums over each position or document; at least a tiny number."""
+    total = np.bincount(codes, denominators, n)
+    ratios = np.bincount(codes, numerators, n) / np.where(total > 0, total, 1.0)
+    return np.maximum(ratios, _LEAST)
 
 
-def _step(cells: Cells, state: _State) -> _State:
-    hidden = cells.shown * state.documents[cells.documents]
-    attracted = cells.clicked + hidden * (1.0 - state.positions[cells.positions])
-    positions = _ratio_of_sums(cells.clicked, attracted, cells.positions, cells.n_positions)
-    documents = _ratio_of_sums(attracted, cells.shown, cells.documents, cells.n_documents)
-    # Only products count: with 1 as the largest of positions, steps are the longest.
+def _em_step(counts: PositionCounts, rates: _Rates) -> _Rates:
+    hidden = counts.shown * rates.documents[counts.documents]
+    attracted = counts.clicked + hidden * (1.0 - rates.positions[counts.positions])
+    positions = _ratio_of_sums(counts.clicked, attracted, counts.positions, counts.n_positions)
+    documents = _ratio_of_sums(attracted, counts.shown, counts.documents, counts.n_documents)
+    # Only products matter: with 1 as the largest of positions, steps are the longest.
     top = positions.max()
-    return _State(positions / top, documents * top)
+    return _Rates(positions / top, documents * top)
 
 
-def _likelihood(cells: Cells, state: _State) -> float:
-    rate = state.positions[cells.positions] * state.documents[cells.documents]
-    return float(np.sum(cells.clicked * np.log(rate) - cells.shown * rate))
+def _log_likelihood(counts: PositionCounts, rates: _Rates) -> float:
+    rate = rates.positions[counts.positions] * rates.documents[counts.documents]
+    return float(np.sum(counts.clicked * np.log(rate) - counts.shown * rate))
 
 
-def _accelerated(cells: Cells, state: _State) -> _State:
-    """Two steps and their extrapolation in the logarithms; the better of both."""
-    once = _step(cells, state)
-    twice = _step(cells, once)
-    logs = [np.log(np.concatenate(s)) for s in (state, once, twice)]
+def _accelerated_step(counts: PositionCounts, rates: _Rates) -> _Rates:
+    """Two EM steps, or their extrapolation in the logarithms if its likelihood is higher."""
+    once = _em_step(counts, rates)
+    twice = _em_step(counts, once)
+    logs = [np.log(np.concatenate(r)) for r in (rates, once, twice)]
     first, second = logs[1] - logs[0], logs[2] - 2.0 * logs[1] + logs[0]
     size = float(np.linalg.norm(second))
     if size == 0.0:
         return twice
     length = -max(1.0, float(np.linalg.norm(first)) / size)
-    leap = logs[0] - 2.0 * length * first + length * length * second
-    found = np.maximum(np.exp(np.minimum(leap, _HIGHEST)), _LEAST)
-    n = cells.n_positions
-    guess = _step(cells, _State(np.minimum(found[:n], 1.0), found[n:]))
-    return guess if _likelihood(cells, guess) > _likelihood(cells, twice) else twice
-
-
-_REMEDY = "swap results at random over more positions, or pass deepest= to take positions together."
+    far = logs[0] - 2.0 * length * first + length * length * second
+    values = np.maximum(np.exp(np.minimum(far, _HIGHEST_LOG)), _LEAST)
+    n = counts.n_positions
+    guess = _em_step(counts, _Rates(np.minimum(values[:n], 1.0), values[n:]))
+    better = _log_likelihood(counts, guess) > _log_likelihood(counts, twice)
+    return guess if better else twice
 
 
 def estimate_by_swaps(log: ClickLog, *, deepest: int | None = None) -> Propensities:
@@ -347,50 +337,49 @@ def estimate_by_swaps(log: ClickLog, *, deepest: int | None = None) -> Propensit
     Parameters
     ----------
     log
-        Of an experiment that swaps results at random, or of rankers that changed; what decides
-        where a document is shown must not look at how relevant it is.
+        A log of an experiment that swaps results at random, or of rankers that changed; the
+        position of a document must not depend on its relevance.
     deepest
-        Positions from it on are taken together; None: each is estimated.
+        Positions from it on are pooled; None: each is estimated.
     """
-    cells = count_cells(log, deepest)
-    pairs, ratios, variances = _ratios(cells)
+    counts = count_positions(log, deepest)
+    pairs, ratios, variances = _log_ratios(counts)
     if len(pairs) == 0:
         raise DataError(
             "no document was shown, and clicked, at two positions: there is no intervention to "
-            f"learn from; {_REMEDY}"
+            f"learn from; {_SWAP_REMEDY}"
         )
-    # A pair of positions joins them as a document would.
-    number = np.repeat(np.arange(len(pairs)), 2)
-    seen = np.unique(cells.positions[cells.clicked > 0])
-    joined = np.concatenate([number, len(pairs) + np.arange(len(seen))])
-    refuse_unlinked(joined, np.concatenate([pairs.ravel(), seen]), cells.n_positions, _REMEDY)
-    values = np.full(cells.n_positions, np.nan)
-    values[np.unique(cells.positions)] = 0.0  # shown, never clicked
-    values[seen] = np.exp(_fit(pairs, ratios, variances, seen))
+    # A pair of positions connects them as a document would.
+    seen = np.unique(counts.positions[counts.clicked > 0])
+    links = np.append(np.repeat(np.arange(len(pairs)), 2), len(pairs) + np.arange(len(seen)))
+    refuse_unlinked(links, np.append(pairs, seen), counts.n_positions, _SWAP_REMEDY)
+    values = np.full(counts.n_positions, np.nan)
+    values[np.unique(counts.positions)] = 0.0  # shown, never clicked
+    values[seen] = np.exp(_fit_log_propensities(pairs, ratios, variances, seen))
     return Propensities(values / np.nanmax(values), method="swap", pooled=deepest is not None)
 
 
-def _ratios(cells: Cells) -> tuple[Rows, NDArray[np.float64], NDArray[np.float64]]:
+def _log_ratios(counts: PositionCounts) -> tuple[Rows, NDArray[np.float64], NDArray[np.float64]]:
     """For each pair of positions with common documents, the log of the ratio and its variance."""
-    shape = (cells.n_documents, cells.n_positions)
-    place = (cells.documents, cells.positions)
-    shown = csc_array((cells.shown, place), shape=shape)
-    clicked = csc_array((cells.clicked, place), shape=shape)
+    shape = (counts.n_documents, counts.n_positions)
+    place = (counts.documents, counts.positions)
+    shown = csc_array((counts.shown, place), shape=shape)
+    clicked = csc_array((counts.clicked, place), shape=shape)
     pairs, ratios, variances = [], [], []
-    for k in range(cells.n_positions):
-        for other in range(k + 1, cells.n_positions):
-            found = _log_ratio(shown, clicked, k, other)
-            if found is not None:
+    for k in range(counts.n_positions):
+        for other in range(k + 1, counts.n_positions):
+            estimate = _log_ratio(shown, clicked, k, other)
+            if estimate is not None:
                 pairs.append((k, other))
-                ratios.append(found[0])
-                variances.append(found[1])
+                ratios.append(estimate[0])
+                variances.append(estimate[1])
     return np.array(pairs, np.int64).reshape(-1, 2), np.array(ratios), np.array(variances)
 
 
 def _log_ratio(
     shown: csc_array, clicked: csc_array, k: int, other: int
 ) -> tuple[float, float] | None:
-    parts = [slice(shown.indptr[at], shown.indptr[at + 1]) for at in (k, other)]
+    parts = [slice(shown.indptr[p], shown.indptr[p + 1]) for p in (k, other)]
     _, first, second = np.intersect1d(
         shown.indices[parts[0]], shown.indices[parts[1]], assume_unique=True, return_indices=True
     )
@@ -404,15 +393,15 @@ def _log_ratio(
     return float(np.log(sums[1] / sums[0])), spread[0] + spread[1]
 
 
-def _fit(
+def _fit_log_propensities(
     pairs: Rows, ratios: NDArray[np.float64], variances: NDArray[np.float64], seen: Rows
 ) -> NDArray[np.float64]:
-    """Logarithms of the propensities of the seen positions; that of the first is 0."""
+    """Least-squares logarithms of the propensities of the seen positions; the first is 0."""
     column = np.searchsorted(seen, pairs)
     design = np.zeros((len(pairs), len(seen)))
     rows = np.arange(len(pairs))
     design[rows, column[:, 1]] = 1.0
     design[rows, column[:, 0]] = -1.0
     scale = 1.0 / np.sqrt(variances)
-    solved = np.linalg.lstsq(design[:, 1:] * scale[:, None], ratios * scale, rcond=None)[0]
-    return np.concatenate([[0.0], solved])
+    solution = np.linalg.lstsq(design[:, 1:] * scale[:, None], ratios * scale, rcond=None)[0]
+    return np.concatenate([[0.0], solution])

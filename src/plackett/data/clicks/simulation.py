@@ -1,7 +1,7 @@
-"""Clicks of simulated users on the lists of a data set.
+"""Simulated clicks on the lists of a data set.
 
-What happens in an impression depends on the seed, the key of its list and its number, and on
-nothing else: not on threads, other lists or how many impressions there are.
+An impression depends only on the seed, the key of its list and its number: not on threads, other
+lists or the number of impressions.
 """
 
 from __future__ import annotations
@@ -37,33 +37,34 @@ def simulate(
     swap: bool = False,
     log: Literal["shown", "examined"] = "shown",
 ) -> ClickLog:
-    """Show each list to users and log what they click.
+    """Show each list to simulated users and log their clicks.
 
     Parameters
     ----------
     dataset
-        Its labels say what is relevant. Documents are named by their ids; where they have none, by
-        their rows.
+        Its labels give the relevance. Documents are named by their ids, or by their rows if they
+        have none.
     model
-        A model of clicks, or the name of a preset of :data:`plackett.data.clicks.PRESETS`.
+        A click model, or the name of a preset of :data:`plackett.data.clicks.PRESETS`.
     impressions
         How often each list is shown.
     seed
         The same seed gives the same log.
     scores
-        Of the ranker that orders what is shown, one per document; None: a random order each time.
+        Scores of the ranker that orders the lists, one per document; None: a random order each
+        time.
     temperature
         Gumbel noise of this scale is added to the scores in each impression, so that a document is
-        seen at several positions; 0: always the same order.
+        shown at several positions; 0: always the same order.
     top
         Number of documents shown; None: all.
     swap
-        In each impression, let the first document change places with that at a position drawn
-        evenly from all shown, the first included: the intervention that
+        In each impression, swap the first document with the one at a position drawn uniformly from
+        all positions shown, the first included: the intervention that
         :func:`~plackett.data.clicks.estimate_by_swaps` needs.
     log
         ``"shown"``: all documents shown. ``"examined"``: for the cascade, only those down to the
-        last one looked at, which in real logs is not known; Bruch 2021 trains on these.
+        last one examined, which real logs do not record; Bruch 2021 trains on these.
 
     Examples
     --------
@@ -80,7 +81,7 @@ def simulate(
         )
     if log not in ("shown", "examined"):
         raise UsageError(f'log must be "shown" or "examined", got {log!r}.')
-    own = _as_scores(scores, dataset.n_docs)
+    score_array = _as_scores(scores, dataset.n_docs)
     sizes = np.minimum(np.diff(dataset.offsets), top or dataset.n_docs)
     starts = offsets_from_sizes(np.repeat(sizes, impressions))
     order, clicked = np.empty(starts[-1], np.int64), np.zeros(starts[-1], np.bool_)
@@ -89,7 +90,7 @@ def simulate(
         np.uint64(seed % 2**64),
         dataset.keys,
         dataset.offsets,
-        own,
+        score_array,
         scores is not None,
         float(temperature),
         swap,
@@ -103,21 +104,21 @@ def simulate(
         clicked,
         ends,
     )
-    return _as_log(dataset, starts, order, clicked, ends if log == "examined" else None)
+    return _make_log(dataset, starts, order, clicked, ends if log == "examined" else None)
 
 
 def _as_scores(scores: ArrayLike | None, n_docs: int) -> NDArray[np.float64]:
     if scores is None:
         return np.empty(0)
-    given = np.ascontiguousarray(as_column(scores), dtype=np.float64)
-    if given.shape != (n_docs,) or not np.all(np.isfinite(given)):
+    array = np.ascontiguousarray(as_column(scores), dtype=np.float64)
+    if array.shape != (n_docs,) or not np.all(np.isfinite(array)):
         raise UsageError(
-            f"scores must be {n_docs} finite numbers, one per document, got shape {given.shape}."
+            f"scores must be {n_docs} finite numbers, one per document, got shape {array.shape}."
         )
-    return given
+    return array
 
 
-def _as_log(
+def _make_log(
     dataset: Dataset,
     starts: Offsets,
     order: Rows,
@@ -143,7 +144,7 @@ def _as_log(
 
 @compiled
 def _fill_random_order(state, low, order, size):  # type: ignore[no-untyped-def]
-    """Shuffle all documents of a list, as far as they are shown."""
+    """Shuffle the documents of a list; only the first ``size`` are drawn."""
     n = len(order)
     for k in range(n):
         order[k] = low + k
@@ -165,9 +166,9 @@ def _fill_order(state, low, scores, temperature, order):  # type: ignore[no-unty
 
 @compiled
 def _click(state, shown, examination, cascade, attraction, stopping, clicked):  # type: ignore[no-untyped-def]
-    """Click through what is shown; returns how far the user looked."""
+    """Simulate the clicks of one impression; returns the number of documents examined."""
     for k in range(len(shown)):
-        # All are drawn, needed or not: what happens at k then never shifts later draws.
+        # Three numbers are drawn for each document, so that its outcome never shifts later draws.
         looks, clicks, ends = uniform(state), uniform(state), uniform(state)
         document = shown[k]
         if looks < examination[k] and clicks < attraction[document]:

@@ -1,9 +1,9 @@
-"""Text from plain, gzip and xz files, cut at line ends.
+"""Text of plain, gzip and xz files, cut at line ends.
 
-A file is a run of *blocks*, each small enough to be held in memory; a block is a list of
-*pieces*, the work of one thread at a time. Every piece is whole lines, ends in a newline and has
-:data:`~plackett.base.decimals.PADDING` readable bytes behind it. A plain file is mapped, not
-copied, save for its last line or two: nothing can be read behind the end of a map.
+A file is a sequence of *blocks*, each small enough for memory; a block is a list of *pieces*, each
+parsed by one thread. Every piece is whole lines, ends in a newline and is followed by
+:data:`~plackett.base.decimals.PADDING` readable bytes. A plain file is mapped, not copied, except
+for its last line or two: nothing can be read after the end of a mapped file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ZEROS = bytes(PADDING)
 _COMPRESSED = {".gz": "gzip", ".xz": "xz"}
 
 
-_File: TypeAlias = BinaryIO | gzip.GzipFile | lzma.LZMAFile
+_BinaryFile: TypeAlias = BinaryIO | gzip.GzipFile | lzma.LZMAFile
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Piece:
     start: int
     stop: int
     done: int
-    """How far into the file one is when the piece is parsed, in bytes."""
+    """Bytes of the file that are done when the piece is parsed."""
 
     def line(self, begin: int) -> bytes:
         """Line that begins at ``begin``, with its newline."""
@@ -57,7 +57,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file that can be read block by block."""
+    """A text file that can be read block by block."""
 
     path: str
     size: int
@@ -67,18 +67,18 @@ class TextFile:
     def blocks(self, block_bytes: int | None = None) -> Iterator[list[Piece]]:
         """Blocks of about ``block_bytes``; None: a plain file is one block."""
         if self.regular and self.suffix not in _COMPRESSED:
-            return _mapped(self.path, self.size, block_bytes or max(self.size, 1))
-        return _ahead(_streamed(self, block_bytes or STREAM_BYTES))
+            return _map_blocks(self.path, self.size, block_bytes or max(self.size, 1))
+        return _prefetch(_read_blocks(self, block_bytes or STREAM_BYTES))
 
 
 def open_text(path: str | os.PathLike[str]) -> TextFile:
-    """Find a file, or say why it cannot be read."""
+    """Find a file; an error says why it cannot be read."""
     name = os.fspath(path)
     try:
         status = os.stat(name)
         if stat.S_ISDIR(status.st_mode):
             raise DataError("is a directory; give the name of a file", path=name)
-        # Asked, not tried: what comes through a pipe can be opened only once.
+        # Checked without opening it: a pipe can be opened only once.
         if not os.access(name, os.R_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
@@ -89,11 +89,11 @@ def open_text(path: str | os.PathLike[str]) -> TextFile:
 
 def _as_text(buffer: bytes | mmap.mmap) -> NDArray[np.uint8]:
     text = np.frombuffer(buffer, dtype=np.uint8)
-    text.flags.writeable = False  # one type for all sources, so one compilation
+    text.flags.writeable = False  # one type for all files, so kernels are compiled once
     return text
 
 
-def _cut(buffer: bytes | mmap.mmap, start: int, stop: int) -> Iterator[tuple[int, int]]:
+def _cut_pieces(buffer: bytes | mmap.mmap, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Spans of about PIECE_BYTES from ``start`` to ``stop``, which are line ends."""
     while start < stop:
         newline = buffer.find(b"\n", start + PIECE_BYTES - 1, stop)
@@ -102,7 +102,7 @@ def _cut(buffer: bytes | mmap.mmap, start: int, stop: int) -> Iterator[tuple[int
         start = end
 
 
-def _mapped(path: str, size: int, block_bytes: int) -> Iterator[list[Piece]]:
+def _map_blocks(path: str, size: int, block_bytes: int) -> Iterator[list[Piece]]:
     if size == 0:
         return
     with open(path, "rb") as file:
@@ -115,7 +115,7 @@ def _mapped(path: str, size: int, block_bytes: int) -> Iterator[list[Piece]]:
     while True:
         newline = buffer.find(b"\n", at + block_bytes - 1, cut)
         stop = cut if newline < 0 else newline + 1
-        pieces = [Piece(text, start, end, end) for start, end in _cut(buffer, at, stop)]
+        pieces = [Piece(text, start, end, end) for start, end in _cut_pieces(buffer, at, stop)]
         if stop == cut:
             yield [*pieces, tail]
             return
@@ -123,13 +123,13 @@ def _mapped(path: str, size: int, block_bytes: int) -> Iterator[list[Piece]]:
         at = stop
 
 
-def _streamed(source: TextFile, block_bytes: int) -> Iterator[list[Piece]]:
+def _read_blocks(text_file: TextFile, block_bytes: int) -> Iterator[list[Piece]]:
     rest = b""
     first = True
-    with open(source.path, "rb") as raw:
-        file = _decompressed(raw, source.suffix)
+    with open(text_file.path, "rb") as raw:
+        file = _decompress(raw, text_file.suffix)
         while True:
-            chunk = _read(file, block_bytes, source)
+            chunk = _read(file, block_bytes, text_file)
             if first:
                 chunk, first = chunk.removeprefix(_BOM), False
             cut = chunk.rfind(b"\n") + 1
@@ -139,20 +139,20 @@ def _streamed(source: TextFile, block_bytes: int) -> Iterator[list[Piece]]:
             data = rest + chunk[:cut] if chunk else rest + b"\n"
             buffer = data + _ZEROS
             text = _as_text(buffer)
-            done = raw.tell() if source.regular else 0
-            yield [Piece(text, a, b, done) for a, b in _cut(buffer, 0, len(data))]
+            done = raw.tell() if text_file.regular else 0
+            yield [Piece(text, a, b, done) for a, b in _cut_pieces(buffer, 0, len(data))]
             if not chunk:
                 return
             rest = chunk[cut:]
 
 
-def _decompressed(raw: BinaryIO, suffix: str) -> _File:
+def _decompress(raw: BinaryIO, suffix: str) -> _BinaryFile:
     if suffix == ".gz":
         return gzip.GzipFile(fileobj=raw, mode="rb")
     return lzma.LZMAFile(raw) if suffix == ".xz" else raw
 
 
-def _read(file: _File, size: int, source: TextFile) -> bytes:
+def _read(file: _BinaryFile, size: int, text_file: TextFile) -> bytes:
     """Read ``size`` bytes, fewer only at the end of the file."""
     parts = []
     try:
@@ -160,14 +160,14 @@ def _read(file: _File, size: int, source: TextFile) -> bytes:
             parts.append(part)
             size -= len(part)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        kind = _COMPRESSED.get(source.suffix)
-        what = "cannot be read" if kind is None else f"corrupt or cut-off {kind} file"
-        raise DataError(f"{what}: {error}", path=source.path) from error
+        kind = _COMPRESSED.get(text_file.suffix)
+        problem = "cannot be read" if kind is None else f"corrupt or truncated {kind} file"
+        raise DataError(f"{problem}: {error}", path=text_file.path) from error
     return b"".join(parts)
 
 
-def _ahead(blocks: Iterator[list[Piece]]) -> Iterator[list[Piece]]:
-    """Produce the next block in another thread while the last one is worked on."""
+def _prefetch(blocks: Iterator[list[Piece]]) -> Iterator[list[Piece]]:
+    """Read the next block in another thread while the current one is parsed."""
     with ThreadPoolExecutor(1) as helper:
         future = helper.submit(next, blocks, None)
         while (block := future.result()) is not None:

@@ -27,7 +27,7 @@ _LONGEST = 40
 
 
 class LineError(Exception):
-    """What is wrong with a line, and in which column, counted from 1."""
+    """An error in a line, with its column, counted from 1."""
 
     def __init__(self, message: str, column: int) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class LineError(Exception):
 
 @dataclass(frozen=True)
 class Rules:
-    """What a file may hold."""
+    """What the lines of a file may contain."""
 
     n_features: int | None = None
     """Largest index allowed."""
@@ -52,7 +52,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """One document; spans are begin and length within the line."""
+    """One document; ids are given by their begin and length within the line."""
 
     label: float
     query: tuple[int, int]
@@ -61,7 +61,7 @@ class ParsedLine:
 
 
 def quote(token: bytes) -> str:
-    r"""Show a token in a message: printable, and not too long.
+    r"""Quote a token for a message: printable, and not too long.
 
     >>> quote(b"a" * 100), quote(bytes([0x61, 0]))
     ("'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...'", "'a\\x00'")
@@ -72,10 +72,10 @@ def quote(token: bytes) -> str:
 
 
 def read_line(line: bytes, rules: Rules) -> ParsedLine | None:
-    """Read a line with its newline; None if it holds only blanks or a comment."""
+    """Parse a line with its newline; None if it holds only blanks or a comment."""
     content = line.removesuffix(b"\n").removesuffix(b"\r")
     if (lone := content.find(b"\r")) >= 0:
-        # First of all: what follows it was meant as another line, so no other message is right.
+        # Checked first: the rest was meant as another line, so other messages would mislead.
         raise LineError("CR without LF; lines must end in LF or CRLF", lone + 1)
     data, _, comment = content.partition(b"#")
     tokens = [(match.group(), match.start() + 1) for match in _TOKEN.finditer(data)]
@@ -108,14 +108,14 @@ def _label(token: bytes, column: int) -> float:
 
 
 def _query(tokens: list[tuple[bytes, int]]) -> int:
-    """Check the query id; gives the column where it begins, behind ``qid:``."""
+    """Check the query id; returns the column where it begins, after ``qid:``."""
     if len(tokens) == 1:
         raise LineError(f"the line ends after the label; {_FORM}", tokens[0][1])
     token, column = tokens[1]
     if not token.startswith(b"qid:"):
         for later, place in tokens[2:]:
             if later.startswith(b"qid:"):
-                message = f"query id {quote(later)} after features; it belongs behind the label"
+                message = f"query id {quote(later)} after features; it belongs after the label"
                 raise LineError(message, place)
         raise LineError(f"no query id: found {quote(token)} where 'qid:ID' belongs", column)
     name = token.removeprefix(b"qid:")

@@ -1,20 +1,16 @@
 """The compiled parser: lines of text to rows of arrays.
 
-It takes every line that is right and says no more of one that is not than that it is not its
-own: it stops there, and :mod:`.careful` either takes the line (a decimal that needs exact
-arithmetic) or names the error. So there is no error code here, and one place for all messages.
+:func:`survey` is the first pass over a text: it counts rows and features, so that arrays are
+allocated once. Indices rise along a line, so its last one is its largest: the pass looks only for
+the ends of lines and at the last token of each. A wrong line may be counted as anything; the second
+pass stops at it.
 
-Comments, and the document ids that LETOR keeps in them.
+:func:`parse_rows` is the second pass. It stops at a line that it cannot parse, and
+:mod:`plackett.data.letor.errors` either parses that line (a decimal that needs exact arithmetic) or
+names the error. So there are no error codes here, and all messages are in one place.
 
-LETOR 3 and 4 write ``#docid = GX000-00-0000000 inc = 1 prob = 0.02``; others write the id alone.
-
-Query and document ids: spans of the text to arrays of integers or strings.
-
-The first pass over a text: how many rows, and how wide, so that arrays are allocated once.
-
-Indices rise along a line, so its last one is its largest: the pass looks for the ends of lines
-and at the last token of each, not at what lies between. A line that is not right may be counted
-as anything; the parser will stop at it.
+Document ids are in comments. LETOR 3 and 4 write ``#docid = GX000-00-0000000 inc = 1 prob = 0.02``;
+others write the id alone.
 """
 
 from __future__ import annotations
@@ -38,19 +34,29 @@ from plackett.base.decimals import (
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Ids, Offsets
 
-_NUL, _NEWLINE, _RETURN, _SPACE, _HASH, _EQUALS, _DELETE = 0, 10, 13, 32, 35, 61, 127
+_NUL, _TAB, _NEWLINE, _RETURN, _SPACE, _DELETE = 0, 9, 10, 13, 32, 127
+_HASH, _COLON, _EQUALS, _PLUS, _MINUS, _ZERO, _NINE = 35, 58, 61, 43, 45, 48, 57
 _DOCID, _FIVE_BYTES = int.from_bytes(b"docid", "little"), 0xFFFFFFFFFF
+_QID, _FOUR_BYTES = int.from_bytes(b"qid:", "little"), 0xFFFFFFFF
+_NAN, _THREE_BYTES, _TO_LOWER = int.from_bytes(b"nan", "little"), 0xFFFFFF, 0x202020
+_LARGEST = np.iinfo(np.int64).max
+_KNOWN_COLUMNS = 1 << 16  # columns whose index is compared as a word
+
+LONGEST = 256
+"""An array of strings takes the length of the longest for each; longer ids are objects."""
+LARGEST_INDEX = 9 * 10**17 - 1
+"""Larger indices count as its successor, ten times which still fits an int64."""
 
 
 @compiled
 def is_control(byte):  # type: ignore[no-untyped-def]
-    """Whether a byte is one that no id may hold."""
+    """Whether a byte is a control character, which no id may hold."""
     return byte < _SPACE or byte == _DELETE
 
 
 @compiled
 def _skip_spaces(text, at):  # type: ignore[no-untyped-def]
-    # Any control character but the end of the line parts words here; a comment is free text.
+    # In a comment, any control character but the end of the line separates words.
     while text[at] <= _SPACE and text[at] != _NEWLINE:
         at += 1
     return at
@@ -65,7 +71,7 @@ def _skip_word(text, at):  # type: ignore[no-untyped-def]
 
 @compiled
 def document_id(text, at):  # type: ignore[no-untyped-def]
-    """Begin and end of the document id in the comment at ``at``, which are equal without one."""
+    """Begin and end of the document id in the comment at ``at``; they are equal if it has none."""
     if text[at] != _HASH:
         return at, at
     begin = _skip_spaces(text, at + 1)
@@ -86,16 +92,9 @@ def line_end(text, at):  # type: ignore[no-untyped-def]
     return end if text[end] == _NEWLINE else -1
 
 
-LONGEST = 256
-"""An array of strings gives each as much room as the longest; beyond this they are objects."""
-
-_MINUS, _ZERO, _NINE = 45, 48, 57
-_LARGEST = np.iinfo(np.int64).max
-
-
 @compiled
 def parse_integer(text, at, end):  # type: ignore[no-untyped-def]
-    """Integer that an id spells as Python would, and whether it does."""
+    """Value of an id that is an integer in Python's notation, and whether it is one."""
     negative = text[at] == _MINUS
     first = at + int64(negative)
     count = end - first
@@ -171,22 +170,15 @@ def decode_strings(text: NDArray[np.uint8], spans: Offsets) -> Ids:
     """Array of the strings at these spans (begin and length) of checked UTF-8."""
     width = max(int(_longest(text, spans)), 1)
     if width > LONGEST:
-        cut = [text[a : a + n].tobytes().decode("utf-8") for a, n in spans]
-        return np.array(cut, dtype=object)
+        strings = [text[a : a + n].tobytes().decode("utf-8") for a, n in spans]
+        return np.array(strings, dtype=object)
     points = np.empty((len(spans), width), dtype=np.uint32)
     _decode(text, spans, points)
     return points.view(f"U{width}")[:, 0]
 
 
-_TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _COLON = 9, 10, 13, 32, 35, 58
-_ZERO, _NINE = 48, 57
-
-LARGEST_INDEX = 9 * 10**17 - 1
-"""No index is counted beyond its successor, ten times which still fits an int64."""
-
-
 class Survey(NamedTuple):
-    """What one piece of text holds."""
+    """Counts of one piece of text."""
 
     lines: int
     rows: int
@@ -222,7 +214,7 @@ def _is_blank(byte):  # type: ignore[no-untyped-def]
 
 @compiled
 def survey(text, at, stop):  # type: ignore[no-untyped-def]
-    """Look over the lines from ``at`` to ``stop``: lines, rows, width, line of the width."""
+    """Count lines and rows from ``at`` to ``stop``; also the width and the line that has it."""
     lines = rows = width = widest = 0
     while at < stop:
         end = find_either(text, at, _NEWLINE, _HASH)
@@ -239,16 +231,9 @@ def survey(text, at, stop):  # type: ignore[no-untyped-def]
     return lines, rows, width, widest
 
 
-_TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _COLON = 9, 10, 13, 32, 35, 58
-_PLUS, _MINUS, _ZERO = 43, 45, 48
-_QID, _FOUR_BYTES = int.from_bytes(b"qid:", "little"), 0xFFFFFFFF
-_NAN, _THREE_BYTES, _TO_LOWER = int.from_bytes(b"nan", "little"), 0xFFFFFF, 0x202020
-_TABLE = 1 << 16  # columns whose spelling is kept at hand
-
-
 def encode_indices(width: int) -> tuple[np.ndarray, Offsets]:
-    """Return ``1:``, ``2:`` ... as words, and the number of bytes of each."""
-    texts = [b"%d:" % (column + 1) for column in range(min(width, _TABLE))]
+    """The texts ``1:``, ``2:`` ... as 64-bit words, and the number of bytes of each."""
+    texts = [b"%d:" % (column + 1) for column in range(min(width, _KNOWN_COLUMNS))]
     words = np.array([int.from_bytes(text, "little") for text in texts], dtype=np.uint64)
     return words, np.array([len(text) for text in texts], dtype=np.int64)
 
@@ -292,7 +277,7 @@ def _value(text, at, allow_nan):  # type: ignore[no-untyped-def]
 def fill_row(text, at, row, words, sizes, limit, absent):  # type: ignore[no-untyped-def]
     """Read the features of one line into its row.
 
-    Returns where the data of the line end (-1: not a line for this parser) and whether the row
+    Returns where the data of the line ends (-1 if this parser cannot read it) and whether the row
     lists every index.
     """
     column, full = 0, True
@@ -337,7 +322,7 @@ def fill_row(text, at, row, words, sizes, limit, absent):  # type: ignore[no-unt
 
 @compiled
 def _query(text, at):  # type: ignore[no-untyped-def]
-    """Span of the query id behind ``qid:`` at ``at``; its end is -1 if there is none."""
+    """Begin and end of the query id after ``qid:`` at ``at``; the end is -1 if there is none."""
     if word_at(text, at) & uint64(_FOUR_BYTES) != uint64(_QID):
         return at, -1
     begin = end = at + 4
@@ -354,7 +339,7 @@ def _query(text, at):  # type: ignore[no-untyped-def]
 
 @compiled
 def _head(text, at):  # type: ignore[no-untyped-def]
-    """Label and span of the query id, whose end is -1 if either is not right."""
+    """Label, and begin and end of the query id; the end is -1 if either is wrong."""
     mantissa, exponent, negative, end = parse_decimal(text, at)
     label, known = nearest_float32(mantissa, exponent)
     blank = end >= 0 and (text[end] == _SPACE or text[end] == _TAB)
@@ -368,8 +353,8 @@ def _head(text, at):  # type: ignore[no-untyped-def]
 def parse_rows(text, at, stop, row, out, settings):  # type: ignore[no-untyped-def]
     """Parse the lines from ``at`` to ``stop`` into the rows from ``row``.
 
-    Returns where it stopped, ``stop`` or the begin of a line that is not its own; the next row;
-    whether all rows so far were full; and whether all query ids were integers.
+    Returns where it stopped (``stop``, or the begin of a line that it cannot parse), the next row,
+    whether all rows so far were full, and whether all query ids were integers.
     """
     features, labels, queries, query_spans, document_spans = out
     words, sizes, limit, absent = settings

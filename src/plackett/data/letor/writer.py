@@ -1,14 +1,11 @@
-r"""Writing LETOR/SVMlight text that :func:`.read_table` reads back to the same table.
+r"""Write LETOR/SVMlight text that :func:`.read_table` reads back to the same table.
 
-Ids as the writer puts them into a line: bytes without blanks.
-
-Float32 to the shortest decimal text that reads back as the same float32.
-
-For n = 6, 7, 8, 9 digits the n-digit decimal nearest to the number is read back with the
-reader's own rounding (:func:`~plackett.base.decimals.nearest`) until it gives the number
-again; nine digits always do. So what the writer writes, the reader reads, by construction. No
-two decimals of six digits share a float32 (FLT_DIG in C), so a shorter one that reads back is the
-one of six digits without its last zeros. Below 2**-126 that does not hold, and n starts at 1.
+Each float32 is written as the shortest decimal that reads back as the same float32. For n = 6, 7,
+8, 9 digits the n-digit decimal nearest to the number is converted back with the reader's rounding
+(:func:`~plackett.base.decimals.nearest_float32`) until it gives the number again; nine digits
+always do. No two decimals of six digits have the same float32 (FLT_DIG in C), so a shorter decimal
+is the one of six digits without its last zeros. Below 2**-126 that does not hold, and n starts
+at 1.
 """
 
 from __future__ import annotations
@@ -39,28 +36,8 @@ _FORBIDDEN = {
     "document id": re.compile(r"[\x00-\x20]"),
 }
 
-
-def as_names(ids: ArrayLike, rows: int, what: str) -> NDArray[np.uint8]:
-    """One row of UTF-8 bytes per id, zeros behind them."""
-    names = np.asarray(ids)
-    if names.shape != (rows,):
-        raise DataError(f"{what}s of shape {names.shape} do not go with {rows} rows")
-    plain = names.dtype.kind in "iu"
-    encoded = names.astype("S20") if plain else _encode(names.astype(str), what)
-    width = max(encoded.dtype.itemsize, 1)
-    return np.ascontiguousarray(encoded).view(np.uint8).reshape(rows, width)
-
-
-def _encode(names: NDArray[np.str_], what: str) -> NDArray[np.bytes_]:
-    distinct, inverse = np.unique(names, return_inverse=True)
-    for name in distinct.tolist():
-        if _FORBIDDEN[what].search(name) or (name == "" and what == "query id"):
-            raise DataError(f"{what} {name!r} cannot be written: it is empty or holds a blank")
-    return np.char.encode(distinct, "utf-8")[inverse]
-
-
 LONGEST_NUMBER = 24
-"""Bytes that one number may take: a sign, nine digits, zeros around them or an exponent."""
+"""Largest number of bytes of a number: a sign, nine digits, zeros around them or an exponent."""
 
 _DIGITS, _SURE_DIGITS = 9, 6
 _NORMAL = float(np.finfo(np.float32).tiny)
@@ -69,11 +46,185 @@ _POWERS = np.array([float(f"1e{e}") for e in range(_FIRST_POWER, 65)])
 _WHOLE = float(1 << 24)  # whole numbers up to here are float32
 _PLAIN_LEAST, _PLAIN_MOST = -5, 12  # exponents of ten between which no "e" is written
 _MINUS, _POINT, _ZERO, _E = 45, 46, 48, 101
+_BUFFER_BYTES = 8 << 20
+_LONGEST_INDEX = 20
+_SPACE, _NEWLINE, _COLON = 32, 10, 58
+_QID = np.frombuffer(b" qid:", dtype=np.uint8)
+_DOCID = np.frombuffer(b" #docid = ", dtype=np.uint8)
+
+
+class _Rows(NamedTuple):
+    features: Features
+    labels: Labels
+    queries: NDArray[np.uint8]
+    documents: NDArray[np.uint8]
+
+    def part(self, start: int, stop: int) -> _Rows:
+        at = slice(start, stop)
+        return _Rows(self.features[at], self.labels[at], self.queries[at], self.documents[at])
+
+
+def write_table(
+    path: str | os.PathLike[str],
+    features: ArrayLike,
+    labels: ArrayLike,
+    query_ids: ArrayLike,
+    document_ids: ArrayLike | None = None,
+    *,
+    sparse: bool = False,
+) -> None:
+    """Write rows as text, compressed if the name ends in ``.gz`` or ``.xz``.
+
+    Each number is the shortest decimal that reads back as the same float32. A write that fails
+    leaves no partial file.
+
+    Parameters
+    ----------
+    path
+        File to write; replaced if it exists.
+    features, labels, query_ids, document_ids
+        One row per document; ids are integers or strings without blanks.
+    sparse
+        Leave zeros out. Such a file does not determine the number of features, and cannot hold NaN:
+        a reader that allows missing values reads features left out as missing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_table(f"{folder}/a.txt", [[0.5, 0], [3, 1e-7]], [1, 0], [7, 7], ["d1", "d2"])
+    ...     _ = print(Path(f"{folder}/a.txt").read_text(), end="")
+    1 qid:7 1:0.5 2:0 #docid = d1
+    0 qid:7 1:3 2:1e-7 #docid = d2
+    """
+    rows = _check_rows(features, labels, query_ids, document_ids, sparse)
+    with atomic_file(path) as temporary, _open(temporary, Path(path).suffix.lower()) as file:
+        for text in _format_rows(rows, sparse):
+            file.write(text.data)
+
+
+@contextmanager
+def _open(path: Path, suffix: str) -> Iterator[BinaryIO]:
+    with open(path, "wb") as raw:
+        if suffix == ".gz":
+            # No name and no time in the header: the same rows give the same bytes.
+            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as file:
+                yield file  # type: ignore[misc]
+        elif suffix == ".xz":
+            with lzma.open(raw, "wb") as file:
+                yield file  # type: ignore[misc]
+        else:
+            yield raw
+
+
+def _check_rows(
+    features: ArrayLike,
+    labels: ArrayLike,
+    query_ids: ArrayLike,
+    document_ids: ArrayLike | None,
+    sparse: bool,
+) -> _Rows:
+    x = np.ascontiguousarray(features, dtype=np.float32)
+    y = np.ascontiguousarray(labels, dtype=np.float32)
+    if x.ndim != 2 or x.shape[1] == 0 or y.shape != (len(x),) or len(x) == 0:
+        raise DataError(f"features of shape {x.shape} do not match labels of shape {y.shape}")
+    if np.isinf(x).any():
+        row, column = (int(i[0]) for i in np.nonzero(np.isinf(x)))
+        raise DataError(f"feature {column + 1} of row {row} is infinite; values must be finite")
+    if not (np.isfinite(y) & (y >= 0)).all():
+        row = int(np.flatnonzero(~(np.isfinite(y) & (y >= 0)))[0])
+        raise DataError(f"label {y[row]} in row {row}; labels are finite numbers from 0 up")
+    if sparse and np.isnan(x).any():
+        raise UsageError("sparse=True cannot write NaN; write all values with sparse=False.")
+    queries = ids_to_bytes(query_ids, len(x), "query id")
+    none = np.zeros((len(x), 1), dtype=np.uint8)
+    documents = none if document_ids is None else ids_to_bytes(document_ids, len(x), "document id")
+    return _Rows(x, np.abs(y), queries, documents)
+
+
+def _format_rows(rows: _Rows, sparse: bool) -> Iterator[NDArray[np.uint8]]:
+    """Yield the text of the rows in order, formatted by all threads."""
+    width = rows.features.shape[1]
+    row_bytes = (width + 1) * (LONGEST_NUMBER + _LONGEST_INDEX) + len(_QID) + len(_DOCID)
+    row_bytes += rows.queries.shape[1] + rows.documents.shape[1]
+    step = max(_BUFFER_BYTES // row_bytes, 1)
+    threads = get_num_threads()
+    waiting: deque[Future[NDArray[np.uint8]]] = deque()
+    with ThreadPoolExecutor(threads) as executor:
+        for start in range(0, len(rows.labels), step):
+            waiting.append(_submit(executor, rows.part(start, start + step), row_bytes, sparse))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _submit(
+    executor: Executor, rows: _Rows, row_bytes: int, sparse: bool
+) -> Future[NDArray[np.uint8]]:
+    def format_text() -> NDArray[np.uint8]:
+        out = np.empty(row_bytes * len(rows.labels), dtype=np.uint8)
+        return out[: _write_rows(out, tuple(rows), sparse)]
+
+    return executor.submit(format_text)
+
+
+def ids_to_bytes(ids: ArrayLike, rows: int, what: str) -> NDArray[np.uint8]:
+    """One row of UTF-8 bytes per id, followed by zeros; error messages call the id ``what``."""
+    names = np.asarray(ids)
+    if names.shape != (rows,):
+        raise DataError(f"{what}s of shape {names.shape} for {rows} rows")
+    is_integer = names.dtype.kind in "iu"
+    encoded = names.astype("S20") if is_integer else _encode_text(names.astype(str), what)
+    width = max(encoded.dtype.itemsize, 1)
+    return np.ascontiguousarray(encoded).view(np.uint8).reshape(rows, width)
+
+
+def _encode_text(names: NDArray[np.str_], what: str) -> NDArray[np.bytes_]:
+    distinct, inverse = np.unique(names, return_inverse=True)
+    for name in distinct.tolist():
+        if _FORBIDDEN[what].search(name) or (name == "" and what == "query id"):
+            raise DataError(f"{what} {name!r} cannot be written: it is empty or holds a blank")
+    return np.char.encode(distinct, "utf-8")[inverse]
+
+
+@compiled
+def _copy(out, at, name):  # type: ignore[no-untyped-def]
+    """Copy a name up to its first zero."""
+    for byte in name:
+        if byte == 0:
+            break
+        out[at] = byte
+        at += 1
+    return at
+
+
+@compiled
+def _write_rows(out, rows, sparse):  # type: ignore[no-untyped-def]
+    """Write rows into ``out``; returns the number of bytes."""
+    features, labels, queries, documents = rows
+    at = 0
+    for i in range(len(labels)):
+        at = _copy(out, write_number(out, at, labels[i]), _QID)
+        at = _copy(out, at, queries[i])
+        row = features[i]
+        for column in range(len(row)):
+            if sparse and row[column] == 0.0 and not np.signbit(row[column]):
+                continue
+            out[at] = _SPACE
+            at = write_whole(out, at + 1, uint64(column + 1))
+            out[at] = _COLON
+            at = write_number(out, at + 1, row[column])
+        if documents[i, 0] != 0:
+            at = _copy(out, _copy(out, at, _DOCID), documents[i])
+        out[at] = _NEWLINE
+        at += 1
+    return at
 
 
 @compiled
 def write_whole(out, at, value):  # type: ignore[no-untyped-def]
-    """Write a whole number from 0 up at ``at``; gives the end."""
+    """Write a non-negative integer at ``at``; returns the end."""
     size, rest = 1, value // uint64(10)
     while rest > 0:
         size, rest = size + 1, rest // uint64(10)
@@ -87,8 +238,8 @@ def write_whole(out, at, value):  # type: ignore[no-untyped-def]
 def shortest(number):  # type: ignore[no-untyped-def]
     """Mantissa and exponent of the shortest decimal that reads back as a positive float32."""
     top = int64(np.floor(np.log10(float64(number))))
-    # Below a power of two float32 lie closer than above it, so the decimal next above may read
-    # back where the nearest does not.
+    # Below a power of two float32 numbers are closer than above it, so the next decimal above may
+    # read back where the nearest does not.
     power_of_two = bits_of(float64(number)) & uint64((1 << 52) - 1) == 0
     for count in range(_SURE_DIGITS - 1 if number >= _NORMAL else 0, _DIGITS):
         exponent = top - count
@@ -104,7 +255,7 @@ def shortest(number):  # type: ignore[no-untyped-def]
 
 @compiled
 def _write_decimal(out, at, mantissa, exponent):  # type: ignore[no-untyped-def]
-    """Write m * 10**e, plainly or with an exponent, whichever suits its size."""
+    """Write m * 10**e, in plain notation or with an exponent, depending on its size."""
     while mantissa % uint64(10) == 0:
         mantissa, exponent = mantissa // uint64(10), exponent + 1
     end = write_whole(out, at, mantissa)
@@ -140,7 +291,7 @@ def _write_power(out, at, power):  # type: ignore[no-untyped-def]
 
 @compiled
 def write_number(out, at, number):  # type: ignore[no-untyped-def]
-    """Write a float32 that is not infinite at ``at``; gives the end."""
+    """Write a float32 that is not infinite at ``at``; returns the end."""
     if np.isnan(number):
         out[at], out[at + 1], out[at + 2] = 110, 97, 110
         return at + 3
@@ -152,158 +303,3 @@ def write_number(out, at, number):  # type: ignore[no-untyped-def]
         return write_whole(out, at, uint64(number))
     mantissa, exponent = shortest(number)
     return _write_decimal(out, at, mantissa, exponent)
-
-
-_BUFFER_BYTES = 8 << 20
-_LONGEST_INDEX = 20
-_SPACE, _NEWLINE, _COLON = 32, 10, 58
-_QID = np.frombuffer(b" qid:", dtype=np.uint8)
-_DOCID = np.frombuffer(b" #docid = ", dtype=np.uint8)
-
-
-class _Rows(NamedTuple):
-    features: Features
-    labels: Labels
-    queries: NDArray[np.uint8]
-    documents: NDArray[np.uint8]
-
-    def part(self, start: int, stop: int) -> _Rows:
-        at = slice(start, stop)
-        return _Rows(self.features[at], self.labels[at], self.queries[at], self.documents[at])
-
-
-def write_table(
-    path: str | os.PathLike[str],
-    features: ArrayLike,
-    labels: ArrayLike,
-    query_ids: ArrayLike,
-    document_ids: ArrayLike | None = None,
-    *,
-    sparse: bool = False,
-) -> None:
-    """Write rows as text, compressed if the name ends in ``.gz`` or ``.xz``.
-
-    Each number is the shortest decimal that reads back as the same float32. The file appears
-    whole or not at all.
-
-    Parameters
-    ----------
-    path
-        File to write; one that is there is replaced.
-    features, labels, query_ids, document_ids
-        One row per document; ids are integers or strings without blanks.
-    sparse
-        Leave zeros out. A file so written does not say how wide it is, and cannot hold NaN: a
-        reader that allows missing values takes what is left out for missing.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_table(f"{folder}/a.txt", [[0.5, 0], [3, 1e-7]], [1, 0], [7, 7], ["d1", "d2"])
-    ...     _ = print(Path(f"{folder}/a.txt").read_text(), end="")
-    1 qid:7 1:0.5 2:0 #docid = d1
-    0 qid:7 1:3 2:1e-7 #docid = d2
-    """
-    rows = _checked(features, labels, query_ids, document_ids, sparse)
-    with atomic_file(path) as temporary, _open(temporary, Path(path).suffix.lower()) as file:
-        for text in _texts(rows, sparse):
-            file.write(text.data)
-
-
-@contextmanager
-def _open(path: Path, suffix: str) -> Iterator[BinaryIO]:
-    with open(path, "wb") as raw:
-        if suffix == ".gz":
-            # Neither name nor time goes into the file: the same rows give the same bytes.
-            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as file:
-                yield file  # type: ignore[misc]
-        elif suffix == ".xz":
-            with lzma.open(raw, "wb") as file:
-                yield file  # type: ignore[misc]
-        else:
-            yield raw
-
-
-def _checked(
-    features: ArrayLike,
-    labels: ArrayLike,
-    query_ids: ArrayLike,
-    document_ids: ArrayLike | None,
-    sparse: bool,
-) -> _Rows:
-    x = np.ascontiguousarray(features, dtype=np.float32)
-    y = np.ascontiguousarray(labels, dtype=np.float32)
-    if x.ndim != 2 or x.shape[1] == 0 or y.shape != (len(x),) or len(x) == 0:
-        raise DataError(f"features of shape {x.shape} do not go with labels of shape {y.shape}")
-    if np.isinf(x).any():
-        row, column = (int(i[0]) for i in np.nonzero(np.isinf(x)))
-        raise DataError(f"feature {column + 1} of row {row} is infinite; values must be finite")
-    if not (np.isfinite(y) & (y >= 0)).all():
-        row = int(np.flatnonzero(~(np.isfinite(y) & (y >= 0)))[0])
-        raise DataError(f"label {y[row]} in row {row}; labels are finite numbers from 0 up")
-    if sparse and np.isnan(x).any():
-        raise UsageError("sparse=True cannot write NaN; write all values with sparse=False.")
-    queries = as_names(query_ids, len(x), "query id")
-    none = np.zeros((len(x), 1), dtype=np.uint8)
-    documents = none if document_ids is None else as_names(document_ids, len(x), "document id")
-    return _Rows(x, np.abs(y), queries, documents)
-
-
-def _texts(rows: _Rows, sparse: bool) -> Iterator[NDArray[np.uint8]]:
-    """Texts of successive rows, made by all threads, in order."""
-    width = rows.features.shape[1]
-    room = (width + 1) * (LONGEST_NUMBER + _LONGEST_INDEX) + len(_QID) + len(_DOCID)
-    room += rows.queries.shape[1] + rows.documents.shape[1]
-    step = max(_BUFFER_BYTES // room, 1)
-    threads = get_num_threads()
-    waiting: deque[Future[NDArray[np.uint8]]] = deque()
-    with ThreadPoolExecutor(threads) as executor:
-        for start in range(0, len(rows.labels), step):
-            waiting.append(_submit(executor, rows.part(start, start + step), room, sparse))
-            if len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
-def _submit(executor: Executor, rows: _Rows, room: int, sparse: bool) -> Future[NDArray[np.uint8]]:
-    def text() -> NDArray[np.uint8]:
-        out = np.empty(room * len(rows.labels), dtype=np.uint8)
-        return out[: _write_rows(out, tuple(rows), sparse)]
-
-    return executor.submit(text)
-
-
-@compiled
-def _copy(out, at, name):  # type: ignore[no-untyped-def]
-    """Copy a name up to its first zero."""
-    for byte in name:
-        if byte == 0:
-            break
-        out[at] = byte
-        at += 1
-    return at
-
-
-@compiled
-def _write_rows(out, rows, sparse):  # type: ignore[no-untyped-def]
-    """Write rows into ``out``; gives the number of bytes."""
-    features, labels, queries, documents = rows
-    at = 0
-    for i in range(len(labels)):
-        at = _copy(out, write_number(out, at, labels[i]), _QID)
-        at = _copy(out, at, queries[i])
-        row = features[i]
-        for column in range(len(row)):
-            if sparse and row[column] == 0.0 and not np.signbit(row[column]):
-                continue
-            out[at] = _SPACE
-            at = write_whole(out, at + 1, uint64(column + 1))
-            out[at] = _COLON
-            at = write_number(out, at + 1, row[column])
-        if documents[i, 0] != 0:
-            at = _copy(out, _copy(out, at, _DOCID), documents[i])
-        out[at] = _NEWLINE
-        at += 1
-    return at

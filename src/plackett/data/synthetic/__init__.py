@@ -1,4 +1,4 @@
-"""The embedded data set: simulated lists in the shape of the public benchmarks, made on demand.
+"""Synthetic data: simulated lists in the shape of the public benchmarks.
 
 =========  =======================================================================================
 name       imitates
@@ -13,12 +13,12 @@ binary     home-page finding (HP2003, LETOR 3.0): 64 features scaled within each
            1, one relevant document in most lists and never more than three
 =========  =======================================================================================
 
-The worlds behind them (:mod:`plackett.data.synthetic`) are fixed; the seed draws lists from them,
-so two seeds are train and test of one problem. Relevance is not linear in the features, depends on
-a hidden intent of the query, and is judged with noise.
+The distributions (:mod:`plackett.data.synthetic.generators`) are fixed; the seed draws lists from
+them, so two seeds are train and test of one problem. Relevance is not linear in the features,
+depends on a hidden intent of the query, and is judged with noise.
 
-List i of a seed is the same whatever ``n_lists`` is. The output of a version never changes (tests
-hold its hashes); :data:`VERSION` is raised when it does.
+List i of a seed does not depend on ``n_lists``. The output of a version never changes (tests check
+its hashes); :data:`VERSION` is raised when it does.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ def _columns(measures: tuple[str, ...], page: tuple[str, ...]) -> tuple[str, ...
 
 @dataclass(frozen=True)
 class _Family:
-    """What makes one of the names."""
+    """Parameters of one of the data sets."""
 
     sizes: tuple[float, float, float, int]
     """Lengths of lists: mean and deviation of the logarithm, share of short lists, the longest."""
     judging: tuple[float, float, float, int]
-    """Spread of lists, noise, share of queries nothing answers, intent of all queries or -1."""
+    """Spread of lists, noise, share of queries without answers, intent of all queries or -1."""
     thresholds: tuple[float, ...]
-    """Opinions above which the label rises, set so that labels have the shares of the real set."""
+    """Relevance above which the label rises, set so that labels have the shares of real data."""
     columns: tuple[str, ...] = generators.NAMES
     scaled: bool = False
-    """Whether features are scaled within lists, as LETOR's are."""
+    """Whether features are scaled within lists, as in LETOR."""
     best: bool = False
-    """Whether the best one to three pages are relevant, instead of those above a threshold."""
+    """Whether the best one to three documents are relevant, instead of those above a threshold."""
 
 
 FAMILIES: dict[str, _Family] = {
@@ -84,11 +84,11 @@ FAMILIES: dict[str, _Family] = {
         best=True,
     ),
 }
-_MOST_LISTS = 10_000_000
+_MAX_LISTS = 10_000_000
 
 
 def synthetic(name: str = "web", n_lists: int = 1000, seed: int = 0) -> Dataset:
-    """Simulate lists of documents in the shape of a public benchmark.
+    """Generate lists of documents in the shape of a public benchmark.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def synthetic(name: str = "web", n_lists: int = 1000, seed: int = 0) -> Dataset:
     n_lists
         Number of lists. Their query ids are 0 to ``n_lists - 1``.
     seed
-        Which lists: another seed draws other lists from the same world.
+        Another seed draws other lists from the same distribution.
 
     Examples
     --------
@@ -105,49 +105,52 @@ def synthetic(name: str = "web", n_lists: int = 1000, seed: int = 0) -> Dataset:
     46
     """
     if name not in FAMILIES:
-        raise UsageError(f"there is no synthetic data {name!r}; there is {', '.join(FAMILIES)}.")
+        raise UsageError(f"unknown synthetic data {name!r}; expected one of {', '.join(FAMILIES)}.")
     for what, number in (("n_lists", n_lists), ("seed", seed)):
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
             raise UsageError(f"{what} must be an integer, got {number!r}.")
-    if not 1 <= n_lists <= _MOST_LISTS:
-        raise UsageError(f"n_lists must be from 1 to {_MOST_LISTS}, got {n_lists}.")
+    if not 1 <= n_lists <= _MAX_LISTS:
+        raise UsageError(f"n_lists must be from 1 to {_MAX_LISTS}, got {n_lists}.")
     if not 0 <= seed < 2**63:
         raise UsageError(f"seed must be from 0 to 2**63 - 1, got {seed}.")
     family = FAMILIES[name]
     sizes = np.empty(n_lists, np.int64)
     draw_sizes(seed, *family.sizes, sizes)
     offsets = offsets_from_sizes(sizes)
-    features, names, opinions = (_factors if name == "yahoo" else _pages)(family, offsets, seed)
-    labels = _judge(family, offsets, opinions, seed)
+    generate = _generate_factors if name == "yahoo" else _generate_pages
+    features, names, relevance = generate(family, offsets, seed)
+    labels = _draw_labels(family, offsets, relevance, seed)
     return Dataset.from_arrays(features, labels, list_of_document(offsets), feature_names=names)
 
 
-_Made: TypeAlias = tuple[Features, tuple[str, ...], NDArray[np.float64]]
-"""Features, their names, and what a judge thinks of each document."""
+_Documents: TypeAlias = tuple[Features, tuple[str, ...], NDArray[np.float64]]
+"""Features, their names, and the judged relevance of each document."""
 
 
-def _pages(family: _Family, offsets: Offsets, seed: int) -> _Made:
+def _generate_pages(family: _Family, offsets: Offsets, seed: int) -> _Documents:
     features = np.empty((offsets[-1], len(generators.NAMES)), np.float32)
-    opinions = np.empty(offsets[-1])
-    generators.page_lists(seed, offsets, family.judging, features, opinions)
+    relevance = np.empty(offsets[-1])
+    generators.page_lists(seed, offsets, family.judging, features, relevance)
     if family.columns != generators.NAMES:
-        places = [generators.NAMES.index(column) for column in family.columns]
-        features = np.ascontiguousarray(features[:, places])
+        selected = [generators.NAMES.index(column) for column in family.columns]
+        features = np.ascontiguousarray(features[:, selected])
     if family.scaled:
         features = QueryMinMax().apply(features, offsets)
-    return features, family.columns, opinions
+    return features, family.columns, relevance
 
 
-def _factors(family: _Family, offsets: Offsets, seed: int) -> _Made:
+def _generate_factors(family: _Family, offsets: Offsets, seed: int) -> _Documents:
     world = generators.draw_world()
     features = np.empty((offsets[-1], generators.N_FEATURES), np.float32)
-    opinions = np.empty(offsets[-1])
-    generators.factor_lists(seed, offsets, family.judging, world, features, opinions)
-    return features, generators.feature_names(world), opinions
+    relevance = np.empty(offsets[-1])
+    generators.factor_lists(seed, offsets, family.judging, world, features, relevance)
+    return features, generators.feature_names(world), relevance
 
 
-def _judge(family: _Family, offsets: Offsets, opinions: NDArray[np.float64], seed: int) -> Labels:
-    labels = np.searchsorted(np.array(family.thresholds), opinions).astype(np.float32)
+def _draw_labels(
+    family: _Family, offsets: Offsets, relevance: NDArray[np.float64], seed: int
+) -> Labels:
+    labels = np.searchsorted(np.array(family.thresholds), relevance).astype(np.float32)
     if family.best:
-        mark_best(seed, opinions, offsets, labels)
+        mark_best(seed, relevance, offsets, labels)
     return labels

@@ -1,38 +1,28 @@
-r"""Random numbers as values: a stream per list, keyed by (seed, list, purpose).
+r"""Generators of synthetic data: two simulated worlds, and the random numbers they draw from.
 
-A stream is SplitMix64, started at the hash of its key. It is defined by integer arithmetic in this
-project, so it never changes under us, and list i never depends on how many lists there are. The
-other draws are made of its uniform ones by fixed formulas. Their logarithms and cosines may differ
-in the last of 53 bits between mathematical libraries; features are rounded to float32 at the
-end, which hides that but for about one value in 10^8.
+**Random numbers.** Each list has a stream of its own, keyed by (seed, list, purpose): SplitMix64,
+started at the hash of its key. It is defined by integer arithmetic in this project, so it never
+changes, and list i does not depend on the number of lists. Other draws are computed from its
+uniform ones by fixed formulas. Their logarithms and cosines may differ in the last of 53 bits
+between mathematical libraries; features are rounded to float32 at the end, which hides that except
+for about one value in 10^8.
 
-A simulated search log with anonymous features in [0, 1], many of them sparse or constant.
-
-Every list has query traits, every document page traits and match traits, all standard normal and
-hidden. A feature is a noisy curve of two of them:
+**Factors** (:func:`factor_lists`): anonymous features in [0, 1], many of them sparse or constant,
+in the shape of the Yahoo! data. Every list has query traits, every document page traits and match
+traits, all standard normal and hidden. A feature is a noisy function of two of them:
 
 .. math:: x = \operatorname{logistic}(b + w_1 z_1 + w_2 z_2 + \sigma\,\varepsilon)
 
-Some features are constant within a list (made of query traits), some are constant everywhere, and
-the others come in groups, as from different subsystems: where a subsystem knows nothing of a
-document, its whole group is zero. Some are coarse (steps), some cut off at one half, so zeros
-abound.
+Some features are constant within a list (functions of query traits), some are constant everywhere.
+The others come in groups, as from different subsystems: if a subsystem has no data on a document,
+its whole group is zero. Some are coarse (steps), some cut off at one half, so zeros are common.
+Relevance multiplies match and page traits, saturates, and weights them by a query trait.
 
-Relevance multiplies match and page traits, saturates, and weighs them by a query trait. The
-coefficients are choices that make the shape of the Yahoo! set; they mean nothing else.
-
-What the words of a query do in one stream of a page (its body, title ...): 25 features.
-
-With :math:`f_t` the count of query term t, :math:`L` the length of the stream and
-:math:`w_t` the term's idf: coverage, length, statistics of :math:`f_t`, :math:`f_t/L` and
-:math:`f_t w_t`, a cosine, BM25 (Robertson & Zaragoza 2009) and three smoothed language models
-(Zhai & Lafferty 2004: absolute discount, Dirichlet, Jelinek-Mercer).
-
-A simulated web: queries with terms and an intent, pages with words, links, clicks and quality.
-
-A page has hidden traits: how well it matches the topic, authority, quality, length, spam. They
-show only through counts and scores. What a judge thinks of it depends on the intent of the query,
-which no feature names but the number and rarity of its terms hint at:
+**Pages** (:func:`page_lists`): a simulated web of queries with terms and an intent, and pages with
+words, links, clicks and quality. A page has hidden traits: how well it matches the topic,
+authority, quality, length, spam. They show only through counts and scores. Its relevance depends on
+the intent of the query, which is not a feature but correlates with the number and rarity of its
+terms:
 
 ===========  ==================================================================================
 intent       relevance grows with
@@ -42,12 +32,18 @@ inform       match in the body up to a point, and quality where the body matches
 transact     topic and popularity; best at a middle length
 ===========  ==================================================================================
 
-Keyword stuffing raises every count and lowers relevance under all of them. So a linear model gets
-part of the way, trees further, and noise in the judgement keeps everyone from the end.
+Keyword stuffing raises every count and lowers relevance under all of them. So trees rank better
+than a linear model, and noise in the judgments keeps every model from being perfect.
 
-The coefficients below are the world. They were chosen so that shares, tails and the distance
-between linear models and trees come out as in MSLR-WEB30K (the tests hold them); they mean nothing
-else.
+Each stream of a page (its body, title ...) has 25 features. With :math:`f_t` the count of query
+term t, :math:`L` the length of the stream and :math:`w_t` the term's idf: coverage, length,
+statistics of :math:`f_t`, :math:`f_t/L` and :math:`f_t w_t`, a cosine, BM25 (Robertson & Zaragoza
+2009) and three smoothed language models (Zhai & Lafferty 2004: absolute discount, Dirichlet,
+Jelinek-Mercer).
+
+The coefficients were chosen so that shares, tails and the difference between linear models and
+trees are those of the Yahoo! data and of MSLR-WEB30K (tests check them); they have no other
+meaning.
 """
 
 from __future__ import annotations
@@ -73,48 +69,48 @@ def open_stream(seed, position, purpose):  # type: ignore[no-untyped-def]
 
 @compiled
 def uniform(state):  # type: ignore[no-untyped-def]
-    """Draw evenly from (0, 1)."""
+    """Draw from the uniform distribution on (0, 1)."""
     state[0] += uint64(GOLDEN)
     return to_uniform(mix(state[0]))
 
 
 @compiled
 def normal(state):  # type: ignore[no-untyped-def]
-    """Draw from the standard normal law (Box & Muller 1958; the second of the pair is not kept)."""
+    """Draw from the standard normal distribution (Box & Muller 1958, without the second draw)."""
     radius = np.sqrt(-2.0 * np.log(uniform(state)))
     return radius * np.cos(2.0 * np.pi * uniform(state))
 
 
 @compiled
-def whole(state, mean):  # type: ignore[no-untyped-def]
-    """Round to one of the two neighbouring integers, such that ``mean`` is the mean."""
+def round_randomly(state, mean):  # type: ignore[no-untyped-def]
+    """Round to one of the two neighboring integers, such that ``mean`` is the mean."""
     return np.floor(mean + uniform(state))
 
 
 @compiled
 def logistic(x):  # type: ignore[no-untyped-def]
-    """Squeeze a real number into (0, 1)."""
+    """The logistic function, from real numbers to (0, 1)."""
     return 1.0 / (1.0 + np.exp(-x))
 
 
 @compiled
-def draw_sizes(seed, centre, spread, short, longest, sizes):  # type: ignore[no-untyped-def]
+def draw_sizes(seed, center, spread, short, longest, sizes):  # type: ignore[no-untyped-def]
     """Draw lengths of lists: log-normal, and a share ``short`` of them 1 to 9."""
     for q in range(len(sizes)):
         state = open_stream(seed, q, SIZES)
-        size = np.floor(np.exp(centre + spread * normal(state)))
+        size = np.floor(np.exp(center + spread * normal(state)))
         if uniform(state) < short:
             size = np.floor(1.0 + 9.0 * uniform(state) ** 2)
         sizes[q] = min(max(size, 1), longest)
 
 
 @compiled
-def mark_best(seed, opinions, offsets, labels):  # type: ignore[no-untyped-def]
+def mark_best(seed, relevance, offsets, labels):  # type: ignore[no-untyped-def]
     """Label the best document of each list 1, in some lists the best two or three, the others 0."""
     for q in range(len(offsets) - 1):
         u = uniform(open_stream(seed, q, ANSWERS))
         n_best = 1 + (u > 0.85) + (u > 0.97)
-        best = np.argsort(-opinions[offsets[q] : offsets[q + 1]])[:n_best]
+        best = np.argsort(-relevance[offsets[q] : offsets[q + 1]])[:n_best]
         labels[offsets[q] : offsets[q + 1]] = 0.0
         for place in best:
             labels[offsets[q] + place] = 1.0
@@ -123,7 +119,7 @@ def mark_best(seed, opinions, offsets, labels):  # type: ignore[no-untyped-def]
 N_FEATURES = 519
 KINDS = ("constant", "query", "page", "match")
 _KIND_SHARES = (0.10, 0.22, 0.50)  # cumulative; the rest are match features
-_FIRST_TRAIT, _LAST_TRAIT = (0, 0, 3, 7), (0, 3, 7, 12)  # which traits features of a kind see
+_FIRST_TRAIT, _LAST_TRAIT = (0, 0, 3, 7), (0, 3, 7, 12)  # traits that features of a kind use
 _N_TRAITS, _N_QUERY_TRAITS = 12, 3
 _N_GROUPS = 9  # group 0 is always there
 _KIND, _ONE, _TWO, _WEIGHT_ONE, _WEIGHT_TWO, _BIAS, _NOISE, _GROUP, _SHAPE = range(9)
@@ -133,7 +129,7 @@ _WORLD_SEED = 519
 
 @compiled
 def draw_world():  # type: ignore[no-untyped-def]
-    """Draw what each feature is made of: the same for every seed, so that train resembles test."""
+    """Draw the parameters of each feature: the same for every seed, so that train matches test."""
     world = np.zeros((N_FEATURES, 9))
     for j in range(N_FEATURES):
         state = open_stream(_WORLD_SEED, j, WORLD)
@@ -155,7 +151,7 @@ def draw_world():  # type: ignore[no-untyped-def]
 
 
 def feature_names(world: NDArray[np.float64]) -> tuple[str, ...]:
-    """Name features by kind and place, such as ``match_204``."""
+    """Names of the features by kind and number, such as ``match_204``."""
     return tuple(f"{KINDS[int(kind)]}_{j + 1:03d}" for j, kind in enumerate(world[:, _KIND]))
 
 
@@ -174,7 +170,7 @@ def _value(state, feature, traits):  # type: ignore[no-untyped-def]
 
 @compiled
 def factor_relevance(traits):  # type: ignore[no-untyped-def]
-    """Say how a document serves a query, before noise."""
+    """Relevance of a document with these traits, before noise."""
     focus = logistic(2.5 * traits[0])  # a trait of the query decides what counts
     match = logistic(2.0 * (0.8 * traits[7] + 0.6 * traits[8]))
     page = logistic(2.0 * (0.7 * traits[3] + 0.5 * traits[4]))
@@ -184,15 +180,15 @@ def factor_relevance(traits):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def factor_lists(seed, offsets, judging, world, features, opinions):  # type: ignore[no-untyped-def]
-    """Fill all lists; ``judging`` is as in :mod:`plackett.data.synthetic.generators`."""
-    ease, noise, hopeless, _ = judging
+def factor_lists(seed, offsets, judging, world, features, relevance):  # type: ignore[no-untyped-def]
+    """Fill all lists; ``judging`` is as in :func:`page_lists`."""
+    ease, noise, unanswerable, _ = judging
     for q in prange(len(offsets) - 1):
         state = open_stream(seed, q, CONTENT)
         traits, known = np.zeros(_N_TRAITS), np.ones(_N_GROUPS)
         for t in range(_N_QUERY_TRAITS):
             traits[t] = normal(state)
-        shift = ease * normal(state) if uniform(state) > hopeless else -np.inf
+        shift = ease * normal(state) if uniform(state) > unanswerable else -np.inf
         fixed = np.zeros(N_FEATURES)
         for j in range(N_FEATURES):
             if world[j, _KIND] == 1:
@@ -200,12 +196,12 @@ def factor_lists(seed, offsets, judging, world, features, opinions):  # type: ig
         for i in range(offsets[q], offsets[q + 1]):
             for t in range(_N_QUERY_TRAITS, _N_TRAITS):
                 traits[t] = normal(state)
-            for group in range(1, _N_GROUPS):  # the later the group, the more often it is silent
+            for group in range(1, _N_GROUPS):  # later groups are more often zero
                 known[group] = uniform(state) > 0.1 * group
             for j in range(N_FEATURES):
                 drawn = world[j, _KIND] >= 2 and known[int(world[j, _GROUP])] > 0
                 features[i, j] = _value(state, world[j], traits) if drawn else fixed[j]
-            opinions[i] = factor_relevance(traits) + shift + noise * normal(state)
+            relevance[i] = factor_relevance(traits) + shift + noise * normal(state)
 
 
 STREAMS = ("body", "anchor", "title", "url", "page")
@@ -325,8 +321,8 @@ NAVIGATE, INFORM, TRANSACT = range(3)
 
 _TERMS = (0.14, 0.46, 0.74, 0.88, 0.96)  # cumulative shares of 1 to 5 terms
 _STUFFED = 0.10  # share of pages with stuffed keywords
-_NOTHING = 100.0  # how far below every threshold a query without answer puts its pages
-_STUFFING = 1.3  # by which the logarithm of their counts is raised
+_NOTHING = 100.0  # subtracted from the relevance of all pages of a query without answers
+_STUFFING = 1.3  # added to the logarithm of the counts of stuffed pages
 
 # By stream: share of the topic in the match, log of typical length, its spread, log of a term's
 # rate at idf 5, effect of the match, of the idf, of length on it, and the spread of counts.
@@ -342,7 +338,7 @@ _BURST = (0.55, 0.3, 0.25, 0.2)
 
 @compiled
 def _draw_query(state, idf):  # type: ignore[no-untyped-def]
-    """Draw terms and intent of a query; short queries of rare words tend to navigate."""
+    """Draw the terms and intent of a query; short queries of rare words tend to navigate."""
     u, n_terms = uniform(state), 1
     for share in _TERMS:
         n_terms += u > share
@@ -375,14 +371,14 @@ def _draw_words(state, traits, idf, counts, lengths):  # type: ignore[no-untyped
     for s in range(4):
         own = traits[LENGTH] if s == BODY else normal(state)
         length = np.floor(1.0 + np.exp(_LENGTH[s] + _SPREAD[s] * own))
-        # Nobody links to most pages; few have no text or no title.
+        # Most pages have no links to them; few have no text or no title.
         empty = logistic(1.0 - 1.2 * traits[AUTHORITY]) if s == ANCHOR else 0.025
         length = 0.0 if uniform(state) < empty and s != URL else length
         base = _RATE[s] + _MATCH[s] * traits[s] + _STUFFING * traits[SPAM] * (s != URL)
         base += _GROWTH[s] * (np.log(length + 1.0) - _LENGTH[s])
         for t in range(len(idf)):
             rate = np.exp(base + _RARE[s] * (idf[t] - 5.0) + _BURST[s] * normal(state))
-            counts[s, t] = min(whole(state, rate), length)
+            counts[s, t] = min(round_randomly(state, rate), length)
             counts[4, t] += counts[s, t]
         lengths[s] = length
         lengths[4] += length
@@ -390,7 +386,7 @@ def _draw_words(state, traits, idf, counts, lengths):  # type: ignore[no-untyped
 
 @compiled
 def page_relevance(traits, intent):  # type: ignore[no-untyped-def]
-    """Say how a page serves an intent, before noise; of similar mean and spread for all intents."""
+    """Relevance of a page to an intent, before noise; mean and spread are similar for all."""
     if intent == NAVIGATE:
         named = logistic(2.5 * (0.7 * traits[TITLE] + 0.5 * traits[URL] + 0.4 * traits[TOPIC]))
         value = 5.5 * named * logistic(2.2 * traits[AUTHORITY]) - 1.4 - 0.3 * traits[LENGTH]
@@ -404,19 +400,19 @@ def page_relevance(traits, intent):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _draw_page_features(state, traits, opinion, out):  # type: ignore[no-untyped-def]
-    """Draw what does not depend on words; slashes, outlinks and site rank are pure noise."""
+def _draw_page_features(state, traits, relevance, out):  # type: ignore[no-untyped-def]
+    """Draw the features that do not depend on words; slashes, outlinks, site rank are noise."""
     authority, quality = traits[AUTHORITY], traits[QUALITY]
     out[0] = np.floor(1.0 + np.exp(0.8 + 0.5 * normal(state)))
     out[1] = np.floor(10.0 + 6.0 * out[0] + np.exp(2.4 + 0.7 * normal(state)))
-    out[2] = whole(state, np.exp(0.8 + 2.2 * authority + 1.6 * normal(state)))
+    out[2] = round_randomly(state, np.exp(0.8 + 2.2 * authority + 1.6 * normal(state)))
     out[3] = np.floor(np.exp(0.1 + 1.6 * normal(state)))
     out[4] = np.floor(65535.0 * logistic(-1.7 + 1.3 * authority + 1.0 * normal(state)))
     out[5] = np.floor(65535.0 * logistic(0.3 + 1.6 * normal(state)))
     score = -2.8 - 1.1 * quality + 0.9 * traits[SPAM]
     out[6] = np.floor(1.0 + 254.0 * logistic(score + 0.9 * normal(state)))
     out[7] = np.floor(1.0 + 254.0 * logistic(score + 1.3 * normal(state)))
-    clicked = uniform(state) < logistic(-4.1 + 0.55 * opinion)
+    clicked = uniform(state) < logistic(-4.1 + 0.55 * relevance)
     out[8] = np.floor(1.0 + np.exp(1.2 + 1.8 * normal(state))) if clicked else 0.0
     visited = uniform(state) < logistic(-1.3 + 1.1 * authority)
     out[9] = np.floor(1.0 + np.exp(1.5 + authority + 1.8 * normal(state))) if visited else 0.0
@@ -424,13 +420,13 @@ def _draw_page_features(state, traits, opinion, out):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def page_lists(seed, offsets, judging, features, opinions):  # type: ignore[no-untyped-def]
+def page_lists(seed, offsets, judging, features, relevance):  # type: ignore[no-untyped-def]
     """Fill all lists.
 
-    ``judging`` holds how far lists spread, the noise of a judgement, the share of queries that
-    nothing answers, and the intent of all queries (or -1: each has its own).
+    ``judging`` holds the spread of lists, the noise of a judgment, the share of queries without
+    answers, and the intent of all queries (or -1: each has its own).
     """
-    ease, noise, hopeless, only = judging
+    ease, noise, unanswerable, only = judging
     for q in prange(len(offsets) - 1):
         state = open_stream(seed, q, CONTENT)
         idf, work, traits = np.empty(MAX_TERMS), np.empty(MAX_TERMS), np.empty(N_TRAITS)
@@ -438,13 +434,13 @@ def page_lists(seed, offsets, judging, features, opinions):  # type: ignore[no-u
         intent = intent if only < 0 else only
         counts, lengths = np.empty((N_STREAMS, n_terms)), np.empty(N_STREAMS)
         shift = ease * normal(state)
-        shift = -_NOTHING if uniform(state) < hopeless else shift
+        shift = -_NOTHING if uniform(state) < unanswerable else shift
         row = np.empty(features.shape[1])
         for i in range(offsets[q], offsets[q + 1]):
             _draw_traits(state, traits)
             _draw_words(state, traits, idf[:n_terms], counts, lengths)
             for s in range(N_STREAMS):
                 stream_features(counts[s], idf[:n_terms], lengths[s], s, work, row)
-            opinions[i] = page_relevance(traits, intent) + shift + noise * normal(state)
-            _draw_page_features(state, traits, opinions[i], row[_N_WORD_FEATURES:])
+            relevance[i] = page_relevance(traits, intent) + shift + noise * normal(state)
+            _draw_page_features(state, traits, relevance[i], row[_N_WORD_FEATURES:])
             features[i, :] = row

@@ -1,4 +1,4 @@
-"""Changes of features that are data, not code: fitted on train, kept with the model as numbers."""
+"""Transforms of features: fitted to the training data, and stored with the model as numbers."""
 
 from plackett.data.transforms.base import FittedTransform, Transform
 from plackett.data.transforms.chain import (

@@ -1,24 +1,20 @@
-"""What a transform is: a recipe, and what fitting it gives.
+"""Base classes of transforms, before and after fitting.
 
-A *recipe* (:class:`Transform`) holds parameters. ``fit`` looks at a data set and returns a *fitted
-transform* (:class:`FittedTransform`), which holds numbers and changes features. Both are frozen;
-both become plain data with ``to_dict`` and come back, to the bit, with
-:func:`~plackett.data.transforms.chain.transform_from_dict`. A transform that has nothing to
-learn (``query-minmax``, ``log1p``) is its own fitted form.
+A :class:`Transform` holds parameters. Its ``fit`` reads a data set and returns a
+:class:`FittedTransform`, which holds numbers and changes features. Both are frozen; both become
+plain data with ``to_dict`` and are restored, to the bit, by
+:func:`~plackett.data.transforms.chain.transform_from_dict`. A transform that has nothing to learn
+(``query-minmax``, ``log1p``) is its own fitted transform.
 
-Rules all of them keep:
+All transforms follow these rules:
 
-- ``apply`` returns a new float32 array and leaves its input alone. Neither the order of the
-  documents nor the other lists change what a document gets.
+- ``apply`` returns a new float32 array and does not change its input. The result of a document
+  depends only on its own features or on those of its list, so large features can be transformed in
+  blocks of whole lists (:func:`apply_in_blocks`).
 - Features are finite or NaN, as :class:`~plackett.data.dataset.Dataset` has checked. NaN stays
-  NaN, except under ``impute``; it takes no part in what is learned. No result is infinite.
+  NaN, except under ``impute``; it is ignored in fitting. No result is infinite.
 - Features stored as CSR stay CSR where zeros stay zeros (``log1p``). The other transforms refuse
-  them: shifting zeros would silently turn a matrix that fits in memory into one that may not.
-
-Fitted transforms applied to features of any size: those on disk by blocks of whole lists.
-
-A transform changes a document by its own features or by those of its list, so blocks of whole lists
-come out as in one go, to the bit.
+  them: the result would be dense and may not fit in memory.
 """
 
 from __future__ import annotations
@@ -40,19 +36,19 @@ if TYPE_CHECKING:
 
 
 FORMAT_VERSION = 1
-"""Of the dictionaries; raised when their meaning changes."""
+"""Version of the dictionaries; raised when their meaning changes."""
 
 
 class _Value:
-    """Equality, hash and plain data of a frozen dataclass whose fields may be arrays."""
+    """Equality, hash and serialization of a frozen dataclass whose fields may be arrays."""
 
     name: ClassVar[str]
     kind: ClassVar[str]
-    """Which part of a dictionary holds the fields: "parameters" or "fitted"."""
+    """Which key of the dictionary holds the fields: "parameters" or "fitted"."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: strings, numbers and lists only, the same in JSON and back."""
-        content = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+        """Data for JSON: strings, numbers and lists only."""
+        content = {f.name: _to_plain(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
         return {"transform": self.name, "version": FORMAT_VERSION, self.kind: content}
 
     def __eq__(self, other: object) -> bool:
@@ -63,52 +59,50 @@ class _Value:
 
 
 class Transform(_Value, ABC):
-    """A recipe: parameters from which ``fit`` makes a fitted transform."""
+    """A transform before fitting: parameters from which ``fit`` makes a fitted transform."""
 
     kind = "parameters"
 
     def fit(self, dataset: Dataset) -> FittedTransform:
-        """Learn from the features of a data set (train, never test)."""
+        """Fit to the features of a data set (train, never test)."""
         return self.fit_features(dataset.features, dataset.offsets)
 
     @abstractmethod
     def fit_features(self, features: Features | csr_array, offsets: Offsets) -> FittedTransform:
-        """Learn from the arrays of a data set."""
+        """Fit to the arrays of a data set."""
 
 
 class FittedTransform(_Value, ABC):
-    """Numbers that change features."""
+    """A transform after fitting: numbers that change features."""
 
     kind = "fitted"
 
     @abstractmethod
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features | csr_array:
-        """Return changed features, float32, in a new array; ``features`` stays as it is."""
+        """Return changed features, float32, in a new array."""
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
-    return value.to_dict() if isinstance(value, _Value) else _plain_items(value)
+    if isinstance(value, tuple):
+        return [_to_plain(item) for item in value]
+    return value.to_dict() if isinstance(value, _Value) else value
 
 
-def _plain_items(value: Any) -> Any:
-    return [_plain(v) for v in value] if isinstance(value, tuple) else value
-
-
-def dense(features: Features | csr_array, name: str) -> Features:
-    """Return the features if they are dense; explain if not."""
+def require_dense(features: Features | csr_array, name: str) -> Features:
+    """Return the features if they are dense; an error if not."""
     if isinstance(features, csr_array):
         raise DataError(
-            f"{name} does not take sparse features (CSR): it would fill in their zeros. Use log1p, "
-            "which keeps zeros, no transform at all (a model takes transforms=()), or give dense "
-            "features (features.toarray()) if they fit in memory."
+            f"{name} does not support sparse features (CSR): it would fill in their zeros. Use "
+            "log1p, which keeps zeros, no transform at all (transforms=()), or dense features "
+            "(features.toarray()) if they fit in memory."
         )
     return features
 
 
 def check_width(features: Features, n_features: int, name: str) -> None:
-    """Refuse features that are not as many as the transform was fitted on."""
+    """Refuse another number of features than the transform was fitted on."""
     if features.shape[1] != n_features:
         raise FeatureMismatch(
             f"{name} was fitted on {n_features} features, got {features.shape[1]}; give the same "
@@ -117,12 +111,10 @@ def check_width(features: Features, n_features: int, name: str) -> None:
 
 
 def finite_floats(values: Any, what: str) -> NDArray[np.float64]:
-    """Make a read-only float64 array of finite numbers, from an array or a list out of a file."""
-    plain_numbers = isinstance(values, (list, tuple)) and all(
-        type(v) in (int, float) for v in values
-    )
-    if not plain_numbers and not (isinstance(values, np.ndarray) and values.dtype.kind in "fiu"):
-        raise DataError(f"{what} must be a list of numbers, got {_describe(values)}.")
+    """Make a read-only float64 array of finite numbers, from an array or a list of a file."""
+    is_list = isinstance(values, (list, tuple)) and all(type(v) in (int, float) for v in values)
+    if not is_list and not (isinstance(values, np.ndarray) and values.dtype.kind in "fiu"):
+        raise DataError(f"{what} must be a list of numbers, got {_describe_type(values)}.")
     try:
         result = np.array(values, dtype=np.float64)
     except OverflowError as error:
@@ -133,17 +125,17 @@ def finite_floats(values: Any, what: str) -> NDArray[np.float64]:
     return result
 
 
-def _describe(values: Any) -> str:
+def _describe_type(values: Any) -> str:
     if not isinstance(values, (list, tuple)):
         return type(values).__name__
-    odd = next(v for v in values if type(v) not in (int, float))
-    return f"a list with {type(odd).__name__} in it"
+    wrong = next(v for v in values if type(v) not in (int, float))
+    return f"a list with {type(wrong).__name__} in it"
 
 
 def apply_in_blocks(
     transform: FittedTransform, features: Features | csr_array, offsets: Offsets
 ) -> Features | csr_array:
-    """The changed features; those of large ones are in a scratch file."""
+    """Apply a transform to features of any size; the result of large ones is in a scratch file."""
     if isinstance(features, csr_array) or not is_large(features):
         return transform.apply(features, offsets)
     out = allocate(features, features.shape)

@@ -1,15 +1,13 @@
-"""Transforms one after the other, each fitted on what the one before it gives.
+"""Chains of transforms, transforms by name, and transforms restored from plain data.
 
-Names of transforms, and transforms out of plain data.
-
-A dictionary made by ``to_dict`` holds a name, a version and numbers; reading one back runs no code
-from it and checks all of it.
+A dictionary of ``to_dict`` holds a name, a version and numbers; all of it is checked when it is
+read, and nothing in it is executed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from itertools import chain as joined
+from itertools import chain as concatenate
 from typing import Any, ClassVar
 
 from scipy.sparse import csr_array
@@ -29,9 +27,9 @@ from plackett.data.transforms.scaling import FittedStandard, Log1p, QueryMinMax,
 
 @dataclass(frozen=True, eq=False)
 class Chain(Transform):
-    """Several recipes, applied in order.
+    """Several transforms, applied in order; each is fitted to the result of the one before it.
 
-    A chain within a chain is taken apart, so equal sequences are equal values.
+    A chain within a chain is flattened, so equal sequences are equal values.
     """
 
     name: ClassVar[str] = "chain"
@@ -44,13 +42,13 @@ class Chain(Transform):
                     f"chain takes transforms that are not fitted, such as Standard(), got {part!r}."
                 )
         flat = (p.transforms if isinstance(p, Chain) else (p,) for p in self.transforms)
-        object.__setattr__(self, "transforms", tuple(joined.from_iterable(flat)))
+        object.__setattr__(self, "transforms", tuple(concatenate.from_iterable(flat)))
 
     def fit_features(self, features: Features | csr_array, offsets: Offsets) -> FittedChain:
         fitted: list[FittedTransform] = []
-        for place, part in enumerate(self.transforms):
+        for number, part in enumerate(self.transforms, start=1):
             fitted.append(part.fit_features(features, offsets))
-            if place + 1 < len(self.transforms):  # the last output has no reader
+            if number < len(self.transforms):  # the last result is not needed
                 features = apply_in_blocks(fitted[-1], features, offsets)
         return FittedChain(tuple(fitted))
 
@@ -69,7 +67,7 @@ class FittedChain(FittedTransform):
                     f"a fitted chain takes fitted transforms, got {part!r}; fit it first."
                 )
         flat = (p.transforms if isinstance(p, FittedChain) else (p,) for p in self.transforms)
-        object.__setattr__(self, "transforms", tuple(joined.from_iterable(flat)))
+        object.__setattr__(self, "transforms", tuple(concatenate.from_iterable(flat)))
 
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features | csr_array:
         if not self.transforms:
@@ -92,9 +90,9 @@ def chain(*transforms: Transform) -> Chain:
 
 
 TRANSFORMS: tuple[type[Transform], ...] = (QueryMinMax, Standard, Log1p, Quantile, Impute)
-"""What ``transform`` finds by name; a chain is made by ``chain``."""
+"""The transforms that ``transform`` makes by name; ``chain`` makes a chain."""
 
-_RECIPES: dict[str, type[Transform]] = {**{t.name: t for t in TRANSFORMS}, Chain.name: Chain}
+_UNFITTED: dict[str, type[Transform]] = {**{t.name: t for t in TRANSFORMS}, Chain.name: Chain}
 _FITTED: dict[str, type[FittedTransform]] = {
     t.name: t for t in (FittedStandard, FittedQuantile, FittedImpute, FittedChain)
 }
@@ -115,41 +113,41 @@ def transform(name: str, **parameters: Any) -> Transform:
 
 
 def transform_from_dict(data: Any) -> Transform | FittedTransform:
-    """Check plain data and make the transform whose ``to_dict`` gave it; fitted if that one was."""
-    return _read(data, nested=False)
+    """Restore a transform, fitted or not, from the dictionary of its ``to_dict``."""
+    return _restore(data, nested=False)
 
 
-def _read(data: Any, *, nested: bool) -> Transform | FittedTransform:
+def _restore(data: Any, *, nested: bool) -> Transform | FittedTransform:
     kind = _check_envelope(data)
-    classes: dict[str, Any] = dict(_RECIPES if kind == "parameters" else _FITTED)
+    classes: dict[str, Any] = dict(_UNFITTED if kind == "parameters" else _FITTED)
     if nested:
-        del classes["chain"]  # chains are flat; this also bounds the depth of what is read
+        del classes["chain"]  # chains are flat; this also bounds the depth of the recursion
     name = data["transform"]
     if not isinstance(name, str) or name not in classes:
         raise DataError(f"unknown transform {name!r} ({kind}); known are {', '.join(classes)}.")
     content = data[kind]
     expected = [f.name for f in fields(classes[name])]
     if not isinstance(content, dict) or set(content) != set(expected):
-        found = sorted(map(str, content)) if isinstance(content, dict) else content
-        raise DataError(f"{name}: {kind} must be {expected}, got {found}.")
+        actual = sorted(map(str, content)) if isinstance(content, dict) else content
+        raise DataError(f"{name}: {kind} must be {expected}, got {actual}.")
     if name == "chain":
-        content = {"transforms": _read_parts(content["transforms"])}
+        content = {"transforms": _restore_parts(content["transforms"])}
     try:
         result: Transform | FittedTransform = classes[name](**content)
-    except UsageError as error:  # here the wrong value came from data, not from a caller
+    except UsageError as error:  # here the wrong value is in the data, not in the caller's code
         raise DataError(str(error)) from error
     return result
 
 
 def _check_envelope(data: Any) -> str:
-    """Check what surrounds the numbers and say which part holds them."""
+    """Check everything but the numbers, and return the key that holds them."""
     if not isinstance(data, dict) or "transform" not in data or "version" not in data:
         raise DataError('a transform is a dictionary with "transform" and "version".')
     version = data["version"]
     if type(version) is not int or version != FORMAT_VERSION:
         raise DataError(
-            f"transform of version {version!r}; this plackett reads version {FORMAT_VERSION}. Fit "
-            "it again, or use the plackett that wrote it."
+            f"the transform has version {version!r}; this release reads version {FORMAT_VERSION}. "
+            "Fit it again, or use the release that wrote it."
         )
     kinds = sorted(set(data) - {"transform", "version"}, key=str)
     if kinds not in (["parameters"], ["fitted"]):
@@ -157,7 +155,7 @@ def _check_envelope(data: Any) -> str:
     return str(kinds[0])
 
 
-def _read_parts(parts: Any) -> tuple[Transform | FittedTransform, ...]:
+def _restore_parts(parts: Any) -> tuple[Transform | FittedTransform, ...]:
     if not isinstance(parts, list):
         raise DataError(f"chain: transforms must be a list, got {type(parts).__name__}.")
-    return tuple(_read(part, nested=True) for part in parts)
+    return tuple(_restore(part, nested=True) for part in parts)

@@ -1,7 +1,6 @@
-"""Missing values (NaN) replaced by a number per feature: a mean, a median or a constant.
+"""Replace missing values (NaN) by one number per feature: a mean, a median or a constant.
 
-A feature of which train has no value at all gets the constant ``value``. Nothing else changes, and
-no columns are added.
+A feature that has no value in train gets the constant ``value``. No columns are added.
 """
 
 from __future__ import annotations
@@ -20,15 +19,14 @@ from plackett.data.transforms.base import (
     FittedTransform,
     Transform,
     check_width,
-    dense,
     finite_floats,
+    require_dense,
 )
 from plackett.data.transforms.quantile import quantiles, sorted_columns
-from plackett.data.transforms.scaling import means
+from plackett.data.transforms.scaling import LARGEST, means
 
 Strategy: TypeAlias = Literal["mean", "median", "constant"]
 STRATEGIES: tuple[Strategy, ...] = ("mean", "median", "constant")
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +51,7 @@ class Impute(Transform):
             raise UsageError(
                 f"impute: strategy must be one of {', '.join(STRATEGIES)}, got {self.strategy!r}."
             )
-        if type(self.value) not in (int, float) or not abs(self.value) <= _LARGEST:
+        if type(self.value) not in (int, float) or not abs(self.value) <= LARGEST:
             raise UsageError(f"impute: value must be a finite float32 number, got {self.value!r}.")
 
     def fit_features(
@@ -61,14 +59,14 @@ class Impute(Transform):
         features: Features | csr_array,
         offsets: Offsets,  # noqa: ARG002 - one signature for all transforms
     ) -> FittedImpute:
-        matrix = dense(features, self.name)
+        matrix = require_dense(features, self.name)
         fill = np.full(matrix.shape[1], float(self.value))
         if self.strategy == "mean":
             absent = np.ones(matrix.shape[1], np.bool_)
             for rows in iter_blocks(matrix):
                 absent &= np.isnan(matrix[rows]).all(axis=0)
             # Rounding may put the mean of the largest float32 numbers just above them.
-            fill = np.where(absent, fill, np.clip(means(matrix), -_LARGEST, _LARGEST))
+            fill = np.where(absent, fill, np.clip(means(matrix), -LARGEST, LARGEST))
         if self.strategy == "median":
             half = np.array([0.5])
             for j, column in enumerate(sorted_columns(matrix)):
@@ -78,21 +76,19 @@ class Impute(Transform):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedImpute(FittedTransform):
-    """What stands in for a missing value of each feature."""
+    """The value that replaces missing values of each feature."""
 
     name: ClassVar[str] = "impute"
     fill: NDArray[np.float64]
 
     def __post_init__(self) -> None:
         fill = finite_floats(self.fill, "impute: fill")
-        if len(fill) and np.abs(fill).max() > _LARGEST:
-            raise DataError(f"impute: fill must be float32 numbers, up to {_LARGEST:g}.")
-        object.__setattr__(
-            self, "fill", fill
-        )  # the one way to convert a field of a frozen dataclass
+        if len(fill) and np.abs(fill).max() > LARGEST:
+            raise DataError(f"impute: fill must be float32 numbers, up to {LARGEST:g}.")
+        object.__setattr__(self, "fill", fill)  # the dataclass is frozen
 
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:  # noqa: ARG002
-        matrix = dense(features, self.name)
+        matrix = require_dense(features, self.name)
         check_width(matrix, len(self.fill), self.name)
         out = matrix.copy()
         rows, columns = np.nonzero(np.isnan(out))

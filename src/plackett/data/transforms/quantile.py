@@ -1,13 +1,11 @@
-r"""Each feature mapped to [0, 1] by its distribution in train.
+r"""Map each feature to [0, 1] by its distribution in train.
 
-The ``n_quantiles`` quantiles of train at levels evenly from 0 to 1 are the knots of a continuous
-piecewise-linear map from value to level. Quantiles that coincide (a feature with many equal
-values, such as zeros) are one knot at the mean of their levels. Values outside train get the level
-of its end. A feature that is constant in train becomes 0.
+The ``n_quantiles`` quantiles of train at equidistant levels from 0 to 1 are the knots of a
+continuous piecewise-linear map from value to level. Quantiles that coincide (a feature with many
+equal values, such as zeros) are one knot at the mean of their levels. Values outside the range of
+train get the level of its nearer end. A feature that is constant in train becomes 0.
 
 The map rises from knot to knot, so it keeps the order of values within the range of train.
-
-Quantiles of columns without NaN, a few columns at a time: no second copy of the matrix.
 """
 
 from __future__ import annotations
@@ -28,41 +26,41 @@ from plackett.data.transforms.base import (
     FittedTransform,
     Transform,
     check_width,
-    dense,
     finite_floats,
+    require_dense,
 )
 
-_COLUMN_BYTES = 256 << 20  # of the columns of a file that one pass over it takes into memory
+_COLUMN_BYTES = 256 << 20  # of columns that one pass over a file reads into memory
 
 
 def sorted_columns(features: Features) -> Iterator[NDArray[np.float32]]:
-    """Each column in turn, sorted, without NaN."""
-    for given in _columns(features):
-        column = np.sort(given)  # NaN goes last; NumPy sorts float32 with SIMD
+    """Yield each column, sorted, without NaN."""
+    for values in _iter_columns(features):
+        column = np.sort(values)  # NaN goes last; NumPy sorts float32 with SIMD
         yield column[: len(column) - np.count_nonzero(np.isnan(column))]
 
 
-def _columns(features: Features) -> Iterator[NDArray[np.float32]]:
-    """Columns as they are; of large features as many are gathered in a pass as there is room."""
+def _iter_columns(features: Features) -> Iterator[NDArray[np.float32]]:
+    """Yield each column; of large features, each pass reads as many as fit in memory."""
     if not is_large(features):
         yield from features.T
         return
-    at_once = max(1, _COLUMN_BYTES // (features.itemsize * len(features)))
-    for first in range(0, features.shape[1], at_once):
-        some = np.empty((min(at_once, features.shape[1] - first), len(features)), np.float32)
+    step = max(1, _COLUMN_BYTES // (features.itemsize * len(features)))
+    for first in range(0, features.shape[1], step):
+        columns = np.empty((min(step, features.shape[1] - first), len(features)), np.float32)
         for rows in iter_blocks(features):
-            some[:, rows] = features[rows, first : first + at_once].T
-        yield from some
+            columns[:, rows] = features[rows, first : first + step].T
+        yield from columns
 
 
 def quantiles(column: NDArray[np.float32], levels: NDArray[np.float64]) -> NDArray[np.float64]:
     """Quantiles of a sorted column, interpolated linearly (definition 7 of Hyndman & Fan 1996)."""
-    place = levels * (len(column) - 1)
-    below = np.floor(place).astype(np.int64)
+    position = levels * (len(column) - 1)
+    below = np.floor(position).astype(np.int64)
     above = np.minimum(below + 1, len(column) - 1)
     low, high = column[below].astype(np.float64), column[above].astype(np.float64)
-    # Rounding must not carry a quantile past the value above it: quantiles rise.
-    return np.minimum(low + (high - low) * (place - below), high)
+    # Rounding must not make a quantile larger than the value above it.
+    return np.minimum(low + (high - low) * (position - below), high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +89,7 @@ class Quantile(Transform):
         features: Features | csr_array,
         offsets: Offsets,  # noqa: ARG002 - one signature for all transforms
     ) -> FittedQuantile:
-        columns = sorted_columns(dense(features, self.name))
+        columns = sorted_columns(require_dense(features, self.name))
         maps = [_knots(column, self.n_quantiles) for column in columns]
         empty = [np.empty(0)]
         return FittedQuantile(
@@ -104,7 +102,7 @@ class Quantile(Transform):
 def _knots(
     column: NDArray[np.float32], n_quantiles: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Find the distinct quantiles of a sorted column and their levels; none if it is constant."""
+    """The distinct quantiles of a sorted column and their levels; none if it is constant."""
     if len(column) == 0 or column[0] == column[-1]:
         return np.empty(0), np.empty(0)
     levels = np.linspace(0.0, 1.0, n_quantiles)
@@ -125,7 +123,7 @@ class FittedQuantile(FittedTransform):
     levels: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        set_ = object.__setattr__  # the one way to convert a field of a frozen dataclass
+        set_ = object.__setattr__  # the dataclass is frozen
         if not isinstance(self.sizes, (list, tuple)) or any(
             type(n) is not int or n < 0 for n in self.sizes
         ):
@@ -139,7 +137,7 @@ class FittedQuantile(FittedTransform):
         total = sum(self.sizes)
         if len(self.knots) != total or len(self.levels) != total:
             raise DataError(
-                f"quantile: sizes call for {total} knots and levels, got {len(self.knots)} and "
+                f"quantile: sizes require {total} knots and levels, got {len(self.knots)} and "
                 f"{len(self.levels)}."
             )
         if len(self.levels) and (self.levels.min() < 0 or self.levels.max() > 1):
@@ -152,7 +150,7 @@ class FittedQuantile(FittedTransform):
                 raise DataError(f"quantile: the {what} of a feature must rise.")
 
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:  # noqa: ARG002
-        matrix = dense(features, self.name)
+        matrix = require_dense(features, self.name)
         check_width(matrix, len(self.sizes), self.name)
         out: NDArray[Any] = np.empty(matrix.shape, np.float32)
         _interpolate(matrix, offsets_from_sizes(self.sizes), self.knots, self.levels, out)

@@ -1,36 +1,33 @@
-r"""Each feature with mean 0 and deviation 1 over the documents of train.
+r"""Scaling of features: by train, within lists, and by a logarithm.
+
+:class:`Standard` gives each feature mean 0 and deviation 1 over the documents of train:
 
 .. math:: x \leftarrow (x - \mu) / \sigma
 
-A feature that is constant in train (:math:`\sigma = 0`) becomes 0: nothing was learned of it.
+A feature that is constant in train (:math:`\sigma = 0`) becomes 0. Means and deviations are the
+same to the last bit on any number of threads: blocks of rows of fixed size are summed in parallel,
+their sums in order. Sums are float64 and taken of :math:`x - x_0`, with :math:`x_0` the first value
+of the column: a constant column has exactly its value as mean and exactly 0 as deviation, and a
+column far from zero loses no digits. NaN is ignored; a column without any value has mean and
+deviation 0.
 
-Mean and deviation of columns, the same to the last bit on any number of threads.
-
-Rows are cut into blocks of fixed size; blocks are summed in parallel, their sums in order. Sums
-are float64 and taken of :math:`x - x_0`, with :math:`x_0` the first value of the column: a constant
-column gets exactly its value as mean and exactly 0 as deviation, and a column far from
-zero loses no digits. NaN takes no part; a column without any value has mean and deviation 0.
-
-Each feature of each list scaled to [0, 1].
+:class:`QueryMinMax` scales each feature of each list to [0, 1]:
 
 .. math:: x_i \leftarrow \frac{x_i - \min_k x_k}{\max_k x_k - \min_k x_k}
 
 with k over the documents of the list; a feature that is constant in the list becomes 0. There is
-nothing to fit: a list at serving time is scaled by itself.
+nothing to fit. LETOR's features are scaled this way (Qin, Liu, Xu & Li 2010, "LETOR: a benchmark
+collection for research on learning to rank"); Zhu & Klabjan 2020 ("Listwise learning to rank by
+exploring unique ratings") scale every data set so.
 
-LETOR's features come scaled this way (Qin, Liu, Xu & Li 2010, "LETOR: a benchmark collection for
-research on learning to rank"); Zhu & Klabjan 2020 ("Listwise learning to rank by exploring unique
-ratings") scale every set so.
-
-Heavy tails drawn in: a signed logarithm.
+:class:`Log1p` compresses heavy tails by a signed logarithm:
 
 .. math:: x \leftarrow \operatorname{sign}(x)\,\log(1 + |x|)
 
-It keeps zeros, signs and order, needs no fitting, and is what web features (counts, lengths) need
-before a net sees them. Computed in float64 and rounded to float32, so that the last bits of
-different mathematical libraries almost never show.
-
-Qin et al. 2021, "Are neural rankers still outperformed by gradient boosted decision trees?".
+It keeps zeros, signs and order, and suits web features (counts, lengths) as inputs of nets (Qin et
+al. 2021, "Are neural rankers still outperformed by gradient boosted decision trees?"). It is
+computed in float64 and rounded to float32, so that differences between mathematical libraries
+almost never show.
 """
 
 from __future__ import annotations
@@ -51,34 +48,36 @@ from plackett.data.transforms.base import (
     FittedTransform,
     Transform,
     check_width,
-    dense,
     finite_floats,
+    require_dense,
 )
 
+LARGEST = float(np.finfo(np.float32).max)
+_BLOCK = 1 << 14  # values at a time, so that the float64 temporaries stay in the cache
 BLOCK = 1024
-"""Rows that are summed together; part of the result's last bits, so it is a constant."""
+"""Rows that are summed together; it determines the last bits of the result, so it is fixed."""
 
 
 def means(features: Features) -> NDArray[np.float64]:
-    """Mean of each column, without NaN."""
+    """Mean of each column, ignoring NaN."""
     shift: NDArray[np.float64] = _first_values(features)
     return shift + _block_means(features, shift, square=False)
 
 
 def deviations(features: Features, mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Find the (population) standard deviation of each column around its mean, without NaN."""
+    """Population standard deviation of each column around its mean, ignoring NaN."""
     return np.sqrt(_block_means(features, mean, square=True))
 
 
 def _block_means(
-    features: Features, centre: NDArray[np.float64], *, square: bool
+    features: Features, center: NDArray[np.float64], *, square: bool
 ) -> NDArray[np.float64]:
     n_blocks = -(-len(features) // BLOCK)
     sums = np.zeros((n_blocks, features.shape[1]))
     counts = np.zeros((n_blocks, features.shape[1]))
     for rows in iter_blocks(features, multiple=BLOCK):
         blocks = slice(rows.start // BLOCK, -(-rows.stop // BLOCK))
-        _sum_blocks(features[rows], centre, square, sums[blocks], counts[blocks])
+        _sum_blocks(features[rows], center, square, sums[blocks], counts[blocks])
     # add.reduce over the first axis of a C array adds row by row: a fixed order.
     total: NDArray[np.float64] = np.add.reduce(sums, axis=0)
     return total / np.maximum(np.add.reduce(counts, axis=0), 1.0)
@@ -96,20 +95,17 @@ def _first_values(features):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, parallel=True)
-def _sum_blocks(features, centre, square, sums, counts):  # type: ignore[no-untyped-def]
+def _sum_blocks(features, center, square, sums, counts):  # type: ignore[no-untyped-def]
     n_docs, n_features = features.shape
     for block in prange(len(sums)):
         total, count = sums[block], counts[block]
         for i in range(block * BLOCK, min((block + 1) * BLOCK, n_docs)):
             row = features[i]
             for j in range(n_features):
-                there = not np.isnan(row[j])
-                difference = np.float64(row[j]) - centre[j] if there else 0.0
+                present = not np.isnan(row[j])
+                difference = np.float64(row[j]) - center[j] if present else 0.0
                 total[j] += difference * difference if square else difference
-                count[j] += 1.0 if there else 0.0
-
-
-_LARGEST = float(np.finfo(np.float32).max)
+                count[j] += 1.0 if present else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +127,7 @@ class Standard(Transform):
         features: Features | csr_array,
         offsets: Offsets,  # noqa: ARG002 - one signature for all transforms
     ) -> FittedStandard:
-        matrix = dense(features, self.name)
+        matrix = require_dense(features, self.name)
         mean = means(matrix)
         return FittedStandard(mean, deviations(matrix, mean))
 
@@ -145,7 +141,7 @@ class FittedStandard(FittedTransform):
     deviation: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        set_ = object.__setattr__  # the one way to convert a field of a frozen dataclass
+        set_ = object.__setattr__  # the dataclass is frozen
         set_(self, "mean", finite_floats(self.mean, "standard: mean"))
         set_(self, "deviation", finite_floats(self.deviation, "standard: deviation"))
         if len(self.mean) != len(self.deviation):
@@ -157,10 +153,10 @@ class FittedStandard(FittedTransform):
             raise DataError("standard: deviations must not be negative.")
 
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:  # noqa: ARG002
-        matrix = dense(features, self.name)
+        matrix = require_dense(features, self.name)
         check_width(matrix, len(self.mean), self.name)
         out: NDArray[Any] = np.empty(matrix.shape, np.float32)
-        _standardise(matrix, self.mean, self.deviation, out)
+        _standardize(matrix, self.mean, self.deviation, out)
         return out
 
     def __repr__(self) -> str:
@@ -168,16 +164,16 @@ class FittedStandard(FittedTransform):
 
 
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")
-def _standardise(features, mean, deviation, out):  # type: ignore[no-untyped-def]
+def _standardize(features, mean, deviation, out):  # type: ignore[no-untyped-def]
     for i in prange(features.shape[0]):
         row, target = features[i], out[i]
         for j in range(features.shape[1]):
             difference = np.float64(row[j]) - mean[j]
             # 0 * NaN is NaN: a missing value of a constant feature stays missing.
             value = difference / deviation[j] if deviation[j] > 0.0 else 0.0 * difference
-            # A value far outside train over a tiny deviation would overflow float32.
-            value = _LARGEST if value > _LARGEST else value
-            target[j] = -_LARGEST if value < -_LARGEST else value
+            # A value far outside train divided by a tiny deviation would overflow float32.
+            value = LARGEST if value > LARGEST else value
+            target[j] = -LARGEST if value < -LARGEST else value
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,11 +196,11 @@ class QueryMinMax(Transform, FittedTransform):
         features: Features | csr_array,
         offsets: Offsets,  # noqa: ARG002 - one signature for all transforms
     ) -> QueryMinMax:
-        dense(features, self.name)
+        require_dense(features, self.name)
         return self
 
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:
-        matrix = dense(features, self.name)
+        matrix = require_dense(features, self.name)
         out = np.empty(matrix.shape, np.float32)
         _scale_lists(matrix, as_offsets(offsets, len(matrix)), out)
         return out
@@ -219,7 +215,7 @@ def _scale_lists(features, offsets, out):  # type: ignore[no-untyped-def]
         for i in range(offsets[q], offsets[q + 1]):
             row = features[i]
             for j in range(n_features):
-                # A comparison with NaN is false, so NaN never becomes an end of the range.
+                # A comparison with NaN is false, so NaN never becomes the minimum or maximum.
                 low[j] = row[j] if row[j] < low[j] else low[j]
                 high[j] = row[j] if row[j] > high[j] else high[j]
         for i in range(offsets[q], offsets[q + 1]):
@@ -232,12 +228,9 @@ def _scale_lists(features, offsets, out):  # type: ignore[no-untyped-def]
                 target[j] = above / (width if width > 0.0 else 1.0)
 
 
-_BLOCK = 1 << 14  # values at a time, so that the float64 temporaries stay in the cache
-
-
 @dataclass(frozen=True, eq=False)
 class Log1p(Transform, FittedTransform):
-    """Signed logarithm of each feature; with ``clip``, results are held within [-clip, clip].
+    """Signed logarithm of each feature; with ``clip``, results are limited to [-clip, clip].
 
     Examples
     --------
@@ -254,7 +247,7 @@ class Log1p(Transform, FittedTransform):
     def __post_init__(self) -> None:
         if self.clip is None:
             return
-        if type(self.clip) not in (int, float) or not 0 < self.clip <= _LARGEST:
+        if type(self.clip) not in (int, float) or not 0 < self.clip <= LARGEST:
             raise UsageError(f"log1p: clip must be None or a positive number, got {self.clip!r}.")
 
     def fit_features(
@@ -266,17 +259,17 @@ class Log1p(Transform, FittedTransform):
 
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features | csr_array:  # noqa: ARG002
         if isinstance(features, csr_array):
-            values = self._values(features.data)
+            values = self._transform(features.data)
             parts = (values, features.indices.copy(), features.indptr.copy())
             return csr_array(parts, shape=features.shape)
-        return self._values(features.reshape(-1)).reshape(features.shape)
+        return self._transform(features.reshape(-1)).reshape(features.shape)
 
-    def _values(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _transform(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         out = np.empty(len(values), np.float32)
         for start in range(0, len(values), _BLOCK):
             part = values[start : start + _BLOCK].astype(np.float64)
-            size = np.log1p(np.abs(part))
+            logs = np.log1p(np.abs(part))
             if self.clip is not None:
-                np.minimum(size, self.clip, out=size)
-            out[start : start + _BLOCK] = np.where(part < 0, -size, size)
+                np.minimum(logs, self.clip, out=logs)
+            out[start : start + _BLOCK] = np.where(part < 0, -logs, logs)
         return out
