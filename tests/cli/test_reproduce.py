@@ -15,7 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 from plackett.base.errors import DataError, UsageError
-from plackett.cli.console import with_rest
+from plackett.cli.console import with_time_left
 from plackett.cli.reproduce import reproduce
 from plackett.experiments.store import RunStore
 
@@ -117,7 +117,7 @@ def test_killed_in_the_midst_it_goes_on_with_what_is_missing(tmp_path) -> None:
 
 def test_the_rest_is_judged_by_the_pace_so_far() -> None:
     told, now = [], [0.0]
-    tell = with_rest(lambda *what: told.append(what), clock=lambda: now[0])
+    tell = with_time_left(lambda *what: told.append(what), clock=lambda: now[0])
     tell("a", 4, 10)  # four were in the store
     now[0] = 30.0
     tell("b", 5, 10)

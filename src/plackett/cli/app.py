@@ -1,6 +1,6 @@
-"""All commands under one name, with one way to fail.
+"""The ``plackett`` command: its subcommands, error messages and exit codes.
 
-Exit codes: 0 done, 1 the input is wrong, 2 the command line is wrong, 130 interrupted.
+Exit codes: 0 success, 1 invalid input, 2 invalid command line, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from plackett._version import __version__
 from plackett.base.errors import PlackettError, UsageError
 from plackett.cli.clicks import clicks
 from plackett.cli.compare import compare
-from plackett.cli.console import ERR, OUT, show_warning, spoken
+from plackett.cli.console import ERR, OUT, show_warning, use_option_names
 from plackett.cli.data import convert, describe
 from plackett.cli.evaluate import evaluate
 from plackett.cli.export import export, import_
+from plackett.cli.options import expand_groups
 from plackett.cli.quickstart import quickstart
 from plackett.cli.rank import rank
 from plackett.cli.reproduce import reproduce
@@ -47,7 +48,7 @@ def _version(show: bool) -> None:
 
 
 @app.callback()
-def _options(
+def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -67,18 +68,18 @@ for command in (
     describe,
     export,
     serve,
+    reproduce,
+    robustness,
 ):
-    app.command()(command)
-app.command()(reproduce)
-app.command()(robustness)
-app.command("import")(import_)  # the word belongs to Python
+    app.command()(expand_groups(command))
+app.command("import")(import_)  # "import" is a keyword of Python
 
 
 def main() -> None:
-    """Run the command line; errors of the user end in one line, not in a traceback."""
+    """Run the command line; an error of the user prints one line, not a traceback."""
     warnings.showwarning = show_warning
     for stream in (sys.stdout, sys.stderr):
-        # Bars and marks are not in every encoding; a question mark is better than a traceback.
+        # Not every encoding has bars and marks; print a question mark instead of failing.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
@@ -88,21 +89,22 @@ def main() -> None:
     except PlackettError as error:
         _fail(error, code=1)
     except BrokenPipeError:
-        # The reader has seen enough; the interpreter must not complain when it closes the pipe.
+        # The reader of the pipe has stopped; keep the interpreter from complaining when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        _fail(_reason(error), code=1)
+        _fail(_describe_os_error(error), code=1)
     except MemoryError as error:
-        said = f" ({error})" if str(error) else ""
-        _fail(f"out of memory{said}; commands with --stream need less.", code=1)
+        detail = f" ({error})" if str(error) else ""
+        _fail(f"out of memory{detail}; --stream needs less memory.", code=1)
     except KeyboardInterrupt:
         _fail("interrupted", code=130)
 
 
-def _reason(error: OSError) -> str:
+def _describe_os_error(error: OSError) -> str:
     return str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
 def _fail(error: object, *, code: int) -> None:
-    ERR.print(f"[bold red]error:[/] {escape(spoken(str(error)))}", highlight=False, soft_wrap=True)
+    text = escape(use_option_names(str(error)))
+    ERR.print(f"[bold red]error:[/] {text}", highlight=False, soft_wrap=True)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""``plackett clicks``: a training set out of a click log."""
+"""``plackett clicks``: turn a click log into training data."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rich.table import Table
 
 from plackett.base.errors import UsageError
 from plackett.cli.console import ERR, OUT, byte_progress, print_json
-from plackett.cli.options import Json, Missing, Query, Strict, read_data, read_options
+from plackett.cli.options import DataOptions, Json, Missing, QueryColumn, Strict
 
 if TYPE_CHECKING:
     from plackett.data.clicks import ClickLog, Propensities
     from plackett.data.dataset import Dataset
 
 
-_SHOWN = 10  # positions in the table
+_N_POSITIONS = 10  # in the table
 
 
 def clicks(
@@ -30,53 +30,59 @@ def clicks(
         ),
     ],
     features: Annotated[
-        Path, typer.Option(help="Data set with the features, by query and document id.")
+        Path,
+        typer.Option(help="Data set with query ids, document ids and features of the documents."),
     ],
-    out: Annotated[Path, typer.Option(help="Training set to write: .parquet, .arrow or .pkdata.")],
+    out: Annotated[Path, typer.Option(help="Training data to write: .parquet, .arrow or .pkdata.")],
     propensities: Annotated[
         str,
         typer.Option(
-            help="How likely positions are to be examined: none, em (estimated from the log), swap "
-            "(from a log with random swaps), power:ETA, or a .json or .csv file."
+            help="Probability that a user examines a position: em (estimated from the log), swap "
+            "(from a log with random swaps), power:ETA, a .json or .csv file, or none."
         ),
     ] = "em",
     by: Annotated[
         Literal["impression", "query"],
-        typer.Option(help="What a list is: one impression, or all that was shown for a query."),
+        typer.Option(help="Make one list per impression, or one per query."),
     ] = "impression",
     clip: Annotated[
         float | None,
         typer.Option(
             min=0.0,
             max=1.0,
-            help="Propensities below it count as it.  [default: 0.2 by impression, 0 by query]",
+            help="Raise propensities below this value to it.  [default: 0.2 by impression, 0 by "
+            "query]",
             show_default=False,
         ),
     ] = None,
     deepest: Annotated[
         int | None,
-        typer.Option(min=1, help="Positions from it on are estimated together."),
+        typer.Option(min=1, help="Estimate one propensity for all positions from this one on."),
     ] = None,
     iterations: Annotated[
         int | None,
-        typer.Option(min=1, help="Of em, at most.  [default: 2000]", show_default=False),
+        typer.Option(
+            min=1, help="Maximum number of iterations of em.  [default: 2000]", show_default=False
+        ),
     ] = None,
     save: Annotated[
         Path | None, typer.Option(help="Write the propensities to this .json or .csv file.")
     ] = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option("--column", help="Name a column of the log: --column document=url."),
+        typer.Option(
+            "--column", help="Name of a column of the log: --column document=url. May be repeated."
+        ),
     ] = None,
     missing: Missing = None,
-    query: Query = "query_id",
+    query: QueryColumn = "query_id",
     strict: Strict = False,
     json: Json = False,
 ) -> None:
-    """Make a training set of a click log, with the bias of positions weighted out.
+    """Turn a click log into training data, with weights that correct for position bias.
 
-    Lists and documents get weights, which train and compare pass to every objective. Text has no
-    place for weights, so the result is Parquet, Arrow or the memory-mapped form.
+    train and compare pass the weights of lists and documents to every objective. LETOR text cannot
+    store weights, so the result is Parquet, Arrow or the memory-mapped form.
     """
     from plackett.data.clicks import read_clicks, write_propensities
     from plackett.data.dataset import Dataset
@@ -84,16 +90,17 @@ def clicks(
 
     _refuse_text(out)
     if save is not None and propensities == "none":
-        raise UsageError("--save needs propensities, and --propensities none has none.")
+        raise UsageError("--save needs propensities; --propensities none has none.")
     with byte_progress(f"reading {log.name}") as progress:
-        clicked = read_clicks(log, progress=progress, **_named(columns or []))
-    found = _propensities(propensities, clicked, deepest, iterations)
-    documents = read_data(features, read_options(missing, None, None, query, strict))
-    data = Dataset.from_clicks(clicked, documents, by=by, propensities=found, clip=clip)
+        click_log = read_clicks(log, progress=progress, **_parse_columns(columns or []))
+    estimates = _propensities(propensities, click_log, deepest, iterations)
+    reading = DataOptions(missing=missing, label=None, query=query, strict=strict)
+    documents = reading.open([features])
+    data = Dataset.from_clicks(click_log, documents, by=by, propensities=estimates, clip=clip)
     write(data, out)
-    if save is not None and found is not None:
-        write_propensities(found, save)
-    _show(clicked, found, data, out, json)
+    if save is not None and estimates is not None:
+        write_propensities(estimates, save)
+    _print_result(click_log, estimates, data, out, json)
 
 
 def _refuse_text(out: Path) -> None:
@@ -101,22 +108,22 @@ def _refuse_text(out: Path) -> None:
 
     if require_format(out) == "letor":
         raise UsageError(
-            f"{out}: text has no place for weights; write .parquet, .arrow or .pkdata."
+            f"{out}: LETOR text cannot store weights; write .parquet, .arrow or .pkdata."
         )
 
 
-def _named(given: list[str]) -> dict[str, str]:
-    named = {}
-    for pair in given:
+def _parse_columns(pairs: list[str]) -> dict[str, str]:
+    columns = {}
+    for pair in pairs:
         role, sign, name = pair.partition("=")
         if not sign or not name:
             raise UsageError(f"--column takes role=name, such as document=url, got {pair!r}.")
-        named[role.strip()] = name.strip()
-    return named
+        columns[role.strip()] = name.strip()
+    return columns
 
 
 def _propensities(
-    given: str, log: ClickLog, deepest: int | None, iterations: int | None
+    spelling: str, log: ClickLog, deepest: int | None, iterations: int | None
 ) -> Propensities | None:
     from plackett.data.clicks import (
         Propensities,
@@ -125,34 +132,36 @@ def _propensities(
         read_propensities,
     )
 
-    if iterations is not None and given != "em":
-        raise UsageError("--iterations are those of --propensities em.")
-    if given == "em":
+    if iterations is not None and spelling != "em":
+        raise UsageError("--iterations only applies to --propensities em.")
+    if spelling == "em":
         with ERR.status("estimating propensities"):
             more = {} if iterations is None else {"iterations": iterations}
             return estimate_by_em(log, deepest=deepest, **more)
-    if given == "swap":
+    if spelling == "swap":
         with ERR.status("estimating propensities"):
             return estimate_by_swaps(log, deepest=deepest)
     if deepest is not None:
-        raise UsageError("--deepest is for propensities that are estimated: em or swap.")
-    if given == "none":
+        raise UsageError("--deepest only applies to estimated propensities: em or swap.")
+    if spelling == "none":
         return None
-    if given.startswith("power:"):
+    if spelling.startswith("power:"):
         try:
-            eta = float(given.removeprefix("power:"))
+            eta = float(spelling.removeprefix("power:"))
         except ValueError:
-            raise UsageError(f"power takes a number, such as power:1, got {given!r}.") from None
+            raise UsageError(f"power takes a number, such as power:1, got {spelling!r}.") from None
         return Propensities.power(eta, int(log.positions.max()))
-    if Path(given).suffix.lower() not in (".json", ".csv"):
+    if Path(spelling).suffix.lower() not in (".json", ".csv"):
         raise UsageError(
             "--propensities takes none, em, swap, power:ETA or a .json or .csv file, got "
-            f"{given!r}."
+            f"{spelling!r}."
         )
-    return read_propensities(given)
+    return read_propensities(spelling)
 
 
-def _show(log: ClickLog, found: Propensities | None, data: Dataset, out: Path, json: bool) -> None:
+def _print_result(
+    log: ClickLog, estimates: Propensities | None, data: Dataset, out: Path, json: bool
+) -> None:
     facts: dict[str, Any] = {
         "target": str(out),
         "rows": len(log),
@@ -160,14 +169,14 @@ def _show(log: ClickLog, found: Propensities | None, data: Dataset, out: Path, j
         "lists": data.n_lists,
         "documents": data.n_docs,
         "features": data.n_features,
-        **({"method": "none"} if found is None else found.to_dict()),
+        **({"method": "none"} if estimates is None else estimates.to_dict()),
     }
     if json:
         print_json(facts)
         return
     OUT.print(f"{log}", highlight=False, soft_wrap=True)
-    if found is not None:
-        OUT.print(_table(found))
+    if estimates is not None:
+        OUT.print(_propensity_table(estimates))
     OUT.print(
         f"{out}: {data.n_lists:,} lists, {data.n_docs:,} documents, {data.n_features:,} features",
         highlight=False,
@@ -175,13 +184,13 @@ def _show(log: ClickLog, found: Propensities | None, data: Dataset, out: Path, j
     )
 
 
-def _table(found: Propensities) -> Table:
+def _propensity_table(estimates: Propensities) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("position", justify="right")
-    table.add_column(f"propensity ({found.method})", justify="right")
-    known = list(found.to_dict()["propensities"].items())
-    for position, value in known[:_SHOWN]:
+    table.add_column(f"propensity ({estimates.method})", justify="right")
+    values = list(estimates.to_dict()["propensities"].items())
+    for position, value in values[:_N_POSITIONS]:
         table.add_row(position, f"{value:.4f}")
-    if len(known) > _SHOWN:
-        table.add_row("...", f"{len(known) - _SHOWN} more")
+    if len(values) > _N_POSITIONS:
+        table.add_row("...", f"{len(values) - _N_POSITIONS} more")
     return table

@@ -1,10 +1,11 @@
-"""``plackett compare``: train several systems and say which is better, with proof."""
+"""``plackett compare``: train several systems and test which one is better."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -12,34 +13,23 @@ import typer
 from plackett.cli.console import (
     ERR,
     OUT,
-    ahead_in_words,
-    byte_progress,
+    count_convergence_warnings,
+    describe_forecast,
     print_json,
-    solvers_counted,
     step_progress,
-    with_rest,
+    with_time_left,
 )
 from plackett.cli.options import (
     Baseline,
-    ClusterOption,
-    Features,
-    Jobs,
+    DataOptions,
+    DataPaths,
+    DryRun,
     Json,
-    Label,
-    Missing,
     MLflow,
-    Preset,
-    Query,
-    Set,
     Store,
-    Strict,
-    Threads,
+    SystemOptions,
+    TrialOptions,
     check_mlflow,
-    cluster_of,
-    cores_of,
-    parse_settings,
-    read_data,
-    read_options,
 )
 from plackett.cli.tables import board_table
 
@@ -47,87 +37,84 @@ if TYPE_CHECKING:
     from plackett.experiments.compare import CompareResult
     from plackett.experiments.forecast import Forecast
     from plackett.experiments.plan import Plan
-    from plackett.experiments.protocols import DataSource
     from plackett.experiments.report.write import ReportFiles
 
 
 def compare(
-    data: Annotated[
-        Path,
-        typer.Argument(help="A data set, or a folder with folds or with train and test files."),
-    ],
-    models: Annotated[
-        str, typer.Option(help="Recipes, with commas between; a wrong name lists them.")
-    ],
+    data: DataPaths,
+    systems: SystemOptions,
+    running: TrialOptions,
+    reading: DataOptions,
     protocol: Annotated[
         str | None,
         typer.Option(
-            help="folds, folds:5, splits:100, seeds:10 or holdout.  [default: folds if the data "
-            "have several, else holdout]",
+            help="How lists are divided: folds, folds:5, splits:100, seeds:10 or holdout.  "
+            "[default: folds if the data has several, otherwise holdout]",
             show_default=False,
         ),
     ] = None,
     metrics: Annotated[
-        str, typer.Option(help="What to measure; the first orders the systems.")
+        str,
+        typer.Option(
+            help="Metrics to report, separated by commas; systems are sorted by the first."
+        ),
     ] = "ndcg@5,ndcg@10,err@10",
     baseline: Baseline = None,
     out: Annotated[
         Path, typer.Option(help="Folder for the report, tables, results and finished trials.")
     ] = Path("comparison"),
     store: Store = None,
-    jobs: Jobs = 1,
-    threads: Threads = None,
-    cluster: ClusterOption = None,
     metric: Annotated[
-        str, typer.Option(help="What models are chosen by on the validation lists.")
+        str, typer.Option(help="Metric for early stopping and model selection.")
     ] = "ndcg@5",
-    preset: Preset = None,
-    settings: Set = None,
     test: Annotated[
         Literal["randomisation", "t_test", "wilcoxon"] | None,
-        typer.Option(help="Whose p-values decide.  [default: randomisation; t_test over splits]"),
+        typer.Option(help="Significance test.  [default: randomisation; t_test over splits]"),
     ] = None,
     correction: Annotated[
-        Literal["holm", "benjamini-hochberg"], typer.Option(help="For the number of systems.")
+        Literal["holm", "benjamini-hochberg"],
+        typer.Option(help="Correction of the p-values for the number of systems."),
     ] = "holm",
     mlflow: MLflow = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of divisions, models and tests.")] = 0,
-    missing: Missing = None,
-    features: Features = None,
-    label: Label = "label",
-    query: Query = "query_id",
-    strict: Strict = False,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed for the splits, the models and the tests.")
+    ] = 0,
+    dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Train models on the same lists, compare them, and write tables and a report."""
+    """Train models on the same lists, compare them, and write tables and a report.
+
+    Finished trials are kept: the same command resumes an interrupted comparison.
+    """
     from plackett.experiments.plan import plan_comparison
     from plackett.experiments.report.write import write_files
-    from plackett.experiments.systems import as_systems
 
     check_mlflow(mlflow)
-    names = [name.strip() for name in models.split(",") if name.strip()]
-    changed = parse_settings(settings or [])
-    systems = {s.name: s.ranker for s in as_systems(names, preset=preset, settings=changed)}
-    source = _source(data, read_options(missing, features, label, query, strict))
+    rankers = systems.build()
+    source = reading.open_source(data)
     plan = plan_comparison(
         source,
-        systems,
+        rankers,
         protocol=protocol or ("folds" if len(source.folds) > 1 else "holdout"),
         metrics=metrics,
         baseline=baseline,
         select=metric,
         seed=seed,
     )
-    where = cluster_of(cluster)
-    cores = {"jobs": jobs, "threads": threads} if where is None else cores_of(where)
+    cluster = running.find_cluster()
+    cores = running.cores(cluster)
+    place = store or str(out / "runs.db")
+    if dry_run:
+        _print_forecast(plan, place, cores, json)
+        return
     tests = {"test": test, "correction": correction, "seed": seed}
-    found = _run(plan, store or str(out / "runs.db"), out, cores, tests | {"cluster": where})
-    files = write_files(found, out, command=shlex.join(["plackett", *sys.argv[1:]]))
+    result = _run(plan, place, out, cores, tests | {"cluster": cluster})
+    files = write_files(result, out, command=shlex.join(["plackett", *sys.argv[1:]]))
     if mlflow is not None:
         from plackett.experiments.mlflow import log_comparison
 
-        log_comparison(found, uri=mlflow, files=files)
-    _show(found, files, json)
+        log_comparison(result, uri=mlflow, files=files)
+    _print_result(result, files, json)
 
 
 def _run(
@@ -137,39 +124,45 @@ def _run(
     from plackett.experiments.forecast import forecast
     from plackett.experiments.store import RunStore
 
-    with RunStore(store) as kept:
-        _announce(plan, forecast(plan, store=kept, **cores))
-        with solvers_counted(), step_progress() as progress:
-            tell = with_rest(progress)
-            return run_plan(plan, store=kept, scratch=scratch, progress=tell, **cores, **tests)
+    with RunStore(store) as runs:
+        ahead = forecast(plan, store=runs, **cores)
+        ERR.print(_describe(plan, ahead), highlight=False, soft_wrap=True)
+        with count_convergence_warnings(), step_progress() as progress:
+            report = with_time_left(progress)
+            return run_plan(plan, store=runs, scratch=scratch, progress=report, **cores, **tests)
 
 
-def _source(data: Path, options: dict[str, Any]) -> DataSource:
-    from plackett.data.folds import is_folds, read_folds
-    from plackett.experiments.protocols import as_source
-
-    name = data.resolve().name
-    if not is_folds(data):
-        return as_source(read_data(data, options), name=name)
-    with byte_progress(f"reading {name}") as progress:
-        return as_source(read_folds(data, progress=progress, **options), name=name)
+def _describe(plan: Plan, ahead: Forecast) -> str:
+    """Say how many trials there are and how long they will take."""
+    splits = ahead.trials // len(plan.systems)
+    text = f"{ahead.trials} trials: {len(plan.systems)} systems × {splits} ({plan.protocol})"
+    return text + describe_forecast(ahead)
 
 
-def _announce(plan: Plan, ahead: Forecast) -> None:
-    """Say what is to be done and how long it will take, before it is done."""
-    parts = ahead.trials // len(plan.systems)
-    text = f"{ahead.trials} trials: {len(plan.systems)} systems × {parts} ({plan.protocol})"
-    ERR.print(text + ahead_in_words(ahead), highlight=False, soft_wrap=True)
+def _print_forecast(plan: Plan, store: str, cores: dict[str, Any], json: bool) -> None:
+    from plackett.experiments.forecast import forecast
+    from plackett.experiments.store import RunStore
+
+    with TemporaryDirectory() as empty:  # a dry run does not create the store
+        exists = "://" in store or Path(store).exists()
+        with RunStore(store if exists else Path(empty) / "runs.db") as runs:
+            ahead = forecast(plan, store=runs, **cores)
+    if json:
+        print_json(
+            {"trials": ahead.trials, "finished": ahead.finished, "expected_seconds": ahead.seconds}
+        )
+        return
+    OUT.print(_describe(plan, ahead), highlight=False, soft_wrap=True)
 
 
-def _show(found: CompareResult, files: ReportFiles, json: bool) -> None:
+def _print_result(result: CompareResult, files: ReportFiles, json: bool) -> None:
     from plackett.experiments.report.write import payload
     from plackett.experiments.tables import describe_test
 
     if json:
-        print_json(payload(found) | {"ran": found.ran, "report": str(files.report)})
+        print_json(payload(result) | {"ran": result.ran, "report": str(files.report)})
         return
-    board = found.board
+    board = result.board
     OUT.print(board_table(board))
     OUT.print(
         f"▲ better, ▼ worse than {board.baseline} (base): {describe_test(board)};\np of "

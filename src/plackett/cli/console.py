@@ -1,8 +1,6 @@
-"""Where the commands write: results to standard output, everything else to standard error.
+"""Output of the commands: results go to standard output, everything else to standard error.
 
-Times for people.
-
-Warnings and errors of the library in the words of the command line.
+Progress bars, durations, warnings, and messages of the library in the terms of the command line.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ def print_json(payload: Any) -> None:
 
 @contextmanager
 def byte_progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for reading and writing: yields a function of bytes done and bytes in all."""
+    """Show a progress bar for reading or writing; yields ``update(bytes_done, bytes_total)``."""
     with _bar(DownloadColumn(), TimeRemainingColumn()) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
@@ -54,7 +52,7 @@ def byte_progress(label: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def step_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for work in steps: yields a function of what is done, steps done and steps in all."""
+    """Show a progress bar for work in steps; yields ``update(text, steps_done, steps_total)``."""
     with _bar(MofNCompleteColumn(), TimeElapsedColumn()) as bar:
         task = bar.add_task("", total=None)
         yield lambda text, done, total: bar.update(
@@ -63,7 +61,7 @@ def step_progress() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def _bar(*columns: ProgressColumn) -> Progress:
-    # Bars are for people: nothing is drawn into files and pipes, and nothing stays on the screen.
+    # Nothing is drawn into files and pipes, and the bar vanishes when the work is done.
     return Progress(
         TextColumn("[progress.description]{task.description}"),
         BarColumn(),
@@ -78,7 +76,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that suits it.
+    """Format a time in a suitable unit.
 
     >>> duration(45), duration(600), duration(9000), duration(400_000)
     ('45 s', '10 min', '2.5 h', '4.6 days')
@@ -92,21 +90,21 @@ def duration(seconds: float) -> str:
     return f"{seconds / _DAY:.1f} days"
 
 
-def ahead_in_words(ahead: Forecast) -> str:
-    """What is finished already, and how long the rest will take; begins with a semicolon."""
+def describe_forecast(ahead: Forecast) -> str:
+    """Say what is finished and how long the rest will take; the text starts with a semicolon."""
     text = f"; {ahead.finished} are finished already" if ahead.finished else ""
     if ahead.finished < ahead.trials:
         text += f"; expected time: about {duration(ahead.seconds)}, less where models stop early"
     return text
 
 
-def with_rest(
+def with_time_left(
     progress: Callable[[str, int, int], None], *, clock: Callable[[], float] = time.monotonic
 ) -> Callable[[str, int, int], None]:
-    """Progress that also says how long the rest will take, at the pace of what was done so far."""
+    """Add the expected time left, at the pace so far, to a progress callback."""
     first: list[tuple[float, int]] = []
 
-    def tell(text: str, done: int, total: int) -> None:
+    def report(text: str, done: int, total: int) -> None:
         if not first:
             first.append((clock(), done))
         start, before = first[0]
@@ -115,11 +113,11 @@ def with_rest(
             text = f"{text} · about {duration(rest)} left"
         progress(text, done, total)
 
-    return tell
+    return report
 
 
-# What a message of the library calls by its Python name, the command line calls by an option.
-_SPOKEN = (
+# Python arguments in messages of the library, and the options that stand for them.
+_OPTION_NAMES = (
     (re.compile(r"missing=(['\"])nan\1"), "--missing nan"),
     (re.compile(r"\bn_features="), "--features "),
     (re.compile(r"\bstrict=True"), "--strict"),
@@ -132,39 +130,39 @@ _SPOKEN = (
 )
 
 
-def spoken(text: str) -> str:
-    """A message with the options of the command line for the arguments of Python.
+def use_option_names(text: str) -> str:
+    """Replace the Python arguments in a message by command-line options.
 
-    >>> spoken("there is no column 'y'; choose with label=.")
+    >>> use_option_names("there is no column 'y'; choose with label=.")
     "there is no column 'y'; choose with --label."
     """
-    for pattern, words in _SPOKEN:
-        text = pattern.sub(words, text)
+    for pattern, option in _OPTION_NAMES:
+        text = pattern.sub(option, text)
     return text
 
 
 def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-    """Print a warning of ours; those of libraries are for developers."""
+    """Print a warning of plackett; hide those of libraries, which are for developers."""
     if issubclass(category, (DataWarning, ConvergenceWarning)):
-        text = escape(spoken(str(message)))
+        text = escape(use_option_names(str(message)))
         ERR.print(f"[yellow]warning:[/] {text}", highlight=False, soft_wrap=True)
 
 
 @contextmanager
-def solvers_counted() -> Iterator[None]:
-    """Solvers that stop early in many trials are warned of once, at the end, with their number."""
-    with warnings.catch_warnings(record=True) as seen:
+def count_convergence_warnings() -> Iterator[None]:
+    """Print the first convergence warning of many trials once, with the number of the others."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("default", DataWarning)
         warnings.simplefilter("always", ConvergenceWarning)
         try:
             yield
         finally:
-            stopped = [each for each in seen if issubclass(each.category, ConvergenceWarning)]
-            others = [each for each in seen if each not in stopped]
-    for each in others:
-        show_warning(each.message, each.category)
-    if stopped:
-        more = len(stopped) - 1
+            convergence = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+            others = [w for w in caught if w not in convergence]
+    for warning in others:
+        show_warning(warning.message, warning.category)
+    if convergence:
+        more = len(convergence) - 1
         text = f" The same in {more} more {'fit' if more == 1 else 'fits'}." if more else ""
-        show_warning(f"{stopped[0].message}{text}", ConvergenceWarning)
+        show_warning(f"{convergence[0].message}{text}", ConvergenceWarning)

@@ -1,71 +1,56 @@
-"""``plackett convert``: from one form of a data set to another.
-
-``plackett describe``: what is in a data set.
-"""
+"""``plackett convert`` and ``plackett describe``: other formats, and statistics of a data set."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich import box
 from rich.table import Table
 
 from plackett.cli.console import OUT, byte_progress, print_json
+from plackett.cli.options import DataOptions, DataPaths, Json
 from plackett.cli.tables import count_table
+from plackett.data import open_data_or_folds
 from plackett.data.dataset import Dataset
 from plackett.data.description import Description
 from plackett.data.description import describe as describe_dataset
-from plackett.data.folds import Fold, concat, is_folds, read_folds
-from plackett.data.reader import read
+from plackett.data.folds import Fold, concat
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(help="What to read: text, Parquet, Arrow, .pkdata.")],
-    target: Annotated[Path, typer.Argument(help="What to write; the suffix says the form.")],
-    missing: Annotated[
-        Literal["nan"] | None, typer.Option(help='"nan": take NaN as a missing value.')
-    ] = None,
-    features: Annotated[
-        int | None, typer.Option(min=1, help="Number of features of a text file.")
-    ] = None,
-    label: Annotated[str, typer.Option(help="Label column of a table.")] = "label",
-    query: Annotated[str, typer.Option(help="Query column of a table.")] = "query_id",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse queries whose rows are scattered.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="Data set to read: LETOR text, Parquet, Arrow, .pkdata, or a folder of shards."
+        ),
+    ],
+    target: Annotated[Path, typer.Argument(help="File to write; its suffix selects the format.")],
+    reading: DataOptions,
+    json: Json = False,
 ) -> None:
-    """Convert a data set: text, Parquet, Arrow or the memory-mapped form (.pkdata).
+    """Convert a data set to LETOR text, Parquet, Arrow or the memory-mapped form (.pkdata).
 
-    Text larger than memory is streamed. The memory-mapped form opens in milliseconds.
+    Data larger than memory is streamed. The memory-mapped form opens in milliseconds.
     """
-    from plackett.data.writer import convert as run
+    from plackett.data.writer import convert as convert_file
 
     start = time.perf_counter()
     with byte_progress(f"converting {source.name}") as progress:
-        report = run(
-            source,
-            target,
-            missing=missing,
-            n_features=features,
-            label=label,
-            query=query,
-            strict=strict,
-            progress=progress,
-        )
+        report = convert_file(source, target, progress=progress, **reading.read_options())
     seconds = time.perf_counter() - start
-    facts = {
-        "target": str(target),
-        "lists": report.n_lists,
-        "documents": report.n_docs,
-        "features": report.n_features,
-        "seconds": seconds,
-    }
     if json:
-        print_json(facts)
+        print_json(
+            {
+                "target": str(target),
+                "lists": report.n_lists,
+                "documents": report.n_docs,
+                "features": report.n_features,
+                "seconds": seconds,
+            }
+        )
         return
     OUT.print(
         f"{target}: {report.n_lists:,} lists, {report.n_docs:,} documents, "
@@ -75,81 +60,52 @@ def convert(
     )
 
 
-def describe(
-    data: Annotated[Path, typer.Argument(help="A data set, or a folder with folds.")],
-    missing: Annotated[
-        Literal["nan"] | None, typer.Option(help='"nan": take NaN as a missing value.')
-    ] = None,
-    features: Annotated[
-        int | None, typer.Option(min=1, help="Number of features of text files.")
-    ] = None,
-    label: Annotated[str, typer.Option(help="Label column of a table.")] = "label",
-    query: Annotated[str, typer.Option(help="Query column of a table.")] = "query_id",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse queries whose rows are scattered.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-) -> None:
-    """Print the statistics of a data set, with histograms of list lengths and labels.
+def describe(data: DataPaths, reading: DataOptions, json: Json = False) -> None:
+    """Print statistics of a data set, with histograms of list lengths and labels.
 
-    A folder with several folds is described by the test lists of all folds together, which are
-    all its lists; a folder with one fold by all its parts.
+    A folder with several folds is described by the test lists of all folds, which together are all
+    its lists; a folder with one fold by all its parts.
     """
-    with byte_progress(f"reading {data.name}") as progress:
-        if is_folds(data):
-            folds = read_folds(
-                data,
-                missing=missing,
-                n_features=features,
-                label=label,
-                query=query,
-                strict=strict,
-                progress=progress,
-            )
-            parts = {
-                f"{fold.name} {role}": part
-                for fold in folds
-                for role, part in _parts(fold.train, fold.validation, fold.test)
-            }
-            dataset = _whole(folds)
-        else:
-            parts = {}
-            dataset = read(
-                data,
-                missing=missing,
-                n_features=features,
-                label=label,
-                query=query,
-                strict=strict,
-                progress=progress,
-            )
-    found = describe_dataset(dataset)
+    name = data[0].name
+    with byte_progress(f"reading {name}") as progress:
+        opened = open_data_or_folds(
+            data,
+            stream=reading.stream,
+            cache=reading.cache,
+            progress=progress,
+            **reading.read_options(),
+        )
+    folds = [] if isinstance(opened, Dataset) else opened
+    dataset = opened if isinstance(opened, Dataset) else _join_folds(opened)
+    parts = {f"{fold.name} {role}": part for fold in folds for role, part in _list_parts(fold)}
+    description = describe_dataset(dataset)
     if json:
-        sizes = {name: {"lists": p.n_lists, "documents": p.n_docs} for name, p in parts.items()}
-        print_json(found.to_dict() | ({"parts": sizes} if sizes else {}))
+        sizes = {
+            role: {"lists": part.n_lists, "documents": part.n_docs} for role, part in parts.items()
+        }
+        print_json(description.to_dict() | ({"parts": sizes} if sizes else {}))
         return
-    OUT.print(_facts(data.name, found))
+    OUT.print(_statistics_table(name, description))
     if parts:
-        OUT.print(_part_table(parts))
-    OUT.print(count_table("lists by number of documents", found.lengths))
+        OUT.print(_parts_table(parts))
+    OUT.print(count_table("lists by number of documents", description.lengths))
     OUT.print()
-    OUT.print(count_table("documents by label", found.labels))
+    OUT.print(count_table("documents by label", description.labels))
 
 
-def _parts(train: Dataset, validation: Dataset | None, test: Dataset) -> list[tuple[str, Dataset]]:
-    middle = [] if validation is None else [("validation", validation)]
-    return [("train", train), *middle, ("test", test)]
+def _list_parts(fold: Fold) -> list[tuple[str, Dataset]]:
+    validation = [] if fold.validation is None else [("validation", fold.validation)]
+    return [("train", fold.train), *validation, ("test", fold.test)]
 
 
-def _whole(folds: list[Fold]) -> Dataset:
-    """All lists once: the tests of several folds, or all parts of a single one."""
+def _join_folds(folds: list[Fold]) -> Dataset:
+    """Return every list once: the test lists of several folds, or all parts of one."""
     if len(folds) > 1:
         return concat([fold.test for fold in folds])
-    parts = _parts(folds[0].train, folds[0].validation, folds[0].test)
-    return concat([part for _, part in parts])
+    return concat([part for _, part in _list_parts(folds[0])])
 
 
-def _facts(name: str, d: Description) -> Table:
+def _statistics_table(name: str, d: Description) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -178,7 +134,7 @@ def _facts(name: str, d: Description) -> Table:
     return table
 
 
-def _part_table(parts: dict[str, Dataset]) -> Table:
+def _parts_table(parts: dict[str, Dataset]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("part")
     table.add_column("lists", justify="right")

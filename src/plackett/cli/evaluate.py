@@ -1,8 +1,10 @@
-"""``plackett evaluate``: metrics of a ranking, and its difference from another."""
+"""``plackett evaluate``: metrics of a ranking, and tests of its difference from another."""
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,105 +15,191 @@ from rich.table import Table
 
 from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.files import atomic_file, tsv_cell
-from plackett.base.ragged import Ids, Values
+from plackett.base.ragged import Ids, Scores, Values
 from plackett.cli.console import OUT, print_json
-from plackett.cli.options import (
-    Features,
-    Json,
-    Label,
-    Missing,
-    Query,
-    Stream,
-    Strict,
-    load,
-    read_options,
-)
+from plackett.cli.options import DataOptions, Json, split_names
+from plackett.data import collect_lists, find_files
+from plackett.data.dataset import Dataset
 from plackett.experiments.significance import Comparison, compare_paired
 from plackett.metrics import Metric
 
-_DEFAULT = ("ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map")
+_DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def evaluate(
     ranking: Annotated[
         Path,
-        typer.Argument(help="A model, scores, one per row of DATA (.txt, .npy), or a TREC run."),
+        typer.Argument(
+            help="What to evaluate: a model, a file with one score per row of DATA (.txt, .npy), "
+            "or a TREC run."
+        ),
     ],
     data: Annotated[
         list[Path],
-        typer.Argument(help="A data set (several Parquet files are one), or TREC qrels for a run."),
+        typer.Argument(
+            help="Data set (several Parquet or Arrow files are one), or TREC qrels for a run."
+        ),
     ],
+    reading: DataOptions,
     metrics: Annotated[
         str | None,
         typer.Option(
-            help=f"Metrics, separated by commas. [default: those of {','.join(_DEFAULT)} that the "
-            "convention has]",
+            help="Metrics, separated by commas.  [default: those of "
+            f"{','.join(_DEFAULT_METRICS)} that the convention has]",
             show_default=False,
         ),
     ] = None,
     convention: Annotated[
-        str | None, typer.Option(help="Whose rules: papers, lightgbm, trec_eval, letor4 ...")
+        str | None,
+        typer.Option(
+            help="Tool or paper whose definition of the metrics to use: papers, lightgbm, "
+            "trec_eval, letor4 ..."
+        ),
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option(help="Another model, other scores or a run, to compare with.")
+        Path | None, typer.Option(help="Model, scores or run to compare with.")
     ] = None,
     per_list: Annotated[
         Path | None, typer.Option(help="Write the value of each list to this .tsv file.")
     ] = None,
-    missing: Missing = None,
-    features: Features = None,
-    label: Label = "label",
-    query: Query = "query_id",
-    strict: Strict = False,
-    stream: Stream = None,
     json: Json = False,
 ) -> None:
     """Print metrics of a model or ranking, with paired tests against a baseline if one is given."""
-    from plackett.metrics import evaluate as means_of
-    from plackett.metrics import per_list as values_of
+    from plackett.metrics import evaluate as compute_means
+    from plackett.metrics import per_list as compute_values
 
-    chosen = _metrics(metrics, convention)
-    options = read_options(missing, features, label, query, strict)
-    dataset, given = load(ranking, data, options, stream)
-    means = means_of(given, dataset, chosen)
-    values = values_of(given, dataset, chosen)
-    _warn_of_nothing(values)
+    chosen = _parse_metrics(metrics, convention)
+    dataset, scores = load_scores(ranking, data, reading)
+    means = compute_means(scores, dataset, chosen)
+    values = compute_values(scores, dataset, chosen)
+    _warn_of_empty_metrics(values)
     comparisons: dict[str, Comparison] = {}
     if baseline is not None:
-        other, other_scores = load(baseline, data, options, stream)
-        theirs = values_of(other_scores, other, chosen)
+        other, other_scores = load_scores(baseline, data, reading)
+        other_values = compute_values(other_scores, other, chosen)
         places = _align(dataset.query_ids, other.query_ids, ranking, baseline)
-        comparisons = {m: compare_paired(values[m], theirs[m][places]) for m in values}
+        comparisons = {m: compare_paired(values[m], other_values[m][places]) for m in values}
     if per_list is not None:
         _write_values(per_list, dataset.query_ids, values)
     if json:
-        print_json(_payload(dataset.n_lists, dataset.n_docs, means, values, comparisons))
+        print_json(_payload(dataset, means, values, comparisons))
         return
     OUT.print(_table(means, values, comparisons))
 
 
-def _metrics(spelling: str | None, convention: str | None) -> list[Metric]:
+def load_scores(
+    ranking: Path, data: Sequence[Path], reading: DataOptions
+) -> tuple[Dataset, Scores]:
+    """Load a data set and the scores of its documents, from a model, a TREC run or a file.
+
+    If the data does not fit in memory, it is scored in blocks and returned without features.
+    """
+    from plackett.data.trec import is_run, judge_run, read_qrels, read_run
+
+    if ranking.is_dir():
+        return _score_with_model(ranking, data, reading)
+    if not ranking.is_file():
+        raise DataError(
+            "does not exist; expected a model, a file with one score per row, or a TREC run",
+            path=str(ranking),
+        )
+    if is_run(ranking):
+        if len(data) > 1:
+            raise UsageError(f"a TREC run needs one file of qrels, got {len(data)}.")
+        return judge_run(read_run(ranking), read_qrels(data[0]))
+    by_row = read_scores(ranking)
+    files = find_files(data)
+    if reading.reads_in_blocks(files):
+        dataset, _ = collect_lists(reading.iter_blocks(files))
+    else:
+        dataset = reading.open(data)
+    if len(by_row) != dataset.n_docs:
+        raise DataError(
+            f"{len(by_row):,} scores for the {dataset.n_docs:,} documents of {files.name}; there "
+            "must be one per row, in the order of the rows.",
+            path=str(ranking),
+        )
+    return dataset, by_row[dataset.rows]
+
+
+def _score_with_model(
+    model: Path, data: Sequence[Path], reading: DataOptions
+) -> tuple[Dataset, Scores]:
+    from plackett.models import load
+
+    ranker = load(model)
+    files = find_files(data)
+    if reading.reads_in_blocks(files):
+        dataset, scores = collect_lists(reading.iter_blocks(files), ranker.predict)
+        assert scores is not None
+        return dataset, scores
+    changes: dict[str, Any] = {}
+    if files.format == "letor":  # text may leave out its last features
+        changes = {"n_features": reading.features or ranker.n_features_}
+    dataset = reading.open(data, **changes)
+    return dataset, ranker.predict(dataset)
+
+
+def read_scores(path: Path) -> Scores:
+    """Read one finite number per line of a text file, or a one-dimensional .npy array."""
+    return _read_npy_scores(path) if path.suffix == ".npy" else _read_text_scores(path)
+
+
+def _read_npy_scores(path: Path) -> Scores:
+    try:
+        values = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise DataError("is not a .npy file with an array of numbers", path=str(path)) from error
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiu":
+        raise DataError("does not contain a one-dimensional array of numbers", path=str(path))
+    result = values.astype(np.float64)
+    if not np.all(np.isfinite(result)):
+        row = int(np.argmin(np.isfinite(result)))
+        raise DataError(f"score {row} (counted from 0) is {result[row]}", path=str(path))
+    return result
+
+
+def _read_text_scores(path: Path) -> Scores:
+    result = []
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            token = line.strip()
+            if not _NUMBER.fullmatch(token):
+                raise DataError(
+                    f"{token[:40]!r} is not a number; expected one finite number per line, or a "
+                    "TREC run of six columns",
+                    path=str(path),
+                    line=number,
+                )
+            result.append(float(token))
+    if not result:
+        raise DataError("contains no scores", path=str(path))
+    return np.array(result)
+
+
+def _parse_metrics(text: str | None, convention: str | None) -> list[Metric]:
     from plackett.metrics import metric
 
-    if spelling is not None:
-        return [metric(name.strip(), convention=convention) for name in spelling.split(",")]
-    metric(_DEFAULT[0], convention=convention)  # refuses a convention that does not exist
-    found = []
-    for name in _DEFAULT:
+    if text is not None:
+        return [metric(name, convention=convention) for name in split_names(text)]
+    metric(_DEFAULT_METRICS[0], convention=convention)  # refuses an unknown convention
+    metrics = []
+    for name in _DEFAULT_METRICS:
         try:
-            found.append(metric(name, convention=convention))
+            metrics.append(metric(name, convention=convention))
         except UsageError:
-            continue  # a metric that this tool lacks
-    return found
+            continue  # the convention's tool does not have this metric
+    return metrics
 
 
-def _warn_of_nothing(values: dict[str, Values]) -> None:
-    """Say why a mean is not a number."""
-    nothing = [name for name, each in values.items() if not np.isfinite(each).any()]
-    if nothing:
+def _warn_of_empty_metrics(values: dict[str, Values]) -> None:
+    """Explain why a mean is not a number."""
+    empty = [name for name, per_list in values.items() if not np.isfinite(per_list).any()]
+    if empty:
         warnings.warn(
-            f"no list counts in {', '.join(nothing)}: by this convention those without a relevant "
-            "document (for auc, without an irrelevant one) do not. Look at the labels, or choose "
+            f"no list counts in {', '.join(empty)}: this convention drops lists without a relevant "
+            "document (for auc, also lists without an irrelevant one). Check the labels, or choose "
             "another convention.",
             DataWarning,
             stacklevel=2,
@@ -119,12 +207,12 @@ def _warn_of_nothing(values: dict[str, Values]) -> None:
 
 
 def _align(ours: Ids, theirs: Ids, scores: Path, baseline: Path) -> np.ndarray[Any, Any]:
-    """Where each of our queries stands among theirs; the order of lists depends on documents."""
+    """Return the position of each of our queries in the other ranking."""
     where = {query: place for place, query in enumerate(theirs.tolist())}
-    lacking = [query for query in ours.tolist() if query not in where]
-    if lacking or len(ours) != len(theirs):
+    missing = [query for query in ours.tolist() if query not in where]
+    if missing or len(ours) != len(theirs):
         extra = sorted(set(where) - set(ours.tolist()))
-        only, file = (lacking[0], scores) if lacking else (extra[0], baseline)
+        only, file = (missing[0], scores) if missing else (extra[0], baseline)
         raise DataError(
             f"{scores} and {baseline} do not rank the same queries: only {file} has {only!r}."
         )
@@ -140,15 +228,14 @@ def _write_values(path: Path, query_ids: Ids, values: dict[str, Values]) -> None
 
 
 def _payload(
-    n_lists: int,
-    n_docs: int,
+    dataset: Dataset,
     means: dict[str, float],
     values: dict[str, Values],
     comparisons: dict[str, Comparison],
 ) -> dict[str, Any]:
     payload: dict[str, Any] = {
-        "lists": n_lists,
-        "documents": n_docs,
+        "lists": dataset.n_lists,
+        "documents": dataset.n_docs,
         "metrics": means,
         "counted": {m: int(np.isfinite(v).sum()) for m, v in values.items()},
     }
@@ -167,18 +254,18 @@ def _table(
     for i, name in enumerate(columns):
         table.add_column(name, justify="left" if i == 0 else "right", no_wrap=True)
     for m, mean in means.items():
-        row = [m, _number(mean, ".4f"), f"{np.isfinite(values[m]).sum():,}"]
+        row = [m, _format(mean, ".4f"), f"{np.isfinite(values[m]).sum():,}"]
         if comparisons:
             c = comparisons[m]
             row += [
-                _number(c.difference, "+.4f"),
-                f"{_number(c.low, '+.4f')}, {_number(c.high, '+.4f')}",
-                _number(c.t_test, ".2g"),
-                _number(c.randomisation, ".2g"),
+                _format(c.difference, "+.4f"),
+                f"{_format(c.low, '+.4f')}, {_format(c.high, '+.4f')}",
+                _format(c.t_test, ".2g"),
+                _format(c.randomisation, ".2g"),
             ]
         table.add_row(*row)
     return table
 
 
-def _number(value: float, form: str) -> str:
-    return f"{value:{form}}" if np.isfinite(value) else "-"
+def _format(value: float, spec: str) -> str:
+    return f"{value:{spec}}" if np.isfinite(value) else "-"

@@ -1,4 +1,4 @@
-"""``plackett export`` and ``plackett import``: models to and from other programs."""
+"""``plackett export`` and ``plackett import``: exchange models with other programs."""
 
 from __future__ import annotations
 
@@ -11,35 +11,39 @@ from plackett.base.errors import UsageError
 from plackett.cli.console import OUT, print_json
 from plackett.cli.options import Json
 
-_FORMS = (
+_TARGETS = (
     "lightgbm-text, lightgbm-json, xgboost-json, xgboost-ubj, xgboost-dump, opensearch-xgboost, "
     "ranklib, solr, elasticsearch-linear, onnx"
 )
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="A model made by plackett.")],
-    to: Annotated[str, typer.Option(help=f"The form: {_FORMS}.")],
-    out: Annotated[Path, typer.Option(help="The file to write.")],
-    name: Annotated[str, typer.Option(help="What the target calls the model.")] = "plackett",
+    model: Annotated[Path, typer.Argument(help="Folder of a model.")],
+    to: Annotated[str, typer.Option(help=f"Target: {_TARGETS}.")],
+    out: Annotated[Path, typer.Option(help="File to write.")],
+    name: Annotated[str, typer.Option(help="Name of the model in the target.")] = "plackett",
     names: Annotated[
         Path | None,
-        typer.Option(help="Names of the features, one per line. [default: the model's]"),
+        typer.Option(help="File with one feature name per line.  [default: the model's names]"),
     ] = None,
     missing: Annotated[
         Literal["keep", "zero", "never"],
         typer.Option(
-            help='"zero": the target reads missing features as 0; "never": none is missing.'
+            help='What the target does with missing features: "zero" reads them as 0; "never" '
+            'promises that none is missing; "keep" passes them on.'
         ),
     ] = "keep",
     verify: Annotated[
-        bool, typer.Option(help="Read the file back and compare scores, where plackett can.")
+        bool,
+        typer.Option(
+            help="Read the file back and compare scores, if plackett can read this target."
+        ),
     ] = True,
     json: Json = False,
 ) -> None:
-    """Write a model as a file that a search engine or another library loads.
+    """Write a model to a file that a search engine or another library loads.
 
-    What the target cannot express is refused, with the reason.
+    A model that the target cannot express is refused with the reason.
     """
     from plackett.models import load
     from plackett.serving.export import export as run
@@ -49,7 +53,7 @@ def export(
         ranker,
         out,
         to,
-        feature_names=_lines(names),
+        feature_names=_read_names(names),
         name=name,
         missing=missing,
         verify=verify,
@@ -60,7 +64,11 @@ def export(
         return
     OUT.print(
         f"{out}: {ranker.summary()} as {to}, {out.stat().st_size:,} bytes, "
-        + ("read back and compared" if verified else "not read back: nothing here reads this form"),
+        + (
+            "read back and compared"
+            if verified
+            else "not read back: plackett cannot read this target"
+        ),
         highlight=False,
         soft_wrap=True,
     )
@@ -68,24 +76,25 @@ def export(
 
 def import_(
     file: Annotated[
-        Path, typer.Argument(help="A model of LightGBM (text), XGBoost (JSON, UBJ) or RankLib.")
+        Path,
+        typer.Argument(help="Model file of LightGBM (text), XGBoost (JSON, UBJ) or RankLib."),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the model, for example model.plackett.")],
     form: Annotated[
         str | None,
-        typer.Option(help="lightgbm, xgboost or ranklib. [default: as the file begins]"),
+        typer.Option(help="Format: lightgbm, xgboost or ranklib.  [default: detected]"),
     ] = None,
     features: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of features, which RankLib's files do not say."),
+        typer.Option(min=1, help="Number of features; RankLib files do not contain it."),
     ] = None,
-    names: Annotated[Path | None, typer.Option(help="Names of the features, one per line.")] = None,
+    names: Annotated[Path | None, typer.Option(help="File with one feature name per line.")] = None,
     json: Json = False,
 ) -> None:
-    """Take over a model that was trained elsewhere: to rank, evaluate, compare and serve."""
+    """Import a model trained elsewhere, to rank, evaluate, compare and serve it."""
     from plackett.models.ensembles import import_model
 
-    ranker = import_model(file, form=form, n_features=features, feature_names=_lines(names))
+    ranker = import_model(file, form=form, n_features=features, feature_names=_read_names(names))
     ranker.save(out)
     facts = {
         "out": str(out),
@@ -104,10 +113,10 @@ def import_(
     )
 
 
-def _lines(path: Path | None) -> tuple[str, ...] | None:
+def _read_names(path: Path | None) -> tuple[str, ...] | None:
     if path is None:
         return None
-    found = tuple(path.read_text(encoding="utf-8").splitlines())
-    if not found:
-        raise UsageError(f"{path} is empty; it must hold one name per line.")
-    return found
+    names = tuple(path.read_text(encoding="utf-8").splitlines())
+    if not names:
+        raise UsageError(f"{path} is empty; it must contain one name per line.")
+    return names

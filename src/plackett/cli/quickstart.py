@@ -1,4 +1,4 @@
-"""``plackett quickstart``: the main job on the embedded data set."""
+"""``plackett quickstart``: compare models on generated data and write a report."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from plackett.cli.console import OUT, print_json, step_progress
+from plackett.cli.options import Json
 from plackett.cli.tables import board_table
 
 
@@ -16,32 +17,34 @@ def quickstart(
     out: Annotated[Path, typer.Option(help="Folder for the report and the results.")] = Path(
         "quickstart"
     ),
-    lists: Annotated[int, typer.Option(min=50, help="Number of lists to make.")] = 1500,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of data, split and models.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    lists: Annotated[int, typer.Option(min=50, help="Number of lists to generate.")] = 1500,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed for the data, the split and the models.")
+    ] = 0,
+    json: Json = False,
 ) -> None:
-    """Make a data set, train models, compare them, and write a report."""
+    """Generate a data set, train models, compare them, and write a report."""
     from plackett.experiments.quickstart import quickstart as run
 
     start = time.perf_counter()
     with step_progress() as progress:
-        found = run(out, n_lists=lists, seed=seed, progress=progress)
+        result = run(out, n_lists=lists, seed=seed, progress=progress)
     seconds = time.perf_counter() - start
     if json:
-        payload = found.board.to_dict() | {"report": str(found.report), "seconds": seconds}
+        payload = result.board.to_dict() | {"report": str(result.report), "seconds": seconds}
         print_json(payload)
         return
-    d = found.description
+    data = result.description
     OUT.print(
-        f"{d.n_lists:,} lists, {d.n_docs:,} documents, {d.n_features} features, {d.n_levels} label "
-        f"levels; {found.board.n_lists:,} test lists",
+        f"{data.n_lists:,} lists, {data.n_docs:,} documents, {data.n_features} features, "
+        f"{data.n_levels} label levels; {result.board.n_lists:,} test lists",
         highlight=False,
     )
-    OUT.print(board_table(found.board))
+    OUT.print(board_table(result.board))
     OUT.print(
-        f"▲ better, ▼ worse than {found.board.baseline} (base) at level 0.05; p of "
-        f"{found.board.primary}:\nrandomisation test over paired lists, Holm's correction; "
+        f"▲ better, ▼ worse than {result.board.baseline} (base) at level 0.05; p of "
+        f"{result.board.primary}:\nrandomisation test over paired lists, Holm's correction; "
         "s: seconds of training",
         highlight=False,
     )
-    OUT.print(f"report: {found.report}   ({seconds:.0f} s)", highlight=False, soft_wrap=True)
+    OUT.print(f"report: {result.report}   ({seconds:.0f} s)", highlight=False, soft_wrap=True)

@@ -1,12 +1,8 @@
-"""``plackett rank``: scores and rankings of a model, in the form another program wants.
+"""``plackett rank``: score documents with a model and write rankings.
 
-Rankings as files and on the screen.
-
-``plackett rank --cluster``: the shards of a data set scored on several machines.
-
-Each Parquet or Arrow file is ranked by itself and becomes a file of the same name in a folder, so
-the rows of a query must all be in one file; that is checked. A file that is there already, from the
-same model and an unchanged shard, is not made again.
+With ``--cluster``, the shards of a data set are scored on several machines. Each Parquet or Arrow
+file is ranked separately and becomes a file of the same name in the output folder, so all rows of a
+query must be in one file; this is checked. A shard that has not changed is not ranked again.
 """
 
 from __future__ import annotations
@@ -16,6 +12,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -27,20 +24,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file, tsv_cell
 from plackett.base.ragged import Scores, list_of_document
 from plackett.cli.console import OUT, print_json, step_progress
-from plackett.cli.options import (
-    ClusterOption,
-    Features,
-    Json,
-    Missing,
-    Query,
-    Stream,
-    Strict,
-    blocks_of,
-    cluster_of,
-    open_data,
-    read_options,
-    should_stream,
-)
+from plackett.cli.options import ClusterOption, DataOptions, Json, find_cluster
 from plackett.data import DataFiles, find_files
 from plackett.data.dataset import Dataset
 from plackett.data.trec import format_run
@@ -50,70 +34,154 @@ if TYPE_CHECKING:
     from plackett.models import Ranker
 
 
-FORMS = ".txt .npy (scores by row), .tsv .parquet (rankings), .run (TREC)"
-_FORMS = (".txt", ".npy", ".tsv", ".parquet", ".run")
+_SUFFIXES = (".txt", ".npy", ".tsv", ".parquet", ".run")
+_FORMATS = ".txt .npy (scores by row), .tsv .parquet (rankings), .run (TREC)"
 _COLUMNS = ("query_id", "document", "rank", "score")
 _HEADER = "\t".join(_COLUMNS) + "\n"
+_NOTES = ".plackett"  # subfolder of the output that records what each ranking was made from
 
-Add: TypeAlias = Callable[[Dataset, Scores], object]
-"""Takes whole lists and the scores of their documents."""
+AddLists: TypeAlias = Callable[[Dataset, Scores], object]
+"""Receives lists and the scores of their documents."""
+
+
+@dataclass(frozen=True)
+class RankDataOptions(DataOptions):
+    """Data to rank needs no labels."""
+
+    label: Annotated[
+        str | None,
+        typer.Option(help="Name of the label column, so that it is not taken for a feature."),
+    ] = None
+
+
+def rank(
+    model: Annotated[Path, typer.Argument(help="Folder of a model.")],
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="Documents to rank; several Parquet or Arrow files are one data set."),
+    ],
+    reading: RankDataOptions,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"File to write; its suffix selects the format: {_FORMATS}.  [default: print]"
+        ),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Keep only this many documents of each list.")
+    ] = None,
+    cluster: ClusterOption = None,
+    json: Json = False,
+) -> None:
+    """Score documents with a model: rankings, best document first, or scores row by row."""
+    from plackett.models import load
+
+    place = find_cluster(cluster)
+    if out is not None and place is None:
+        check_suffix(out, top)
+    ranker = load(model)
+    files = find_files(data)
+    if not files.is_columnar:
+        # Text may leave out its last features, and always has labels.
+        width = reading.features or ranker.n_features_
+        reading = replace(reading, features=width, label="label")
+    if place is not None:
+        options = reading.read_options()
+        facts = rank_shards(model, files, out, top=top, options=options, cluster=place)
+        _print_facts(facts, json)
+        return
+    parts = _score(ranker, files, reading)
+    if out is None:
+        print_rankings(parts, top, as_json=json)
+        return
+    lists = documents = 0
+    with ranking_file(out, top, tag=ranker.recipe_name or model.stem) as add:
+        for dataset, scores in parts:
+            add(dataset, scores)
+            lists, documents = lists + dataset.n_lists, documents + dataset.n_docs
+    _print_facts({"out": str(out), "lists": lists, "documents": documents}, json)
+
+
+def _score(
+    ranker: Ranker, files: DataFiles, reading: DataOptions
+) -> Iterator[tuple[Dataset, Scores]]:
+    """Yield lists and their scores: all at once, or in blocks if they do not fit in memory."""
+    if reading.reads_in_blocks(files):
+        yield from ((block, ranker.predict(block)) for block in reading.iter_blocks(files))
+    else:
+        dataset = reading.open(files.paths)
+        yield dataset, ranker.predict(dataset)
+
+
+def _print_facts(facts: dict[str, Any], json: bool) -> None:
+    if json:
+        print_json(facts)
+        return
+    text = f"{facts['out']}: {facts['documents']:,} documents of {facts['lists']:,} lists"
+    OUT.print(text, highlight=False, soft_wrap=True)
 
 
 @contextmanager
-def ranking_file(path: Path, top: int | None, tag: str) -> Iterator[Add]:
-    """A file in the form that the suffix names; takes lists block by block, in their order."""
-    form = check_form(path, top)
+def ranking_file(path: Path, top: int | None, tag: str) -> Iterator[AddLists]:
+    """Open a file in the format of its suffix; yields a function that appends lists to it."""
+    suffix = check_suffix(path, top)
     with atomic_file(path) as temporary:
-        if form == ".parquet":
+        if suffix == ".parquet":
             with _parquet(temporary, top) as add:
                 yield add
-        elif form == ".npy":
+        elif suffix == ".npy":
             with _array(temporary) as add:
                 yield add
         else:
             with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                if form == ".tsv":
+                if suffix == ".tsv":
                     file.write(_HEADER)
-                yield lambda data, scores: file.writelines(_text(form, data, scores, top, tag))
+                yield lambda data, scores: file.writelines(
+                    _format_lists(suffix, data, scores, top, tag)
+                )
 
 
-def _text(form: str, data: Dataset, scores: Scores, top: int | None, tag: str) -> Iterator[str]:
-    if form == ".run":
+def _format_lists(
+    suffix: str, data: Dataset, scores: Scores, top: int | None, tag: str
+) -> Iterator[str]:
+    if suffix == ".run":
         return format_run(data, scores, tag="-".join(tag.split()))
-    if form == ".txt":
+    if suffix == ".txt":
         return (f"{score!r}\n" for score in data.to_rows(scores).tolist())
     return _lines(ranking(data, scores, top))
 
 
-def check_form(path: Path, top: int | None) -> str:
-    """The suffix, which must be one of ours and fit the other options."""
-    form = path.suffix.lower()
-    if form not in _FORMS:
-        raise UsageError(f"{path}: a ranking is written as {FORMS}.")
-    if top is not None and form in (".txt", ".npy", ".run"):
-        raise UsageError(f"--top cuts rankings (.tsv, .parquet); {form} files hold all documents.")
-    return form
+def check_suffix(path: Path, top: int | None) -> str:
+    """Return the suffix, after checking that it is known and goes with ``--top``."""
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise UsageError(f"{path}: unknown format; rankings are written to {_FORMATS}.")
+    if top is not None and suffix in (".txt", ".npy", ".run"):
+        raise UsageError(
+            f"--top only applies to .tsv and .parquet; {suffix} files contain all documents."
+        )
+    return suffix
 
 
 def print_rankings(
     parts: Iterable[tuple[Dataset, Scores]], top: int | None, *, as_json: bool
 ) -> None:
-    """Print rankings, as columns between tabs or as JSON."""
-    found = (ranking(data, scores, top) for data, scores in parts)
+    """Print rankings, as tab-separated columns or as JSON."""
+    rankings = (ranking(data, scores, top) for data, scores in parts)
     if as_json:
-        rows = (row for columns in found for row in _rows(columns))
+        rows = (row for columns in rankings for row in _rows(columns))
         print_json([dict(zip(_COLUMNS, row, strict=True)) for row in rows])
         return
     sys.stdout.write(_HEADER)
-    for columns in found:
+    for columns in rankings:
         sys.stdout.writelines(_lines(columns))
 
 
 def ranking(dataset: Dataset, scores: Scores, top: int | None) -> dict[str, Any]:
-    """Columns of a ranking: lists in the caller's order, each from the best document down.
+    """Return the columns of a ranking: lists in the order of the rows, best document first.
 
-    Equal scores keep the order of the data set, as in the metrics. A document without an id goes
-    by its row, counted from 0.
+    Equal scores keep the order of the data set, as in the metrics. A document without an id is
+    identified by its row, counted from 0.
     """
     lists = list_of_document(dataset.offsets)
     first_rows = np.minimum.reduceat(dataset.rows, dataset.offsets[:-1])
@@ -142,7 +210,7 @@ def _lines(columns: dict[str, Any]) -> Iterator[str]:
 
 
 @contextmanager
-def _parquet(path: Path, top: int | None) -> Iterator[Add]:
+def _parquet(path: Path, top: int | None) -> Iterator[AddLists]:
     import pyarrow
     from pyarrow import parquet
 
@@ -151,7 +219,7 @@ def _parquet(path: Path, top: int | None) -> Iterator[Add]:
 
         def add(data: Dataset, scores: Scores) -> None:
             table = pyarrow.table(ranking(data, scores, top))
-            if not writers:  # the first lists tell the types of the columns
+            if not writers:  # the first lists determine the column types
                 writers.append(stack.enter_context(parquet.ParquetWriter(path, table.schema)))
             writers[0].write_table(table)
 
@@ -162,165 +230,90 @@ def _parquet(path: Path, top: int | None) -> Iterator[Add]:
 
 
 @contextmanager
-def _array(path: Path) -> Iterator[Add]:
+def _array(path: Path) -> Iterator[AddLists]:
     parts: list[Scores] = []
     yield lambda data, scores: parts.append(data.to_rows(scores))
-    with path.open("wb") as file:  # numpy would add a suffix to a name
+    with path.open("wb") as file:  # np.save would add a suffix to a path
         np.save(file, np.concatenate(parts))
-
-
-def rank(
-    model: Annotated[Path, typer.Argument(help="A model made by plackett train.")],
-    data: Annotated[
-        list[Path], typer.Argument(help="Documents to rank; several Parquet files are one set.")
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(help=f"File to write; its suffix says what: {FORMS}. [default: a table]"),
-    ] = None,
-    top: Annotated[
-        int | None, typer.Option(min=1, help="Only so many documents of each list.")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="Label column of a table, so that it is no feature.")
-    ] = None,
-    missing: Missing = None,
-    features: Features = None,
-    query: Query = "query_id",
-    strict: Strict = False,
-    stream: Stream = None,
-    cluster: ClusterOption = None,
-    json: Json = False,
-) -> None:
-    """Score documents with a model: best first in each list, or scores row by row."""
-    from plackett.models import load
-
-    where = cluster_of(cluster)
-    if out is not None and where is None:
-        check_form(out, top)
-    ranker = load(model)
-    sources = find_files(data)
-    table = sources.is_columnar
-    n_features = features or (None if table else ranker.n_features_)
-    given = read_options(missing, n_features, label if table else "label", query, strict)
-    if where is not None:
-        facts = rank_shards(model, sources, out, top=top, options=given, cluster=where)
-        _tell(facts, json)
-        return
-    parts = _scored(ranker, sources, given, stream)
-    if out is None:
-        print_rankings(parts, top, as_json=json)
-        return
-    lists = documents = 0
-    with ranking_file(out, top, tag=ranker.recipe_name or model.stem) as add:
-        for dataset, scores in parts:
-            add(dataset, scores)
-            lists, documents = lists + dataset.n_lists, documents + dataset.n_docs
-    _tell({"out": str(out), "lists": lists, "documents": documents}, json)
-
-
-def _tell(facts: dict[str, Any], json: bool) -> None:
-    if json:
-        print_json(facts)
-        return
-    told = f"{facts['out']}: {facts['documents']:,} documents of {facts['lists']:,} lists"
-    OUT.print(told, highlight=False, soft_wrap=True)
-
-
-def _scored(
-    ranker: Ranker, sources: DataFiles, options: dict[str, Any], stream: bool | None
-) -> Iterator[tuple[Dataset, Scores]]:
-    """Lists and their scores: all at once, or block by block where tables do not fit in memory."""
-    if sources.is_columnar and should_stream(sources, options, stream):
-        yield from ((part, ranker.predict(part)) for part in blocks_of(sources, options))
-    else:
-        dataset = open_data(sources, options, stream)
-        yield dataset, ranker.predict(dataset)
-
-
-_NOTES = ".plackett"
-"""Folder, among the rankings, of what each was made from."""
 
 
 def rank_shards(
     model: Path,
-    sources: DataFiles,
+    files: DataFiles,
     out: Path | None,
     *,
     top: int | None,
     options: dict[str, Any],
     cluster: Cluster,
 ) -> dict[str, Any]:
-    """Rank all shards; what was done, in numbers."""
+    """Rank all shards that have changed, and return the numbers of shards, lists and documents."""
     from plackett.distributed import map_on_cluster
 
-    items = _items(model, sources, out, top, options)
-    notes = [_finished(item) for item in items]
+    items = _list_items(model, files, out, top, options)
+    notes = [_read_note(item) for item in items]
     missing = [item for item, note in zip(items, notes, strict=True) if note is None]
-    found = [note for note in notes if note is not None]
+    finished = [note for note in notes if note is not None]
     if missing:
-        with step_progress() as told:
-            found += map_on_cluster(
+        with step_progress() as progress:
+            finished += map_on_cluster(
                 rank_shard,
                 missing,
                 cluster=cluster,
-                progress=lambda done, total: told("ranking shards", done, total),
+                progress=lambda done, total: progress("ranking shards", done, total),
             )
-    _refuse_divided(found)
+    _refuse_divided_queries(finished)
     return {
         "out": str(out),
         "shards": len(items),
         "ranked": len(missing),
-        "lists": sum(note["lists"] for note in found),
-        "documents": sum(note["documents"] for note in found),
+        "lists": sum(note["lists"] for note in finished),
+        "documents": sum(note["documents"] for note in finished),
     }
 
 
 def rank_shard(item: dict[str, Any]) -> dict[str, Any]:
-    """What a worker does: rank one shard block by block, and note what it was made from."""
+    """Rank one shard in blocks, on a worker, and record what the ranking was made from."""
     from plackett.data import read_blocks
 
-    ranker = _model(item["model"], item["digest"])
-
+    ranker = _load_model(item["model"], item["digest"])
     lists = documents = 0
     ids: list[int] = []
     target = Path(item["out"])
-
     with ranking_file(target, item["top"], tag="") as add:
-        # Of a set of shards, some may be empty.
-        for part in read_blocks(item["shard"], allow_empty=True, **item["options"]):
-            add(part, ranker.predict(part))
-            lists, documents = lists + part.n_lists, documents + part.n_docs
-            ids += [_hash(each) for each in part.query_ids.tolist()]
+        for block in read_blocks([Path(item["shard"])], allow_empty=True, **item["options"]):
+            add(block, ranker.predict(block))
+            lists, documents = lists + block.n_lists, documents + block.n_docs
+            ids += [_hash(query) for query in block.query_ids.tolist()]
     note = {"key": item["key"], "shard": item["shard"], "lists": lists, "documents": documents}
-    with atomic_file(_note(target)) as temporary:
+    with atomic_file(_note_path(target)) as temporary:
         temporary.write_text(json.dumps(note | {"ids": ids}), encoding="utf-8")
     return note | {"ids": ids}
 
 
 @lru_cache(maxsize=1)
-def _model(path: str, digest: str) -> Ranker:  # noqa: ARG001 - another model is another entry
+def _load_model(path: str, digest: str) -> Ranker:  # noqa: ARG001 - part of the cache key
     from plackett.models import load
 
     return load(Path(path))
 
 
-def _items(
-    model: Path, sources: DataFiles, out: Path | None, top: int | None, options: dict[str, Any]
+def _list_items(
+    model: Path, files: DataFiles, out: Path | None, top: int | None, options: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    if not sources.is_columnar:
-        raise UsageError("--cluster ranks the shards of Parquet or Arrow data; convert them first.")
+    """Describe the work on each shard, with a key that changes when the ranking would."""
+    if not files.is_columnar:
+        raise UsageError("--cluster needs Parquet or Arrow data; convert the data first.")
     if out is None or out.suffix:
-        raise UsageError("--cluster needs --out with a folder, into which each shard is ranked.")
-    digest = _digest(model)
-    names = [path.stem for path in sources.paths]
+        raise UsageError("--cluster needs a folder as --out, for one ranking per shard.")
+    digest = _hash_model(model)
+    names = [path.stem for path in files.paths]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise UsageError(f"two shards are called {sorted(twice)[0]!r}; give them different names.")
+        raise UsageError(f"two shards are named {sorted(twice)[0]!r}; rename one of them.")
     items = []
-    for path in sources.paths:
-        facts = path.stat()
-        made_of = [digest, str(path.resolve()), facts.st_size, facts.st_mtime_ns, top, options]
+    for path in files.paths:
+        status = path.stat()
+        made_of = [digest, str(path.resolve()), status.st_size, status.st_mtime_ns, top, options]
         items.append(
             {
                 "model": str(model.resolve()),
@@ -335,8 +328,8 @@ def _items(
     return items
 
 
-def _digest(model: Path) -> str:
-    """Of all files of a model."""
+def _hash_model(model: Path) -> str:
+    """Hash all files of a model."""
     digest = hashlib.sha256()
     for path in sorted(model.rglob("*")):
         if path.is_file():
@@ -344,26 +337,27 @@ def _digest(model: Path) -> str:
     return digest.hexdigest()
 
 
-def _note(target: Path) -> Path:
+def _note_path(target: Path) -> Path:
     return target.parent / _NOTES / f"{target.stem}.json"
 
 
-def _finished(item: dict[str, Any]) -> dict[str, Any] | None:
+def _read_note(item: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the note of a finished ranking of the same shard by the same model."""
     target = Path(item["out"])
     try:
-        note: dict[str, Any] = json.loads(_note(target).read_text(encoding="utf-8"))
+        note: dict[str, Any] = json.loads(_note_path(target).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return note if target.exists() and note.get("key") == item["key"] else None
 
 
 def _hash(query: Any) -> int:
-    found = hashlib.blake2b(repr(query).encode(), digest_size=8).digest()
-    return int.from_bytes(found, "little", signed=True)
+    digest = hashlib.blake2b(repr(query).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
-def _refuse_divided(notes: list[dict[str, Any]]) -> None:
-    """A query in two shards would be ranked as two lists."""
+def _refuse_divided_queries(notes: list[dict[str, Any]]) -> None:
+    """Refuse a query in two shards, which would be ranked as two lists."""
     ids = np.concatenate([np.array(note["ids"], np.int64) for note in notes])
     shard = np.repeat(np.arange(len(notes)), [len(note["ids"]) for note in notes])
     order = np.argsort(ids, kind="stable")
@@ -372,5 +366,5 @@ def _refuse_divided(notes: list[dict[str, Any]]) -> None:
         first, second = (notes[shard[order[same[0] + k]]]["shard"] for k in (0, 1))
         raise DataError(
             f"{len(same)} queries have rows in two shards, for example in {first} and {second}; "
-            "put all rows of a query into one file, or rank without --cluster."
+            "put all rows of a query in one file, or rank without --cluster."
         )

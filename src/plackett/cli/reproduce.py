@@ -1,4 +1,4 @@
-"""``plackett reproduce``: a paper's tables and figures, made anew beside its own numbers."""
+"""``plackett reproduce``: a paper's tables and figures, beside the numbers that it published."""
 
 from __future__ import annotations
 
@@ -9,33 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
+from rich.table import Table
 
 from plackett.base.errors import UsageError
 from plackett.cli.console import (
     ERR,
     OUT,
-    ahead_in_words,
     byte_progress,
+    describe_forecast,
     duration,
     print_json,
     step_progress,
-    with_rest,
+    with_time_left,
 )
-from plackett.cli.options import (
-    ClusterOption,
-    Jobs,
-    Json,
-    Set,
-    Store,
-    Threads,
-    cluster_of,
-    cores_of,
-    parse_settings,
-)
-from plackett.cli.tables import claims_table, print_grids
+from plackett.cli.options import Json, Settings, Store, TrialOptions, parse_settings
+from plackett.cli.tables import claims_table, print_tables
 
 if TYPE_CHECKING:
-    from plackett.distributed import Cluster as Place
+    from plackett.distributed import Cluster
     from plackett.experiments.forecast import Forecast
     from plackett.experiments.papers import (
         Paper,
@@ -47,12 +39,19 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="A, B, C or D; --list says what there is.")],
+    paper: Annotated[
+        str,
+        typer.Argument(
+            help="A (stochastic scores), B (LogRank), C (XE-NDCG) or D (unique ratings); --list "
+            "shows its tables and figures."
+        ),
+    ],
+    running: TrialOptions,
     table: Annotated[
-        list[int] | None, typer.Option(help="Only this table; may be given several times.")
+        list[int] | None, typer.Option(help="Only this table. May be repeated.")
     ] = None,
     figure: Annotated[
-        list[int] | None, typer.Option(help="Only this figure; may be given several times.")
+        list[int] | None, typer.Option(help="Only this figure. May be repeated.")
     ] = None,
     data: Annotated[
         Path | None,
@@ -62,95 +61,101 @@ def reproduce(
         bool,
         typer.Option(
             "--quick",
-            help="Few trials, small models, few lists; synthetic data where the real are absent.",
+            help="Few trials, small models and few lists, with synthetic data in place of missing "
+            "data sets.",
         ),
     ] = False,
     listed: Annotated[
         bool,
-        typer.Option("--list", help="Show tables and figures, their data and expected time."),
+        typer.Option("--list", help="List tables and figures, their data and expected time."),
     ] = False,
     trials: Annotated[
         int | None,
-        typer.Option(min=2, help="Trials where the paper repeats.  [default: the paper's]"),
+        typer.Option(min=2, help="Number of repetitions.  [default: that of the paper]"),
     ] = None,
-    settings: Set = None,
+    settings: Settings = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for report, tables, figures and finished trials.  [default: "
-                          "reproduce-PAPER]"),
+        typer.Option(
+            help="Folder for the report, tables, figures and finished trials.  [default: "
+            "reproduce-PAPER]"
+        ),
     ] = None,
     store: Store = None,
-    jobs: Jobs = 1,
-    threads: Threads = None,
-    cluster: ClusterOption = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of divisions and models.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed for the splits and the models.")
+    ] = 0,
     json: Json = False,
-) -> None:  # fmt: skip
-    """Make the tables and figures of one of the four papers anew, beside its own numbers."""
-    from plackett.experiments.papers import Budget, PaperDatasets
-    from plackett.experiments.papers import paper as paper_of
+) -> None:
+    """Reproduce the tables and figures of a paper, beside the numbers that it published.
 
-    chosen = paper_of(paper)
-    exhibits = _chosen(chosen, table or [], figure or [])
-    budget = Budget(quick, trials, parse_settings(settings or []), seed)
-    shelf = PaperDatasets(chosen, budget, data, byte_progress)
-    where = cluster_of(cluster)
-    cores = {"jobs": jobs, "threads": threads} if where is None else cores_of(where)
+    Finished trials are kept: the same command resumes an interrupted reproduction.
+    """
+    from plackett.experiments.papers import Budget, PaperDatasets
+    from plackett.experiments.papers import paper as find_paper
+
+    chosen = find_paper(paper)
+    items = _select_items(chosen, table or [], figure or [])
+    budget = Budget(quick, trials, parse_settings(settings), seed)
+    datasets = PaperDatasets(chosen, budget, data, byte_progress)
+    cluster = running.find_cluster()
+    cores = running.cores(cluster)
     if listed:
-        _list(shelf, exhibits, cores, json)
+        _print_items(datasets, items, cores, json)
         return
     folder = out or Path(f"reproduce-{chosen.letter}")
-    found = _run(shelf, exhibits, store or str(folder / "runs.db"), folder, cores, where)
-    _show(found, folder, json)
+    result = _run(datasets, items, store or str(folder / "runs.db"), folder, cores, cluster)
+    _print_result(result, folder, json)
 
 
-def _chosen(paper: Paper, tables: Sequence[int], figures: Sequence[int]) -> Sequence[PaperItem]:
+def _select_items(
+    paper: Paper, tables: Sequence[int], figures: Sequence[int]
+) -> Sequence[PaperItem]:
     if not tables and not figures:
         return paper.exhibits
-    wanted = [paper.exhibit("table", number) for number in tables]
-    return [*wanted, *(paper.exhibit("figure", number) for number in figures)]
+    chosen = [paper.exhibit("table", number) for number in tables]
+    return [*chosen, *(paper.exhibit("figure", number) for number in figures)]
 
 
-def _list(
-    shelf: PaperDatasets, exhibits: Sequence[PaperItem], cores: dict[str, Any], json: bool
+def _print_items(
+    datasets: PaperDatasets, items: Sequence[PaperItem], cores: dict[str, Any], json: bool
 ) -> None:
-    from rich import box
-    from rich.table import Table
-
     from plackett.experiments.papers import list_items
 
     with step_progress() as progress:
-        found = list_items(shelf, exhibits, progress=progress, **cores)
+        listed = list_items(datasets, items, progress=progress, **cores)
     if json:
-        print_json([
-            {
-                "name": each.exhibit.name,
-                "title": each.exhibit.title,
-                "data": each.sets,
-                "trials": each.trials,
-                "seconds": each.seconds,
-            }
-            for each in found
-        ])  # fmt: skip
+        print_json(
+            [
+                {
+                    "name": each.exhibit.name,
+                    "title": each.exhibit.title,
+                    "data": each.sets,
+                    "trials": each.trials,
+                    "seconds": each.seconds,
+                }
+                for each in listed
+            ]
+        )
         return
-    paper = shelf.paper
+    paper = datasets.paper
     OUT.print(f"{paper.authors}: {paper.title}", highlight=False)
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    shown.add_column("exhibit", no_wrap=True)
-    shown.add_column("shows")
-    shown.add_column("data")
-    shown.add_column("trials", justify="right")
-    shown.add_column("time", justify="right", no_wrap=True)
-    for each in found:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.add_column("item", no_wrap=True)
+    table.add_column("shows")
+    table.add_column("data")
+    table.add_column("trials", justify="right")
+    table.add_column("time", justify="right", no_wrap=True)
+    for each in listed:
         states = "\n".join(f"{name}: {state}" for name, state in each.sets.items())
         time = duration(each.seconds) if each.trials else "at once"
-        shown.add_row(
+        table.add_row(
             each.exhibit.name, each.exhibit.title, states or "none", str(each.trials), time
         )
-    OUT.print(shown)
+    OUT.print(table)
     OUT.print(
-        "time: on this machine with nothing else to do, if all its data are there and no model "
-        "stops early (nets may need a tenth of it); trials that exhibits share run once",
+        "time: a rough estimate for this machine if all data sets are there and no model stops "
+        "early; trials that items share run once",
         highlight=False,
     )
     if paper.left_out:
@@ -158,12 +163,12 @@ def _list(
 
 
 def _run(
-    shelf: PaperDatasets,
-    exhibits: Sequence[PaperItem],
+    datasets: PaperDatasets,
+    items: Sequence[PaperItem],
     store: str,
     folder: Path,
     cores: dict[str, Any],
-    cluster: Place | None,
+    cluster: Cluster | None,
 ) -> Reproduction:
     from plackett.experiments.papers import (
         forecast_reproduction,
@@ -172,48 +177,52 @@ def _run(
     )
     from plackett.experiments.store import RunStore
 
-    agenda = plan_reproduction(shelf, exhibits)
-    _check_settings(agenda)
-    with RunStore(store) as kept:
-        _announce(agenda, forecast_reproduction(agenda, store=kept, **cores))
+    plan = plan_reproduction(datasets, items)
+    _check_settings(plan)
+    with RunStore(store) as runs:
+        _announce(plan, forecast_reproduction(plan, store=runs, **cores))
         with step_progress() as progress:
-            tell = with_rest(progress)
             return run_reproduction(
-                agenda, store=kept, scratch=folder, progress=tell, cluster=cluster, **cores
+                plan,
+                store=runs,
+                scratch=folder,
+                progress=with_time_left(progress),
+                cluster=cluster,
+                **cores,
             )
 
 
-def _check_settings(agenda: ReproductionPlan) -> None:
+def _check_settings(plan: ReproductionPlan) -> None:
     """Refuse a setting that would change nothing."""
-    rankers = [system.ranker for plan in agenda.plans() for system in plan.systems]
-    for name in agenda.shelf.budget.settings:
+    rankers = [system.ranker for comparison in plan.plans() for system in comparison.systems]
+    for name in plan.shelf.budget.settings:
         if not any(name.partition("__")[0] in ranker.get_params() for ranker in rankers):
-            raise UsageError(f"none of the systems has a parameter {name!r} (--set).")
+            raise UsageError(f"no system has a parameter {name!r} (--set).")
 
 
-def _announce(agenda: ReproductionPlan, ahead: Forecast) -> None:
-    """Say what is to be done, on what, and how long it will take, before it is done."""
-    names = ", ".join(item.exhibit.name for item in agenda.items)
-    ERR.print(f"paper {agenda.paper.letter}: {names}", highlight=False, soft_wrap=True)
-    for note in (*agenda.shelf.budget.words(), *agenda.shelf.notes, *agenda.missing):
+def _announce(plan: ReproductionPlan, ahead: Forecast) -> None:
+    """Say what will be done, on which data, and how long it will take."""
+    names = ", ".join(item.exhibit.name for item in plan.items)
+    ERR.print(f"paper {plan.paper.letter}: {names}", highlight=False, soft_wrap=True)
+    for note in (*plan.shelf.budget.words(), *plan.shelf.notes, *plan.missing):
         ERR.print(f"- {note}", highlight=False, soft_wrap=True)
-    ERR.print(f"{ahead.trials} trials{ahead_in_words(ahead)}", highlight=False, soft_wrap=True)
+    ERR.print(f"{ahead.trials} trials{describe_forecast(ahead)}", highlight=False, soft_wrap=True)
 
 
-def _show(found: Reproduction, folder: Path, json: bool) -> None:
+def _print_result(result: Reproduction, folder: Path, json: bool) -> None:
     from plackett.experiments.papers import reproduction_payload, write_reproduction
 
     command = shlex.join(["plackett", *sys.argv[1:]])
-    files = write_reproduction(found, folder, command=command)
+    files = write_reproduction(result, folder, command=command)
     if json:
-        print_json(reproduction_payload(found) | {"report": str(files.report)})
+        print_json(reproduction_payload(result) | {"report": str(files.report)})
         return
-    for exhibit, shown in found.shown:
-        OUT.rule(f"{exhibit.name}: {exhibit.title}", align="left")
-        print_grids(shown.grids)
-        if shown.claims:
-            OUT.print(claims_table(shown.claims))
-    budget = found.agenda.shelf.budget
-    for note in (f"Metrics: {found.agenda.paper.convention}", *budget.words()):
+    for item, content in result.shown:
+        OUT.rule(f"{item.name}: {item.title}", align="left")
+        print_tables(content.grids)
+        if content.claims:
+            OUT.print(claims_table(content.claims))
+    budget = result.agenda.shelf.budget
+    for note in (f"Metrics: {result.agenda.paper.convention}", *budget.words()):
         OUT.print(note, highlight=False, markup=False)
     OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)

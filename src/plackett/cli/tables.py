@@ -1,7 +1,4 @@
-"""Tables for the terminal.
-
-Tables of experiments for the terminal.
-"""
+"""Tables of results for the terminal."""
 
 from __future__ import annotations
 
@@ -24,8 +21,8 @@ _MARKS = {"better": "[green]▲[/]", "worse": "[red]▼[/]", "": " "}
 
 
 def board_table(board: Leaderboard) -> Table:
-    """A leaderboard: means, marks of significance, p-value of the primary metric, training time."""
-    # Narrow enough for a terminal of 80 columns with five metrics.
+    """Show means, marks of significance, the p-value of the primary metric and training time."""
+    # Five metrics fit in a terminal of 80 columns.
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("system", no_wrap=True)
     for metric in board.metrics:
@@ -54,7 +51,7 @@ def _p_value(p: float) -> str:
 
 
 def count_table(title: str, counts: Mapping[str, int], *, width: int = 40) -> Table:
-    """Counts with bars."""
+    """Show counts with bars."""
     table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="bold")
     table.add_column(justify="right")
     table.add_column(justify="right")
@@ -67,24 +64,24 @@ def count_table(title: str, counts: Mapping[str, int], *, width: int = 40) -> Ta
     return table
 
 
-_COLOURS = {"yes": "green", "no": "red", "not judged": "dim"}
+_VERDICT_COLORS = {"yes": "green", "no": "red", "not judged": "dim"}
 
 
-def print_grids(grids: Sequence[TextTable]) -> None:
-    """Each with its caption; a note that several have in common comes once, after the last."""
-    for i, grid in enumerate(grids):
-        OUT.print(grid.caption, highlight=False, markup=False, style="bold")
-        OUT.print(grid_table(grid))
-        if grid.note and (i + 1 == len(grids) or grids[i + 1].note != grid.note):
-            OUT.print(grid.note, highlight=False, markup=False, style="dim")
+def print_tables(tables: Sequence[TextTable]) -> None:
+    """Print tables with their captions; a note that several tables share is printed once."""
+    for i, table in enumerate(tables):
+        OUT.print(table.caption, highlight=False, markup=False, style="bold")
+        OUT.print(text_table(table))
+        if table.note and (i + 1 == len(tables) or tables[i + 1].note != table.note):
+            OUT.print(table.note, highlight=False, markup=False, style="dim")
 
 
-def grid_table(grid: TextTable) -> Table:
-    """A grid; the paper's rows are dimmed."""
+def text_table(text: TextTable) -> Table:
+    """Convert a table of an experiment; rows with a paper's numbers are dimmed."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for i, name in enumerate(grid.columns):
+    for i, name in enumerate(text.columns):
         table.add_column(escape(name), justify="right" if i else "left", no_wrap=i == 0)
-    for row in grid.rows:
+    for row in text.rows:
         first = "  paper" if row.kind == "paper" else row.cells[0]
         cells = (escape(cell) for cell in (first, *row.cells[1:]))
         table.add_row(*cells, style="dim" if row.kind == "paper" else None)
@@ -92,11 +89,11 @@ def grid_table(grid: TextTable) -> Table:
 
 
 def claims_table(claims: Sequence[Claim]) -> Table:
-    """What a paper says, and whether our numbers agree."""
+    """Show what a paper claims and whether our numbers agree."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for name in ("the paper says", "here", "holds"):
         table.add_column(name)
-    for each in claims:
-        verdict = f"[{_COLOURS[each.verdict]}]{each.verdict}[/]"
-        table.add_row(escape(each.text), escape(each.here), verdict)
+    for claim in claims:
+        verdict = f"[{_VERDICT_COLORS[claim.verdict]}]{claim.verdict}[/]"
+        table.add_row(escape(claim.text), escape(claim.here), verdict)
     return table

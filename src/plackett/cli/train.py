@@ -1,90 +1,75 @@
-"""``plackett train``: from data to a model on disk."""
+"""``plackett train``: fit a model and write it to disk."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import OUT, byte_progress, print_json, step_progress
+from plackett.cli.console import OUT, print_json, step_progress
 from plackett.cli.options import (
-    Cache,
     ClusterOption,
-    Features,
+    DataOptions,
+    DataPaths,
     Json,
-    Label,
-    Missing,
-    Query,
-    Stream,
-    Strict,
-    cluster_of,
-    open_data,
+    Settings,
+    find_cluster,
     parse_settings,
-    read_options,
+    split_names,
 )
-from plackett.data import find_files
 from plackett.data.dataset import Dataset
-from plackett.data.files import PathsLike
 
 if TYPE_CHECKING:
     from plackett.models import Ranker
 
 
-_SHARE = 0.2
-
-
 def train(
-    data: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Training data, or a folder with train and validation files; several Parquet "
-            "files are one set."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="Where the model goes, for example model.plackett.")],
+    data: DataPaths,
+    out: Annotated[Path, typer.Option(help="Folder of the model, for example model.plackett.")],
+    reading: DataOptions,
     model: Annotated[
-        str, typer.Option(help="Recipe; a wrong name lists them.")
+        str, typer.Option(help="Recipe to train; an unknown name lists all recipes.")
     ] = "e-lambdaloss-mart",
     preset: Annotated[
         str | None, typer.Option(help="Settings of a paper's experiment, for example C-web30k.")
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a setting: --set trees=200. May be repeated."),
-    ] = None,
+    settings: Settings = None,
     validation: Annotated[
-        Path | None, typer.Option(help="Data to choose on: when to stop, what to keep.")
+        Path | None, typer.Option(help="Validation data for early stopping and model selection.")
     ] = None,
     validation_share: Annotated[
         float,
         typer.Option(
-            min=0, max=0.9, help="Without validation data: share of the lists to hold out for it."
+            min=0,
+            max=0.9,
+            help="Share of the lists to hold out for validation if there is no validation data.",
         ),
-    ] = _SHARE,
+    ] = 0.2,
     metric: Annotated[
-        str, typer.Option(help="What to choose by; several with commas count in their order.")
+        str,
+        typer.Option(
+            help="Metric for early stopping and model selection. With several, separated by "
+            "commas, later ones break ties."
+        ),
     ] = "ndcg@5",
     crossfit: Annotated[
         int | None,
-        typer.Option(min=2, help="Average so many models on rotating parts of all lists."),
+        typer.Option(
+            min=2, help="Train this many models on rotating parts of the lists and average them."
+        ),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder for the state; the same command goes on from it.")
+        Path | None,
+        typer.Option(help="Folder for checkpoints; the same command resumes an interrupted fit."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the split and the model.")] = 0,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads. [default: all]")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the split and the model.")] = 0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Number of threads.  [default: all]")
+    ] = None,
     cluster: ClusterOption = None,
-    missing: Missing = None,
-    features: Features = None,
-    label: Label = "label",
-    query: Query = "query_id",
-    strict: Strict = False,
-    stream: Stream = None,
-    cache: Cache = None,
     json: Json = False,
 ) -> None:
     """Train a model and write it to disk."""
@@ -92,30 +77,30 @@ def train(
     from plackett.models.artifact.manifest import check_save_path
 
     check_save_path(out)
-    where = cluster_of(cluster)
     if checkpoint is not None and checkpoint.resolve() == out.resolve():
-        raise UsageError("--out and --checkpoint are the same folder; each needs one of its own.")
-    ranker = _ranker(model, preset, parse_settings(settings or []), seed, threads, crossfit)
-    options = read_options(missing, features, label, query, strict)
+        raise UsageError("--out and --checkpoint name the same folder; choose two folders.")
+    place = find_cluster(cluster)
+    ranker = _build_ranker(model, preset, parse_settings(settings), seed, threads, crossfit)
     share = validation_share if crossfit is None else 0.0
-    learnt_from, chosen_on = _parts(data, validation, share, seed, Opening(options, stream, cache))
+    training_data, validation_data = _open_parts(data, validation, share, seed, reading)
     begin = time.perf_counter()
     with step_progress() as progress:
-        ranker.fit(learnt_from, chosen_on, metric, checkpoint, progress=progress, cluster=where)
+        ranker.fit(
+            training_data, validation_data, metric, checkpoint, progress=progress, cluster=place
+        )
     seconds = time.perf_counter() - begin
     ranker.save(out)
-    # Members of a cross-fit learn from validation lists too, which makes these no fair estimate.
-    beside = "validation" if crossfit is None else "validation (learnt from)"
-    metrics = [name.strip() for name in metric.split(",")]
-    found = {
-        part: evaluate(ranker.predict(each), each, metrics)
-        for part, each in (("train", learnt_from), (beside, chosen_on))
-        if each is not None
+    # The members of a cross-fit also learn from the validation lists: not an honest estimate.
+    role = "validation" if crossfit is None else "validation (learnt from)"
+    means = {
+        part: evaluate(ranker.predict(lists), lists, split_names(metric))
+        for part, lists in (("train", training_data), (role, validation_data))
+        if lists is not None
     }
-    _report(out, ranker, found, seconds, json)
+    _print_result(out, ranker, means, seconds, json)
 
 
-def _ranker(
+def _build_ranker(
     model: str,
     preset: str | None,
     settings: dict[str, Any],
@@ -126,54 +111,39 @@ def _ranker(
     from plackett.models import CrossFit, recipe
 
     ranker = recipe(model, preset=preset)
-    own = {"seed": seed} | ({} if threads is None else {"threads": threads})
-    ranker.set_params(**{k: v for k, v in own.items() if k in ranker.get_params()} | settings)
+    common = {"seed": seed} | ({} if threads is None else {"threads": threads})
+    accepted = {name: value for name, value in common.items() if name in ranker.get_params()}
+    ranker.set_params(**accepted | settings)
     if crossfit is None:
         return ranker
-    made = CrossFit(ranker, folds=crossfit, seed=seed)
-    made.recipe_name = model
-    return made
+    members = CrossFit(ranker, folds=crossfit, seed=seed)
+    members.recipe_name = model
+    return members
 
 
-@dataclass(frozen=True)
-class Opening:
-    """How data are read."""
-
-    options: dict[str, Any]
-    stream: bool | None
-    cache: Path | None
-
-    def open(self, source: PathsLike, role: str, **more: Any) -> Dataset:
-        """Open a data set; each role has a cache of its own."""
-        place = None if self.cache is None else self.cache / role
-        return open_data(find_files(source), self.options | more, self.stream, place)
-
-
-def _parts(
-    data: list[Path], validation: Path | None, share: float, seed: int, how: Opening
+def _open_parts(
+    paths: list[Path], validation: Path | None, share: float, seed: int, reading: DataOptions
 ) -> tuple[Dataset, Dataset | None]:
-    """Training lists and, if there are any, validation lists."""
+    """Open the training lists and, if there are any, the validation lists."""
     from plackett.data.folds import is_folds, split
 
-    beside: Dataset | None = None
-    if len(data) == 1 and is_folds(data[0]):
-        given, beside = _from_folder(data[0], how.options)
+    validation_data: Dataset | None = None
+    if len(paths) == 1 and is_folds(paths[0]):
+        training_data, validation_data = _open_fold(paths[0], reading)
     else:
-        given = how.open(data, "train")
+        training_data = reading.open(paths, cache="train")
     if validation is not None:
-        # Text that leaves out its last features is as wide as the training data.
-        beside = how.open(validation, "validation", n_features=given.n_features)
-    if beside is not None or share == 0:
-        return given, beside
-    kept, held_out = split(given, (1 - share, share), seed=seed)
-    return kept, held_out
+        # LETOR text may leave out its last features: it has as many as the training data.
+        width = training_data.n_features
+        validation_data = reading.open([validation], cache="validation", n_features=width)
+    if validation_data is not None or share == 0:
+        return training_data, validation_data
+    first, second = split(training_data, (1 - share, share), seed=seed)
+    return first, second
 
 
-def _from_folder(folder: Path, options: dict[str, Any]) -> tuple[Dataset, Dataset | None]:
-    from plackett.data.folds import read_folds
-
-    with byte_progress(f"reading {folder.name}") as progress:
-        folds = read_folds(folder, progress=progress, **options)
+def _open_fold(folder: Path, reading: DataOptions) -> tuple[Dataset, Dataset | None]:
+    folds = reading.open_source([folder]).folds
     if len(folds) > 1:
         raise UsageError(
             f"{folder} has {len(folds)} folds; train on one of them, for example {folder}/"
@@ -182,8 +152,8 @@ def _from_folder(folder: Path, options: dict[str, Any]) -> tuple[Dataset, Datase
     return folds[0].train, folds[0].validation
 
 
-def _report(
-    out: Path, ranker: Ranker, found: dict[str, dict[str, float]], seconds: float, json: bool
+def _print_result(
+    out: Path, ranker: Ranker, means: dict[str, dict[str, float]], seconds: float, json: bool
 ) -> None:
     if json:
         print_json(
@@ -192,12 +162,12 @@ def _report(
                 "kind": type(ranker).__name__,
                 "recipe": ranker.recipe_name,
                 "training": ranker.training_,
-                "metrics": found,
+                "metrics": means,
                 "seconds": seconds,
             }
         )
         return
-    for part, means in found.items():
-        text = ", ".join(f"{name} {mean:.4f}" for name, mean in means.items())
+    for part, values in means.items():
+        text = ", ".join(f"{name} {mean:.4f}" for name, mean in values.items())
         OUT.print(f"{part:<11} {text}", highlight=False)
     OUT.print(f"{out}: {ranker.summary()}, {seconds:.1f} s", highlight=False, soft_wrap=True)

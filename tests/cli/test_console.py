@@ -18,7 +18,7 @@ import plackett as pk
 from plackett.base.errors import ConvergenceWarning, DataWarning
 from plackett.base.files import tsv_cell
 from plackett.cli import main
-from plackett.cli.console import solvers_counted, spoken
+from plackett.cli.console import count_convergence_warnings, use_option_names
 from plackett.data.clicks import simulate
 from plackett.data.clicks.files import write_clicks
 
@@ -106,7 +106,7 @@ def test_a_solver_that_stops_early_is_told_once(tmp_path) -> None:
 
 
 def test_warnings_of_libraries_are_not_shown(capsys) -> None:
-    with solvers_counted():
+    with count_convergence_warnings():
         warnings.warn("for developers", DeprecationWarning, stacklevel=1)
         warnings.warn("for users", DataWarning, stacklevel=1)
         warnings.warn("C=1: stopped", ConvergenceWarning, stacklevel=1)
@@ -128,7 +128,7 @@ def test_warnings_of_libraries_are_not_shown(capsys) -> None:
     ],
 )
 def test_messages_speak_of_options(python, here) -> None:
-    assert spoken(python) == here
+    assert use_option_names(python) == here
 
 
 def test_a_metric_in_which_no_list_counts_says_so(tmp_path) -> None:
