@@ -10,7 +10,8 @@ import pytest
 from plackett.metrics import CONVENTION_NAMES
 from plackett.objectives import OBJECTIVES
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 
 pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="not run from a checkout")
 
@@ -24,3 +25,13 @@ def test_the_table_of_objectives_is_complete() -> None:
 def test_the_guide_names_every_convention() -> None:
     text = (DOCS / "guide/metrics.md").read_text()
     assert all(f"`{name}`" in text for name in CONVENTION_NAMES)
+
+
+@pytest.mark.parametrize(
+    "page", ["CONTRIBUTING.md", "docs/explain/design.md", "docs/explain/first-hour.md"]
+)
+def test_every_path_named_for_contributors_exists(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    paths = set(re.findall(r"`((?:src|tests|docs|benchmarks)/[^`\s]*)`", text))
+    assert paths
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
