@@ -50,7 +50,7 @@ def clicks(
         typer.Option(
             min=0.0,
             max=1.0,
-            help="Raise propensities below this value to it.  [default: 0.2 by impression, 0 by "
+            help="Raise propensities below this value to it.  \\[default: 0.2 by impression, 0 by "
             "query]",
             show_default=False,
         ),
@@ -62,7 +62,7 @@ def clicks(
     iterations: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Maximum number of iterations of em.  [default: 2000]", show_default=False
+            min=1, help="Maximum number of iterations of em.  \\[default: 2000]", show_default=False
         ),
     ] = None,
     save: Annotated[

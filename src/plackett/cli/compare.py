@@ -49,7 +49,7 @@ def compare(
         str | None,
         typer.Option(
             help="How lists are divided: folds, folds:5, splits:100, seeds:10 or holdout.  "
-            "[default: folds if the data has several, otherwise holdout]",
+            "\\[default: folds if the data has several, otherwise holdout]",
             show_default=False,
         ),
     ] = None,
@@ -69,7 +69,7 @@ def compare(
     ] = "ndcg@5",
     test: Annotated[
         Literal["randomisation", "t_test", "wilcoxon"] | None,
-        typer.Option(help="Significance test.  [default: randomisation; t_test over splits]"),
+        typer.Option(help="Significance test.  \\[default: randomisation; t_test over splits]"),
     ] = None,
     correction: Annotated[
         Literal["holm", "benjamini-hochberg"],

@@ -45,7 +45,7 @@ def evaluate(
     metrics: Annotated[
         str | None,
         typer.Option(
-            help="Metrics, separated by commas.  [default: those of "
+            help="Metrics, separated by commas.  \\[default: those of "
             f"{','.join(_DEFAULT_METRICS)} that the convention has]",
             show_default=False,
         ),

@@ -24,7 +24,7 @@ def export(
     name: Annotated[str, typer.Option(help="Name of the model in the target.")] = "plackett",
     names: Annotated[
         Path | None,
-        typer.Option(help="File with one feature name per line.  [default: the model's names]"),
+        typer.Option(help="File with one feature name per line.  \\[default: the model's names]"),
     ] = None,
     missing: Annotated[
         Literal["keep", "zero", "never"],
@@ -82,7 +82,7 @@ def import_(
     out: Annotated[Path, typer.Option(help="Folder for the model, for example model.plackett.")],
     form: Annotated[
         str | None,
-        typer.Option(help="Format: lightgbm, xgboost or ranklib.  [default: detected]"),
+        typer.Option(help="Format: lightgbm, xgboost or ranklib.  \\[default: detected]"),
     ] = None,
     features: Annotated[
         int | None,

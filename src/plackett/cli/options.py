@@ -12,10 +12,11 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, get_type_hints
 
 import typer
 
@@ -61,13 +62,13 @@ Store = Annotated[
     str | None,
     typer.Option(
         help="Database that keeps finished trials: a file, or postgresql://USER@HOST/DATABASE to "
-        "share them in a team.  [default: runs.db in the output folder]",
+        "share them in a team.  \\[default: runs.db in the output folder]",
         show_default=False,
     ),
 ]
 Baseline = Annotated[
     str | None,
-    typer.Option(help="System that the others are compared with.  [default: the first]"),
+    typer.Option(help="System that the others are compared with.  \\[default: the first]"),
 ]
 DryRun = Annotated[
     bool,
@@ -84,10 +85,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables
 class DataOptions:
     """How data is read. Every command that reads data takes these options."""
 
+    panel: ClassVar[str] = "Reading data"
+
     missing: Missing = None
     features: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of features in LETOR text.  [default: the largest index]"),
+        typer.Option(min=1, help="Number of features in LETOR text.  \\[default: largest index]"),
     ] = None
     label: Annotated[
         str | None, typer.Option(help="Name of the label column in Parquet and Arrow files.")
@@ -98,7 +101,7 @@ class DataOptions:
         bool | None,
         typer.Option(
             "--stream/--no-stream",
-            help="Keep features on disk instead of in memory.  [default: if they would not fit]",
+            help="Keep features on disk instead of in memory.  \\[default: if they would not fit]",
             show_default=False,
         ),
     ] = None
@@ -166,6 +169,8 @@ class DataOptions:
 class SystemOptions:
     """Which models an experiment trains."""
 
+    panel: ClassVar[str] = "Models"
+
     models: Annotated[
         str,
         typer.Option(help="Recipes, separated by commas; an unknown name lists all recipes."),
@@ -195,18 +200,20 @@ class SystemOptions:
 class TrialOptions:
     """Where trials run, and how many at the same time."""
 
+    panel: ClassVar[str] = "Running trials"
+
     jobs: Annotated[
         int, typer.Option(min=1, help="Number of trials that run at the same time, one core each.")
     ] = 1
     threads: Annotated[
         int | None,
-        typer.Option(min=1, help="Threads of each trial.  [default: all; 1 with --jobs]"),
+        typer.Option(min=1, help="Threads of each trial.  \\[default: all; 1 with --jobs]"),
     ] = None
     cluster: Annotated[
         str | None,
         typer.Option(
             help='Run on Ray: "local:2" (two workers on this machine), "auto" or "HOST:6379" (a '
-            'cluster), with settings such as "auto?workers=8&threads=4".  [default: no cluster]',
+            'cluster), with settings such as "auto?workers=8&threads=4".  \\[default: no cluster]',
             show_default=False,
         ),
     ] = None
@@ -274,16 +281,19 @@ def parse_settings(pairs: Sequence[str] | None) -> dict[str, Any]:
 def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter that is a group of options by the options of the group."""
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name not in groups:
             parameters.append((name, hints[name], parameter.default))
             continue
-        of_fields = get_type_hints(groups[name], include_extras=True)
+        group_hints = get_type_hints(groups[name], include_extras=True)
         for field in fields(groups[name]):
             default = inspect.Parameter.empty if field.default is MISSING else field.default
-            parameters.append((field.name, of_fields[field.name], default))
+            hint, option = get_args(group_hints[field.name])
+            option = copy(option)
+            option.rich_help_panel = groups[name].panel
+            parameters.append((field.name, Annotated[hint, option], default))
 
     @wraps(command)
     def run(**values: Any) -> None:

@@ -64,7 +64,7 @@ def rank(
     out: Annotated[
         Path | None,
         typer.Option(
-            help=f"File to write; its suffix selects the format: {_FORMATS}.  [default: print]"
+            help=f"File to write; its suffix selects the format: {_FORMATS}.  \\[default: print]"
         ),
     ] = None,
     top: Annotated[

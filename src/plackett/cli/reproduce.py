@@ -71,13 +71,13 @@ def reproduce(
     ] = False,
     trials: Annotated[
         int | None,
-        typer.Option(min=2, help="Number of repetitions.  [default: that of the paper]"),
+        typer.Option(min=2, help="Number of repetitions.  \\[default: that of the paper]"),
     ] = None,
     settings: Settings = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the report, tables, figures and finished trials.  [default: "
+            help="Folder for the report, tables, figures and finished trials.  \\[default: "
             "reproduce-PAPER]"
         ),
     ] = None,

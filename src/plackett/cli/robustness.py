@@ -48,7 +48,7 @@ def robustness(
     ] = "negatives,labels",
     levels: Annotated[
         str | None,
-        typer.Option(help="Noise levels, separated by commas.  [default: those of Bruch 2021]"),
+        typer.Option(help="Noise levels, separated by commas.  \\[default: those of Bruch 2021]"),
     ] = None,
     trials: Annotated[
         int, typer.Option(min=2, help="Number of random 60/20/20 splits at each level.")

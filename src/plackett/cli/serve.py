@@ -9,7 +9,7 @@ import typer
 
 from plackett.base.errors import UsageError
 from plackett.cli.console import ERR
-from plackett.cli.options import read_data, read_options
+from plackett.cli.options import DataOptions
 from plackett.data.dataset import Dataset
 from plackett.data.files import detect_format
 
@@ -39,7 +39,7 @@ def serve(
         float, typer.Option(min=0, help="Seconds between checks of the models' folders; 0: never.")
     ] = 2.0,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads that score. [default: all processors]")
+        int | None, typer.Option(min=1, help="Threads that score. \\[default: all processors]")
     ] = None,
     max_mb: Annotated[float, typer.Option(help="Megabytes of a request.")] = 8.0,
     max_documents: Annotated[int, typer.Option(help="Documents of a list.")] = 2000,
@@ -55,7 +55,7 @@ def serve(
     ] = 10.0,
     examples: Annotated[
         Path | None,
-        typer.Option(help="Data set whose lists the page offers to try. [default: made up]"),
+        typer.Option(help="Data set whose lists the page offers to try. \\[default: made up]"),
     ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Log events of the server, not each request.")
@@ -108,8 +108,8 @@ def _read_examples(path: Path | None, models: list[str]) -> Dataset | None:
     folders = parse_sources(models)[0].folders()
     if detect_format(path) == "letor" and folders:  # text may leave out features that are zero
         n_features = read_manifest(folders[-1]).get("features", {}).get("count")
-        return read_data(path, read_options(None, n_features, "label", "query_id", False))
-    return read_data(path, read_options("nan", None, "label", "query_id", False))
+        return DataOptions(features=n_features).open([path])
+    return DataOptions(missing="nan").open([path])
 
 
 def _show_address(address: str) -> None:

@@ -67,7 +67,7 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for the split and the model.")] = 0,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Number of threads.  [default: all]")
+        int | None, typer.Option(min=1, help="Number of threads.  \\[default: all]")
     ] = None,
     cluster: ClusterOption = None,
     json: Json = False,

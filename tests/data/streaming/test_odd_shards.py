@@ -157,11 +157,11 @@ def _out(folder: Path, name: str | None) -> list[str]:
 
 
 def test_an_empty_shard_is_an_empty_ranking_on_a_cluster(table, tmp_path) -> None:
-    from plackett.cli.rank import _items, rank_shard
+    from plackett.cli.rank import _list_items, rank_shard
 
     folder, model = write(tmp_path / "s", table.slice(0, 0), table), tmp_path / "m.plackett"
     pk.LinearRanker(objective="xendcg").fit(make_rows(60, 3, 9).dataset()).save(model)
-    items = _items(model, find_files(folder), tmp_path / "out", None, vars(ReadOptions()))
+    items = _list_items(model, find_files(folder), tmp_path / "out", None, vars(ReadOptions()))
     notes = [rank_shard(item) for item in items]
     assert [note["documents"] for note in notes] == [0, 60]
     first, second = (pq.read_table(item["out"]) for item in items)
