@@ -219,11 +219,11 @@ def test_a_convention_without_metrics_takes_those_it_has(folder) -> None:
 @pytest.mark.parametrize(
     ("content", "name", "message"),
     [
-        (b"\x00\x01junk", "junk.npy", "is not an array of numbers in .npy form"),
-        (b"", "empty.npy", "is not an array of numbers in .npy form"),
+        (b"\x00\x01junk", "junk.npy", "is not a .npy file with an array of numbers"),
+        (b"", "empty.npy", "is not a .npy file with an array of numbers"),
         (b"1\nnan\n", "nan.txt", "nan.txt:2: 'nan' is not a number"),
         (b"1_0\n", "under.txt", "under.txt:1: '1_0' is not a number"),
-        (b"", "empty.txt", "has no scores"),
+        (b"", "empty.txt", "contains no scores"),
     ],
 )
 def test_scores_that_are_none_are_one_line_and_exit_code_1(
@@ -350,7 +350,7 @@ def test_rank_prints_the_top_of_each_list(folder, model) -> None:
     assert [str(entry["document"]) for entry in listed] == [row[1] for row in rows]
     failed = _run("rank", model, folder / "data.txt", "--top", 2, "--out", folder / "s.txt")
     assert failed.returncode == 2
-    assert "--top cuts rankings" in failed.stderr
+    assert "--top only applies to .tsv and .parquet" in failed.stderr
 
 
 def test_rank_needs_no_labels_in_a_table(folder, model, tmp_path) -> None:

@@ -65,14 +65,14 @@ def test_propensities_come_from_several_sources(folder, propensities) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--out", "train.txt"), "text has no place for weights"),
+        (("--out", "train.txt"), "LETOR text cannot store weights"),
         (("--out", "train.parquet", "--propensities", "guess"), "takes none, em, swap"),
         (("--out", "train.parquet", "--propensities", "power:x"), "power takes a number"),
         (("--out", "train.parquet", "--column", "document"), "--column takes role=name"),
         (("--out", "train.parquet", "--column", "document=url"), "no column 'url'"),
         (
             ("--out", "train.parquet", "--propensities", "none", "--deepest", "3"),
-            "--deepest is for propensities that are estimated",
+            "--deepest only applies to estimated propensities",
         ),
         (
             ("--out", "train.parquet", "--propensities", "none", "--save", "p.json"),

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.cli.compare import compare
+from plackett.cli.options import expand_groups
 from plackett.experiments.store import RunStore
 
 _MODELS = "listnet-linear,lambdamart"
@@ -26,7 +27,7 @@ def data(tmp_path_factory):
 
 def _run(*arguments: object):
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(compare)
+    app.command()(expand_groups(compare))
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 

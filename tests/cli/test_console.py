@@ -68,7 +68,7 @@ def test_estimates_that_have_not_settled_are_warned_of_with_the_remedy(clicked) 
         "clicks", clicked / "log.csv", *options, "--iterations", 9, "--propensities", "none"
     )
     assert code == 2
-    assert "--iterations are those of --propensities em" in err
+    assert "--iterations only applies to --propensities em" in err
 
 
 def test_training_on_impressions_holds_whole_queries_out(clicked) -> None:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from plackett.base.errors import DataError, UsageError
 from plackett.cli.console import with_time_left
+from plackett.cli.options import expand_groups
 from plackett.cli.reproduce import reproduce
 from plackett.experiments.store import RunStore
 
@@ -25,7 +26,7 @@ _SECONDS = 120  # more than a machine under load needs
 
 def _run(*arguments: object):
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(reproduce)
+    app.command()(expand_groups(reproduce))
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 

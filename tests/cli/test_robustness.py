@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import plackett as pk
 from plackett.base.errors import UsageError
+from plackett.cli.options import expand_groups
 from plackett.cli.robustness import robustness
 from plackett.experiments.store import RunStore
 
@@ -26,7 +27,7 @@ def data(tmp_path_factory):
 
 def _run(*arguments: object):
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(robustness)
+    app.command()(expand_groups(robustness))
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import plackett as pk
 from plackett.base.errors import UsageError
+from plackett.cli.options import expand_groups
 from plackett.cli.tune import tune
 from plackett.models.recipes.search_spaces import FAMILIES, OBJECTIVES
 
@@ -31,7 +32,7 @@ def data(tmp_path_factory):
 
 def _run(*arguments: object):
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(tune)
+    app.command()(expand_groups(tune))
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
