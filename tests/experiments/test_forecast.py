@@ -7,7 +7,7 @@ import time
 import pytest
 
 import plackett as pk
-from plackett.cli.console import ahead_in_words
+from plackett.cli.console import describe_forecast
 from plackett.experiments.forecast import Forecast, estimate_seconds
 
 
@@ -42,6 +42,6 @@ def test_time_grows_with_every_size_and_shrinks_with_threads() -> None:
 
 
 def test_the_forecast_in_words() -> None:
-    assert ahead_in_words(Forecast(4, 4, 0.0)) == "; 4 are finished already"
-    words = ahead_in_words(Forecast(4, 1, 9.0))
+    assert describe_forecast(Forecast(4, 4, 0.0)) == "; 4 are finished already"
+    words = describe_forecast(Forecast(4, 1, 9.0))
     assert words.startswith("; 1 are finished already; expected time: about 9 s")
