@@ -13,7 +13,7 @@ from plackett.base.errors import UsageError
 
 pytestmark = pytest.mark.timeout(300)
 
-TASK = "ray::_run"
+TASK = "ray::_run_task"
 NOISY = pk.Stochastic(pk.objective("lambdarank"), samples=300, seed=5)
 
 

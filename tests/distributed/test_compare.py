@@ -21,7 +21,7 @@ from ray_processes import QUIET
 
 pytestmark = pytest.mark.timeout(300)
 
-TASK = "ray::_run"
+TASK = "ray::_run_task"
 
 
 def _systems():

@@ -21,7 +21,7 @@ from turning import PAUSE, TurningRanker, search
 pytest.importorskip("optuna", reason="needs the extra tune")
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("sent_by_value")]
 
-TASK = "ray::_run"
+TASK = "ray::_run_task"
 SCRIPT = Path(turning.__file__)
 
 
@@ -43,7 +43,7 @@ def test_one_worker_suggests_and_prunes_as_one_process_does_and_either_goes_on(
     rest = search(store, 16)
     assert rest.ran == 3
     assert _told(rest) == _told(whole)
-    assert (rest.own, rest.settings) == (whole.own, whole.settings)
+    assert (rest.recipe_value, rest.settings) == (whole.recipe_value, whole.settings)
     again = search(store, 16, cluster="127.0.0.1:1")
     assert again.ran == 0  # what is finished is not asked for
 
@@ -71,7 +71,7 @@ def test_two_workers_one_of_them_killed_find_what_one_process_finds(ray_head, tm
     assert found.ran == 6
     here = search(tmp_path / "here.db", 6, **options)
     assert _told(found) == _told(here)
-    assert found.own == here.own
+    assert found.recipe_value == here.recipe_value
     with RunStore(tmp_path / "there.db") as kept:
         assert kept.held() == {}
 
