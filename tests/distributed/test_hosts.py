@@ -75,7 +75,8 @@ for cluster in (None, sys.argv[1]):
     tuned = tune(data, Noting(**settings, notes=noting("trials")), trials=3, refit=False,
                  space={"C": "0.01..10:log"}, pruner="none", cluster=cluster,
                  store=folder / f"{cluster is None}.db")
-    found[str(cluster is None)] = [list(scores), [each.value for each in tuned.trials], tuned.recipe_value]
+    values = [trial.value for trial in tuned.trials]
+    found[str(cluster is None)] = [list(scores), values, tuned.recipe_value]
 hosts = {name: sorted(set((folder / name).read_text().split())) for name in ("members", "trials")}
 print(json.dumps({"same": found["True"] == found["False"], "hosts": hosts}))
 """
