@@ -42,7 +42,7 @@ async function exampleBody() {
   try {
     const { models } = await (await fetch("models", { headers })).json();
     const { examples } = await (await fetch(`models/${encodeURIComponent(models[0].name)}/examples`, { headers })).json();
-    return JSON.stringify({ documents: examples[0].documents.slice(0, 2), ids: examples[0].ids.slice(0, 2) }, null, 1);
+    return layOut({ documents: examples[0].documents.slice(0, 2), ids: examples[0].ids.slice(0, 2) }, "");
   } catch (problem) {
     return '{"documents": []}'; // without the token
   }
@@ -79,10 +79,22 @@ async function send(path, method, form) {
 
 function pretty(text) {
   try {
-    return JSON.stringify(JSON.parse(text), null, 1);
+    return layOut(JSON.parse(text), "");
   } catch (problem) {
     return text;
   }
+}
+
+/* JSON with one line for everything that fits into one */
+function layOut(value, indent) {
+  const line = JSON.stringify(value);
+  if (value === null || typeof value !== "object" || line.length < 80) return line;
+  const inside = indent + " ";
+  const parts = Array.isArray(value)
+    ? value.map((item) => inside + layOut(item, inside))
+    : Object.entries(value).map(([name, item]) => `${inside}${JSON.stringify(name)}: ${layOut(item, inside)}`);
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  return `${open}\n${parts.join(",\n")}\n${indent}${close}`;
 }
 
 function describe(path, method, operation) {
@@ -90,7 +102,7 @@ function describe(path, method, operation) {
   const head = make("summary");
   head.append(make("b", "", method.toUpperCase()), make("code", "", path), make("span", "soft", operation.summary));
   box.append(head);
-  box.addEventListener("toggle", () => { if (box.open && box.childElementCount === 1) fill(box, path, method, operation); });
+  box.addEventListener("toggle", () => { if (box.open && box.childElementCount === 1) fill(box.appendChild(make("div", "operation")), path, method, operation); });
   return box;
 }
 
@@ -152,4 +164,5 @@ async function begin() {
   }
 }
 
+at("token-field").addEventListener("submit", (event) => event.preventDefault());
 begin().finally(() => { document.documentElement.dataset.ready = "done"; });
