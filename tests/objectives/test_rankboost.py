@@ -44,7 +44,7 @@ def test_gradient_is_that_of_the_value_by_finite_differences() -> None:
     assert slope == pytest.approx((high - low) / 2e-5, rel=1e-7)
 
 
-def test_it_is_the_number_of_pairs_times_the_normalisers_of_boosting() -> None:
+def test_it_is_the_number_of_pairs_times_the_normalizers_of_boosting() -> None:
     # Freund et al. 2003: with distribution D over pairs, each round multiplies the loss by
     # Z = sum D exp(-alpha (h_i - h_j)) <= sqrt(1 - r^2), r = sum D (h_i - h_j).
     rng = np.random.default_rng(1)
@@ -57,10 +57,10 @@ def test_it_is_the_number_of_pairs_times_the_normalisers_of_boosting() -> None:
         r = np.sum(distribution * gap)
         alpha = 0.5 * np.log((1 + r) / (1 - r))
         distribution = distribution * np.exp(-alpha * gap)
-        normaliser = distribution.sum()
-        assert normaliser <= np.sqrt(1 - r**2) + 1e-12
-        distribution /= normaliser
-        scores, product = scores + alpha * h, product * normaliser
+        normalizer = distribution.sum()
+        assert normalizer <= np.sqrt(1 - r**2) + 1e-12
+        distribution /= normalizer
+        scores, product = scores + alpha * h, product * normalizer
     assert evaluate(scores, labels).values[0] == pytest.approx(product, rel=1e-12)
 
 

@@ -184,7 +184,7 @@ def test_each_step_has_arrays_of_its_own() -> None:
     assert np.array_equal(first, kept)
 
 
-def test_where_perturbed_scores_must_be_normalised_boosting_is_newton() -> None:
+def test_where_perturbed_scores_must_be_normalized_the_float32_gradient_is_newton() -> None:
     made = Stochastic(ListNet(epsilon=0.5), samples=2)
     gradient, _ = made.bind(LABELS, OFFSETS).float32_gradient(SCORES, 3)
     assert np.array_equal(gradient, made.newton(SCORES, LABELS, OFFSETS, 3).gradient)

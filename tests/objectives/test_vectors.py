@@ -171,7 +171,7 @@ def test_worked_cases_of_conditional_models(family: str, stem: str, sign: float)
         _agrees(sign * (X.T @ found.gradient), expected["grad_w"])
 
 
-def test_worked_cases_of_the_normaliser() -> None:
+def test_worked_cases_of_the_normalizer() -> None:
     for case in _cases("B_logZ"):
         i = case["inputs"]
         scores = np.array(i["features"]) @ np.array(i["w"])

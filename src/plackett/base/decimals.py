@@ -102,7 +102,7 @@ def digits_ahead(word):  # type: ignore[no-untyped-def]
 def digits_value(word, count):  # type: ignore[no-untyped-def]
     """Integer in the first ``count`` bytes of a word, 1 to 8 digits.
 
-    The digits move to the top of the word, so zeros lead; then neighbours are joined to pairs,
+    The digits move to the top of the word, so zeros lead; then neighbors are joined to pairs,
     fours and the whole, one multiplication each (10 a + b for all pairs at once).
     """
     word = (word ^ uint64(_ZEROS)) << uint64(64 - 8 * count)

@@ -39,7 +39,7 @@ LABELS = readonly(float32)
 # A function without options inherits those of the caller that compiles it first, and the cache then
 # keeps that form for all others. Hence the explicit fastmath=False.
 # error_model="numpy": a division by zero gives inf as in NumPy, not an exception, which no kernel
-# may raise; the check would also keep LLVM from vectorising.
+# may raise; the check would also keep LLVM from vectorizing.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
 
 compiled: Any = njit(cache=True, **_OPTIONS)

@@ -81,7 +81,7 @@ def _average(  # type: ignore[no-untyped-def]
         for i in range(n):
             share = np.exp(z[i]) if normalize else 0.0
             gradient[i] += (g[i] - share * total) / samples
-            # The Hessian's diagonal through the normalisation needs all of the inner Hessian; its
+            # The Hessian's diagonal through the normalization needs all of the inner Hessian; its
             # diagonal, scaled as the document's own score enters, serves trees.
             curvature[i] += h[i] * (1.0 - share) ** 2 / samples
     return value / samples

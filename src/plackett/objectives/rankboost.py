@@ -7,7 +7,7 @@ r"""RankBoost's loss: the exponential over pairs with different labels (Freund e
     \frac{\partial^2\ell}{\partial s_d^2} = \mathrm{down}_d + \mathrm{up}_d
 
 with :math:`\mathrm{up}_d = e^{-s_d} \sum_{y_j < y_d} e^{s_j}` and :math:`\mathrm{down}_d = e^{s_d}
-\sum_{y_i > y_d} e^{-s_i}`. It is convex. The pairs factorise, so after sorting by label the cost
+\sum_{y_i > y_d} e^{-s_i}`. It is convex. The pairs factorize, so after sorting by label the cost
 is O(n), for any number of levels; the sums are kept as logarithms. The weight of a pair is the
 document weight of its better document.
 

@@ -26,7 +26,7 @@ def rank_order(scores):  # type: ignore[no-untyped-def]
 def normalized_gains(labels: Labels, offsets: Offsets) -> Prepared:
     """Gains divided by the ideal DCG of their list; zeros where no document is relevant."""
     values = np.empty(len(labels))
-    _fill_normalised_gains(labels, offsets, values)
+    _fill_normalized_gains(labels, offsets, values)
     return Prepared(values, offsets)
 
 
@@ -38,7 +38,7 @@ def label_order(labels: Labels, offsets: Offsets) -> Prepared:
 
 
 @compiled
-def _fill_normalised_gains(labels, offsets, values):  # type: ignore[no-untyped-def]
+def _fill_normalized_gains(labels, offsets, values):  # type: ignore[no-untyped-def]
     for q in range(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
         if high == low:

@@ -62,7 +62,7 @@ def fill_energies(coefficients, scores, factor, energies):  # type: ignore[no-un
 
 @compiled
 def fill_softmax(logits, softmax):  # type: ignore[no-untyped-def]
-    """Fill the softmax; returns the log of its normaliser."""
+    """Fill the softmax; returns the log of its normalizer."""
     best = np.argmax(logits)
     others = 0.0  # all but the largest term, which is 1: keeps small logarithms exact
     for r in range(len(logits)):

@@ -8,10 +8,10 @@ For each of N samples, each document's score is perturbed,
 and the objective is evaluated at :math:`\log \hat y`; value, gradient and curvature are means over
 the samples. Sorting z draws a ranking from the Plackett-Luce model of :math:`s / \beta`.
 
-The gradient goes back through the normalisation,
+The gradient goes back through the normalization,
 :math:`\partial\ell/\partial s = u - \hat y\,(1^\top u)` with
 :math:`u = \partial\ell/\partial\log\hat y`. For a shift-invariant objective
-:math:`1^\top u = 0`, so gradient and curvature are those at :math:`s + G` and the normalisation is
+:math:`1^\top u = 0`, so gradient and curvature are those at :math:`s + G` and the normalization is
 left out.
 
 This is the pathwise estimator: it differentiates the objective along each sample, so the objective
@@ -76,13 +76,13 @@ class Stochastic(Objective):
 
     @property
     def convex(self) -> bool:  # type: ignore[override]
-        # A mean of convex functions of s + constant; the normalisation is affine only up to a
+        # A mean of convex functions of s + constant; the normalization is affine only up to a
         # shift, so convexity carries over where shifts do not matter.
         return self.objective.convex and self.objective.shift_invariant
 
     @property
     def shift_invariant(self) -> bool:  # type: ignore[override]
-        # The normalised scores do not change when all scores are shifted.
+        # The normalized scores do not change when all scores are shifted.
         return True
 
     @property

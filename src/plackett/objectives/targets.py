@@ -37,7 +37,7 @@ def sum_values(values):  # type: ignore[no-untyped-def]
 
 @compiled
 def fill_shares(kind, labels, shares):  # type: ignore[no-untyped-def]
-    """Fill targets before draws and normalisation; returns the unit of the draws, or 0."""
+    """Fill targets before draws and normalization; returns the unit of the draws, or 0."""
     # One loop for each kind: loops without branches become vector code.
     top = np.float64(np.max(labels))
     if kind == LABEL_SHARE:

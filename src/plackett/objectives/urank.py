@@ -64,7 +64,7 @@ def _level_end(labels, order, start):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _fill_normalisers(f, labels, order, below, normalisers):  # type: ignore[no-untyped-def]
+def _fill_normalizers(f, labels, order, below, normalizers):  # type: ignore[no-untyped-def]
     """From the lowest label up: logarithms of the sums over lower documents, and with the document.
 
     Returns the number of levels.
@@ -76,7 +76,7 @@ def _fill_normalisers(f, labels, order, below, normalisers):  # type: ignore[no-
             levels += 1
             lower = upto
         below[d] = lower
-        normalisers[d] = _log_add(f[d], lower)
+        normalizers[d] = _log_add(f[d], lower)
         upto = _log_add(f[d], upto)
     return levels
 
@@ -87,8 +87,8 @@ def urank_list(scores, labels, prepared, _key, _params, gradient, curvature):  #
     n = len(scores)
     order, f = prepared[:n].astype(np.int64), scores - np.max(scores)
     weights = document_weights(prepared, n, n)
-    below, normalisers = np.empty(n), np.empty(n)
-    scale = 1.0 / (_fill_normalisers(f, labels, order, below, normalisers) - 1)
+    below, normalizers = np.empty(n), np.empty(n)
+    scale = 1.0 / (_fill_normalizers(f, labels, order, below, normalizers) - 1)
     value, first, second = (
         0.0,
         _NOTHING,
@@ -101,7 +101,7 @@ def urank_list(scores, labels, prepared, _key, _params, gradient, curvature):  #
         for k in range(start, end):
             d = order[k]
             gain = level_gain * weights[d]
-            lost, won = np.exp(below[d] - normalisers[d]), np.exp(f[d] - normalisers[d])
+            lost, won = np.exp(below[d] - normalizers[d]), np.exp(f[d] - normalizers[d])
             above = np.exp(f[d] + first)
             value += gain * _log_add(0.0, below[d] - f[d])
             gradient[d] = above - gain * lost
@@ -109,9 +109,9 @@ def urank_list(scores, labels, prepared, _key, _params, gradient, curvature):  #
         for k in range(start, end):
             gain = level_gain * weights[order[k]]
             if gain > 0.0:
-                normaliser = normalisers[order[k]]
-                first = _log_add(np.log(gain) - normaliser, first)
-                second = _log_add(np.log(gain) - 2.0 * normaliser, second)
+                normalizer = normalizers[order[k]]
+                first = _log_add(np.log(gain) - normalizer, first)
+                second = _log_add(np.log(gain) - 2.0 * normalizer, second)
         start = end
     return value
 
@@ -126,8 +126,8 @@ def _add_chunk(f, level, chunk, level_gain, weights, gradient, curvature):  # ty
     for d in level:
         gain = level_gain * weights[d]
         value += gain * _log_add(0.0, total - f[d])
-        normaliser = _log_add(f[d], total)
-        p, complement = np.exp(total - normaliser), np.exp(f[d] - normaliser)
+        normalizer = _log_add(f[d], total)
+        p, complement = np.exp(total - normalizer), np.exp(f[d] - normalizer)
         gradient[d] -= gain * p
         curvature[d] += gain * p * complement
         lost += gain * p

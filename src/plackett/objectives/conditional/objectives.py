@@ -44,7 +44,7 @@ Space: TypeAlias = Literal["cube", "sampled"]
 
 @dataclass(frozen=True)
 class Conditional(Objective):
-    """What all conditional models share; a class of its own for each loss and gain."""
+    """Base of all conditional models; each loss and gain is a subclass."""
 
     loss: ClassVar[float]
     weighting: ClassVar[Weighting | None] = "order"

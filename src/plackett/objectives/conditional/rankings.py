@@ -120,7 +120,7 @@ def bit(state, g, b):  # type: ignore[no-untyped-def]
 
 @compiled
 def flippable(state, g, b):  # type: ignore[no-untyped-def]
-    """Whether good g and bad b may change places: whether their blocks are neighbours."""
+    """Whether good g and bad b may change places: whether their blocks are neighbors."""
     above = len(state.good_wins) - state.bad_wins[b]
     lost = 1 if bit(state, g, b) < 0 else 0
     return above == state.good_at_least[state.good_wins[g] + lost]

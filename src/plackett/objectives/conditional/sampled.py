@@ -76,7 +76,7 @@ def sampled_list(scores, labels, prepared, key, params, gradient, curvature):  #
     m = len(losses)
     energies, shares, slopes, bends = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     mean = np.zeros(len(scores))
-    # Coefficients of a ranking sum to 0, so the scores may be centred: less is lost in the sums.
+    # Coefficients of a ranking sum to 0, so the scores may be centered: less is lost in the sums.
     fill_energies(coefficients, scores - np.mean(scores), 1.0, energies)
     value = fill_weights(loss, losses, energies, shares, slopes, bends)
     add_mean(coefficients, shares, 1.0, mean)
