@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -7,7 +8,7 @@ import sys
 
 import pytest
 
-from plackett.base.files import atomic_directory, atomic_file
+from plackett.base.files import atomic_directory, atomic_file, write_json
 
 _KILLED_WHILE_WRITING = """
 import os, signal, sys
@@ -83,3 +84,8 @@ def test_errors_name_the_target_and_the_reason(tmp_path) -> None:
         with pytest.raises(OSError, match=message) as caught, manager(target):
             pass
         assert caught.value.filename == str(target)
+
+
+def test_json_has_null_for_numbers_that_it_lacks(tmp_path) -> None:
+    write_json(tmp_path / "a.json", {"é": [1.5, float("nan"), float("inf")], 2: ("x",)})
+    assert json.loads((tmp_path / "a.json").read_text()) == {"é": [1.5, None, None], "2": ["x"]}

@@ -64,9 +64,9 @@ def _untouched(_scores, _labels, _params, _gradient, _curvature):
 
 
 def test_outputs_are_zero_when_a_list_function_begins() -> None:
-    made = custom(_untouched)
+    loss = custom(_untouched)
     for _ in range(3):  # memory that was used before is not zero by itself
         dirty = [np.full(50, 9.0) for _ in range(4)]
         del dirty
-        d = made.evaluate(np.arange(50.0), np.arange(50) % 3, [0, 1, 20, 50])
+        d = loss.evaluate(np.arange(50.0), np.arange(50) % 3, [0, 1, 20, 50])
         assert not any(map(np.any, d))

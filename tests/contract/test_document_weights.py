@@ -275,8 +275,8 @@ def test_what_cannot_weigh_documents_says_why() -> None:
 
     with pytest.raises(UsageError, match=r"own does not support document weights: .* weighting="):
         custom(own).evaluate([0.0, 1.0], [1, 0], [0, 2], document_weights=[2, 1])
-    made = custom(own, weighting="share")
-    found = made.evaluate([0.0, 1.0], [1, 0], [0, 2], document_weights=[2, 1])
+    loss = custom(own, weighting="share")
+    found = loss.evaluate([0.0, 1.0], [1, 0], [0, 2], document_weights=[2, 1])
     assert found.gradient.tolist() == [-2.0, 1.0]
     with pytest.raises(UsageError, match="weighting must be"):
         custom(own, weighting="order")

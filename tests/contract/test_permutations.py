@@ -14,9 +14,9 @@ pytestmark = pytest.mark.kernels
 N = 9
 
 
-def _draws(made, labels, rng):
+def _draws(loss, labels, rng):
     """Explicit values for whatever the objective draws, and how to permute them."""
-    kind = made.draw
+    kind = loss.draw
     if kind is None:
         return {}
     if kind == "gamma":
@@ -62,14 +62,14 @@ def test_permuting_documents_permutes_the_derivatives(kind, stochastic: bool, se
     rng = np.random.default_rng(seed)
     labels = rng.permutation([0, 0, 0, 1, 1, 2, 3, 0, 1]).astype(np.float32)
     scores = rng.normal(size=N)  # without ties, which are broken by position
-    made = kind()
-    draws = _draws(made, labels, rng)
+    loss = kind()
+    draws = _draws(loss, labels, rng)
     if stochastic:
-        made = Stochastic(made, samples=3, beta=0.5)
+        loss = Stochastic(loss, samples=3, beta=0.5)
         draws["uniform"] = rng.uniform(0.01, 0.99, size=(3, N))
     order = rng.permutation(N)
-    here = made.evaluate(scores, labels, [0, N], draws=draws or None)
-    there = made.evaluate(
+    here = loss.evaluate(scores, labels, [0, N], draws=draws or None)
+    there = loss.evaluate(
         scores[order], labels[order], [0, N], draws=_permuted(draws, labels, order) or None
     )
     size = np.abs(here.gradient).max() + 1e-5  # what is left of terms of 1 that cancel is noise

@@ -40,9 +40,9 @@ def test_a_function_in_python_is_the_built_in_objective() -> None:
 
 
 def test_a_compiled_function_is_taken_too() -> None:
-    made = custom(njit(pairs), params=(2.0,))
+    loss = custom(njit(pairs), params=(2.0,))
     scores, labels = [0.0, 1.0], [1, 0]
-    assert made.evaluate(scores, labels, [0, 2]).values == pytest.approx(
+    assert loss.evaluate(scores, labels, [0, 2]).values == pytest.approx(
         PAIRS.evaluate(scores, labels, [0, 2]).values
     )
 

@@ -67,8 +67,8 @@ def test_newton_is_the_truncated_neumann_series_of_the_whole_hessian() -> None:
 
 
 def test_a_saturated_softmax_never_divides_by_zero() -> None:
-    for made in (CrossEntropy(), ListNet(), XENDCG()):
-        d = made.newton([800.0, -800.0, 0.0], [0, 1, 2], [0, 3])
+    for loss in (CrossEntropy(), ListNet(), XENDCG()):
+        d = loss.newton([800.0, -800.0, 0.0], [0, 1, 2], [0, 3])
         assert np.all(np.isfinite(d.gradient))
         assert np.all(d.curvature >= 0)
 
@@ -85,8 +85,8 @@ def test_epsilon_is_a_document_whose_score_is_its_logarithm(level) -> None:
 
 
 def test_labels_of_any_size_keep_targets_finite() -> None:
-    for made in (CrossEntropy(), ListNet(), XENDCG()):
-        d = made.evaluate([0.0, 1.0, 2.0], [0, 5000, 1e30], [0, 3])
+    for loss in (CrossEntropy(), ListNet(), XENDCG()):
+        d = loss.evaluate([0.0, 1.0, 2.0], [0, 5000, 1e30], [0, 3])
         assert np.all(np.isfinite(d.gradient))
         assert d.gradient.sum() == pytest.approx(0.0, abs=1e-12)
 
@@ -130,10 +130,10 @@ def test_newton_keeps_its_digits_where_one_document_has_nearly_all_of_the_softma
     np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
-def in_single_precision(made, scores, labels, offsets, **options):
+def in_single_precision(loss, scores, labels, offsets, **options):
     """Largest differences to ``newton``, as parts of the largest gradient and curvature."""
-    expected = made.newton(scores, labels, offsets, 7, **options)
-    found = made.bind(labels, offsets, **options).float32_gradient(scores, 7)
+    expected = loss.newton(scores, labels, offsets, 7, **options)
+    found = loss.bind(labels, offsets, **options).float32_gradient(scores, 7)
     assert all(each.dtype == np.float32 for each in found)
     return [
         np.abs(single - double).max() / np.abs(double).max()
@@ -143,7 +143,7 @@ def in_single_precision(made, scores, labels, offsets, **options):
 
 @pytest.mark.parametrize("spread", [0.0, 1.0, 10.0, 700.0])
 @pytest.mark.parametrize(
-    "made",
+    "loss",
     [
         CrossEntropy(),
         ListNet(order=1),
@@ -154,23 +154,23 @@ def in_single_precision(made, scores, labels, offsets, **options):
     ],
     ids=repr,
 )
-def test_single_precision_makes_the_same_draws_and_derivatives(made, spread) -> None:
+def test_single_precision_makes_the_same_draws_and_derivatives(loss, spread) -> None:
     rng = np.random.default_rng(5)
     offsets = np.cumsum([0, 1, 2, 7, 0, 130, 33, 5, 1000])
     labels = rng.integers(0, 5, offsets[-1])
     labels[offsets[6] : offsets[7]] = 2  # one level
     scores = spread * rng.normal(size=offsets[-1])
     lists = {"keys": rng.integers(0, 2**63, 8), "weights": np.linspace(0.0, 2.0, 8)}
-    assert max(in_single_precision(made, scores, labels, offsets, **lists)) < 1e-5
+    assert max(in_single_precision(loss, scores, labels, offsets, **lists)) < 1e-5
 
 
-@pytest.mark.parametrize("made", [CrossEntropy(), ListNet(), XENDCG(), XENDCG(epsilon=1.0)])
+@pytest.mark.parametrize("loss", [CrossEntropy(), ListNet(), XENDCG(), XENDCG(epsilon=1.0)])
 @pytest.mark.parametrize(
     "scores", [[700.0, -700.0, 0.0, 700.0], [-700.0, -700.0, -700.0, -700.0], [9.0, 9.0, 9.0, 1e30]]
 )
-def test_single_precision_stays_finite_where_the_softmax_saturates(made, scores) -> None:
+def test_single_precision_stays_finite_where_the_softmax_saturates(loss, scores) -> None:
     for labels in ([0, 1, 2, 0], [0, 700, 1e30, 5], [0, 0, 0, 140]):
-        gradient, curvature = made.bind(labels, OFFSETS).float32_gradient(np.array(scores), 0)
+        gradient, curvature = loss.bind(labels, OFFSETS).float32_gradient(np.array(scores), 0)
         assert np.all(np.isfinite(gradient))
         assert np.all(np.isfinite(curvature))
         assert np.all(curvature >= 0)
@@ -185,6 +185,6 @@ def test_each_step_has_arrays_of_its_own() -> None:
 
 
 def test_where_perturbed_scores_must_be_normalized_the_float32_gradient_is_newton() -> None:
-    made = Stochastic(ListNet(epsilon=0.5), samples=2)
-    gradient, _ = made.bind(LABELS, OFFSETS).float32_gradient(SCORES, 3)
-    assert np.array_equal(gradient, made.newton(SCORES, LABELS, OFFSETS, 3).gradient)
+    loss = Stochastic(ListNet(epsilon=0.5), samples=2)
+    gradient, _ = loss.bind(LABELS, OFFSETS).float32_gradient(SCORES, 3)
+    assert np.array_equal(gradient, loss.newton(SCORES, LABELS, OFFSETS, 3).gradient)
