@@ -209,7 +209,7 @@ def metrics(specs: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
     """
     if isinstance(specs, str):
         specs = split(specs)
-    elif isinstance(specs, Metric):
+    elif not isinstance(specs, Iterable):
         specs = (specs,)
     return tuple(dict.fromkeys(metric(spec) for spec in specs))
 
