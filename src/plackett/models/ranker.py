@@ -43,6 +43,7 @@ from plackett.models.artifact.manifest import versions, write
 from plackett.models.artifact.settings import identity_of
 from plackett.models.checkpoint import Checkpoint, checkpoint_in
 from plackett.objectives import CONDITIONAL, SVMMAP, Objective, Stochastic
+from plackett.objectives.objective import BoundObjective
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -366,6 +367,17 @@ def check_learnable(data: Dataset, objective: Objective | None = None) -> None:
             "or all not; subtract from the labels so that 0 means not relevant."
         )
     raise DataError("no list has two levels of labels; there is nothing to learn from.")
+
+
+def bind_objective(objective: Objective, data: Dataset) -> BoundObjective:
+    """The objective for the lists of a dataset, with their weights."""
+    return objective.bind(
+        data.labels,
+        data.offsets,
+        data.keys,
+        data.weights,
+        document_weights=data.document_weights,
+    )
 
 
 def split_nested(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

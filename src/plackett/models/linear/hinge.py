@@ -39,7 +39,8 @@ from plackett.data.dataset import Dataset
 from plackett.models.linear.convergence import Convergence, Planes, Point, Solution, Weights
 from plackett.models.linear.cutting_plane import Bundle, describe_gap
 from plackett.models.linear.lbfgs import minimize
-from plackett.models.linear.loss import DenseLoss, ScoreLoss, bind_objective, is_sparse, matvec
+from plackett.models.linear.loss import DenseLoss, ScoreLoss, is_sparse, matvec
+from plackett.models.ranker import bind_objective
 from plackett.objectives import RankSVM
 from plackett.objectives.document_weights import Weighting, document_weights
 from plackett.objectives.driver import LIST_FUNCTION

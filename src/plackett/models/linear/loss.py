@@ -31,6 +31,7 @@ from plackett.base.kernels import FLOATS, LABELS, compiled, readonly, reordered
 from plackett.base.ragged import Features, Offsets, Scores, offsets_from_sizes
 from plackett.data.dataset import Dataset
 from plackett.models.linear.convergence import Weights
+from plackett.models.ranker import bind_objective
 from plackett.objectives import Objective, Stochastic
 from plackett.objectives.conditional.sampled import COLUMNS, fill_weights, sampled_list
 from plackett.objectives.driver import LIST_FUNCTION
@@ -67,17 +68,6 @@ def make_loss(objective: Objective, data: Dataset) -> Loss:
 def is_sparse(data: Dataset) -> bool:
     """Whether the features are a sparse matrix."""
     return isinstance(data.features, csr_array)
-
-
-def bind_objective(objective: Objective, data: Dataset) -> BoundObjective:
-    """The objective for the lists of a dataset, with their weights."""
-    return objective.bind(
-        data.labels,
-        data.offsets,
-        data.keys,
-        data.weights,
-        document_weights=data.document_weights,
-    )
 
 
 class _BoundLoss:

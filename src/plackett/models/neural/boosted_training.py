@@ -23,7 +23,7 @@ from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.models.neural.batches import BatchPlan
 from plackett.models.neural.environment import gradients_enabled, preserve_rng
-from plackett.models.neural.loss import LevelLoss, ListLoss, Loss, ResidualLoss, bind_dataset
+from plackett.models.neural.loss import LevelLoss, ListLoss, Loss, ResidualLoss
 from plackett.models.neural.ranker import BaseNeuralRanker, Curves
 from plackett.models.neural.scorers import build_net
 from plackett.models.neural.training import (
@@ -36,7 +36,7 @@ from plackett.models.neural.training import (
 )
 from plackett.models.neural.user_module import fingerprint, name_of
 from plackett.models.neural.weights import damaged_state, read_state, write_state
-from plackett.models.ranker import FitContext
+from plackett.models.ranker import FitContext, bind_objective
 from plackett.models.selection import Means, Selection
 from plackett.objectives import objective as as_objective
 from plackett.objectives.objective import reseed
@@ -127,7 +127,7 @@ class BoostedTraining:
         if self.nets:
             scale = self.ranker.correction_scale
             scores = score_nets(self.nets, self.train, self.device, scale=scale)
-            targets = -bind_dataset(objective, self.train).evaluate(scores, self.steps).gradient
+            targets = -bind_objective(objective, self.train).evaluate(scores, self.steps).gradient
             return ResidualLoss(targets, self.train, self.device)
         kind = LevelLoss if self.ranker.recurrent is not None else ListLoss
         return kind(objective, self.train)

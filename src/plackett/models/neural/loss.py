@@ -31,6 +31,7 @@ from plackett.models.neural.autograd import listwise_values
 from plackett.models.neural.batch_norm import synchronize_batch_norm
 from plackett.models.neural.batches import Batch
 from plackett.models.neural.scorers import LevelScorer
+from plackett.models.ranker import bind_objective
 from plackett.objectives import Objective
 from plackett.objectives.objective import BoundObjective
 
@@ -48,7 +49,7 @@ class ListLoss:
     """An objective of the scores of lists."""
 
     def __init__(self, objective: Objective, data: Dataset) -> None:
-        self._lists = bind_dataset(objective, data)
+        self._lists = bind_objective(objective, data)
 
     def total(self, net: nn.Module, features: Tensor, batch: Batch, step: int) -> Tensor:
         scores = net(features, batch.offsets)
@@ -87,17 +88,6 @@ class ResidualLoss:
         rows = documents if isinstance(documents, slice) else torch.from_numpy(documents)
         distance = net(features, batch.offsets) - self._targets[rows]
         return (distance.square() * self._weights[rows]).sum()
-
-
-def bind_dataset(objective: Objective, data: Dataset) -> BoundObjective:
-    """Bind an objective to the labels, keys and weights of a data set."""
-    return objective.bind(
-        data.labels,
-        data.offsets,
-        data.keys,
-        data.weights,
-        document_weights=data.document_weights,
-    )
 
 
 class LossModule(nn.Module):

@@ -1,9 +1,9 @@
-"""Trees grown by several workers, each with its own lists, by LightGBM's data-parallel learner.
+"""Trees trained by several workers with LightGBM's data-parallel learner.
 
-Each worker computes the derivatives of its own lists, which is exact, because lists do not see each
-other; noise and the drawing of lists go by the keys of lists, so they do not depend on who has
-them. LightGBM adds up the histograms of all workers and every worker grows the same tree. Metrics
-are means over the lists of all workers, so all stop at the same tree.
+Each worker computes the gradients of its own lists, which is exact because lists are independent;
+noise and sampling go by the keys of lists, so they do not depend on which worker has a list.
+LightGBM sums the histograms of all workers, and every worker grows the same tree. Metrics are means
+over the lists of all workers, so all stop at the same tree.
 """
 
 from __future__ import annotations
@@ -20,107 +20,103 @@ from plackett.data.dataset import Dataset
 from plackett.distributed import Partition, TrainingJob, WorkerGroup
 from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
 from plackett.models.ranker import FitContext, no_watch
-from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 from plackett.models.trees.params import check_resumable, feature_indices
-from plackett.models.trees.training import refusals
+from plackett.models.trees.training import Curves, translate_errors
 
 if TYPE_CHECKING:
     from plackett.metrics import Metric
     from plackett.models.trees.ranker import TreeRanker
 
 
-Curves = dict[str, dict[str, list[float]]]
-_MINUTE = 60
 _NETWORK = ("machines", "num_machines", "local_listen_port", "tree_learner", "time_out")
-# A model should say nothing of the machines it was made on.
-_TRACES = re.compile(
-    r"^\[(machines|num_machines|local_listen_port|tree_learner|time_out|pre_part"
-    r"ition|machine_list_filename): .*\]\n",
-    re.MULTILINE,
+# A model should not reveal the machines that trained it.
+_NETWORK_LINES = re.compile(
+    rf"^\[({'|'.join(_NETWORK)}|pre_partition|machine_list_filename): .*\]\n", re.MULTILINE
 )
 
 
 @dataclass(frozen=True)
-class Growing:
-    """What the workers are told."""
+class TreeWorkerSpec:
+    """What every worker receives."""
 
     ranker: TreeRanker
     metrics: tuple[Metric, ...]
     settings: dict[str, Any]
     bins: bytes
-    seconds: float
-    """Between two states; infinite where a state cannot be taken up."""
+    save_seconds: float
+    """Minimum time between two states; infinite if a fit cannot resume from a state."""
     watched: bool
     threads: int
 
 
-def grown_together(
-    ranker: TreeRanker, parts: dict[str, Dataset], settings: dict[str, Any], run: FitContext
+def fit_distributed(
+    ranker: TreeRanker, parts: dict[str, Dataset], settings: dict[str, Any], context: FitContext
 ) -> tuple[str, Curves]:
-    """The text of a model that the workers of a cluster grow, and its learning curves."""
-    assert run.cluster is not None
-    _check(ranker)
-    categorical = feature_indices(ranker, ranker.categorical)
-    with refusals():
-        bins = find_bins(parts["train"], settings, categorical)
-    sent = ranker.clone()
-    sent.n_features_, sent.feature_names_ = ranker.n_features_, ranker.feature_names_
-    watched = run.watch is not no_watch
-    threads = run.cluster.threads
-    growing = Growing(sent, run.metrics, settings, bins, _seconds(ranker), watched, threads)
-    job = TrainingJob(
-        grow_as_worker, growing, parts, run.cluster, "lightgbm", latest_state(run.checkpoint)
-    )
-    model, curves = job.run(
-        save_state=checkpoint_saver(run.checkpoint),
-        progress=run.progress,
-        watch=run.watch if watched else None,
-    )
-    return model, curves
+    """Train on the cluster; return the text of the model and its learning curves."""
+    from plackett.models.trees.lightgbm_data import find_bins
 
-
-def grow_as_worker(
-    worker_group: WorkerGroup,
-    parts: dict[str, Dataset],
-    partition: Partition,  # noqa: ARG001 - trees see all lists at once: there are no batches to agree on
-    growing: Growing,
-) -> tuple[str, Curves]:
-    """What each worker does; all end with the same model."""
-    from ray.train.lightgbm import get_network_params
-
-    ranker = growing.ranker
-    ranker.set_params(threads=growing.threads)
-    network = get_network_params()
-    settings = growing.settings | {
-        "num_threads": growing.threads,
-        "tree_learner": "data",
-        "pre_partition": True,
-        "time_out": math.ceil(worker_group.timeout_seconds / _MINUTE),
-        **network,
-    }
-    categorical = feature_indices(ranker, ranker.categorical)
-    with tempfile.TemporaryDirectory() as folder:
-        kept = RemoteCheckpoint(Path(folder), worker_group, growing.seconds)
-        watch = worker_group.report_metric if growing.watched else no_watch
-        run = FitContext(
-            growing.metrics, kept, worker_group.report_progress, watch, worker_group=worker_group
-        )
-        reference = dataset_from_bins(growing.bins, growing.settings, categorical)
-        model, curves = ranker._grown(parts, settings, run, reference)
-    return _TRACES.sub("", model), curves
-
-
-def _check(ranker: TreeRanker) -> None:
+    assert context.cluster is not None
     for name in _NETWORK:
         if name in ranker.lightgbm:
             raise UsageError(
                 f"{name!r} is set by the cluster; leave it out of lightgbm={{...}}, or fit without "
                 "cluster=."
             )
+    with translate_errors():
+        bins = find_bins(parts["train"], settings, feature_indices(ranker, ranker.categorical))
+    copy = ranker.clone()
+    copy.n_features_, copy.feature_names_ = ranker.n_features_, ranker.feature_names_
+    watched = context.watch is not no_watch
+    spec = TreeWorkerSpec(
+        *(copy, context.metrics, settings, bins, _save_seconds(ranker), watched),
+        threads=context.cluster.threads,
+    )
+    state = latest_state(context.checkpoint)
+    job = TrainingJob(train_as_worker, spec, parts, context.cluster, "lightgbm", state)
+    model, curves = job.run(
+        save_state=checkpoint_saver(context.checkpoint),
+        progress=context.progress,
+        watch=context.watch if watched else None,
+    )
+    return model, curves
 
 
-def _seconds(ranker: TreeRanker) -> float:
-    """Between two states: as for checkpoints; never where LightGBM keeps random state."""
+def train_as_worker(
+    worker_group: WorkerGroup,
+    parts: dict[str, Dataset],
+    partition: Partition,  # noqa: ARG001 - only batches need it, and trees have none
+    spec: TreeWorkerSpec,
+) -> tuple[str, Curves]:
+    """Train with the other workers; all return the same model."""
+    from ray.train.lightgbm import get_network_params
+
+    from plackett.models.trees.lightgbm_data import dataset_from_bins
+
+    ranker = spec.ranker
+    ranker.set_params(threads=spec.threads)
+    settings = spec.settings | {
+        "num_threads": spec.threads,
+        "tree_learner": "data",
+        "pre_partition": True,
+        "time_out": math.ceil(worker_group.timeout_seconds / 60),  # in minutes
+        **get_network_params(),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        context = FitContext(
+            spec.metrics,
+            RemoteCheckpoint(Path(folder), worker_group, spec.save_seconds),
+            worker_group.report_progress,
+            worker_group.report_metric if spec.watched else no_watch,
+            worker_group=worker_group,
+        )
+        categorical = feature_indices(ranker, ranker.categorical)
+        bins = dataset_from_bins(spec.bins, spec.settings, categorical)
+        model, curves = ranker._train(parts, settings, context, bins)
+    return _NETWORK_LINES.sub("", model), curves
+
+
+def _save_seconds(ranker: TreeRanker) -> float:
+    """Seconds between two states; infinite where LightGBM has random state of its own."""
     try:
         check_resumable(ranker)
     except UsageError:

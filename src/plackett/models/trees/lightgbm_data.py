@@ -1,60 +1,58 @@
-r"""Our data sets as LightGBM's, without copying features.
+r"""Our datasets as LightGBM's, without copying the features.
 
 Features on disk go through LightGBM's ``Sequence``, block by block. LightGBM draws the same sample
 of rows for its bins either way, so the model is the same to the bit.
 
-What LightGBM makes of features, block by block where they are on disk.
-
-Whether LightGBM's bins fit in the memory that this process may still have.
-
-LightGBM does not look whether it gets the memory it asks for: under a limit, the process ends with
-a signal and no word. What it needs at least is known once the sample is drawn. It then lays out
+**Memory.** LightGBM does not check whether it gets the memory it asks for: under a limit, a signal
+ends the process without a message. What it needs at least is known once the sample is drawn. It
+allocates
 
 .. math:: \frac{n\,h_j}{2} \text{ bytes}, \qquad h_j = 1 \text{ for up to 16 bins, 2 for more}
 
-for n documents and each feature j that is dense. So much is asked for here, and given back at once:
-where that fails, LightGBM would have failed. Sparse features are left out, and so is all that comes
-later, so that nothing is refused that would fit.
+for n documents and each dense feature j. :func:`check_memory_for_bins` tries to allocate as much
+and frees it at once. Sparse features and later allocations are left out, so nothing that would fit
+is rejected.
 
-The same bins on every machine.
+**Bins.** LightGBM cuts the values of each feature into bins, by a sample of the documents. Its
+data-parallel mode lets each machine find the bins of some features from its own documents, so bins
+and trees would depend on the partition. Instead one process finds the bins from the sample that
+LightGBM would draw from all documents, and sends them to the workers: a few hundred bytes per
+feature. LightGBM's Python package does not wrap these functions, so we call its C interface.
 
-Before it learns, LightGBM cuts the values of each feature into bins, by a sample of the documents.
-Its data-parallel mode lets each machine find the bins of some features from its own documents, so
-that bins, and with them trees, depend on how documents are shared out. Here one process draws the
-sample that LightGBM would draw from all documents, finds the bins, and sends them: a few hundred
-bytes per feature. Every worker then uses the bins that one process would use.
-
-LightGBM's own functions do it; the Python package does not wrap them, so its C interface is called.
+This module imports LightGBM; the others of this package import it only where they need it.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import lightgbm
 import numpy as np
+from lightgbm.basic import _LIB, _c_str, _param_dict_to_str, _safe_call
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError
 from plackett.base.memory import memory_limits
+from plackett.base.ragged import Features
 from plackett.data.dataset import Dataset
-from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
+from plackett.data.large_arrays import is_large, release_pages, rows_per_block
 from plackett.models.trees.params import BUILT_IN, feature_indices
+from plackett.models.trees.training import predict_in_blocks
 
 if TYPE_CHECKING:
     from plackett.models.trees.ranker import TreeRanker
 
 
-def lightgbm_data(ranker: TreeRanker, data: Dataset, reference: Any = None) -> Any:
-    """A LightGBM data set.
+def make_lightgbm_dataset(ranker: TreeRanker, data: Dataset, reference: Any = None) -> BlockDataset:
+    """A LightGBM dataset, with the bins of ``reference`` if there is one.
 
-    LightGBM limits labels to 30 and lists to 10,000 documents, for its own objectives. Ours do not
-    go through it, so it is shown neither labels nor lists.
+    For its built-in objectives, LightGBM limits labels to 30 and lists to 10,000 documents. Our
+    objectives do not need labels and lists in LightGBM, so it gets neither.
     """
-    from plackett.models.trees.lightgbm_blocks import BlockDataset, Blocks  # imports lightgbm
-
     built_in = ranker.objective in BUILT_IN
     weights = None
     if data.weights is not None and built_in:
@@ -66,43 +64,101 @@ def lightgbm_data(ranker: TreeRanker, data: Dataset, reference: Any = None) -> A
         group=np.diff(data.offsets) if built_in else None,
         weight=weights,
         reference=reference,
-        # LightGBM refuses some characters in names; ours are kept beside the model.
+        # LightGBM rejects some characters in names; the ranker keeps the real ones.
         feature_name=[f"f{j}" for j in range(data.n_features)] if names else "auto",
         categorical_feature=feature_indices(ranker, ranker.categorical),
         free_raw_data=False,
     )
 
 
-def predicted(predict: Callable[..., Any], features: Any, **options: Any) -> NDArray[np.float64]:
-    """What LightGBM's ``predict`` gives; documents do not see each other, so blocks are the same.
+class Blocks(lightgbm.Sequence):  # type: ignore[misc]
+    """Rows of features on disk; LightGBM reads sampled rows first, then blocks."""
 
-    A result of one row per document, such as contributions, is in a scratch file where the features
-    are on disk and it is as large as they are.
+    _RELEASE_AFTER = 1024  # single rows: each may load a few neighboring pages
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+        self.batch_size = rows_per_block(features[0].nbytes)
+        self._rows_read = 0
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, index: Any) -> NDArray[Any]:
+        if isinstance(index, slice):
+            block = self.features[index].copy()
+            release_pages(self.features)
+            return block
+        self._rows_read += 1
+        if self._rows_read % self._RELEASE_AFTER == 0:
+            release_pages(self.features)
+        # The sample must be float64; float32 numbers keep their values.
+        return self.features[index].astype(np.float64)
+
+
+class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
+    """LightGBM's dataset, with the same treatment for a ``Sequence`` as for a matrix.
+
+    - LightGBM samples rows for the bins, and drops features that cannot be split, by all of its
+      parameters. For a ``Sequence`` it would ignore some: the seed and the minimum number of
+      documents in a leaf among them.
+    - To continue from a model, LightGBM scores the features with it and starts from these scores.
+      It cannot do so for a ``Sequence``; here the same predictor scores block by block.
     """
-    if not is_large(features):
-        return _dense(predict(features, **options))
-    out: NDArray[np.float64] | None = None
-    for rows in iter_blocks(features):
-        found = _dense(predict(features[rows], **options))
-        if out is None:
-            out = allocate(features, (len(features), *found.shape[1:]), np.float64)
-        out[rows] = found
-        release_pages(out)
-    assert out is not None  # a data set has documents
-    return out
+
+    _all_parameters = False
+
+    def get_params(self) -> dict[str, Any]:
+        """The parameters that are passed to LightGBM."""
+        if self._all_parameters and self.params is not None:
+            return dict(self.params)
+        return dict(super().get_params())
+
+    def _create_sample_indices(self, *, total_nrow: int) -> NDArray[np.int32]:
+        with self._use_all_parameters():
+            return np.asarray(super()._create_sample_indices(total_nrow=total_nrow))
+
+    def _init_from_sample(
+        self,
+        sample_data: list[NDArray[Any]],
+        sample_indices: list[NDArray[Any]],
+        sample_cnt: int,
+        total_nrow: int,
+    ) -> BlockDataset:
+        check_memory_for_bins(sample_data, sample_cnt, total_nrow, self.params or {})
+        with self._use_all_parameters():
+            super()._init_from_sample(sample_data, sample_indices, sample_cnt, total_nrow)
+        # LightGBM's caller would keep the sample in memory until all rows are binned.
+        sample_data.clear()
+        sample_indices.clear()
+        return self
+
+    @contextmanager
+    def _use_all_parameters(self) -> Iterator[None]:
+        self._all_parameters = True
+        try:
+            yield
+        finally:
+            self._all_parameters = False
+
+    def _set_init_score_by_predictor(
+        self, predictor: Any, data: Any, used_indices: Any
+    ) -> BlockDataset:
+        if predictor is None or not isinstance(data, Blocks):
+            super()._set_init_score_by_predictor(predictor, data, used_indices)
+            return self
+        scores = predict_in_blocks(predictor.predict, data.features, raw_score=True)
+        self.set_init_score(scores.ravel())
+        return self
 
 
-def _dense(found: Any) -> NDArray[np.float64]:
-    return np.asarray(found if isinstance(found, np.ndarray) else found.toarray(), dtype=np.float64)
-
-
-_HALF_BINS = 16  # LightGBM puts two of them into a byte
-_LOOKED_AT = 2000  # values of a feature in the sample
+_HALF_BYTE_BINS = 16  # with up to this many bins, LightGBM stores two values per byte
+_INSPECTED = 2000  # values of a feature in the sample
 _DENSE = 0.5
-"""Two features that both differ from their usual value so often meet in some document, so that
-LightGBM can neither bundle them nor leave the usual value out."""
+"""A feature that differs from its most frequent value in more than this share of the documents:
+LightGBM can neither bundle two such features nor leave the frequent value out."""
 _BINNING = ("max_bin", "max_bins", "max_bin_by_feature", "min_data_in_bin", "forcedbins_filename")
-"""Parameters with which features of many values may have few bins."""
+"""Parameters that may give features with many values few bins."""
 
 
 def check_memory_for_bins(
@@ -111,84 +167,75 @@ def check_memory_for_bins(
     n_docs: int,
     params: Mapping[str, Any],
 ) -> None:
-    """Refuse bins that this process cannot have the memory for.
+    """Raise DataError if a memory limit leaves too little for LightGBM's bins.
 
     Parameters
     ----------
     sample
         For each feature, its values in the sample that are not zero.
     n_sampled, n_docs
-        Documents in the sample, and in all.
+        Documents in the sample, and in total.
     params
-        LightGBM's.
+        LightGBM's parameters.
     """
-    found = memory_limits()
-    if not found:
+    limits = memory_limits()
+    if not limits:
         return
-    sizes = least_bytes(sample, n_sampled, n_docs, params)
+    sizes = min_bin_bytes(sample, n_sampled, n_docs, params)
     needed = sum(sizes)
-    # The system may promise memory that a group of processes cannot have.
-    if needed <= min(limit.most for limit in found) and _can_be_had(sizes):
+    # The system may grant memory beyond the limit of a control group.
+    if needed <= min(limit.most for limit in limits) and _can_allocate(sizes):
         return
-    limit = min(found, key=lambda each: each.left)
+    limit = min(limits, key=lambda limit: limit.left)
     raise DataError(
-        f"LightGBM needs at least {_gigabytes(needed)} more memory, for the bins of {n_docs:,} "
+        f"LightGBM needs at least {needed / 1e9:.2f} GB more memory, for the bins of {n_docs:,} "
         f"documents x {len(sample)} features, and cannot have it ({limit.name}: "
-        f"{_gigabytes(limit.most)}, of which {_gigabytes(limit.used)} are taken). Raise the limit, "
-        'take coarser bins (lightgbm={"max_bin": 15}), or train on a part of the lists.'
+        f"{limit.most / 1e9:.2f} GB, of which {limit.used / 1e9:.2f} GB are taken). Raise the "
+        'limit, use coarser bins (lightgbm={"max_bin": 15}), or train on a part of the lists.'
     )
 
 
-def least_bytes(
+def min_bin_bytes(
     sample: Sequence[NDArray[np.float64]],
     n_sampled: int,
     n_docs: int,
     params: Mapping[str, Any],
 ) -> list[int]:
-    """What the bins of each dense feature take at least."""
+    """A lower bound on the memory for the bins of each dense feature."""
     coarse = any(name in params for name in _BINNING)
-    halves = [_halves(values, n_sampled, coarse=coarse) for values in sample]
-    return [n_docs * each // 2 for each in halves if each]
+    half_bytes = [_half_bytes(values, n_sampled, coarse=coarse) for values in sample]
+    return [n_docs * count // 2 for count in half_bytes if count]
 
 
-def _halves(values: NDArray[np.float64], n_sampled: int, *, coarse: bool) -> int:
-    """Halves of a byte that a document takes for this feature at least."""
+def _half_bytes(values: NDArray[np.float64], n_sampled: int, *, coarse: bool) -> int:
+    """Half bytes that a document needs at least for this feature."""
     if len(values) <= _DENSE * n_sampled:
         return 0
-    looked_at = values[:: 1 + len(values) // _LOOKED_AT]
-    _, counts = np.unique(looked_at, return_counts=True)
-    if counts.max() >= _DENSE * len(looked_at):
+    inspected = values[:: 1 + len(values) // _INSPECTED]
+    _, counts = np.unique(inspected, return_counts=True)
+    if counts.max() >= _DENSE * len(inspected):
         return 0
-    return 2 if len(counts) > _HALF_BINS and not coarse else 1
+    return 2 if len(counts) > _HALF_BYTE_BINS and not coarse else 1
 
 
-def _can_be_had(sizes: Sequence[int]) -> bool:
+def _can_allocate(sizes: Sequence[int]) -> bool:
     try:
-        held = [np.empty(size, np.uint8) for size in sizes]  # promised, not touched
+        arrays = [np.empty(size, np.uint8) for size in sizes]  # reserved, never written
     except MemoryError:
         return False
-    del held
+    del arrays
     return True
 
 
-def _gigabytes(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.2f} GB"
-
-
-_ZERO = 1e-35  # what LightGBM takes for zero, and leaves out of the sample
+_ZERO = 1e-35  # LightGBM treats smaller values as zero and leaves them out of the sample
 _DOUBLES, _INTEGERS = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int32)
 
 
 def find_bins(data: Dataset, settings: dict[str, Any], categorical: list[int]) -> bytes:
-    """The bins of all features, in LightGBM's own form."""
-    from lightgbm.basic import _LIB, _c_str, _param_dict_to_str, _safe_call
-
-    # Draws by all parameters, as LightGBM does from memory.
-    from plackett.models.trees.lightgbm_blocks import BlockDataset  # imports lightgbm
-
-    given = _with_categories(settings, categorical)
-    drawn = BlockDataset(None, params=given)._create_sample_indices(total_nrow=data.n_docs)
-    columns = [_column(sampled) for sampled in _sampled_columns(data.features, drawn)]
+    """The bins of all features, in LightGBM's serialized form."""
+    params = _bin_params(settings, categorical)
+    rows = BlockDataset(None, params=params)._create_sample_indices(total_nrow=data.n_docs)
+    columns = [_nonzero(column) for column in _sample_columns(data.features, rows)]
     values = (_DOUBLES * len(columns))(*(v.ctypes.data_as(_DOUBLES) for v, _ in columns))
     places = (_INTEGERS * len(columns))(*(p.ctypes.data_as(_INTEGERS) for _, p in columns))
     counts = np.array([len(places) for _, places in columns], dtype=np.int32)
@@ -199,25 +246,22 @@ def find_bins(data: Dataset, settings: dict[str, Any], categorical: list[int]) -
             places,
             ctypes.c_int32(len(columns)),
             counts.ctypes.data_as(_INTEGERS),
-            ctypes.c_int32(len(drawn)),
-            ctypes.c_int32(1),  # rows to hold: none is needed, but none is not allowed
+            ctypes.c_int32(len(rows)),
+            ctypes.c_int32(1),  # rows to hold: we need none, but LightGBM requires one
             ctypes.c_int64(data.n_docs),
-            _c_str(_param_dict_to_str(given)),
+            _c_str(_param_dict_to_str(params)),
             ctypes.byref(handle),
         )
     )
     try:
-        return _serialised(handle)
+        return _serialize(handle)
     finally:
         _safe_call(_LIB.LGBM_DatasetFree(handle))
 
 
 def dataset_from_bins(bins: bytes, settings: dict[str, Any], categorical: list[int]) -> Any:
-    """A LightGBM data set without documents, to take bins from as a reference."""
-    from lightgbm import Dataset as LightGBMDataset
-    from lightgbm.basic import _LIB, _c_str, _param_dict_to_str, _safe_call
-
-    given = _with_categories(settings, categorical)
+    """A LightGBM dataset without documents that serves as a reference for bins."""
+    params = _bin_params(settings, categorical)
     handle = ctypes.c_void_p()
     _safe_call(
         _LIB.LGBM_DatasetCreateFromSerializedReference(
@@ -225,37 +269,35 @@ def dataset_from_bins(bins: bytes, settings: dict[str, Any], categorical: list[i
             ctypes.c_int32(len(bins)),
             ctypes.c_int64(1),
             ctypes.c_int32(1),
-            _c_str(_param_dict_to_str(given)),
+            _c_str(_param_dict_to_str(params)),
             ctypes.byref(handle),
         )
     )
-    made = LightGBMDataset(None, params=given)
-    made._handle = handle
-    return made
+    dataset = lightgbm.Dataset(None, params=params)
+    dataset._handle = handle
+    return dataset
 
 
-def _with_categories(settings: dict[str, Any], categorical: list[int]) -> dict[str, Any]:
-    plain = {name: value for name, value in settings.items() if name != "objective"}
-    return plain | {"categorical_column": categorical} if categorical else plain
+def _bin_params(settings: dict[str, Any], categorical: list[int]) -> dict[str, Any]:
+    params = {name: value for name, value in settings.items() if name != "objective"}
+    return params | {"categorical_column": categorical} if categorical else params
 
 
-def _sampled_columns(features: Any, drawn: NDArray[np.int32]) -> Any:
+def _sample_columns(features: Any, rows: NDArray[np.int32]) -> Any:
     if isinstance(features, csr_array):
-        by_column = features[drawn].tocsc()
+        by_column = features[rows].tocsc()
         return (by_column[:, [j]].toarray().reshape(-1) for j in range(by_column.shape[1]))
-    return np.asarray(features[drawn]).T
+    return np.asarray(features[rows]).T
 
 
-def _column(sampled: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+def _nonzero(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """The values of a column that are not zero, and their places in the sample."""
-    values = sampled.astype(np.float64)
-    places = np.flatnonzero(~(np.abs(values) <= _ZERO))  # NaN is no zero
+    values = column.astype(np.float64)
+    places = np.flatnonzero(~(np.abs(values) <= _ZERO))  # NaN is not zero
     return np.ascontiguousarray(values[places]), places.astype(np.int32)
 
 
-def _serialised(handle: ctypes.c_void_p) -> bytes:
-    from lightgbm.basic import _LIB, _safe_call
-
+def _serialize(handle: ctypes.c_void_p) -> bytes:
     buffer, length = ctypes.c_void_p(), ctypes.c_int32()
     _safe_call(
         _LIB.LGBM_DatasetSerializeReferenceToBinary(
@@ -264,7 +306,7 @@ def _serialised(handle: ctypes.c_void_p) -> bytes:
     )
     out = (ctypes.c_uint8 * length.value)()
     try:
-        for place in range(length.value):  # LightGBM hands its buffer out byte by byte
+        for place in range(length.value):  # LightGBM gives its buffer byte by byte only
             _LIB.LGBM_ByteBufferGetAt(buffer, ctypes.c_int32(place), ctypes.byref(out, place))
     finally:
         _safe_call(_LIB.LGBM_ByteBufferFree(buffer))

@@ -1,7 +1,4 @@
-"""The parameters LightGBM is given, and those it must not be given here.
-
-Sizes of trees that go by the number of training documents.
-"""
+"""LightGBM's parameters: which it gets, which it must not get, and automatic sizes of trees."""
 
 from __future__ import annotations
 
@@ -15,13 +12,13 @@ if TYPE_CHECKING:
 
 
 BUILT_IN = {"lightgbm-lambdarank": "lambdarank", "lightgbm-xendcg": "rank_xendcg"}
-"""LightGBM's own objectives by the names they have here."""
+"""LightGBM's built-in objectives by their names here."""
 
-# With these, one thread and many give the same model.
+# With these, the model does not depend on the number of threads.
 _DETERMINISTIC = {"deterministic": True, "force_col_wise": True}
-# LightGBM's main names are taken as the user gives them. Of a main name and its alias LightGBM
-# takes the main one without a word, and ours are always there: so an alias would do nothing.
-_OURS = {
+# Aliases of parameters that we always set. Of a main name and its alias LightGBM silently uses the
+# main name, so an alias would have no effect; main names in ``lightgbm`` override ours.
+_OUR_NAMES = {
     "sub_feature": "feature_fraction",
     "colsample_bytree": "feature_fraction",
     "num_leaf": "leaves",
@@ -40,7 +37,7 @@ _OURS = {
     "nthreads": "threads",
     "random_state": "seed",
     "random_seed": "seed",
-    # The loop is ours: these would do nothing, or something else.
+    # The loop is ours: these would have no effect, or another one.
     "num_iterations": "trees",
     "n_estimators": "trees",
     "num_boost_round": "trees",
@@ -62,7 +59,7 @@ _OURS = {
     "early_stopping_round": "patience",
     "categorical_feature": "categorical",
 }
-_FORGETFUL = (
+_NOT_RESUMABLE = (
     "feature_fraction",
     "colsample_bynode",
     "sub_feature_bynode",
@@ -78,7 +75,7 @@ _PLAIN = ("gbdt", "gbrt")
 
 
 def lightgbm_settings(ranker: TreeRanker, *, leaves: int, min_documents: int) -> dict[str, Any]:
-    """Everything LightGBM is told, the user's own words last."""
+    """All of LightGBM's parameters; the user's come last."""
     _check(ranker)
     name = ranker.objective if isinstance(ranker.objective, str) else ""
     settings: dict[str, Any] = {
@@ -94,44 +91,44 @@ def lightgbm_settings(ranker: TreeRanker, *, leaves: int, min_documents: int) ->
         **_DETERMINISTIC,
     }
     if ranker.monotone:
-        settings["monotone_constraints"] = _monotone(ranker)
+        settings["monotone_constraints"] = _monotone_constraints(ranker)
     return {**settings, **ranker.lightgbm}
 
 
 def check_resumable(ranker: TreeRanker) -> None:
-    """Refuse a checkpoint where LightGBM keeps random state of its own, which a restart loses."""
-    found = [key for key in ranker.lightgbm if key.startswith(_FORGETFUL)]
+    """Raise UsageError where LightGBM has random state of its own, which a restart loses."""
     if ranker.objective == "lightgbm-xendcg":
         raise UsageError(
-            "a fit of lightgbm-xendcg cannot be resumed to the same model: LightGBM does not keep "
-            "its random numbers. Fit without checkpoint, or take xendcg."
+            "a fit of lightgbm-xendcg cannot be resumed to the same model: LightGBM does not save "
+            "its random state. Fit without checkpoint, or use xendcg."
         )
-    if found:
-        raise UsageError(
-            f"a fit with LightGBM's {found[0]!r} cannot be resumed to the same model: LightGBM "
-            "does not keep that random state. Fit without checkpoint, or use list_fraction and "
-            "feature_fraction, which can."
-        )
+    for name in ranker.lightgbm:
+        if name.startswith(_NOT_RESUMABLE):
+            raise UsageError(
+                f"a fit with LightGBM's {name!r} cannot be resumed to the same model: LightGBM "
+                "does not save that random state. Fit without checkpoint, or use list_fraction and "
+                "feature_fraction, which can be resumed."
+            )
 
 
-def feature_indices(ranker: TreeRanker, wanted: tuple[str | int, ...]) -> list[int]:
+def feature_indices(ranker: TreeRanker, features: tuple[str | int, ...]) -> list[int]:
     """Features given by name or number, as numbers."""
     names = ranker.feature_names_ or ()
     count = ranker.n_features_ or 0
-    found = []
-    for each in wanted:
-        if isinstance(each, str):
-            if each not in names:
-                raise UsageError(f"there is no feature {each!r} in the training data.")
-            found.append(names.index(each))
-        elif 0 <= each < count:
-            found.append(int(each))
+    indices = []
+    for feature in features:
+        if isinstance(feature, str):
+            if feature not in names:
+                raise UsageError(f"there is no feature {feature!r} in the training data.")
+            indices.append(names.index(feature))
+        elif 0 <= feature < count:
+            indices.append(int(feature))
         else:
-            raise UsageError(f"there is no feature {each}: they go from 0 to {count - 1}.")
-    return found
+            raise UsageError(f"there is no feature {feature}: they go from 0 to {count - 1}.")
+    return indices
 
 
-def _monotone(ranker: TreeRanker) -> list[int]:
+def _monotone_constraints(ranker: TreeRanker) -> list[int]:
     directions = [0] * (ranker.n_features_ or 0)
     for index, direction in zip(
         feature_indices(ranker, tuple(ranker.monotone)), ranker.monotone.values(), strict=True
@@ -143,7 +140,7 @@ def _monotone(ranker: TreeRanker) -> list[int]:
 
 
 def _check(ranker: TreeRanker) -> None:
-    _check_words(ranker)
+    _check_lightgbm_names(ranker)
     _check_built_in(ranker)
     for name in ("trees", "patience", "smoothing"):
         if getattr(ranker, name) < 1:
@@ -159,29 +156,29 @@ def _check(ranker: TreeRanker) -> None:
             raise UsageError(f"{name} must be above 0 and at most 1, got {getattr(ranker, name)}.")
 
 
-def _check_words(ranker: TreeRanker) -> None:
-    """Refuse words of LightGBM that would do nothing here, or harm."""
+def _check_lightgbm_names(ranker: TreeRanker) -> None:
+    """Raise UsageError for LightGBM parameters that would have no effect here, or a bad one."""
     for key in ranker.lightgbm:
-        if key in _OURS:
+        if key in _OUR_NAMES:
             raise UsageError(
-                f"give {_OURS[key]!r} to TreeRanker itself instead of {key!r} in lightgbm."
+                f"give {_OUR_NAMES[key]!r} to TreeRanker itself instead of {key!r} in lightgbm."
             )
     if ranker.lightgbm.get("linear_tree") or ranker.lightgbm.get("linear_trees"):
         raise UsageError("trees with linear leaves cannot be scored or exported here.")
     for key in _BOOSTING:
         if ranker.lightgbm.get(key, "gbdt") not in _PLAIN:
             raise UsageError(
-                f"{key}={ranker.lightgbm[key]!r} changes earlier trees as it goes, so the best "
-                "number of trees cannot be cut out; only gbdt is grown here."
+                f"{key}={ranker.lightgbm[key]!r} changes earlier trees during training, so the "
+                "model cannot be cut at the best number of trees; only gbdt is supported."
             )
 
 
 def _check_built_in(ranker: TreeRanker) -> None:
-    """LightGBM's own objectives sample lists and grow trees in LightGBM's way."""
+    """Raise UsageError for settings that do not fit LightGBM's built-in objectives, or ours."""
     built_in = ranker.objective in BUILT_IN
     if not built_in and "bagging_by_query" in ranker.lightgbm:
         raise UsageError(
-            "LightGBM's bagging_by_query ruins models with an objective of ours; use list_fraction."
+            "LightGBM's bagging_by_query ruins models with a plackett objective; use list_fraction."
         )
     if built_in and ranker.list_fraction < 1:
         raise UsageError(
@@ -189,35 +186,31 @@ def _check_built_in(ranker: TreeRanker) -> None:
             'lightgbm={"bagging_by_query": True, "bagging_fraction": ..., "bagging_freq": 1}.'
         )
     if built_in and ranker.growth != "newton":
-        raise UsageError(f'{ranker.objective} grows trees in LightGBM\'s way: growth="newton".')
+        raise UsageError(f'{ranker.objective} supports growth="newton" only.')
 
 
-_FEWEST, _MOST = 5, 255
+_MIN_LEAVES, _MAX_LEAVES = 5, 255
 _LARGE = 100_000
 
 
-def sized(ranker: TreeRanker, n_docs: int) -> dict[str, int]:
-    """Leaves of a tree and documents of a leaf, with ``"auto"`` filled in."""
+def resolve_sizes(ranker: TreeRanker, n_docs: int) -> dict[str, int]:
+    """Leaves per tree and documents per leaf, with ``"auto"`` resolved."""
     leaves, documents = ranker.leaves, ranker.min_documents
-    for name, value, least in (("leaves", leaves, 2), ("min_documents", documents, 1)):
-        if value != "auto" and value < least:
-            raise UsageError(f'{name} must be "auto" or a number from {least} up, got {value!r}.')
+    for name, value, minimum in (("leaves", leaves, 2), ("min_documents", documents, 1)):
+        if value != "auto" and value < minimum:
+            raise UsageError(f'{name} must be "auto" or at least {minimum}, got {value!r}.')
     return {
-        "leaves": _leaves(n_docs) if leaves == "auto" else leaves,
-        "min_documents": _documents(n_docs) if documents == "auto" else documents,
+        "leaves": _auto_leaves(n_docs) if leaves == "auto" else leaves,
+        # LightGBM's default of 20 for small data.
+        "min_documents": (20 if n_docs < _LARGE else 50) if documents == "auto" else documents,
     }
 
 
-def _leaves(n_docs: int) -> int:
-    """1.5 times the root of the documents in units of 500: 7 for 10,000, 28 for 180,000.
+def _auto_leaves(n_docs: int) -> int:
+    """1.5 sqrt(documents / 500): 7 for 10,000 documents, 28 for 180,000.
 
-    Small data want small trees: on sets of 10,000 and 35,000 documents 7 leaves ranked held-out
-    lists better than 15, and 15 better than 31. Large data want large ones; the papers' settings
-    for millions of documents have some hundreds.
+    Small data need small trees: on sets of 10,000 and 35,000 documents 7 leaves ranked held-out
+    lists better than 15, and 15 better than 31. The papers use some hundreds of leaves for millions
+    of documents.
     """
-    return min(max(round(1.5 * math.sqrt(n_docs / 500)), _FEWEST), _MOST)
-
-
-def _documents(n_docs: int) -> int:
-    """LightGBM's 20 for small data, more where there is enough."""
-    return 20 if n_docs < _LARGE else 50
+    return min(max(round(1.5 * math.sqrt(n_docs / 500)), _MIN_LEAVES), _MAX_LEAVES)

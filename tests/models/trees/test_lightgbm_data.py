@@ -10,7 +10,7 @@ import pytest
 
 import plackett as pk
 from plackett.base.memory import Limit
-from plackett.models.trees.lightgbm_data import check_memory_for_bins, least_bytes
+from plackett.models.trees.lightgbm_data import check_memory_for_bins, min_bin_bytes
 
 SAMPLED, DOCS = 1000, 1_000_000
 
@@ -33,12 +33,12 @@ def values(kind: str) -> np.ndarray:
     [("many", 1.0), ("few", 0.5), ("rare", 0), ("usual", 0), ("missing", 0), ("none", 0)],
 )
 def test_only_features_that_lightgbm_lays_out_in_full_count(kind, expected) -> None:
-    assert sum(least_bytes([values(kind)], SAMPLED, DOCS, {})) == expected * DOCS
+    assert sum(min_bin_bytes([values(kind)], SAMPLED, DOCS, {})) == expected * DOCS
 
 
 @pytest.mark.parametrize("name", ["max_bin", "max_bins", "min_data_in_bin"])
 def test_coarser_bins_take_half_a_byte_at_least(name) -> None:
-    assert sum(least_bytes([values("many")], SAMPLED, DOCS, {name: 15})) == DOCS // 2
+    assert sum(min_bin_bytes([values("many")], SAMPLED, DOCS, {name: 15})) == DOCS // 2
 
 
 def test_bins_beyond_a_limit_are_refused_with_both_numbers(monkeypatch) -> None:

@@ -155,7 +155,7 @@ def test_contributions_sum_to_the_score_and_importance_goes_by_name(parts) -> No
 def test_what_lightgbm_refuses_is_said_in_our_words(parts) -> None:
     train, _, _ = parts
     real = train.with_labels(train.labels + 0.5)
-    with pytest.raises(pk.DataError, match="LightGBM refuses the data or a setting"):
+    with pytest.raises(pk.DataError, match="LightGBM rejects the data or a setting"):
         pk.TreeRanker(objective="lightgbm-lambdarank", **SMALL).fit(real)
     constant = train.with_features(np.ones((train.n_docs, 2)))
     with pytest.raises(pk.DataError, match="there is nothing to learn from"):
@@ -193,13 +193,13 @@ def test_sampled_lists_and_features_change_the_model_but_not_from_run_to_run(par
         ({"transforms": "standard"}, "transforms must be a tuple, got 'standard'"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0"),
         ({"smoothing": 4}, "smoothing must be odd"),
-        ({"leaves": 1}, 'leaves must be "auto" or a number from 2 up'),
+        ({"leaves": 1}, 'leaves must be "auto" or at least 2'),
         ({"monotone": {"nothing": 1}}, "there is no feature 'nothing'"),
         ({"monotone": {0: 2}}, "directions are -1, 0 and 1"),
         ({"categorical": (99,)}, "there is no feature 99"),
         ({"lightgbm": {"linear_tree": True}}, "linear leaves cannot be scored"),
         ({"smoothing": 0}, "smoothing must be at least 1"),
-        ({"lightgbm": {"boosting_type": "dart"}}, "only gbdt is grown here"),
+        ({"lightgbm": {"boosting_type": "dart"}}, "only gbdt is supported"),
         ({"lightgbm": {"max_iter": 3}}, "give 'trees' to TreeRanker itself"),
         ({"threads": 0}, "threads must be at least 1"),
         ({"objective": "lightgbm-xendcg", "list_fraction": 0.5}, "computed inside LightGBM"),
