@@ -204,7 +204,7 @@ def test_sizes_that_lie_do_not_lead_lightgbm_out_of_the_text(parts) -> None:
     ranker = pk.TreeRanker(trees=3, leaves=4).fit(parts[0])
     honest = ranker.importance()
     lines = ranker.model_.splitlines()
-    ranker._take(
+    ranker._set_stumps(
         "\n".join("tree_sizes=999999 5 5" if li.startswith("tree_sizes") else li for li in lines)
     )
     assert ranker.importance() == honest

@@ -289,7 +289,7 @@ def test_any_threshold_of_float32_decides_exactly(target, tmp_path) -> None:
     order = np.argsort(wanted)
     ranker = fitted("stumps").clone()
     ranker.n_features_ = 1
-    ranker._take(np.zeros(len(order), np.int64), wanted[order], np.ones(len(order)))
+    ranker._set_stumps(np.zeros(len(order), np.int64), wanted[order], np.ones(len(order)))
     path = tmp_path / {"xgboost-json": "m.json", "xgboost-ubj": "m.ubj"}.get(target, "m")
     export(ranker, path, target)
     up, down = np.float32(np.inf), np.float32(-np.inf)

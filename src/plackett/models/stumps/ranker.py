@@ -2,11 +2,11 @@ r"""RankBoost: a sum of weighted thresholds on single features (Freund et al. 20
 
 .. math:: s(x) = \sum_t \alpha_t\, [x_{j_t} > \theta_t]
 
-Each round adds the threshold on a feature that best puts right the pairs that are wrong so far,
-:math:`|r|` largest, with weight :math:`\alpha = \tfrac12 \ln\frac{1+r}{1-r}`
-(:mod:`plackett.models.stumps.boosting`). That minimises the exponential loss over pairs,
-:math:`\sum e^{-(s_i - s_j)}`, which falls by at least the factor :math:`\sqrt{1 - r^2}` in a round.
-A round costs O(documents x features) and no pair is ever formed.
+Each round adds the threshold on a feature that best corrects the pairs that are wrong so far (the
+largest :math:`|r|`), with weight :math:`\alpha = \tfrac12 \ln\frac{1+r}{1-r}`
+(:mod:`plackett.models.stumps.boosting`). That minimizes the exponential loss over pairs,
+:math:`\sum e^{-(s_i - s_j)}`, which falls by at least the factor :math:`\sqrt{1 - r^2}` per round.
+A round costs O(documents x features); pairs are never enumerated.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.ranker import FitContext, Ranker, check_learnable
-from plackett.models.stumps.boosting import Boosting, columns, steps_of
+from plackett.models.stumps.boosting import StumpBoosting, columns, merge_stumps
 
 _FILE = "stumps.json"
-_MOST_THRESHOLDS = 65_534  # codes are 16 bits wide
+_MAX_THRESHOLDS = 65_534  # codes are 16 bits wide
 
 
 @dataclass
@@ -38,17 +38,18 @@ class StumpRanker(Ranker):
     Parameters
     ----------
     rounds
-        Number of thresholds at most.
+        Maximum number of stumps.
     thresholds
-        Candidates of each feature at most; a feature with more distinct values is cut at quantiles.
+        Maximum number of candidate thresholds per feature; a feature with more distinct values is
+        cut at quantiles.
     patience
-        With validation data: stop after so many rounds without a better metric.
+        With validation data: stop after this many rounds without a better metric.
     threads
         Number of threads; None: all.
     transforms
-        Applied to features first; monotone ones change nothing.
+        Applied to the features first; monotone ones change nothing.
     seed
-        Nothing here is random; kept so that all rankers take one.
+        Has no effect; all rankers take one.
     """
 
     takes_missing: ClassVar[bool] = True
@@ -60,31 +61,28 @@ class StumpRanker(Ranker):
     transforms: tuple[str, ...] = ()
     seed: int = 0
 
-    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
+    def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
         self._check_settings()
         check_learnable(train)
-        parts = {"train": train}
-        if validation is not None:
-            parts["validation"] = validation
+        parts = {"train": train} | ({} if validation is None else {"validation": validation})
         with kernel_threads(self.threads):
-            boosting = Boosting(self, parts, run)
-            boosting.grow()
+            boosting = StumpBoosting(self, parts, context)
+            boosting.run()
         self.curves_: dict[str, dict[str, list[float]]] = boosting.curves
-        """Means of the metrics after each round, for the parts of the data."""
+        """Means of the metrics after each round, for each part of the data."""
         self.losses_: tuple[float, ...] = tuple(boosting.losses)
         """The exponential loss over the pairs of the training lists before each round."""
-        self._take(*steps_of(boosting.stumps[: boosting.best], boosting.codes))
+        stumps = boosting.stumps[: boosting.best]
+        self._set_stumps(*merge_stumps(stumps, boosting.thresholds))
 
     def coefficients_by_name(self) -> dict[str, float]:
-        """By how much each feature can raise the score, the most first; unused ones are absent."""
-        if self.n_features_ is None:
-            raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit first.")
-        names = self.feature_names_ or tuple(str(j + 1) for j in range(self.n_features_))
-        total = {}
+        """How much each feature can change the score, the most first; unused ones are absent."""
+        names = self._feature_labels()
+        ranges = {}
         for j in np.unique(self.stump_features_):
             steps = np.cumsum(self.stump_weights_[self.stump_features_ == j])
-            total[names[j]] = float(max(steps.max(), 0.0) - min(steps.min(), 0.0))
-        return dict(sorted(total.items(), key=lambda item: -item[1]))
+            ranges[names[j]] = float(max(steps.max(), 0.0) - min(steps.min(), 0.0))
+        return dict(sorted(ranges.items(), key=lambda item: -item[1]))
 
     def _predict(self, data: Dataset) -> Scores:
         scores = np.zeros(data.n_docs)
@@ -99,12 +97,12 @@ class StumpRanker(Ranker):
         for name in ("rounds", "thresholds", "patience"):
             if getattr(self, name) < 1:
                 raise UsageError(f"StumpRanker needs {name} >= 1, got {getattr(self, name)!r}.")
-        if self.thresholds > _MOST_THRESHOLDS:
+        if self.thresholds > _MAX_THRESHOLDS:
             raise UsageError(
-                f"StumpRanker takes at most {_MOST_THRESHOLDS} thresholds, got {self.thresholds}."
+                f"StumpRanker takes at most {_MAX_THRESHOLDS} thresholds, got {self.thresholds}."
             )
 
-    def _take(
+    def _set_stumps(
         self, features: NDArray[np.int64], thresholds: NDArray[np.float32], weights: Scores
     ) -> None:
         self.stump_features_: NDArray[np.int64] = features
@@ -137,7 +135,7 @@ class StumpRanker(Ranker):
         if len(shapes) > 1 or features.ndim != 1 or not known or not finite:
             raise DataError("must hold one feature, threshold and weight per stump", path=str(path))
         order = np.lexsort((thresholds, features))
-        self._take(features[order], thresholds[order], weights[order])
+        self._set_stumps(features[order], thresholds[order], weights[order])
         self.curves_, self.losses_ = {}, ()
 
 

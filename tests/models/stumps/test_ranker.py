@@ -13,7 +13,13 @@ from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
 from plackett.models import StumpRanker
 from plackett.models.checkpoint import Checkpoint
-from plackett.models.stumps.boosting import best_stump, code, fill_potential, label_order
+from plackett.models.stumps.boosting import (
+    best_stump,
+    encode_features,
+    fill_potential,
+    label_order,
+    select_thresholds,
+)
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +84,11 @@ def test_the_potential_sums_to_the_worth_of_a_stump_over_pairs(parts) -> None:
     h = data.features[:, 0] > 0.5
     worth = sum(np.exp(scores[j] - scores[i]) * (int(h[i]) - int(h[j])) for i, j in pairs)
     assert potential @ h == pytest.approx(worth)
-    codes = code(data.features, 255)
-    counts = np.array([len(each) for each in codes.thresholds])
-    j, k, best = best_stump(codes.codes, counts, potential)
-    assert best == pytest.approx(potential @ (data.features[:, j] > codes.thresholds[j][k]))
+    thresholds = select_thresholds(data.features, 255)
+    counts = np.array([len(values) for values in thresholds])
+    codes = encode_features(data.features, thresholds)
+    j, k, best = best_stump(codes, counts, potential)
+    assert best == pytest.approx(potential @ (data.features[:, j] > thresholds[j][k]))
     assert abs(best) >= abs(worth) - 1e-9
 
 
@@ -121,15 +128,15 @@ def test_sparse_features_give_the_scores_of_dense_ones(parts) -> None:
 def test_thresholds_separate_neighbouring_floats() -> None:
     low = np.float32(1.0)
     high = np.nextafter(low, np.float32(2.0))
-    codes = code(np.array([[low], [high], [low]], dtype=np.float32), 10)
-    assert codes.codes[0].tolist() == [0, 1, 0]
+    X = np.array([[low], [high], [low]], dtype=np.float32)
+    assert encode_features(X, select_thresholds(X, 10))[0].tolist() == [0, 1, 0]
 
 
 def test_many_values_are_cut_at_quantiles() -> None:
     X = np.sort(np.random.default_rng(0).normal(size=(1000, 1)).astype(np.float32), axis=0)
-    codes = code(X, 9)
-    assert len(codes.thresholds[0]) == 9
-    shares = np.bincount(codes.codes[0])
+    thresholds = select_thresholds(X, 9)
+    assert len(thresholds[0]) == 9
+    shares = np.bincount(encode_features(X, thresholds)[0])
     assert shares.max() - shares.min() <= 2
 
 
