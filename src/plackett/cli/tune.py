@@ -265,9 +265,9 @@ def _trials_table(result: TuneResult) -> Table:
 
 
 def _format_default(result: TuneResult, name: str) -> str:
-    from plackett.models.recipes.search_spaces import setting
+    from plackett.models.recipes.search_spaces import get_setting
 
-    value = setting(result.plan.ranker, name)
+    value = get_setting(result.plan.ranker, name)
     if value is None:
         return ""
     if name == "C" and isinstance(value, tuple):

@@ -16,8 +16,8 @@ from plackett.models.recipes.search_spaces import (
     Real,
     Whole,
     family_of,
+    get_setting,
     search_space,
-    setting,
     with_settings,
 )
 
@@ -33,9 +33,9 @@ def test_the_ends_of_every_dimension_can_be_set(name) -> None:
     assert space
     assert set(FAMILIES[family_of(name)]) - {"list_fraction"} <= set(space)
     for key, each in space.items():
-        setting(ranker, key)
+        get_setting(ranker, key)
         for value in _ends(each):
-            assert setting(with_settings(ranker, {key: value}), key) == value
+            assert get_setting(with_settings(ranker, {key: value}), key) == value
     assert ranker.get_params() == pk.recipe(name).get_params()  # nothing was changed in place
 
 
@@ -43,7 +43,7 @@ def test_the_ends_of_every_dimension_can_be_set(name) -> None:
 def test_numbers_of_the_defaults_lie_inside(name) -> None:
     ranker = pk.recipe(name)
     for key, each in search_space(name).items():
-        now = setting(ranker, key)
+        now = get_setting(ranker, key)
         if isinstance(now, (int, float)) and not isinstance(each, Choice):
             assert each.low <= now <= each.high, key
 

@@ -21,7 +21,7 @@ from plackett.experiments.protocols import DataSource, fold_fingerprint
 from plackett.experiments.store import Identity
 from plackett.experiments.systems import System, code_version
 from plackett.models.ranker import Ranker
-from plackett.models.recipes.search_spaces import Choice, Dimension, Real, Whole, setting
+from plackett.models.recipes.search_spaces import Choice, Dimension, Real, Whole, get_setting
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def build_space(
     """
     space = dict(defaults)
     for name, change in changes.items():
-        value = setting(ranker, name)
+        value = get_setting(ranker, name)
         space[name] = (
             parse_dimension(name, change, defaults.get(name), value)
             if isinstance(change, str)

@@ -26,8 +26,8 @@ from plackett.models import recipe
 from plackett.models.ranker import Progress, Ranker, no_progress
 from plackett.models.recipes.search_spaces import (
     Dimension,
+    get_setting,
     search_space_of,
-    setting,
     with_settings,
 )
 
@@ -217,7 +217,7 @@ def plan_search(
     ranker = recipe(model, preset=preset) if isinstance(model, str) else model
     fixed = dict(settings or {})
     for name in fixed:
-        setting(ranker, name)
+        get_setting(ranker, name)
     ranker = with_settings(ranker, fixed)
     both = sorted(set(fixed) & set(space or {}))
     if both:

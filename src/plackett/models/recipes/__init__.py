@@ -1,4 +1,4 @@
-"""Named systems: an objective, a kind of model and settings."""
+"""Named systems: an objective, a kind of model and settings, with the papers' presets."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Recipe:
-    """A kind of ranker and the settings that make it a system."""
+    """A kind of ranker and its settings."""
 
     kind: type[Ranker]
     settings: Settings
-    """What differs from the defaults of the kind."""
+    """Settings that differ from the defaults of the kind."""
     presets: Mapping[str, Settings] = field(default_factory=dict)
-    """Settings of the papers' experiments by name, on top of ``settings``."""
+    """Settings of the papers' experiments by name; they override ``settings``."""
 
 
 _LOGRANK = {"expgain": "expgain", "convex": "convexloss", "l3": "l3"}
@@ -78,9 +78,9 @@ _A_PRESETS: dict[str, dict[str, Any]] = {
 }
 _A_STOCHASTIC = _A_PRESETS | {"A-web30k-tuned": _A_TUNED, "A-yahoo-tuned": _A_TUNED}
 
-# Without a preset: D's way of training and its learning rate on OHSUMED, with ReLU, which its
-# authors' code has. Ten times the rate with a tenth of the epochs is as good at NDCG@10 and was .03
-# lower at NDCG@1, perhaps by chance (docs/results/neural.md).
+# Without a preset: the training of paper D with its learning rate on OHSUMED, and ReLU, which its
+# authors' code uses. Ten times the rate with a tenth of the epochs is as good at NDCG@10 and was
+# .03 lower at NDCG@1, perhaps by chance (docs/results/neural.md).
 _LISTWISE: dict[str, Any] = {
     "layers": (100, 50),
     "learning_rate": 1e-4,
@@ -149,8 +149,8 @@ _TREES_OF_D = {
     "patience": 200,
 }
 
-# Numbers that TreeRanker has no word for are LightGBM's, by its names.
-_BY_DATA: dict[str, dict[str, Any]] = {
+# Settings that TreeRanker has no parameter for are passed to LightGBM by its names.
+_TREE_PRESETS: dict[str, dict[str, Any]] = {
     "A-web30k": _TREES_OF_A | {"min_documents": 50, "lightgbm": {"min_sum_hessian_in_leaf": 200.0}},
     "A-yahoo": _TREES_OF_A | {"min_documents": 100, "lightgbm": {"min_sum_hessian_in_leaf": 10.0}},
     "C-web30k": _TREES_OF_C
@@ -163,17 +163,17 @@ _BY_DATA: dict[str, dict[str, Any]] = {
 }
 
 
-def _presets(**objectives: Any) -> dict[str, dict[str, Any]]:
-    """Presets of the papers in ``objectives``, each with the objective that paper used."""
+def _tree_presets(**objectives: Any) -> dict[str, dict[str, Any]]:
+    """The presets of the given papers, each with the objective that the paper used."""
     return {
         name: _PLAIN | settings | {"objective": objectives[name[0]]}
-        for name, settings in _BY_DATA.items()
+        for name, settings in _TREE_PRESETS.items()
         if name[0] in objectives
     }
 
 
-# Without a preset: small steps, trees by the size of the data, each on a part of lists and
-# features, and a choice that does not fall for a single lucky tree.
+# Without a preset: small steps, sizes of trees that depend on the data, a sample of lists and
+# features for each tree, and a smoothed validation curve.
 _DEFAULT: dict[str, Any] = {
     "trees": 1000,
     "learning_rate": 0.05,
@@ -184,31 +184,31 @@ _DEFAULT: dict[str, Any] = {
     "patience": 100,
     "smoothing": 11,
 }
-# What the papers' experiments did without.
+# The papers' experiments sampled and smoothed nothing.
 _PLAIN: dict[str, Any] = {"list_fraction": 1.0, "feature_fraction": 1.0, "smoothing": 1}
 
 
-def _recipe(objective: Any, presets: dict[str, dict[str, Any]] | None = None) -> Recipe:
+def _tree_recipe(objective: Any, presets: dict[str, dict[str, Any]] | None = None) -> Recipe:
     return Recipe(TreeRanker, _DEFAULT | {"objective": objective}, presets or {})
 
 
 _LAMBDA_D = LambdaRank(sigma=2.0, score_norm=True, hess_factor=2.0)
 
 _E_LAMBDA = Stochastic(LambdaRank(sigma=2.0), samples=8, beta=0.25)
-_UMART_MQ = {"D-mq2007": _PLAIN | _BY_DATA["D-mq2007"] | {"objective": UMart(window=10)}}
+_UMART_MQ = {"D-mq2007": _PLAIN | _TREE_PRESETS["D-mq2007"] | {"objective": UMart(window=10)}}
 
 TREES: dict[str, Recipe] = {
-    "lambdamart": _recipe(
+    "lambdamart": _tree_recipe(
         LambdaRank(sigma=2.0),
-        _presets(A=LambdaRank(sigma=2.0), C=LambdaRank(sigma=1.0), D=_LAMBDA_D),
+        _tree_presets(A=LambdaRank(sigma=2.0), C=LambdaRank(sigma=1.0), D=_LAMBDA_D),
     ),
-    "e-lambdamart": _recipe(_E_LAMBDA, _presets(A=_E_LAMBDA)),
-    "e-lambdaloss-mart": _recipe(Stochastic(LambdaLoss(), samples=8, beta=1.0)),
-    "xendcg-mart": _recipe("xendcg", _presets(C="xendcg")),
-    "e-xendcg-mart": _recipe(Stochastic(XENDCG(), samples=8, beta=0.25)),
-    "listnet-mart": _recipe("listnet", _presets(C="listnet")),
-    "umart": _recipe(UMart(), _presets(D=UMart(window=2)) | _UMART_MQ),
-    # Lists are sampled inside LightGBM there, if at all.
+    "e-lambdamart": _tree_recipe(_E_LAMBDA, _tree_presets(A=_E_LAMBDA)),
+    "e-lambdaloss-mart": _tree_recipe(Stochastic(LambdaLoss(), samples=8, beta=1.0)),
+    "xendcg-mart": _tree_recipe("xendcg", _tree_presets(C="xendcg")),
+    "e-xendcg-mart": _tree_recipe(Stochastic(XENDCG(), samples=8, beta=0.25)),
+    "listnet-mart": _tree_recipe("listnet", _tree_presets(C="listnet")),
+    "umart": _tree_recipe(UMart(), _tree_presets(D=UMart(window=2)) | _UMART_MQ),
+    # LightGBM samples lists itself, if at all.
     "lightgbm-lambdarank": Recipe(
         TreeRanker, _DEFAULT | {"list_fraction": 1.0, "objective": "lightgbm-lambdarank"}
     ),
@@ -216,7 +216,7 @@ TREES: dict[str, Recipe] = {
         TreeRanker, _DEFAULT | {"list_fraction": 1.0, "objective": "lightgbm-xendcg"}
     ),
     # RankLib's defaults: 1000 trees of 10 leaves, shrinkage 0.1, 256 thresholds, at least one
-    # document in a leaf, stop after 100 rounds; pairs with a document in the top 10, slope 1.
+    # document in a leaf, early stopping after 100 rounds; pairs with a document in the top 10.
     "lambdamart-ranklib": Recipe(
         TreeRanker,
         {
@@ -246,7 +246,7 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
         One of :data:`RECIPES`.
     preset
         The settings of a paper's experiment, such as ``"A-web30k"``; by default settings that
-        depend on nothing but the size of the data.
+        depend only on the size of the data.
     overrides
         Parameters to change.
 
@@ -257,14 +257,14 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
     """
     if name not in RECIPES:
         raise unknown_name("recipe", name, RECIPES)
-    found = RECIPES[name]
-    settings = {**found.settings}
+    entry = RECIPES[name]
+    settings = {**entry.settings}
     if preset is not None:
-        if preset not in found.presets:
-            raise unknown_name("preset", preset, found.presets, of=name)
-        settings |= found.presets[preset]
-    # A copy, so that changing one ranker's settings changes no other's.
-    ranker = found.kind().set_params(**{**deepcopy(settings), **overrides})
+        if preset not in entry.presets:
+            raise unknown_name("preset", preset, entry.presets, of=name)
+        settings |= entry.presets[preset]
+    # A copy, so that rankers share no objects.
+    ranker = entry.kind().set_params(**{**deepcopy(settings), **overrides})
     ranker.recipe_name = name
     return ranker
 

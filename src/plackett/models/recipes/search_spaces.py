@@ -1,17 +1,11 @@
-"""Search spaces: what is worth tuning in each family of recipes, and how far.
+"""Search spaces: which settings of a recipe are worth tuning, and in which range.
 
-Ranges hold the papers' settings and the recipes' defaults well inside. Numbers of trees, epochs
-and rounds are not among them: validation lists choose those within each fit.
+Ranges contain the papers' settings and the recipes' defaults. Numbers of trees, epochs and rounds
+are not among them: early stopping selects those within each fit.
 
-What a parameter may be in a search: a range of numbers, or a choice.
-
-Each is a frozen value whose text says what it is, for tables and for :func:`repr` in documents.
-
-Settings by name, where a dot leads into an objective or a dictionary.
-
-``leaves`` is a parameter of the ranker, ``objective.sigma`` one of its objective, and
-``lightgbm.lambda_l2`` an entry of its dictionary ``lightgbm``. Two underscores lead into a ranker
-inside a ranker: ``ranker__leaves``, ``ranker__objective.sigma``.
+Settings are named by paths: ``leaves`` is a parameter of the ranker, ``objective.sigma`` one of its
+objective, and ``lightgbm.lambda_l2`` an entry of its dictionary ``lightgbm``. Two underscores lead
+into a ranker inside a ranker: ``ranker__leaves``, ``ranker__objective.sigma``.
 """
 
 from __future__ import annotations
@@ -29,13 +23,14 @@ from plackett.models.ranker import Ranker
 from plackett.models.recipes import RECIPES, recipe
 from plackett.models.stumps import StumpRanker
 from plackett.models.trees import TreeRanker
+from plackett.models.trees.params import BUILT_IN
 from plackett.objectives import Objective, Stochastic
 from plackett.objectives import objective as as_objective
 
 
 @dataclass(frozen=True)
 class Real:
-    """Numbers from ``low`` to ``high``; with ``log`` each power of ten is as likely as another."""
+    """Numbers from ``low`` to ``high``; with ``log``, uniform on a logarithmic scale."""
 
     low: float
     high: float
@@ -67,7 +62,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several values, in no order."""
+    """One of several unordered values."""
 
     options: tuple[Any, ...]
 
@@ -91,9 +86,9 @@ def format_value(value: Any) -> str:
 
 def _check_ends(low: float, high: float, log: bool) -> None:
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise UsageError(f"a range goes from a number to a larger one, got {low} .. {high}.")
+        raise UsageError(f"a range must go from a number to a larger one, got {low} .. {high}.")
     if log and low <= 0:
-        raise UsageError(f"a logarithmic range begins above 0, got {low} .. {high}.")
+        raise UsageError(f"a logarithmic range must start above 0, got {low} .. {high}.")
 
 
 _TREES: dict[str, Dimension] = {
@@ -103,9 +98,9 @@ _TREES: dict[str, Dimension] = {
     "feature_fraction": Real(0.2, 1.0),
     "lightgbm.lambda_l2": Real(1e-3, 100.0, log=True),
 }
-# LightGBM's own objectives cannot be given a part of the lists (plackett.models.trees.params),
-# and RankLib's way of growing trees takes all.
-_OWN_LISTS: dict[str, Dimension] = {"list_fraction": Real(0.4, 1.0)}
+# Not for LightGBM's built-in objectives, which cannot be given a part of the lists, nor for
+# RankLib's trees, which use all.
+_LIST_SAMPLING: dict[str, Dimension] = {"list_fraction": Real(0.4, 1.0)}
 _NETS: dict[str, Dimension] = {
     "learning_rate": Real(1e-5, 1e-2, log=True),
     "layers": Choice(((32,), (64, 32), (100, 50), (256, 128), (512, 256, 128))),
@@ -117,7 +112,7 @@ _NETS: dict[str, Dimension] = {
 _TRANSFORMS = Choice((("standard",), ("query-minmax",), ("quantile",)))
 
 FAMILIES: Mapping[str, Space] = {
-    "trees": _TREES | _OWN_LISTS,
+    "trees": _TREES | _LIST_SAMPLING,
     "nets": _NETS,
     "boosted nets": _NETS | {"learners": Whole(2, 8), "shrinkage": Real(0.1, 1.0, log=True)},
     "linear": {"C": Real(1e-7, 1e5, log=True), "transforms": _TRANSFORMS},
@@ -137,7 +132,7 @@ OBJECTIVES: Mapping[str, Space] = {
     "approxndcg": {"objective.eta": Real(1.0, 100.0, log=True)},
     "umart": {"objective.sigma": Real(0.25, 8.0, log=True), "objective.window": Whole(1, 10)},
 }
-"""What the objective adds; the noise of stochastic ones stands for their steepness."""
+"""Parameters of objectives; for stochastic ones the noise takes the place of the steepness."""
 
 _KINDS: tuple[tuple[type[Ranker], str], ...] = (
     (TreeRanker, "trees"),
@@ -149,7 +144,7 @@ _KINDS: tuple[tuple[type[Ranker], str], ...] = (
 
 
 def search_space(name: str, *, preset: str | None = None) -> dict[str, Dimension]:
-    """What ``plackett tune`` searches for a recipe.
+    """The settings that ``plackett tune`` searches for a recipe.
 
     >>> print(search_space("lambdamart")["learning_rate"])
     0.01 .. 0.3, log
@@ -158,15 +153,15 @@ def search_space(name: str, *, preset: str | None = None) -> dict[str, Dimension
 
 
 def search_space_of(ranker: Ranker) -> dict[str, Dimension]:
-    """The search space of a ranker by its kind and objective; empty for kinds without one."""
+    """The search space for the kind and the objective of a ranker; empty for other kinds."""
     family = next((name for kind, name in _KINDS if isinstance(ranker, kind)), None)
     if family is None:
         return {}
     space = dict(FAMILIES[family])
-    given = ranker.get_params().get("objective")
-    if isinstance(ranker, TreeRanker) and (_built_in(given) or ranker.growth != "newton"):
+    objective = ranker.get_params().get("objective")
+    if isinstance(ranker, TreeRanker) and (objective in BUILT_IN or ranker.growth != "newton"):
         del space["list_fraction"]
-    return {**space, **OBJECTIVES.get(_kind_of(given), {})}
+    return {**space, **OBJECTIVES.get(_objective_name(objective), {})}
 
 
 def family_of(name: str) -> str:
@@ -174,73 +169,71 @@ def family_of(name: str) -> str:
     return next(family for kind, family in _KINDS if issubclass(RECIPES[name].kind, kind))
 
 
-def _built_in(objective: Any) -> bool:
-    return isinstance(objective, str) and objective.startswith("lightgbm-")
-
-
-def _kind_of(given: Any) -> str:
-    if isinstance(given, Stochastic):
+def _objective_name(objective: Any) -> str:
+    if isinstance(objective, Stochastic):
         return "stochastic"
-    if isinstance(given, Objective):
-        return given.name
-    return "" if given is None or _built_in(given) else as_objective(given).name
+    return "" if objective is None or objective in BUILT_IN else as_objective(objective).name
 
 
 def with_settings(ranker: Ranker, settings: Mapping[str, Any]) -> Ranker:
-    """A ranker like this one, not fitted, with some settings changed."""
+    """An unfitted copy of a ranker with some settings changed."""
     copy = ranker.clone()
-    for name, value in settings.items():
-        inside = _inside(copy, name)
-        if inside is not None:
-            outer, ranker_inside, rest = inside
-            copy.set_params(**{outer: with_settings(ranker_inside, {rest: value})})
-            continue
-        head, dot, rest = name.partition(".")
-        copy.set_params(**{head: _changed(copy, head, rest, value) if dot else value})
+    for path, value in settings.items():
+        nested = _nested_ranker(copy, path)
+        name, dot, entry = path.partition(".")
+        if nested is not None:
+            outer, inner, rest = nested
+            copy.set_params(**{outer: with_settings(inner, {rest: value})})
+        elif not dot:
+            copy.set_params(**{path: value})
+        else:
+            holder = _find_holder(copy, name, entry)
+            changed = (
+                holder | {entry: value}
+                if isinstance(holder, dict)
+                else replace(holder, **{entry: value})
+            )
+            copy.set_params(**{name: changed})
     return copy
 
 
-def setting(ranker: Ranker, name: str) -> Any:
-    """What a setting is now; None for an entry that a dictionary has not."""
-    inside = _inside(ranker, name)
-    if inside is not None:
-        return setting(inside[1], inside[2])
-    head, dot, rest = name.partition(".")
-    known = ranker.get_params()
-    if head not in known:
-        ranker.set_params(**{head: None})  # refuses, and names what there is
+def get_setting(ranker: Ranker, path: str) -> Any:
+    """The value of a setting; None for an absent entry of a dictionary."""
+    nested = _nested_ranker(ranker, path)
+    if nested is not None:
+        return get_setting(nested[1], nested[2])
+    name, dot, entry = path.partition(".")
+    params = ranker.get_params()
+    if name not in params:
+        ranker.set_params(**{name: None})  # raises UsageError that names the parameters
     if not dot:
-        return known[head]
-    inner = _inner(ranker, head, rest)
-    return inner.get(rest) if isinstance(inner, dict) else getattr(inner, rest)
+        return params[name]
+    holder = _find_holder(ranker, name, entry)
+    return holder.get(entry) if isinstance(holder, dict) else getattr(holder, entry)
 
 
-def _inside(ranker: Ranker, name: str) -> tuple[str, Ranker, str] | None:
-    """The parameter that holds a ranker, that ranker, and its setting; None: no such name."""
-    outer, sign, rest = name.partition("__")
-    found = ranker.get_params().get(outer)
-    return (outer, found, rest) if sign and isinstance(found, Ranker) else None
+def _nested_ranker(ranker: Ranker, path: str) -> tuple[str, Ranker, str] | None:
+    """The parameter that holds an inner ranker, that ranker, and the rest of the path."""
+    outer, separator, rest = path.partition("__")
+    inner = ranker.get_params().get(outer)
+    return (outer, inner, rest) if separator and isinstance(inner, Ranker) else None
 
 
-def _changed(ranker: Ranker, head: str, rest: str, value: Any) -> Any:
-    inner = _inner(ranker, head, rest)
-    return inner | {rest: value} if isinstance(inner, dict) else replace(inner, **{rest: value})
-
-
-def _inner(ranker: Ranker, head: str, rest: str) -> Any:
-    inner = ranker.get_params().get(head)
-    if head == "objective" and isinstance(inner, str):
-        inner = as_objective(inner)
-    if isinstance(inner, dict):
-        return inner
-    if not isinstance(inner, Objective):
+def _find_holder(ranker: Ranker, name: str, entry: str) -> Any:
+    """The objective or the dictionary that holds a setting."""
+    holder = ranker.get_params().get(name)
+    if name == "objective" and isinstance(holder, str):
+        holder = as_objective(holder)
+    if isinstance(holder, dict):
+        return holder
+    if not isinstance(holder, Objective):
         raise UsageError(
-            f"{type(ranker).__name__} has no {head}.{rest}: a dot leads into an objective or a "
+            f"{type(ranker).__name__} has no {name}.{entry}: a dot leads into an objective or a "
             "dictionary, for example objective.sigma or lightgbm.lambda_l2."
         )
-    names = [field.name for field in fields(inner)]  # type: ignore[arg-type] # all are dataclasses
-    if rest not in names:
+    names = [field.name for field in fields(holder)]  # type: ignore[arg-type] # all are dataclasses
+    if entry not in names:
         raise UsageError(
-            f"the objective {inner.name} has no parameter {rest!r}; it has {', '.join(names)}."
+            f"the objective {holder.name} has no parameter {entry!r}; it has {', '.join(names)}."
         )
-    return inner
+    return holder
