@@ -9,7 +9,6 @@ _EXTRAS = {
     "mlflow": ("mlflow", "logging to MLflow needs it"),
     "onnx": ("export", "export to ONNX needs onnx"),
     "optuna": ("tune", "tuning needs Optuna"),
-    "orjson": ("serve", "plackett serve needs orjson"),
     "psycopg": ("team", "a run store in PostgreSQL needs psycopg"),
     "ray": ("distributed", "several machines (cluster=...) need Ray"),
     "resvg_py": ("figures", "PNG figures need resvg"),

@@ -19,6 +19,7 @@ from typing import Any
 from prometheus_client import disable_created_metrics
 
 from plackett.base.errors import UsageError
+from plackett.base.optional import require
 from plackett.serving.server.app import App
 from plackett.serving.server.settings import Settings
 
@@ -85,12 +86,11 @@ async def _watch(app: App) -> None:
 
 
 def _make_server(app: App, port: int) -> Any:
-    try:
-        from granian.constants import HTTPModes, Interfaces
-        from granian.http import HTTP1Settings
-        from granian.server.embed import Server
-    except ImportError as error:
-        raise ImportError("plackett serve needs Granian: pip install 'plackett[serve]'") from error
+    require("granian")
+    from granian.constants import HTTPModes, Interfaces
+    from granian.http import HTTP1Settings
+    from granian.server.embed import Server
+
     logging.getLogger("_granian").disabled = True
     seconds = app.settings.limits.seconds
     return Server(
