@@ -1,4 +1,4 @@
-"""Settings of the property tests, and writing without waiting for the disk."""
+"""Settings of the property tests, and fixtures for small files and tiny blocks."""
 
 from __future__ import annotations
 
@@ -18,3 +18,11 @@ def _quick_files() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("plackett.base.files._sync", lambda _: None)
         yield
+
+
+@pytest.fixture
+def _tiny_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Treat every mapped array as large, with blocks and Parquet batches of a few rows."""
+    monkeypatch.setattr("plackett.data.large_arrays.LARGE_BYTES", 0)
+    monkeypatch.setattr("plackett.data.large_arrays.BLOCK_BYTES", 256)
+    monkeypatch.setattr("plackett.data.columnar.reader._BATCH_ROWS", 7)

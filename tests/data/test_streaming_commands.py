@@ -128,14 +128,14 @@ def test_sets_that_do_not_fit_are_streamed_unasked(folder, shards, monkeypatch) 
         main()
 
 
-def test_a_list_that_comes_back_is_told(folder, shards, tmp_path) -> None:
+def test_a_list_that_occurs_again_is_reported(folder, shards, tmp_path) -> None:
     again = shutil.copy(shards[0], tmp_path / "again.parquet")
     code, _, err = run("rank", folder / "model.plackett", *shards, again, "--stream")
     assert code == 1
     assert "occurs again after rows of other queries" in " ".join(err.split())
 
 
-def test_a_pattern_without_files_is_told(folder) -> None:
+def test_a_pattern_without_files_is_reported(folder) -> None:
     code, _, err = run("rank", folder / "model.plackett", folder / "*.arrow")
     assert code == 1
     assert "no file matches this pattern" in " ".join(err.split())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dataset_helpers import Rows, difference, make_rows, row_sets
 from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.data.dataset import Dataset
-from plackett.data.reader import read
+from plackett.data.reader import open_data, read
 from plackett.data.writer import write
 
 SUFFIXES = [".txt", ".dat", ".svmlight", ".letor", ".libsvm", ".txt.gz", ".dat.xz", ".TXT"]
@@ -231,3 +231,35 @@ def test_real_data_survive_every_format(
     ds = read(real_data / name / "Fold1" / "test.txt")
     write(ds, tmp_path / f"set{suffix}")
     assert difference(read(tmp_path / f"set{suffix}"), ds) is None
+
+
+def test_patterns_and_several_files_are_one_data_set(tmp_path: Path) -> None:
+    ds = make_rows().dataset()
+    lists = [np.arange(ds.n_lists)[start::2] for start in (0, 1)]
+    for number, positions in enumerate(lists):
+        write(ds.select(positions), tmp_path / f"part-{number}.parquet")
+    paths = [tmp_path / f"part-{number}.parquet" for number in (0, 1)]
+    expected = read(tmp_path)
+    for source in (tmp_path / "part-*.parquet", paths, [tmp_path]):
+        assert difference(read(source), expected) is None
+        assert difference(open_data(source), expected) is None
+        assert difference(open_data(source, stream=True), expected) is None
+    write(ds, tmp_path / "set.txt")
+    with pytest.raises(UsageError, match="several files form one data set only if"):
+        read([*paths, tmp_path / "set.txt"])
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".parquet"])
+def test_data_is_streamed_if_it_does_not_fit_in_memory(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ds = make_rows().dataset()
+    write(ds, tmp_path / f"set{suffix}")
+    calls: list[object] = []
+    monkeypatch.setattr("plackett.data.streaming.stream", lambda files, **_: calls.append(files))
+    open_data(tmp_path / f"set{suffix}")
+    assert not calls
+    monkeypatch.setattr("plackett.data.reader.available_bytes", lambda: 10)
+    open_data(tmp_path / f"set{suffix}")
+    assert len(calls) == 1
+    assert difference(open_data(tmp_path / f"set{suffix}", stream=False), ds) is None

@@ -100,7 +100,7 @@ def test_wrong_labels_name_file_and_row(tmp_path) -> None:
         pk.stream(tmp_path / "shards")
 
 
-def test_scattered_rows_are_told_or_refused(tmp_path) -> None:
+def test_scattered_rows_are_reported_or_refused(tmp_path) -> None:
     table = as_table(make_rows().take(np.random.default_rng(0).permutation(40)))
     write_shards(table, tmp_path / "shards", [12])
     with pytest.warns(pk.DataWarning, match="not next to each other"):

@@ -91,7 +91,7 @@ def test_a_width_that_is_given_is_kept(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".pkdata", ".parquet"])
-def test_queries_that_come_back_are_merged_with_one_warning(tmp_path: Path, suffix: str) -> None:
+def test_queries_that_occur_again_are_merged_with_one_warning(tmp_path: Path, suffix: str) -> None:
     text = "1 qid:1 1:1\n0 qid:2 1:2\n2 qid:1 1:3\n0 qid:2 1:4\n"
     (tmp_path / "set.txt").write_text(text)
     target = tmp_path / f"set{suffix}"
@@ -106,7 +106,7 @@ def test_queries_that_come_back_are_merged_with_one_warning(tmp_path: Path, suff
 
 
 @pytest.mark.parametrize("suffix", [".pkdata", ".parquet"])
-def test_queries_that_come_back_are_refused_if_strict(tmp_path: Path, suffix: str) -> None:
+def test_queries_that_occur_again_are_refused_if_strict(tmp_path: Path, suffix: str) -> None:
     (tmp_path / "set.txt").write_text("1 qid:1 1:1\n0 qid:2 1:2\n2 qid:1 1:3\n")
     with pytest.raises(DataError) as ours:
         convert(tmp_path / "set.txt", tmp_path / f"set{suffix}", block_bytes=1, strict=True)

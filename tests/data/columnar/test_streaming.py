@@ -48,7 +48,7 @@ def test_lists_are_stitched_over_blocks_and_files(cuts, n_lists, seed, tmp_path_
     assert np.array_equal(scores, whole.features.sum(axis=1))
 
 
-def test_a_list_that_comes_back_is_refused(tmp_path) -> None:
+def test_a_list_that_occurs_again_is_refused(tmp_path) -> None:
     rows = make_rows(60, 3, 12)
     rows.query_ids[-1] = rows.query_ids[0]
     with pytest.raises(pk.DataError, match=r"query id 3 occurs again .* sort them by query"):

@@ -37,7 +37,7 @@ def test_only_mapped_features_beyond_a_size_are_large(mapped, monkeypatch) -> No
 
 
 @pytest.mark.usefixtures("_tiny_blocks")
-def test_walking_covers_all_rows_once(mapped) -> None:
+def test_blocks_cover_all_rows_once(mapped) -> None:
     spans = list(on_disk.iter_blocks(mapped.features, multiple=4))
     assert len(spans) > 1
     assert all(span.start % 4 == 0 for span in spans)
@@ -62,7 +62,7 @@ def test_scratch_files_go_where_the_user_says(tmp_path, monkeypatch) -> None:
         on_disk.scratch_array(tmp_path, (2, 2), np.float32)
 
 
-def test_a_full_disk_is_told_before_anything_is_written(tmp_path, monkeypatch) -> None:
+def test_a_full_disk_is_reported_before_anything_is_written(tmp_path, monkeypatch) -> None:
     def full(*_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -74,7 +74,7 @@ def test_a_full_disk_is_told_before_anything_is_written(tmp_path, monkeypatch) -
     assert os.listdir(tmp_path) == []
 
 
-def test_a_limit_of_addresses_is_told(tmp_path, monkeypatch) -> None:
+def test_a_limit_of_addresses_is_reported(tmp_path, monkeypatch) -> None:
     def refuse(*_args, **_options):
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
 

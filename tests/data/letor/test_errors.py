@@ -192,7 +192,7 @@ def test_a_wild_index_on_a_wrong_line_takes_no_memory(tmp_path: Path) -> None:
         read_table(path)
 
 
-def test_strict_refuses_a_query_that_comes_back(tmp_path: Path) -> None:
+def test_strict_refuses_a_query_that_occurs_again(tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_bytes(b"0 qid:1 1:5\n#\n0 qid:2 1:5\n\n1 qid:1 1:6\n0 qid:2 1:6\n")
     assert read_table(path).query_ids.tolist() == [1, 2, 1, 2]
