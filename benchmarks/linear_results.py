@@ -1,36 +1,33 @@
 """Results of the linear and classical models on OHSUMED and MQ2007, as a page of the documentation.
 
 Run ``python benchmarks/linear_results.py DATA --keep SCRATCH`` where DATA holds folders of folds.
-Each system's values are kept in SCRATCH as soon as they are there, so a run that was stopped goes
-on where it was; ``--only`` makes some of them in another process.
+Finished trials are kept in SCRATCH/runs.db, so a run that was stopped continues where it was.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from plackett import metric, read_folds
+from plackett import metric, read_folds, recipe
 from plackett.data.folds import Fold
-from plackett.experiments.figures import draw_lines, draw_scatter
+from plackett.experiments.compare import compare
+from plackett.experiments.figures import Line, LineChart, write_figure
 from plackett.experiments.papers.conditional import (
-    SYSTEMS,
-    Outcome,
-    Results,
-    accuracy_of_samplers,
-    as_markdown,
-    cleaned_fold,
-    dynamics,
+    CellResults,
+    clean_fold,
+    count_claims,
     run_protocol,
-    smear,
 )
+from plackett.experiments.papers.sampler import accuracy_of_samplers, dynamics, smear
+from plackett.experiments.results import leaderboard
 
 DATA = ("OHSUMED", "MQ2007_partial")
 PUBLISHED = {
@@ -56,20 +53,33 @@ WALKS = (1, 10, 100, 1000)
 CONSOLE = Console(stderr=True)
 
 
-def outcome_of(
-    name: str, system: str, folds: list[Fold], keep: Path, kind: str = "paper", **options: Any
-) -> Outcome:
-    """The outcome of one system on one data set, from the folder or computed now."""
-    file = keep / f"{kind}-{name}-{system}.json"
-    if file.exists():
-        kept = json.loads(file.read_text())
-        kept["values"] = {m: np.array(v, dtype=np.float64) for m, v in kept["values"].items()}
-        return Outcome(**kept | {"penalties": tuple(kept["penalties"])})
-    CONSOLE.print(f"{kind}: {system} on {name}")
-    outcome = run_protocol({name: folds}, [system], **options).outcomes[0]
-    kept = {**vars(outcome), "values": {m: v.tolist() for m, v in outcome.values.items()}}
-    file.write_text(json.dumps(kept))
-    return outcome
+def markdown_tables(results: CellResults, baselines: Sequence[str] = ("ranksvm", "svmmap")) -> str:
+    """A table per data set with paired tests, and the paper's claims."""
+    parts = [board_table(results, data, baselines) for data in results.columns]
+    rows = [f"| {c.text} | {c.here} | {c.verdict} |" for c in count_claims(results)]
+    heading = ["| claim | here | in most cells |", "| --- | --- | --- |"]
+    parts.append("## What the paper says, in our cells\n\n" + "\n".join([*heading, *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+def board_table(results: CellResults, data: str, baselines: Sequence[str]) -> str:
+    values = {system: results.values(system, data) for system in results.systems}
+    boards = {base: leaderboard(values, baseline=base) for base in baselines}
+    rows = []
+    for system in results.systems:
+        cells = []
+        for m in results.metrics:
+            marks = ""
+            for mark, board in zip("†‡", boards.values(), strict=True):
+                (entry,) = (entry for entry in board.entries if entry.name == system)
+                verdict = board.verdict(entry, m)
+                marks += mark + {"better": "+", "worse": "−"}[verdict] if verdict else ""
+            cells.append(f"{results.mean(system, data, m):.4f} {marks}".strip())
+        rows.append(f"| `{system}` | {' | '.join(cells)} |")
+    count = len(next(iter(values[results.systems[0]].values())))
+    heading = ["system", *results.metrics]
+    lines = [f"| {' | '.join(heading)} |", "|" + " --- |" * len(heading), *rows]
+    return f"## {data}: {count:,} lists\n\n" + "\n".join(lines)
 
 
 def _with_binary_training(fold: Fold) -> Fold:
@@ -83,17 +93,18 @@ def _with_binary_training(fold: Fold) -> Fold:
 def letor_table(folds: list[Fold], keep: Path) -> str:
     rows = []
     for system, C, binary in VARIANTS:
-        options = {"cleaned": False, "metrics": LETOR, "select": LETOR[1]}
-        kind = "letor3-binary" if binary else "letor3"
-        if C is not None:
-            kind, options["settings"] = f"{kind}-{C}", {"C": C}
-        learnt = [_with_binary_training(fold) for fold in folds] if binary else folds
-        found = outcome_of("OHSUMED", system, learnt, keep, kind, **options)
+        ranker = recipe(system) if C is None else recipe(system, C=C)
+        data = [_with_binary_training(fold) for fold in folds] if binary else folds
+        compared = compare(
+            data,
+            {system: ranker},
+            protocol="folds",
+            metrics=[str(m) for m in LETOR],
+            select=str(LETOR[1]),
+            store=keep / "runs.db",
+        )
         # The makers average over folds, which hold 21 or 22 lists each.
-        sizes = np.cumsum([fold.test.n_lists for fold in folds])[:-1]
-        ours = [
-            float(np.mean([p.mean() for p in np.split(v, sizes)])) for v in found.values.values()
-        ]
+        ours = [means.mean() for means in compared.results.trial_means[system].values()]
         pairs = zip(ours, PUBLISHED[system], strict=True)
         cells = [f"{a:.4f} | {b:.4f} | {a - b:+.4f}" for a, b in pairs]
         note = (", binary labels" if binary else "") + ("" if C is None else f", C = {C:g}")
@@ -107,7 +118,7 @@ def samplers(folds: list[Fold], keep: Path) -> dict[str, dict[str, dict[str, flo
     if file.exists():
         return json.loads(file.read_text())
     CONSOLE.print("samplers")
-    cleaned = [cleaned_fold(fold) for fold in folds]
+    cleaned = [clean_fold(fold) for fold in folds]
     ways = {
         "samples": {str(m): {"samples": m} for m in SAMPLES},
         "best": {str(p): {"best": p} for p in BEST},
@@ -129,29 +140,31 @@ def sampler_table(found: dict[str, dict[str, dict[str, float]]]) -> str:
 
 
 def figures(found: dict[str, dict[str, dict[str, float]]], folds: list[Fold], folder: Path) -> None:
+    def write(number: int, chart: LineChart) -> None:
+        write_figure(chart, folder / f"linear-figure-{number}", ("svg",))
+
     for number, option in ((4, "samples"), (5, "best"), (6, "skew")):
-        way = found[option]
-        xs = [float(each) for each in way]
-        series = {m: (xs, [means[m] for means in way.values()]) for m in next(iter(way.values()))}
+        xs = [float(value) for value in found[option]]
+        lines = [
+            Line(m, xs, [means[m] for means in found[option].values()], style="both")
+            for m in next(iter(found[option].values()))
+        ]
         title = f"OHSUMED, ConvexLoss-NDCG: accuracy by {option}"
-        text = draw_lines(series, title=title, x=option, y="mean over test lists")
-        (folder / f"linear-figure-{number}.svg").write_text(text, encoding="utf-8")
-    smears = {}
+        write(number, LineChart(title, option, lines, y_label="mean over test lists"))
+    lines = []
     for name, above in (("loss 0", 0), ("in between", 2), ("worst", 60)):
         shares, edges = np.histogram(smear(3, 60, above=above), bins=25, range=(0.0, 1.0))
-        smears[name] = (0.5 * (edges[1:] + edges[:-1]), shares / shares.sum())
-    text = draw_lines(smears, title="Smear of the loss, 3 of 63 relevant", x="loss", y="share")
-    (folder / "linear-figure-7.svg").write_text(text, encoding="utf-8")
-    way = dynamics(cleaned_fold(folds[0]).train)
-    mean = np.abs(way.compatibilities[1:]).mean(axis=0)
-    text = draw_scatter(
-        {"rankings": (way.losses, mean)}, title="w.φ against the loss", x="loss", y="|w.δφ|"
-    )
-    (folder / "linear-figure-8.svg").write_text(text, encoding="utf-8")
+        middles = 0.5 * (edges[1:] + edges[:-1])
+        lines.append(Line(name, middles, shares / shares.sum(), style="both"))
+    write(7, LineChart("Smear of the loss, 3 of 63 relevant", "loss", lines, y_label="share"))
+    path = dynamics(clean_fold(folds[0]).train)
+    mean = np.abs(path.compatibilities[1:]).mean(axis=0)
+    lines = [Line("rankings", path.losses, mean, style="dots")]
+    write(8, LineChart("w·φ against the loss", "loss", lines, y_label="|w·δφ|"))
 
 
 def dynamics_table(folds: list[Fold]) -> str:
-    way = dynamics(cleaned_fold(folds[0]).train, name="convexloss-auc")
+    way = dynamics(clean_fold(folds[0]).train, name="convexloss-auc")
     assert way.exact is not None
     rows = [
         f"| {k} | {a:.2f} | {b:.1f} | {np.abs(c).mean():.2f} |"
@@ -170,8 +183,7 @@ are.
 
 † and ‡: different from `ranksvm` and from `svmmap` (+ better, − worse) with p < .05 in a paired
 randomisation test over lists, corrected by Holm's method for the number of systems. NDCG has binary
-gain and the discount of Järvelin & Kekäläinen. Seconds are those of five fits with the choice of C,
-on one thread of a busy machine, and serve for orientation only.
+gain and the discount of Järvelin & Kekäläinen.
 
 Reading the counts of wins: "its best" takes the best of a family's three systems on the test lists,
 which favours the family; the cells of `all` are nine tenths MQ2007, so cells are not independent;
@@ -231,27 +243,15 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder that holds the sets")
     parser.add_argument("--sets", nargs="+", default=DATA, help="OHSUMED among them")
     parser.add_argument("--keep", type=Path, required=True, help="folder for what is done")
-    parser.add_argument("--only", nargs="*", default=[], help="data:system; then no page is made")
     parser.add_argument("--page", type=Path, default=Path("docs/results/linear.md"))
     options = parser.parse_args()
     options.keep.mkdir(parents=True, exist_ok=True)
     folds = {name: read_folds(options.data / name) for name in options.sets}
-    if options.only:
-        for each in options.only:
-            name, system = each.split(":")
-            outcome_of(name, system, folds[name], options.keep)
-        return
-    results = Results(
-        tuple(
-            outcome_of(n, system, folds[n], options.keep)
-            for n in options.sets
-            for system in SYSTEMS
-        )
-    )
+    results = run_protocol(folds, store=options.keep / "runs.db")
     found = samplers(folds["OHSUMED"], options.keep)
     page = PAGE.format(
         intro="\n".join(wrap(INTRO, 99)),
-        tables=as_markdown(results),
+        tables=markdown_tables(results),
         letor=letor_table(folds["OHSUMED"], options.keep),
         samplers=sampler_table(found),
         dynamics=dynamics_table(folds["OHSUMED"]),

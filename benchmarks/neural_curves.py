@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neural_words import row
-from plackett.experiments.figures import Line, line_figure
+from plackett.experiments.figures import Line, LineChart, write_figure
 
 EPOCHS = (1, 2, 3, 5, 8, 10, 15, 20, 30, 40)
 DRAWN = ("crossentropy-net", "e-crossentropy-net", "approxndcg-net", "e-approxndcg-net")
@@ -42,14 +42,14 @@ def draw_curves(name: str, records: list[dict[str, Any]], folder: Path | None) -
     """The same as a figure, with intervals of 95 % over seeds; the words that show it."""
     if folder is None:
         return ""
-    lines = {}
+    lines = []
     for system in DRAWN:
         found = curves(records, system)[:, : max(EPOCHS)]
         middle = found.mean(axis=0)
         half = 1.96 * found.std(axis=0, ddof=1) / np.sqrt(len(found))
-        epochs = [float(e) for e in range(1, len(middle) + 1)]
-        lines[system] = Line(epochs, list(middle), list(middle - half), list(middle + half))
+        epochs = range(1, len(middle) + 1)
+        lines.append(Line(system, epochs, middle, list(middle - half), list(middle + half)))
     title = f"{name}: best NDCG@5 on validation so far"
-    file = f"neural-convergence-{name.lower().replace('_', '-')}.svg"
-    (folder / file).write_text(line_figure(lines, title=title, x_label="epoch"), encoding="utf-8")
-    return f"![Convergence on {name}]({file})\n"
+    stem = folder / f"neural-convergence-{name.lower().replace('_', '-')}"
+    (file,) = write_figure(LineChart(title, "epoch", lines), stem, ("svg",))
+    return f"![Convergence on {name}]({file.name})\n"

@@ -1,113 +1,114 @@
-"""Figures are whole SVG files, with every mark inside the sheet."""
+"""Charts are drawn to files in three formats, with all of their data."""
 
 from __future__ import annotations
 
-import re
 import sys
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from plackett.experiments import figures as png
-from plackett.experiments.compare import compare
-from plackett.experiments.figures import Line, as_png, can_draw_png, interval_figure, line_figure
-from plackett.experiments.report.write import write_files
-from plackett.experiments.robustness import Augmentation, curve_figures, robustness
-from small_systems import FeatureRanker, small_data
+from plackett.experiments.figures import (
+    Bar,
+    BarChart,
+    DotChart,
+    Dots,
+    Line,
+    LineChart,
+    can_draw,
+    draw,
+    format_ticks,
+    round_ticks,
+    style,
+    write_figure,
+)
 
-_SVG = "{http://www.w3.org/2000/svg}"
+pytest.importorskip("matplotlib", reason="figures need Matplotlib (extra: figures)")
 
-
-def _points(figure: str) -> np.ndarray:
-    root = ElementTree.fromstring(figure)
-    text = " ".join(e.get("points") or "" for e in root.iter() if "points" in e.attrib)
-    return np.array([pair.split(",") for pair in text.split()], dtype=float)
-
-
-def test_intervals_have_a_dot_per_row_and_hollow_ones_are_unsure() -> None:
-    rows = [("a<b>", 0.1, 0.05, 0.15, True), ("c", -0.02, -0.1, 0.06, False)]
-    root = ElementTree.fromstring(interval_figure(rows, title="t & t", unit="u"))
-    dots = root.findall(f"{_SVG}circle")
-    assert [dot.get("fill") for dot in dots] == [dots[0].get("stroke"), "#ffffff"]
-    assert float(dots[0].get("cx") or 0) > float(dots[1].get("cx") or 0)
-    assert "a<b>" in [e.text for e in root.findall(f"{_SVG}text")]
-
-
-def test_lines_and_bands_stay_on_the_sheet() -> None:
-    xs = (0.0, 0.5, 1.0)
-    lines = {
-        "a": Line(xs, (0.5, 0.4, 0.1), (0.4, 0.3, 0.0), (0.6, 0.5, 0.2)),
-        "b": Line(xs, (0.5, 0.5, 0.5)),
-    }
-    figure = line_figure(lines, title="t", x_label="x", zero=True)
-    points = _points(figure)
-    assert len(points) == 6 + 3 + 3
-    width, height = map(float, re.findall(r'viewBox="0 0 (\d+) (\d+)"', figure)[0])
-    assert points.min() >= 0
-    assert points[:, 0].max() <= width
-    assert points[:, 1].max() <= height
-    # Higher values stand higher on the sheet, whose rows count downwards.
-    assert points[6, 1] < points[8, 1]
+_DOTS = DotChart(
+    "a & b",
+    "difference",
+    [Dots("a<b>", [0.1], (0.05, 0.15)), Dots("c", [-0.02], (-0.1, 0.06), significant=False)],
+    zero=True,
+)
+_LINES = LineChart(
+    "curves",
+    "trees",
+    [
+        Line("a", (0, 1, 2), (0.5, 0.4, 0.1), (0.4, 0.3, 0.0), (0.6, 0.5, 0.2)),
+        Line("b", (0, 1), (0.5, 0.5), thin=True),
+        Line("b", (0, 1), (0.5, 0.5), style="dots"),
+    ],
+)
+_BARS = BarChart("wins", [Bar("x", (3, 1, 2), "3 won")], ("won", "tied", "lost"))
 
 
-def test_curves_under_noise_and_their_differences_agree_in_colour() -> None:
-    systems = {"a": FeatureRanker(feature=3), "b": FeatureRanker(feature=0)}
-    found = robustness(
-        small_data(), systems, corruption=Augmentation(), levels=(0, 1), protocol="splits:3"
-    )
-    figures = curve_figures(found)
-    curves, differences = (
-        re.findall(r'<polyline[^>]*stroke="(#\w+)"', figures[name])
-        for name in ("curves", "differences")
-    )
-    assert len(set(curves)) == 2
-    assert differences == curves[1:]
+@pytest.mark.parametrize("chart", [_DOTS, _LINES, _BARS], ids=["dots", "lines", "bars"])
+def test_a_chart_becomes_an_svg_a_png_and_a_pdf_and_the_same_chart_the_same_svg(
+    chart, tmp_path
+) -> None:
+    svg, png, pdf = write_figure(chart, tmp_path / "figure")
+    root = ElementTree.fromstring(svg.read_text(encoding="utf-8"))
+    words = " ".join(element.text or "" for element in root.iter())
+    assert chart.title in words  # text stays text
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert pdf.read_bytes().startswith(b"%PDF")
+    (again,) = write_figure(chart, tmp_path / "again", ("svg",))
+    assert again.read_bytes() == svg.read_bytes()
 
 
-def test_a_comparison_writes_values_of_single_lists_and_figures(tmp_path) -> None:
-    systems = {"a": FeatureRanker(feature=3), "b": FeatureRanker(feature=0)}
-    found = compare(small_data(), systems, protocol="folds:3", metrics="ndcg@5,map")
-    files = write_files(found, tmp_path, png=False)
-    assert [path.name for path in files.figures] == ["differences.svg"]
-    ElementTree.fromstring(files.figures[0].read_text())
-    lines = [line.split("\t") for line in files.per_list.read_text().splitlines()]
-    assert lines[0] == ["trial", "query_id", "metric", "a", "b"]
-    own = [float(line[3]) for line in lines[1:] if line[2] == "map" and line[3]]
-    values = found.gathered.values["a"]["map"]
-    assert own == pytest.approx(values[np.isfinite(values)].tolist())
-    assert len(lines) == 1 + 2 * small_data().n_lists
+def test_curves_begin_at_their_first_point_however_low_it_is() -> None:
+    ys = [0.01, *np.linspace(0.4, 0.5, 200)]
+    chart = LineChart("t", "trees", [Line("a", range(1, 202), ys)])
+    assert chart.y_limits[0] < 0.01
+    with style():
+        (axes,) = draw(chart).axes
+    x, y = axes.lines[0].get_data()
+    assert (x[0], y[0], len(y)) == (1, 0.01, 201)
+    assert axes.get_ylim()[0] < 0.01
 
 
-def test_a_png_shows_what_the_svg_does_at_twice_its_size() -> None:
-    pytest.importorskip("resvg_py")
-    if not can_draw_png():
-        pytest.skip("there is no font here (Debian's package: fonts-dejavu-core)")
-    lines = {"a": Line((1, 2, 3), (0.1, 0.3, 0.2))}
-    figure = line_figure(lines, title="title", x_label="x")
-    drawn = as_png(figure)
-    assert drawn[:8] == b"\x89PNG\r\n\x1a\n"
-    width, height = (int.from_bytes(drawn[at : at + 4], "big") for at in (16, 20))
-    assert f'width="{width // 2}" height="{height // 2}"' in figure
-    assert as_png(line_figure(lines, title="", x_label="x")) != drawn  # text is drawn, too
+def test_hollow_dots_are_not_significant() -> None:
+    with style():
+        (axes,) = draw(_DOTS).axes
+    faces = [tuple(points.get_facecolor()[0][:3]) for points in axes.collections[1::2]]
+    assert faces[0] != (1.0, 1.0, 1.0)
+    assert faces[1] == (1.0, 1.0, 1.0)
 
 
-def test_png_figures_stand_beside_svg_ones(tmp_path) -> None:
-    if not can_draw_png():
-        pytest.skip("PNG figures need the extra figures and a font")
-    systems = {"a": FeatureRanker(feature=3), "b": FeatureRanker(feature=0)}
-    found = compare(small_data(), systems, metrics="ndcg@5")
-    files = write_files(found, tmp_path)
-    assert [path.name for path in files.figures] == ["differences.svg", "differences.png"]
-    assert all(path.is_file() for path in files.figures)
+def test_charts_of_some_systems_agree_in_color() -> None:
+    lines = [Line(name, (0, 1), (0, 1)) for name in "bc"]
+    some = LineChart("t", "x", lines, order=["a", "b", "c"])
+    assert [some.color_of(name) for name in "bc"] == [1, 2]
 
 
-def test_a_missing_rasteriser_names_the_extra(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "resvg_py", None)
-    png._draws_text.cache_clear()
-    try:
-        assert not can_draw_png()
-        with pytest.raises(ImportError, match=r"plackett\[figures\]"):
-            as_png("<svg/>")
-    finally:
-        png._draws_text.cache_clear()
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (0.37, 0.52, ["0.40", "0.45", "0.50"]),
+        (1, 120, ["20", "40", "60", "80", "100", "120"]),
+        (0.0, 0.0, None),
+        (-0.15, 0.15, ["−0.15", "−0.10", "−0.05", "0.00", "0.05", "0.10", "0.15"]),
+    ],
+)
+def test_ticks_are_round_few_and_within_the_axis(low, high, labels) -> None:
+    ticks = round_ticks(low, high)
+    assert len(ticks) <= 7
+    assert all(low - 1e-9 <= tick <= high + 1e-9 for tick in ticks)
+    if labels is not None:
+        assert format_ticks(ticks) == labels
+    mantissas = {f"{abs(step):.2e}"[0] for step in np.diff(ticks)}
+    assert mantissas <= {"1", "2", "5"}
+
+
+def test_labels_of_ticks_have_signs_and_percents() -> None:
+    assert format_ticks([-0.05, 0.0, 0.05], signed=True) == ["−0.05", "0", "+0.05"]
+    assert format_ticks([0.0, 0.2, 0.4], percent=True) == ["0 %", "20 %", "40 %"]
+
+
+def test_a_missing_library_names_the_extra(monkeypatch, tmp_path) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr("plackett.experiments.figures.find_spec", lambda _: None)
+    assert not can_draw()
+    with pytest.raises(ImportError, match=r"plackett\[figures\]"):
+        write_figure(_BARS, tmp_path / "figure")

@@ -6,12 +6,12 @@ from importlib import import_module
 
 _EXTRAS = {
     "granian": ("serve", "plackett serve needs Granian"),
+    "matplotlib": ("figures", "figures need Matplotlib"),
     "mlflow": ("mlflow", "logging to MLflow needs it"),
     "onnx": ("export", "export to ONNX needs onnx"),
     "optuna": ("tune", "tuning needs Optuna"),
     "psycopg": ("team", "a run store in PostgreSQL needs psycopg"),
     "ray": ("distributed", "several machines (cluster=...) need Ray"),
-    "resvg_py": ("figures", "PNG figures need resvg"),
     "safetensors": ("neural", "NeuralRanker needs safetensors"),
     "sqlalchemy": ("tune", "tuning needs SQLAlchemy"),
     "torch": ("neural", "NeuralRanker needs PyTorch"),

@@ -112,9 +112,9 @@ def _select_items(
     paper: Paper, tables: Sequence[int], figures: Sequence[int]
 ) -> Sequence[PaperItem]:
     if not tables and not figures:
-        return paper.exhibits
-    chosen = [paper.exhibit("table", number) for number in tables]
-    return [*chosen, *(paper.exhibit("figure", number) for number in figures)]
+        return paper.items
+    chosen = [paper.item("table", number) for number in tables]
+    return [*chosen, *(paper.item("figure", number) for number in figures)]
 
 
 def _print_items(
@@ -128,9 +128,9 @@ def _print_items(
         print_json(
             [
                 {
-                    "name": each.exhibit.name,
-                    "title": each.exhibit.title,
-                    "data": each.sets,
+                    "name": each.item.name,
+                    "title": each.item.title,
+                    "data": each.datasets,
                     "trials": each.trials,
                     "seconds": each.seconds,
                 }
@@ -147,11 +147,9 @@ def _print_items(
     table.add_column("trials", justify="right")
     table.add_column("time", justify="right", no_wrap=True)
     for each in listed:
-        states = "\n".join(f"{name}: {state}" for name, state in each.sets.items())
+        states = "\n".join(f"{name}: {state}" for name, state in each.datasets.items())
         time = duration(each.seconds) if each.trials else "at once"
-        table.add_row(
-            each.exhibit.name, each.exhibit.title, states or "none", str(each.trials), time
-        )
+        table.add_row(each.item.name, each.item.title, states or "none", str(each.trials), time)
     OUT.print(table)
     OUT.print(
         "time: a rough estimate for this machine if all data sets are there and no model stops "
@@ -195,16 +193,16 @@ def _run(
 def _check_settings(plan: ReproductionPlan) -> None:
     """Refuse a setting that would change nothing."""
     rankers = [system.ranker for comparison in plan.plans() for system in comparison.systems]
-    for name in plan.shelf.budget.settings:
+    for name in plan.datasets.budget.settings:
         if not any(name.partition("__")[0] in ranker.get_params() for ranker in rankers):
             raise UsageError(f"no system has a parameter {name!r} (--set).")
 
 
 def _announce(plan: ReproductionPlan, ahead: Forecast) -> None:
     """Say what will be done, on which data, and how long it will take."""
-    names = ", ".join(item.exhibit.name for item in plan.items)
+    names = ", ".join(planned.item.name for planned in plan.items)
     ERR.print(f"paper {plan.paper.letter}: {names}", highlight=False, soft_wrap=True)
-    for note in (*plan.shelf.budget.words(), *plan.shelf.notes, *plan.missing):
+    for note in plan.caveats():
         ERR.print(f"- {note}", highlight=False, soft_wrap=True)
     ERR.print(f"{ahead.trials} trials{describe_forecast(ahead)}", highlight=False, soft_wrap=True)
 
@@ -217,12 +215,12 @@ def _print_result(result: Reproduction, folder: Path, json: bool) -> None:
     if json:
         print_json(reproduction_payload(result) | {"report": str(files.report)})
         return
-    for item, content in result.shown:
+    for item, content in result.contents:
         OUT.rule(f"{item.name}: {item.title}", align="left")
-        print_tables(content.grids)
+        print_tables(content.tables)
         if content.claims:
             OUT.print(claims_table(content.claims))
-    budget = result.agenda.shelf.budget
-    for note in (f"Metrics: {result.agenda.paper.convention}", *budget.words()):
+    budget = result.plan.datasets.budget
+    for note in (f"Metrics: {result.plan.paper.convention}", *budget.describe()):
         OUT.print(note, highlight=False, markup=False)
     OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)

@@ -77,8 +77,7 @@ def robustness(
     """
     from plackett.experiments.plan import plan_comparison
     from plackett.experiments.protocols import Splits
-    from plackett.experiments.robustness import NoiseProtocol
-    from plackett.experiments.robustness.curves import noise_kind
+    from plackett.experiments.robustness import NoiseProtocol, noise_kind
 
     kinds = {name: noise_kind(name) for name in split_names(perturb)}
     chosen_levels = _parse_levels(levels)
@@ -149,8 +148,7 @@ def _run(
 def _print_result(
     plans: dict[str, Plan], curves: dict[str, RobustnessCurves], out: Path, json: bool
 ) -> None:
-    from plackett.experiments.robustness import curve_table
-    from plackett.experiments.robustness.curves import robustness_payload, write_robustness
+    from plackett.experiments.robustness import curve_table, robustness_payload, write_robustness
 
     results = [(name, plans[name], each) for name, each in curves.items()]
     files = write_robustness(results, out, command=shlex.join(["plackett", *sys.argv[1:]]))

@@ -1,567 +1,369 @@
-"""Figures for papers and slides: SVG files that stand alone, and the same as PNG.
+"""Charts as data, and the files they are drawn to.
 
-What every figure is drawn on: a white sheet with its own styles, in units of one pixel.
+A chart is a plain description: :class:`DotChart`, :class:`LineChart` or :class:`BarChart`. HTML
+reports show it with tooltips (:mod:`plackett.experiments.report.charts`). :func:`write_figure`
+draws the same chart with Matplotlib as SVG, PNG and PDF, for papers and slides.
 
-Small charts of HTML and CSS: fluid at any width, no scripts, no network, fit to print.
-
-Rows are text beside a track; marks stand at percentages of the track, so that on a telephone the
-track shrinks and the text does not. Curves are an SVG that is stretched, with its text outside.
-
-Differences from a baseline, a dot with a whisker each.
-
-Curves, with bands around them where there are intervals.
-
-Figures as PNG: the same SVG, rasterised by resvg, so that both forms show the same.
-
-Curves with intervals over a few levels, as stretched SVG with its text outside.
-
-Lines and points as standalone SVG files, for the diagnostics.
+>>> chart = LineChart("NDCG", "trees", [Line("lambdamart", (1, 2, 3), (0.30, 0.36, 0.38))])
+>>> [path.name for path in write_figure(chart, folder / "curves")]  # doctest: +SKIP
+['curves.svg', 'curves.png', 'curves.pdf']
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from html import escape
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from plackett.base.errors import PlackettError
 from plackett.base.files import atomic_file
 from plackett.base.optional import require
 
-WIDTH = 640
-FONT = 13
-COLOURS = ("#1f6f8b", "#c7782b", "#5b7f2b", "#8d5a97", "#b3402a", "#4b5d6e")
-INK, SOFT, GRID = "#1c2530", "#5b6875", "#d9dfe5"
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-_FAMILY = "system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
+COLORS = ("#1f6f8b", "#c7782b", "#5b7f2b", "#8d5a97", "#b3402a", "#4b5d6e")
+"""Of lines, in this order; further lines repeat them and are dashed."""
+FORMATS = ("svg", "png", "pdf")
+"""Formats that :func:`write_figure` writes."""
 
-
-def svg(body: str, *, height: float, title: str) -> str:
-    """A whole SVG file."""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
-        f'width="{WIDTH}" height="{height:.0f}" font-family="{_FAMILY}" font-size="{FONT}" '
-        f'fill="{INK}"><title>{escape(title)}</title>'
-        f'<rect width="100%" height="100%" fill="#ffffff"/>{body}</svg>\n'
-    )
-
-
-def text(
-    x: float, y: float, words: str, *, anchor: str = "start", fill: str = INK, size: int = FONT
-) -> str:
-    """Words at a place."""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}" font-size="{size}">'
-        f"{escape(words)}</text>"
-    )
-
-
-def line(x1: float, y1: float, x2: float, y2: float, *, stroke: str, width: float = 1) -> str:
-    """A straight line."""
-    return (
-        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{stroke}" '
-        f'stroke-width="{width:g}" stroke-linecap="round"/>'
-    )
-
-
-Row = tuple[str, float, float, float, bool]
-"""Name, middle, low end, high end, and whether it is significant."""
-
-CHART_COLOURS = 6
-"""Different ones that report.css has."""
+_INK, _SOFT, _GRID, _UNSURE = "#1c2530", "#5b6875", "#d9dfe5", "#8a96a3"
+_PARTS = ("#1c7c4a", _GRID, "#b3402a")
+_WIDTH = 6.4
+_STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "text.color": _INK,
+    "axes.axisbelow": True,
+    "axes.edgecolor": _GRID,
+    "axes.labelcolor": _SOFT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.constrained_layout.use": True,
+    "figure.titlesize": 10.5,
+    "figure.titleweight": "bold",
+    "grid.color": _GRID,
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "savefig.dpi": 200,
+    "xtick.color": _SOFT,
+    "ytick.color": _SOFT,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    # Text stays text; equal charts give equal files.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "plackett",
+    "pdf.fonttype": 42,
+}
 
 
-def bars(counts: Mapping[str, int], *, title: str) -> str:
-    """Horizontal bars, one per name, with the count and share at the end."""
-    total = sum(counts.values()) or 1
-    top = max(counts.values(), default=1) or 1
-    rows = [
-        _row(
-            name,
-            f"<i class='bar' style='width:{max(72 * count / top, 0.3):.2f}%'></i>"
-            f"<span class='note'>{count:,} ({count / total:.1%})</span>",
-            kind="flow",
-        )
-        for name, count in counts.items()
-    ]
-    return chart("".join(rows), title)
+@dataclass(frozen=True)
+class Dots:
+    """A row of a :class:`DotChart`: one or more points over an interval."""
+
+    name: str
+    points: Sequence[float]
+    interval: tuple[float, float]
+    significant: bool = True
+    """Rows that are not significant are hollow."""
+    note: str = ""
+    """Added to the tooltip."""
 
 
-def intervals(rows: Sequence[Row], *, title: str, unit: str) -> str:
-    """A dot with a whisker per row around a line at zero."""
-    reach = max([abs(v) for _, _, low, high, _ in rows for v in (low, high)] + [1e-6]) * 1.05
-    scale = Scale(-reach, reach)
-    drawn = []
-    for name, middle, low, high, significant in rows:
-        kind = "sure" if significant else "unsure"
-        marks = (
-            f"<i class='line zero' style='left:{scale(0)}'></i>"
-            f"<i class='whisker {kind}' style='left:{scale(low)};right:{scale.rest(high)}'></i>"
-            f"<i class='dot {kind}' style='left:{scale(middle)}'></i>"
-        )
-        drawn.append(_row(name, marks))
-    return chart("".join(drawn) + _axis(scale, unit, signed=True), title)
+@dataclass(frozen=True)
+class DotChart:
+    """Points with intervals, a row for each name."""
 
+    title: str
+    x_label: str
+    rows: Sequence[Dots]
+    zero: bool = False
+    """Center the axis on 0 and mark it: the values are differences."""
 
-def strips(
-    series: Mapping[str, tuple[Sequence[float], tuple[float, float]]], *, title: str, unit: str
-) -> str:
-    """A row of dots per name, one for each trial, over the interval of their mean."""
-    everything = [v for dots, ends in series.values() for v in (*dots, *ends)]
-    margin = 0.05 * max(max(everything) - min(everything), 1e-6)
-    scale = Scale(min(everything) - margin, max(everything) + margin)
-    drawn = []
-    for name, (dots, (low, high)) in series.items():
-        marks = (
-            f"<i class='span' style='left:{scale(low)};right:{scale.rest(high)}'></i>"
-            + "".join(f"<i class='small dot' style='left:{scale(value)}'></i>" for value in dots)
-        )
-        drawn.append(_row(name, marks))
-    return chart("".join(drawn) + _axis(scale, unit), title)
-
-
-def shares(rows: Mapping[str, tuple[int, int, int]], *, title: str) -> str:
-    """For each name a bar of wins, ties and losses."""
-    drawn = []
-    for name, counts in rows.items():
-        total = sum(counts) or 1
-        parts = "".join(
-            f"<i class='{kind}' style='width:{100 * count / total:.2f}%'></i>"
-            for kind, count in zip(("win", "tie", "loss"), counts, strict=True)
-        )
-        wins, ties, losses = counts
-        note = f"<span class='note'>{wins:,} won · {ties:,} tied · {losses:,} lost</span>"
-        drawn.append(_row(name, f"<span class='stack'>{parts}</span>{note}", kind="flow tall"))
-    return chart("".join(drawn), title)
-
-
-def curves(series: Mapping[str, Sequence[float]], *, title: str, x_label: str) -> str:
-    """One line per series over 1, 2, 3 ..., its best point in the legend."""
-    longest = max(len(values) for values in series.values())
-    everything = np.concatenate([np.asarray(values) for values in series.values()])
-    # The first steps are steep and tell little; start the axis above them.
-    low, high = float(np.quantile(everything, 0.05)), float(everything.max())
-    scale = Scale(low, high + 0.04 * max(high - low, 1e-9))
-    grid = "".join(
-        f"<i class='grid' style='bottom:{scale(tick)}'><span>{tick:.3g}</span></i>"
-        for tick in ticks(low, high)
-    )
-    lines, legend = [], []
-    for i, (name, values) in enumerate(series.items()):
-        kind, best = f"c{i % CHART_COLOURS}", int(np.argmax(values))
-        points = " ".join(
-            f"{1000 * j / max(longest - 1, 1):.1f},{1000 - 10 * scale.percent(max(v, low)):.1f}"
-            for j, v in enumerate(values)
-        )
-        lines.append(f'<polyline class="{kind}" points="{points}"/>')
-        legend.append(f"<li class='{kind}'>{escape(name)}: {values[best]:.4f} at {best + 1}</li>")
-    body = (
-        f"<div class='plot'>{grid}{stretched(''.join(lines))}</div><div class='ends'><span>1</span>"
-        f"<span>{escape(x_label)}</span><span>{longest}</span></div>"
-        f"<ul class='legend'>{''.join(legend)}</ul>"
-    )
-    return chart(body, title)
-
-
-def stretched(drawing: str) -> str:
-    """Lines on a canvas of 1000 by 1000 that takes the size of what is around it."""
-    return f'<svg viewBox="0 0 1000 1000" preserveAspectRatio="none">{drawing}</svg>'
-
-
-class Scale:
-    """Numbers between two ends as percentages."""
-
-    def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high
-
-    def percent(self, value: float) -> float:
-        """Where a number stands."""
-        return 100 * (value - self.low) / max(self.high - self.low, 1e-12)
-
-    def __call__(self, value: float) -> str:
-        return f"{self.percent(value):.2f}%"
-
-    def rest(self, value: float) -> str:
-        """The distance from the other end."""
-        return f"{100 - self.percent(value):.2f}%"
-
-
-def _row(name: str, marks: str, *, kind: str = "") -> str:
-    return (
-        f"<div class='row'><span class='name'>{escape(name)}</span>"
-        f"<span class='track {kind}'>{marks}</span></div>"
-    )
-
-
-def _axis(scale: Scale, unit: str, *, signed: bool = False) -> str:
-    labels = "".join(
-        f"<span style='left:{scale(tick)}'>{_number(tick, signed=signed)}</span>"
-        for tick in ticks(scale.low, scale.high)
-    )
-    return (
-        f"<div class='row axis'><span class='name'></span><span class='track'>{labels}</span></div>"
-        f"<div class='row axis'><span class='name'></span><span class='unit'>{escape(unit)}</span>"
-        "</div>"
-    )
-
-
-def _number(number: float, *, signed: bool) -> str:
-    return "0" if number == 0 else f"{number:+.3g}" if signed else f"{number:.3g}"
-
-
-def ticks(low: float, high: float) -> list[float]:
-    """Round numbers between two ends, about five."""
-    rough = max((high - low) / 5, 1e-12)
-    power = 10.0 ** np.floor(np.log10(rough))
-    step = power * min((1, 2, 5, 10), key=lambda m: abs(m * power - rough))
-    first = np.ceil(low / step)
-    return [float(k * step) for k in np.arange(first, np.floor(high / step) + 1)]
-
-
-def chart(body: str, title: str) -> str:
-    """A chart with a title for those who cannot see it."""
-    return f"<div class='chart' role='figure' aria-label='{escape(title)}'>{body}</div>"
-
-
-_INTERVALS_LEFT, _INTERVALS_RIGHT, _INTERVALS_TOP, _ROW = 190, 30, 40, 28
-_UNSURE = "#8a96a3"
-
-
-def interval_figure(rows: Sequence[Row], *, title: str, unit: str) -> str:
-    """An SVG file of the rows around a line at zero; hollow dots are not significant."""
-    reach = max([abs(v) for _, _, low, high, _ in rows for v in (low, high)] + [1e-6]) * 1.05
-    scale = Scale(-reach, reach)
-    bottom = _INTERVALS_TOP + _ROW * len(rows)
-
-    def x(value: float) -> float:
-        return (
-            _INTERVALS_LEFT
-            + (WIDTH - _INTERVALS_LEFT - _INTERVALS_RIGHT) * scale.percent(value) / 100
-        )
-
-    parts = [text(20, 24, title), line(x(0), _INTERVALS_TOP, x(0), bottom, stroke=INK)]
-    for i, (name, middle, low, high, significant) in enumerate(rows):
-        y = _INTERVALS_TOP + _ROW * (i + 0.5)
-        colour = COLOURS[0] if significant else _UNSURE
-        fill = colour if significant else "#ffffff"
-        parts += [
-            text(_INTERVALS_LEFT - 12, y + 4, name, anchor="end"),
-            line(x(low), y, x(high), y, stroke=colour, width=3),
-            f'<circle cx="{x(middle):.1f}" cy="{y:.1f}" r="5" fill="{fill}" stroke="{colour}" '
-            'stroke-width="2"/>',
-        ]
-    for tick in ticks(-reach, reach):
-        label = f"{tick:+.3g}" if tick else "0"
-        parts.append(text(x(tick), bottom + 18, label, anchor="middle", fill=SOFT))
-    parts.append(text(x(0), bottom + 38, unit, anchor="middle", fill=SOFT))
-    return svg("".join(parts), height=bottom + 50, title=title)
-
-
-_LINES_LEFT, _LINES_RIGHT, _LINES_TOP, _LINES_HEIGHT = 70, 30, 40, 260
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Ends of the axis."""
+        values = [v for row in self.rows for v in (*row.points, *row.interval)]
+        if self.zero:
+            reach = 1.05 * max([abs(v) for v in values] + [1e-6])
+            return -reach, reach
+        return widen(min(values), max(values))
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve; ``low`` and ``high`` are the ends of its interval at each place, if it has any."""
+    """A line of a :class:`LineChart`."""
 
+    name: str
+    """Lines of the same name have the same color and one entry in the legend."""
     xs: Sequence[float]
     ys: Sequence[float]
     low: Sequence[float] = ()
     high: Sequence[float] = ()
+    """Ends of the interval at each x, if there are intervals."""
+    label: str = ""
+    """Tells lines of the same name apart, such as ``fold 2``."""
+    thin: bool = False
+    """Drawn in the background."""
+    style: Literal["line", "dots", "both"] = "line"
 
 
-def line_figure(
-    lines: Mapping[str, Line],
-    *,
-    title: str,
-    x_label: str,
-    zero: bool = False,
-    order: Sequence[str] | None = None,
-) -> str:
-    """An SVG file of curves by name.
+@dataclass(frozen=True)
+class LineChart:
+    """Lines over a common x axis, with bands where there are intervals."""
+
+    title: str
+    x_label: str
+    lines: Sequence[Line]
+    y_label: str = ""
+    zero: bool = False
+    """Include 0 in the y axis and mark it."""
+    order: Sequence[str] = ()
+    """Names in the order of their colors, so that several charts agree; by default as they come."""
+    percent: bool = False
+    """Whether x values are shares to be shown in percent."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """Text in the legend after a name."""
+
+    @property
+    def names(self) -> list[str]:
+        """Each name once."""
+        return list(dict.fromkeys(line.name for line in self.lines))
+
+    def color_of(self, name: str) -> int:
+        """Position of the name's color; those from ``len(COLORS)`` on are dashed."""
+        return list(self.order or self.names).index(name)
+
+    @property
+    def x_limits(self) -> tuple[float, float]:
+        """Ends of the x axis: those of the data."""
+        xs = [x for line in self.lines for x in (min(line.xs), max(line.xs))]
+        low, high = min(xs), max(xs)
+        return (low, high) if high > low else widen(low, high)
+
+    @property
+    def y_limits(self) -> tuple[float, float]:
+        """Ends of the y axis, with room around all of the data."""
+        ys = np.concatenate([np.r_[line.ys, line.low, line.high] for line in self.lines])
+        extra = [0.0] if self.zero else []
+        return widen(float(np.min([*ys, *extra])), float(np.max([*ys, *extra])))
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A row of a :class:`BarChart`; its parts are stacked."""
+
+    name: str
+    parts: Sequence[float]
+    text: str
+    """Stands beside the bar."""
+
+
+@dataclass(frozen=True)
+class BarChart:
+    """Horizontal bars."""
+
+    title: str
+    bars: Sequence[Bar]
+    kinds: Sequence[str] = ("",)
+    """Names of the parts; three stand for better, equal and worse."""
+
+    @property
+    def stacked(self) -> bool:
+        """Whether bars have several parts; then each takes the whole width."""
+        return len(self.kinds) > 1
+
+    def widths(self, bar: Bar) -> list[float]:
+        """Shares of the width that the parts take."""
+        total = sum(bar.parts) if self.stacked else max(sum(b.parts) for b in self.bars)
+        return [part / (total or 1.0) for part in bar.parts]
+
+
+Chart = DotChart | LineChart | BarChart
+
+
+def widen(low: float, high: float) -> tuple[float, float]:
+    """An interval with 5 % of room on both sides."""
+    margin = 0.05 * (high - low) or 0.05 * abs(high) or 1e-3
+    return low - margin, high + margin
+
+
+def round_ticks(low: float, high: float, most: int = 7) -> list[float]:
+    """Round numbers between two ends: multiples of 1, 2 or 5 times a power of ten.
+
+    >>> round_ticks(0.37, 0.52)
+    [0.4, 0.45, 0.5]
+    """
+    power = 10.0 ** np.floor(np.log10(max(high - low, 1e-12) / most))
+    step = next(m * power for m in (1, 2, 5, 10) if (high - low) / (m * power) < most)
+    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    return [float(round(k * step, 12)) for k in np.arange(first, last + 1)]
+
+
+def format_ticks(
+    ticks: Sequence[float], *, signed: bool = False, percent: bool = False
+) -> list[str]:
+    """Labels with as many decimals as the step between ticks needs.
+
+    >>> format_ticks([-0.05, 0.0, 0.05], signed=True)
+    ['−0.05', '0', '+0.05']
+    """
+    numbers = [100 * tick for tick in ticks] if percent else list(ticks)
+    step = min(np.diff(numbers), default=abs(numbers[0]) if numbers else 1.0) or 1.0
+    decimals = max(0, -int(np.floor(np.log10(step) + 1e-9)))
+    labels = []
+    for number in numbers:
+        text = f"{number:{'+' if signed else ''},.{decimals}f}".replace("-", "−")
+        labels.append("0" if signed and number == 0 else text)
+    return [f"{label} %" for label in labels] if percent else labels
+
+
+def can_draw() -> bool:
+    """Whether Matplotlib is installed (the extra ``figures``)."""
+    return find_spec("matplotlib") is not None
+
+
+def write_figure(chart: Chart, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Draw a chart to files; returns their paths.
 
     Parameters
     ----------
-    lines
-        The curves.
-    title, x_label
-        For the reader.
-    zero
-        Take 0 into the axis and mark it.
-    order
-        Names that have a colour each, so that figures of some of them agree.
+    chart
+        What to draw.
+    stem
+        Path without suffix; the format is the suffix.
+    formats
+        ``svg``, ``png``, ``pdf``.
     """
-    places = _Places(lines, zero)
-    colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(order or lines)}
-    parts = [text(20, 24, title), places.grid(zero)]
-    parts += [places.drawn(each, colours[name]) for name, each in lines.items()]
-    bottom = _LINES_TOP + _LINES_HEIGHT
-    for tick in ticks(places.along.low, places.along.high):
-        parts.append(text(places.x(tick), bottom + 18, f"{tick:.3g}", anchor="middle", fill=SOFT))
-    parts.append(
-        text((_LINES_LEFT + WIDTH - _LINES_RIGHT) / 2, bottom + 38, x_label, anchor="middle")
-    )
-    for i, name in enumerate(lines):
-        x, y = _LINES_LEFT + 280 * (i % 2), bottom + 62 + 20 * (i // 2)
-        parts.append(line(x, y - 4, x + 18, y - 4, stroke=colours[name], width=3))
-        parts.append(text(x + 26, y, name))
-    return svg("".join(parts), height=bottom + 62 + 20 * ((len(lines) + 1) // 2), title=title)
+    paths = [stem.with_name(f"{stem.name}.{form}") for form in formats]
+    with style():
+        figure = draw(chart)
+        for form, path in zip(formats, paths, strict=True):
+            # No date in the file: the same chart gives the same bytes.
+            metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+            with atomic_file(path) as temporary:
+                figure.savefig(temporary, format=form, metadata=metadata)
+    return paths
 
 
-class _Places:
-    """Where values stand on the sheet."""
+@contextmanager
+def style() -> Iterator[None]:
+    """Matplotlib in the style of all figures, for as long as the context lasts."""
+    require("matplotlib")
+    import matplotlib as mpl
 
-    def __init__(self, lines: Mapping[str, Line], zero: bool) -> None:
-        xs = [x for each in lines.values() for x in each.xs]
-        ys = [y for each in lines.values() for y in (*each.ys, *each.low, *each.high)]
-        ys += [0.0] if zero else []
-        margin = 0.05 * max(max(ys) - min(ys), 1e-6)
-        self.along = Scale(min(xs), max(xs))
-        self.up = Scale(min(ys) - margin, max(ys) + margin)
-
-    def x(self, value: float) -> float:
-        return _LINES_LEFT + (WIDTH - _LINES_LEFT - _LINES_RIGHT) * self.along.percent(value) / 100
-
-    def y(self, value: float) -> float:
-        return _LINES_TOP + _LINES_HEIGHT * (1 - self.up.percent(value) / 100)
-
-    def grid(self, zero: bool) -> str:
-        parts = []
-        for tick in ticks(self.up.low, self.up.high):
-            stroke = INK if zero and tick == 0 else GRID
-            y = self.y(tick)
-            parts.append(line(_LINES_LEFT, y, WIDTH - _LINES_RIGHT, y, stroke=stroke))
-            parts.append(text(_LINES_LEFT - 10, y + 4, f"{tick:.3g}", anchor="end", fill=SOFT))
-        return "".join(parts)
-
-    def drawn(self, given: Line, colour: str) -> str:
-        band = ""
-        if given.low:
-            ends = [
-                *zip(given.xs, given.low, strict=True),
-                *reversed(list(zip(given.xs, given.high, strict=True))),
-            ]
-            band = f'<polygon points="{self._points(ends)}" fill="{colour}" opacity="0.18"/>'
-        middle = self._points(list(zip(given.xs, given.ys, strict=True)))
-        return f'{band}<polyline points="{middle}" fill="none" stroke="{colour}" stroke-width="2"/>'
-
-    def _points(self, places: Sequence[tuple[float, float]]) -> str:
-        return " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in places)
+    with mpl.rc_context(_STYLE):
+        yield
 
 
-ZOOM = 2.0
-"""Pixels for each unit of the drawing: sharp on screens and at the width of a column in print."""
-_PROBE = (
-    '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40" font-family="sans-serif">'
-    "{}</svg>"
-)
+def draw(chart: Chart) -> Figure:
+    """The chart as a Matplotlib figure; call it inside :func:`style`."""
+    from matplotlib.figure import Figure
+
+    if isinstance(chart, LineChart):
+        figure = Figure(figsize=(_WIDTH, 3.4 + 0.18 * ((len(chart.names) + 1) // 2)))
+        _draw_lines(chart, figure.add_subplot())
+        if len(chart.names) > 1 or chart.notes:
+            figure.legend(loc="outside lower left", ncols=2)
+    else:
+        rows = len(chart.rows) if isinstance(chart, DotChart) else len(chart.bars)
+        figure = Figure(figsize=(_WIDTH, 0.9 + 0.28 * rows + 0.2 * isinstance(chart, DotChart)))
+        axes = figure.add_subplot()
+        _draw_dots(chart, axes) if isinstance(chart, DotChart) else _draw_bars(chart, axes)
+    figure.suptitle(chart.title, x=0.01, ha="left")
+    return figure
 
 
-def as_png(svg: str, *, zoom: float = ZOOM) -> bytes:
-    """A figure's PNG file.
-
-    Parameters
-    ----------
-    svg
-        What :func:`~plackett.experiments.figures.line_figure` and others give.
-    zoom
-        Pixels for each unit of the drawing.
-    """
-    if not _draws_text():
-        raise PlackettError(
-            "no font is installed, so a PNG figure would have no text; install one (Debian's "
-            "package: fonts-dejavu-core), or take the SVG figure."
+def _draw_dots(chart: DotChart, axes: Axes) -> None:
+    low, high = chart.limits
+    if chart.zero:
+        axes.axvline(0, color=_INK, linewidth=0.8)
+    for y, row in enumerate(chart.rows):
+        color = COLORS[0] if row.significant else _UNSURE
+        single = len(row.points) == 1
+        axes.hlines(
+            y,
+            *row.interval,
+            color=color if single else _GRID,
+            linewidth=2 if single else 9,
+            zorder=1,
         )
-    return _draw_png(svg, zoom)
-
-
-def write_png(svg: str, path: Path, *, zoom: float = ZOOM) -> None:
-    """Write a figure as a PNG file; parameters as for :func:`as_png`."""
-    drawn = as_png(svg, zoom=zoom)
-    with atomic_file(path) as temporary:
-        temporary.write_bytes(drawn)
-
-
-def can_draw_png() -> bool:
-    """Whether what it takes is installed: resvg (the extra ``figures``) and a font."""
-    try:
-        return _draws_text()
-    except ImportError:
-        return False
-
-
-@cache
-def _draws_text() -> bool:
-    # Without fonts resvg leaves text out and says nothing.
-    words = _PROBE.format('<text x="2" y="30" font-size="24">ab</text>')
-    return _draw_png(words, 1.0) != _draw_png(words, 1.0, fonts=False)
-
-
-def _draw_png(svg: str, zoom: float, *, fonts: bool = True) -> bytes:
-    require("resvg_py")
-    from resvg_py import svg_to_bytes
-
-    return bytes(svg_to_bytes(svg_string=svg, zoom=zoom, skip_system_fonts=not fonts))
-
-
-Band = Sequence[tuple[float, float, float]]
-"""For each level the middle, low and high end."""
-
-
-def bands(
-    series: Mapping[str, Band],
-    *,
-    levels: Sequence[float],
-    title: str,
-    x_label: str,
-    zero: bool = False,
-    order: Sequence[str] | None = None,
-) -> str:
-    """One line with a band per series.
-
-    Parameters
-    ----------
-    series
-        Bands by name.
-    levels
-        Where along the axis their points stand.
-    title, x_label
-        For the reader.
-    zero
-        Take 0 into the axis and mark it.
-    order
-        Names that have a colour each, so that charts of some of them agree; by default those of
-        the series.
-    """
-    ends = [v for band in series.values() for point in band for v in point] + (
-        [0.0] if zero else []
-    )
-    margin = 0.05 * max(max(ends) - min(ends), 1e-6)
-    up = Scale(min(ends) - margin, max(ends) + margin)
-    along = Scale(min(levels), max(levels))
-    grid = "".join(
-        f"<i class='grid{' strong' if zero and tick == 0 else ''}' style='bottom:{up(tick)}'>"
-        f"<span>{tick:.3g}</span></i>"
-        for tick in ticks(up.low, up.high)
-    )
-    colours = {name: f"c{i % CHART_COLOURS}" for i, name in enumerate(order or series)}
-    drawn = "".join(_draw_band(b, levels, along, up, colours[name]) for name, b in series.items())
-    legend = "".join(f"<li class='{colours[name]}'>{escape(name)}</li>" for name in series)
-    body = (
-        f"<div class='plot'>{grid}{stretched(drawn)}</div><div class='ends'>"
-        f"<span>{levels[0]:.0%}</span><span>{escape(x_label)}</span><span>{levels[-1]:.0%}</span>"
-        f"</div><ul class='legend'>{legend}</ul>"
-    )
-    return chart(body, title)
-
-
-def _draw_band(band: Band, levels: Sequence[float], along: Scale, up: Scale, kind: str) -> str:
-    places = list(zip(levels, band, strict=True))
-    middle = " ".join(_point(along, up, x, point[0]) for x, point in places)
-    lows = [_point(along, up, x, point[1]) for x, point in places]
-    highs = [_point(along, up, x, point[2]) for x, point in places]
-    area = " ".join([*lows, *reversed(highs)])
-    return f'<polygon class="{kind}" points="{area}"/><polyline class="{kind}" points="{middle}"/>'
-
-
-def _point(along: Scale, up: Scale, x: float, y: float) -> str:
-    return f"{10 * along.percent(x):.1f},{1000 - 10 * up.percent(y):.1f}"
-
-
-_WIDTH, _TALL, _SAMPLER_LEFT, _BOTTOM, _SAMPLER_TOP, _SAMPLER_RIGHT = (
-    560,
-    340,
-    70,
-    50,
-    30,
-    150,
-)
-_COLOURS = ("#1f6f8b", "#c8553d", "#588157", "#7b5ea7", "#b08900", "#444444")
-_TICKS = 5
-
-
-def draw_lines(
-    series: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, title: str, x: str, y: str
-) -> str:
-    """One line with dots per name: its x values and its y values."""
-    return _chart({name: _points(*each) for name, each in series.items()}, title, x, y, lines=True)
-
-
-def draw_scatter(
-    series: Mapping[str, tuple[ArrayLike, ArrayLike]], *, title: str, x: str, y: str
-) -> str:
-    """A cloud of dots per name."""
-    return _chart({name: _points(*each) for name, each in series.items()}, title, x, y, lines=False)
-
-
-def _points(xs: ArrayLike, ys: ArrayLike) -> np.ndarray:
-    return np.column_stack([np.ravel(xs), np.ravel(ys)]).astype(np.float64)
-
-
-def _chart(series: Mapping[str, np.ndarray], title: str, x: str, y: str, *, lines: bool) -> str:
-    everything = np.concatenate(list(series.values()))
-    low, high = everything.min(axis=0), everything.max(axis=0)
-    span = np.where(high > low, high - low, 1.0)
-    size = np.array([_WIDTH - _SAMPLER_LEFT - _SAMPLER_RIGHT, _TALL - _SAMPLER_TOP - _BOTTOM])
-    parts = [_axes(low, span, title, x, y)]
-    for i, (name, points) in enumerate(series.items()):
-        colour = _COLOURS[i % len(_COLOURS)]
-        places = (points - low) / span * size
-        places = np.column_stack([_SAMPLER_LEFT + places[:, 0], _TALL - _BOTTOM - places[:, 1]])
-        if lines:
-            path = " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
-            parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}"/>')
-        parts.extend(
-            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{colour}" fill-opacity="0.7"/>'
-            for a, b in places
+        face = color if row.significant else "white"
+        axes.scatter(
+            row.points,
+            [y] * len(row.points),
+            s=36 if single else 18,
+            facecolor=face,
+            edgecolor=color,
+            linewidth=1.5,
+            alpha=1 if single else 0.7,
+            zorder=2,
         )
-        place = f'x="{_WIDTH - _SAMPLER_RIGHT + 12}" y="{_SAMPLER_TOP + 16 * (i + 1)}"'
-        parts.append(f'<text {place} fill="{colour}">{escape(name)}</text>')
-    return _svg("".join(parts), title)
+    ticks = round_ticks(low, high)
+    axes.set_xticks(ticks, format_ticks(ticks, signed=chart.zero))
+    axes.set_xlim(low, high)
+    axes.set_xlabel(chart.x_label)
+    _name_rows(axes, [row.name for row in chart.rows])
+    axes.grid(axis="x")
 
 
-def _axes(low: np.ndarray, span: np.ndarray, title: str, x: str, y: str) -> str:
-    right, bottom = _WIDTH - _SAMPLER_RIGHT, _TALL - _BOTTOM
-    middle = (_SAMPLER_LEFT + right) / 2
-    parts = [
-        f'<path d="M{_SAMPLER_LEFT} {_SAMPLER_TOP}V{bottom}H{right}" fill="none" stroke="#888"/>',
-        f'<text x="{_SAMPLER_LEFT}" y="18" font-weight="bold">{escape(title)}</text>',
-        f'<text x="{middle}" y="{_TALL - 10}" text-anchor="middle">{escape(x)}</text>',
-        f'<text x="8" y="{_SAMPLER_TOP - 2}">{escape(y)}</text>',
-    ]
-    for k in range(_TICKS + 1):
-        share = k / _TICKS
-        across, up = (
-            _SAMPLER_LEFT + share * (right - _SAMPLER_LEFT),
-            bottom - share * (bottom - _SAMPLER_TOP),
-        )
-        parts.append(
-            f'<text x="{across:.0f}" y="{bottom + 16}" text-anchor="middle">'
-            f"{low[0] + share * span[0]:.3g}</text>"
-            f'<text x="{_SAMPLER_LEFT - 6}" y="{up + 4:.0f}" text-anchor="end">'
-            f"{low[1] + share * span[1]:.3g}</text>"
-        )
-    return "".join(parts)
+def _name_rows(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_yticks(range(len(names)), names, color=_INK)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.spines["left"].set_visible(False)
 
 
-def _svg(body: str, title: str) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_TALL}" role="img" '
-        f'aria-label="{escape(title)}" font-family="sans-serif" font-size="12">'
-        f'<rect width="{_WIDTH}" height="{_TALL}" fill="white"/>{body}</svg>\n'
-    )
+def _draw_lines(chart: LineChart, axes: Axes) -> None:
+    for name, lines in groupby(sorted(chart.lines, key=lambda line: chart.color_of(line.name)),
+                               key=lambda line: line.name):  # fmt: skip
+        index = chart.color_of(name)
+        color = COLORS[index % len(COLORS)]
+        label: str | None = f"{name}{chart.notes.get(name, '')}"
+        for line in sorted(lines, key=lambda line: line.thin):
+            if len(line.low):
+                axes.fill_between(line.xs, line.low, line.high, color=color, alpha=0.18, lw=0)
+            axes.plot(
+                line.xs,
+                line.ys,
+                color=color,
+                label=label,
+                linestyle="none" if line.style == "dots" else "-" if index < len(COLORS) else "--",
+                marker=None if line.style == "line" else "o",
+                markersize=3.5,
+                linewidth=0.9 if line.thin else None,
+                alpha=0.4 if line.thin else 1,
+                zorder=2 if line.thin else 3,
+            )
+            label = None
+    if chart.zero:
+        axes.axhline(0, color=_INK, linewidth=0.8)
+    xs, ys = round_ticks(*chart.x_limits), round_ticks(*chart.y_limits)
+    axes.set_xticks(xs, format_ticks(xs, percent=chart.percent))
+    axes.set_yticks(ys, format_ticks(ys))
+    margin = 0.01 * (chart.x_limits[1] - chart.x_limits[0])
+    axes.set_xlim(chart.x_limits[0] - margin, chart.x_limits[1] + margin)
+    axes.set_ylim(*chart.y_limits)
+    axes.set_xlabel(chart.x_label)
+    axes.set_ylabel(chart.y_label)
+    axes.grid(axis="y")
 
 
-__all__ = [
-    "Line",
-    "as_png",
-    "can_draw_png",
-    "interval_figure",
-    "line_figure",
-    "write_png",
-]
+def _draw_bars(chart: BarChart, axes: Axes) -> None:
+    colors = _PARTS if chart.stacked else COLORS
+    for y, bar in enumerate(chart.bars):
+        left = 0.0
+        for color, kind, width in zip(colors, chart.kinds, chart.widths(bar), strict=False):
+            axes.barh(y, width, left=left, color=color, height=0.62, label=None if y else kind)
+            left += width
+        axes.text(left + 0.01, y, bar.text, va="center", color=_SOFT)
+    _name_rows(axes, [bar.name for bar in chart.bars])
+    axes.set_xlim(0, 1.45 if chart.stacked else 1.2)
+    axes.set_xticks([])
+    axes.spines["bottom"].set_visible(False)

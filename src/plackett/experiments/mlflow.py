@@ -67,7 +67,7 @@ def log_comparison(
             "correction": board.correction,
         },
     )
-    seed = plan.jobs[0].part.seed
+    seed = plan.trials[0].split.seed
     settings = {system.name: system.settings(seed) for system in plan.systems}
     for entry in board.entries:
         own = log.start(entry.name, parent=run)
@@ -75,7 +75,7 @@ def log_comparison(
         log.metrics(own, {f"{m}": mean for m, mean in entry.means.items()})
         log.metrics(own, {f"{m} p adjusted": p for m, p in entry.adjusted.items()})
         log.metrics(own, {"seconds": entry.seconds})
-        curves = compared.gathered.curves.get(entry.name, {})
+        curves = compared.results.curves.get(entry.name, {})
         curve = next(iter(curves.values()), ())
         log.curve(own, f"validation {plan.select.split(',')[0]}", curve)
         log.end(own)

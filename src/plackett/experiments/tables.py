@@ -12,7 +12,6 @@ A small table of text that can be shown anywhere: Markdown, LaTeX, HTML, termina
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Literal
 
 from plackett.experiments.results import CORRECTIONS, TESTS, Entry, Leaderboard
@@ -185,16 +184,6 @@ class TextTable:
         ]
         return "\n".join([*lines, *(f"% {line}" for line in self.note.splitlines()), ""])
 
-    def html(self) -> str:
-        """For reports."""
-        head = "".join(f"<th>{escape(each)}</th>" for each in self.columns)
-        rows = "".join(_html_row(row) for row in self.rows)
-        note = f"<p class='small'>{escape(self.note)}</p>" if self.note else ""
-        return (
-            f"<h3>{escape(self.caption)}</h3><div class='scroll'><table><thead><tr>{head}</tr>"
-            f"</thead><tbody>{rows}</tbody></table></div>{note}"
-        )
-
 
 def _first(row: Row, indent: str) -> str:
     return f"{indent}paper" if row.kind == "paper" else row.cells[0]
@@ -206,12 +195,6 @@ def _bare(text: str) -> str:
 
 def _latex_line(cells: tuple[str, ...]) -> str:
     return " & ".join("".join(_LATEX.get(c, c) for c in cell) for cell in cells) + r" \\"
-
-
-def _html_row(row: Row) -> str:
-    kind = " class='baseline'" if row.kind == "paper" else ""
-    cells = "".join(f"<td>{escape(cell)}</td>" for cell in (_first(row, "· "), *row.cells[1:]))
-    return f"<tr{kind}>{cells}</tr>"
 
 
 __all__ = [

@@ -1,11 +1,11 @@
-"""The papers' tables and figures, each made anew by one command."""
+"""The papers' tables and figures, each reproduced by one command."""
 
 from __future__ import annotations
 
 from plackett.base.errors import UsageError
 from plackett.experiments.papers import conditional, stochastic, unique_ratings, xendcg
 from plackett.experiments.papers.datasets import DATASETS, KnownDataset, find_datasets
-from plackett.experiments.papers.paper import Budget, Claim, Drawing, ItemContent, Paper, PaperItem
+from plackett.experiments.papers.paper import Budget, Claim, ItemContent, Paper, PaperItem
 from plackett.experiments.papers.report import reproduction_payload, write_reproduction
 from plackett.experiments.papers.run import (
     ListedItem,
@@ -19,18 +19,19 @@ from plackett.experiments.papers.run import (
 )
 
 PAPERS: dict[str, Paper] = {
-    each.PAPER.letter: each.PAPER for each in (stochastic, conditional, xendcg, unique_ratings)
+    module.PAPER.letter: module.PAPER
+    for module in (stochastic, conditional, xendcg, unique_ratings)
 }
-"""By letter."""
+"""The papers by letter."""
 
 
 def paper(letter: str) -> Paper:
     """One of the papers, by its letter."""
-    found = PAPERS.get(letter.strip().upper())
-    if found is None:
+    known = PAPERS.get(letter.strip().upper())
+    if known is None:
         listed = "; ".join(f"{p.letter}: {p.authors}" for p in PAPERS.values())
         raise UsageError(f"there is no paper {letter!r}. There are {listed}.")
-    return found
+    return known
 
 
 __all__ = [
@@ -38,7 +39,6 @@ __all__ = [
     "PAPERS",
     "Budget",
     "Claim",
-    "Drawing",
     "ItemContent",
     "KnownDataset",
     "ListedItem",

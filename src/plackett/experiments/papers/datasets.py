@@ -1,9 +1,4 @@
-"""The data sets that the papers used: their names, their sizes, and what stands in for them.
-
-Which of the papers' data sets are in a folder, as they were unpacked, and how to read them.
-
-Data for quick runs: synthetic lists in the place of a data set, or a few of its own.
-"""
+"""The data sets of the papers: how to find and read them, and synthetic data in their place."""
 
 from __future__ import annotations
 
@@ -97,14 +92,14 @@ _PREFERRED = "querylevelnorm"
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a data set lies."""
+class DatasetLocation:
+    """Where a data set was found."""
 
     known: KnownDataset
     path: Path
 
 
-def find_datasets(folder: Path) -> dict[str, Place]:
+def find_datasets(folder: Path) -> dict[str, DatasetLocation]:
     """The papers' data sets in a folder and the folders in it, by name.
 
     A set is told by the name of its folder (``MSLR-WEB30K``, ``2003_hp_dataset`` ...), Yahoo's
@@ -115,7 +110,7 @@ def find_datasets(folder: Path) -> dict[str, Place]:
         raise DataError(
             "is not a folder; --data takes the one with the data sets", path=str(folder)
         )
-    best: dict[str, tuple[tuple[int, int, int, str], Place]] = {}
+    best: dict[str, tuple[tuple[int, int, int, str], DatasetLocation]] = {}
     for place in _data_folders(folder, _DEPTH):
         names = [_plain(part) for part in (place.name, *_above(place))]
         for known in DATASETS.values():
@@ -125,7 +120,7 @@ def find_datasets(folder: Path) -> dict[str, Place]:
                 continue
             rank = (_PREFERRED not in names, not exact, len(place.parts), str(place))
             if known.name not in best or rank < best[known.name][0]:
-                best[known.name] = (rank, Place(known, place))
+                best[known.name] = (rank, DatasetLocation(known, place))
     return {name: best[name][1] for name in DATASETS if name in best}
 
 
@@ -163,12 +158,12 @@ def _is_yahoo(folder: Path) -> bool:
     return len(_yahoo_files(folder)) == len(_YAHOO)
 
 
-def load(place: Place, view: View, progress: Progress | None = None) -> DataSource:
+def load(location: DatasetLocation, view: View, progress: Progress | None = None) -> DataSource:
     """Read a data set that was found."""
-    if _is_yahoo(place.path):
-        return DataSource(place.known.name, folds=(_read_yahoo(place.path, progress),))
-    path = place.path if view == "all" else _first_fold(place.path)
-    return DataSource(place.known.name, folds=tuple(read_folds(path, progress=progress)))
+    if _is_yahoo(location.path):
+        return DataSource(location.known.name, folds=(_read_yahoo(location.path, progress),))
+    path = location.path if view == "all" else _first_fold(location.path)
+    return DataSource(location.known.name, folds=tuple(read_folds(path, progress=progress)))
 
 
 def _first_fold(path: Path) -> Path:
@@ -197,7 +192,7 @@ def _once(folds: Sequence[Fold]) -> list[Dataset]:
     return [part for part in fold_parts(folds[0]) if part is not None]
 
 
-def compared_with_published(known: KnownDataset, source: DataSource) -> str:
+def compare_with_published(known: KnownDataset, source: DataSource) -> str:
     """Whether the data are those of the papers, in a sentence."""
     lists, documents = sizes(source)
     text = f"{known.name}: {lists:,} lists, {documents:,} documents"
@@ -223,25 +218,25 @@ def stand_in(known: KnownDataset, view: View) -> DataSource:
     if view == "first":
         return DataSource(name, whole=whole)
     parts = [whole.select(range(i, whole.n_lists, _PARTS)) for i in range(_PARTS)]
-    return DataSource(name, folds=tuple(_rotated(parts, i) for i in range(_PARTS)))
+    return DataSource(name, folds=tuple(_rotate(parts, i) for i in range(_PARTS)))
 
 
-def _rotated(parts: Sequence[Dataset], i: int) -> Fold:
+def _rotate(parts: Sequence[Dataset], i: int) -> Fold:
     """Fold i measures on part i, chooses on the one after it, and learns from the rest."""
     count = len(parts)
     rest = [parts[(i + k) % count] for k in range(2, count)]
     return Fold(f"Fold{i + 1}", concat(rest), parts[(i + 1) % count], parts[i])
 
 
-def reduced(source: DataSource, known: KnownDataset) -> DataSource:
+def reduce_source(source: DataSource, known: KnownDataset) -> DataSource:
     """As many lists of real data as a quick run takes."""
     total = sum(fold.test.n_lists for fold in source.folds) * (1 if len(source.folds) > 1 else 5)
     share = min(1.0, known.quick_lists / total)
     name = f"{share:.1%} of {source.name}" if share < 1 else source.name
-    return DataSource(name, folds=tuple(_fewer(fold, share) for fold in source.folds))
+    return DataSource(name, folds=tuple(_take_lists(fold, share) for fold in source.folds))
 
 
-def _fewer(fold: Fold, share: float) -> Fold:
+def _take_lists(fold: Fold, share: float) -> Fold:
     def some(data: Dataset) -> Dataset:
         # Lists stand in the order of a hash of their contents: the first ones are a fair draw.
         return data.lists(0, min(data.n_lists, max(_LEAST, round(share * data.n_lists))))

@@ -1,12 +1,12 @@
-"""A table or figure of a paper: what it needs, and what it shows once that has been run.
+"""What a paper's tables and figures are made of: studies to run, and content to show.
 
-How much is spent on a reproduction: the paper's settings, or less of it, said in words.
-
-One comparison that a table or figure rests on: which systems, on what data, measured how.
+A :class:`Paper` has items: :class:`PaperTable` and :class:`PaperFigure`. An item names the studies
+it needs on each data set, and turns their results into tables, charts and claims.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +14,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 from plackett.base.errors import UsageError
+from plackett.experiments.figures import Chart
 from plackett.experiments.papers.datasets import View
 from plackett.experiments.plan import Plan, plan_comparison
 from plackett.experiments.protocols import DataSource, Protocol
-from plackett.experiments.results import ComparisonResults, gather
+from plackett.experiments.results import ComparisonResults, read_results
 from plackett.experiments.robustness import RobustnessCurves, read_curves
 from plackett.experiments.store import RunStore
 from plackett.experiments.tables import TextTable
@@ -45,18 +46,18 @@ _QUICK_LINEAR: dict[str, Any] = {"C": (1e-5, 1e-3, 1e-1, 10.0), "rounds": 50}
 
 @dataclass(frozen=True)
 class Budget:
-    """What a reproduction may cost.
+    """How much a reproduction runs: the paper's settings, or less.
 
     Parameters
     ----------
     quick
-        Small models, few trials and few lists.
+        Use small models, few trials and few lists.
     trials
-        Instead of the paper's number of repeated trials.
+        Number of repeated trials, instead of the paper's.
     settings
         Parameters to change in every system that has them.
     seed
-        Of divisions, models and synthetic data.
+        Random seed of splits, models and synthetic data.
     """
 
     quick: bool = False
@@ -64,74 +65,69 @@ class Budget:
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
 
-    def ranker(self, name: str, preset: str | None = None, **own: Any) -> Ranker:
-        """A recipe as the paper set it, or cut.
+    def ranker(self, name: str, preset: str | None = None) -> Ranker:
+        """A recipe with the paper's settings, reduced as this budget says.
 
         Parameters
         ----------
         name
-            Of a recipe.
+            Name of the recipe.
         preset
-            The paper's settings for the data; left out where the recipe has none of that name.
-        own
-            What this paper has different.
+            The paper's settings for the data; ignored if the recipe has none of that name.
         """
         known = preset if preset in RECIPES[name].presets else None
-        ranker = recipe(name, preset=known, **own)
-        return self.cut(ranker)
+        return self.reduce(recipe(name, preset=known))
 
-    def cut(self, ranker: Ranker) -> Ranker:
-        """The ranker with what this budget changes."""
-        has = ranker.get_params()
+    def reduce(self, ranker: Ranker) -> Ranker:
+        """Change the settings of a ranker as this budget says."""
+        parameters = ranker.get_params()
         if self.quick:
-            small = _QUICK_TREES if "trees" in has else _QUICK_NETS
-            small = small if "trees" in has or "layers" in has else _QUICK_LINEAR
-            ranker.set_params(**{k: v for k, v in small.items() if k in has})
-        return ranker.set_params(**{k: v for k, v in self.settings.items() if k in has})
+            small = _QUICK_TREES if "trees" in parameters else _QUICK_NETS
+            small = small if {"trees", "layers"} & set(parameters) else _QUICK_LINEAR
+            ranker.set_params(**{k: v for k, v in small.items() if k in parameters})
+        return ranker.set_params(**{k: v for k, v in self.settings.items() if k in parameters})
 
-    def count(self, paper: int, quick: int) -> int:
-        """Trials of a protocol that repeats."""
+    def count_trials(self, paper: int, quick: int) -> int:
+        """Number of trials of a protocol that repeats."""
         return self.trials or (quick if self.quick else paper)
 
-    def words(self) -> tuple[str, ...]:
-        """What differs from the papers, a sentence each; nothing if nothing does."""
-        found = []
+    def describe(self) -> tuple[str, ...]:
+        """What differs from the papers, a sentence each; empty if nothing does."""
+        notes = []
         if self.quick:
-            found.append(
+            notes.append(
                 "QUICK: few lists, few trials, and small models (at most "
                 f"{_QUICK_TREES['trees']} trees of {_QUICK_TREES['leaves']} leaves, nets of layers "
                 f"{_QUICK_NETS['layers']} for {_QUICK_NETS['epochs']} epochs, four values of C). "
                 "It shows how the results look, not what they are."
             )
         if self.trials:
-            found.append(f"{self.trials} trials where the paper repeats, whatever it has.")
+            notes.append(f"{self.trials} trials instead of the paper's number of repetitions.")
         if self.settings:
             changed = ", ".join(f"{key} = {value}" for key, value in self.settings.items())
-            found.append(f"Settings changed in every system that has them: {changed}.")
-        return tuple(found)
+            notes.append(f"Settings changed in every system that has them: {changed}.")
+        return tuple(notes)
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What is to be run on one data set.
+    """A comparison on one data set that a table or figure rests on.
 
-    Two studies may share trials: the store knows a trial by what determines it and runs it once.
+    Studies may share trials: the store runs a trial once.
     """
 
     data: str
-    """Name of the set."""
+    """Name of the data set."""
     systems: Mapping[str, Ranker]
-    """By the names that the paper gives them."""
+    """Systems by the names that the paper gives them."""
     protocol: Protocol
     metrics: tuple[str, ...]
     select: str
-    """What models are chosen by on the validation lists; several with commas between."""
+    """Metric that selects models on the validation lists; several are separated by commas."""
     baseline: str | None = None
-    name: str = ""
-    """Tells the studies of one exhibit and data set apart."""
 
     def plan(self, source: DataSource) -> Plan:
-        """Its trials on these data."""
+        """The trials on these data."""
         return plan_comparison(
             source,
             self.systems,
@@ -143,7 +139,7 @@ class Study:
 
 
 @dataclass(frozen=True, eq=False)
-class Done:
+class FinishedStudy:
     """A study whose trials are all in the store."""
 
     study: Study
@@ -151,10 +147,10 @@ class Done:
     store: RunStore
 
     @cached_property
-    def gathered(self) -> ComparisonResults:
+    def results(self) -> ComparisonResults:
         """Values of its systems."""
-        return gather(
-            self.plan.jobs,
+        return read_results(
+            self.plan.trials,
             store=self.store,
             source=self.plan.source,
             protocol=self.plan.protocol,
@@ -163,7 +159,7 @@ class Done:
         )
 
     @cached_property
-    def under_noise(self) -> RobustnessCurves:
+    def noise_curves(self) -> RobustnessCurves:
         """Its curves, if it is a study under noise."""
         return read_curves(self.plan, store=self.store)
 
@@ -173,13 +169,13 @@ Kind = Literal["table", "figure"]
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that the paper says, looked for in our numbers."""
+    """A statement of the paper, checked in our numbers."""
 
     text: str
     here: str
-    """What we found, in numbers."""
+    """Our numbers."""
     holds: bool | None
-    """None: it cannot be judged by what was run."""
+    """None if what was run cannot decide it."""
 
     @property
     def verdict(self) -> str:
@@ -188,66 +184,71 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A figure: as a file of its own, and for a report that fits any screen."""
-
-    name: str
-    """Of the file, without suffix."""
-    title: str
-    svg: str
-    html: str
-    """Empty: the report takes the SVG."""
-
-
-@dataclass(frozen=True)
 class ItemContent:
-    """What an exhibit looks like in our hands."""
+    """A table or figure as we reproduce it."""
 
-    grids: tuple[TextTable, ...] = ()
-    drawings: tuple[Drawing, ...] = ()
+    tables: tuple[TextTable, ...] = ()
+    charts: Mapping[str, Chart] = field(default_factory=dict)
+    """By file name, without suffix."""
     claims: tuple[Claim, ...] = ()
     notes: tuple[str, ...] = ()
-    """How numbers came about, a sentence each."""
+    """How the numbers were made, a sentence each."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """The same as plain data."""
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
-    """What an exhibit has to show itself from, by data set."""
+class ItemInputs:
+    """What an item is made from, by data set."""
 
-    done: Mapping[str, Sequence[Done]]
+    studies: Mapping[str, Sequence[FinishedStudy]]
     sources: Mapping[str, DataSource]
     budget: Budget
+
+    def single_studies(self) -> list[tuple[str, FinishedStudy]]:
+        """Data set and study, for items with one study per data set."""
+        return [(data, study) for data, (study,) in self.studies.items()]
 
 
 @dataclass(frozen=True)
 class PaperItem(ABC):
     """A table or figure of a paper."""
 
-    kind: Kind
     number: int
     title: str
-    sets: tuple[str, ...]
-    """Data sets it is on; those that are there are enough."""
+    datasets: tuple[str, ...]
+    """Data sets it uses; it is made on those that are available."""
+    kind: Kind = field(default="table", kw_only=True)
 
     @property
     def name(self) -> str:
         """For people: ``Table 2``."""
         return f"{self.kind.title()} {self.number}"
 
-    @property
-    def file(self) -> str:
-        """For files: ``table-2``."""
-        return f"{self.kind}-{self.number}"
+    def file_name(self, *parts: str) -> str:
+        """Name of a file without suffix: ``table-2``, ``figure-1-ohsumed``."""
+        words = " ".join([self.kind, str(self.number), *parts])
+        return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
     @abstractmethod
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:
-        """What is to be run on one of its sets."""
+        """Studies to run on one of its data sets."""
 
     @abstractmethod
-    def show(self, found: Findings) -> ItemContent:
-        """The exhibit, once its studies have been run."""
+    def show(self, inputs: ItemInputs) -> ItemContent:
+        """The content, once its studies have been run."""
+
+
+@dataclass(frozen=True)
+class PaperTable(PaperItem):
+    """A table of a paper."""
+
+
+@dataclass(frozen=True)
+class PaperFigure(PaperItem):
+    """A figure of a paper."""
+
+    kind: Kind = field(default="figure", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -256,25 +257,25 @@ class Paper:
 
     letter: str
     authors: str
-    """And year."""
+    """With the year."""
     title: str
-    exhibits: tuple[PaperItem, ...]
+    items: tuple[PaperItem, ...]
     convention: str
     """How its metrics are computed, a sentence or two."""
     left_out: str = ""
-    """Tables and figures that are no experiments, and what cannot be done."""
+    """Tables and figures that are not reproduced, and why."""
     view: View = "all"
-    """Which folds of the data it takes."""
+    """Which folds of the data it uses."""
     prepare: Callable[[DataSource], DataSource] | None = None
     """What it does to the data first."""
 
-    def exhibit(self, kind: Kind, number: int) -> PaperItem:
-        """One of its exhibits."""
-        for each in self.exhibits:
-            if (each.kind, each.number) == (kind, number):
-                return each
-        there = ", ".join(each.name for each in self.exhibits)
+    def item(self, kind: Kind, number: int) -> PaperItem:
+        """One of its tables or figures."""
+        for item in self.items:
+            if (item.kind, item.number) == (kind, number):
+                return item
+        names = ", ".join(item.name for item in self.items)
         raise UsageError(
-            f"paper {self.letter} has no {kind} {number} to reproduce. There are: {there}."
+            f"paper {self.letter} has no {kind} {number} to reproduce. There are: {names}."
             + (f" {self.left_out}" if self.left_out else "")
         )

@@ -1,12 +1,4 @@
-"""Reproduce tables and figures of a paper: plan, say how long it takes, run, show.
-
-The data of a reproduction: what was found, or what stands in for it.
-
-What there is to reproduce of a paper, on what data, and how long it takes, before any is read.
-
-The time of a trial is measured on a few synthetic lists of the kind of each set, and drawn out to
-the documents that the set has: right by a factor of two or three, and less where models stop early.
-"""
+"""Reproduce tables and figures of a paper: find the data, plan, run, show."""
 
 from __future__ import annotations
 
@@ -27,19 +19,20 @@ from plackett.experiments.compare import run_trials
 from plackett.experiments.forecast import Forecast, estimate_seconds, forecast
 from plackett.experiments.papers.datasets import (
     DATASETS,
-    Place,
-    compared_with_published,
+    DatasetLocation,
+    View,
+    compare_with_published,
     find_datasets,
     load,
-    reduced,
+    reduce_source,
     stand_in,
 )
 from plackett.experiments.papers.datasets import Progress as ReadProgress
 from plackett.experiments.papers.paper import (
     Budget,
-    Done,
-    Findings,
+    FinishedStudy,
     ItemContent,
+    ItemInputs,
     Paper,
     PaperItem,
     Study,
@@ -49,75 +42,79 @@ from plackett.experiments.protocols import DataSource
 from plackett.experiments.store import RunStore
 from plackett.models.ranker import Progress
 
-Reading = Callable[[str], AbstractContextManager[ReadProgress]]
+ReadProgressBar = Callable[[str], AbstractContextManager[ReadProgress]]
 """Given what is being read, a context that takes bytes done and bytes in all."""
 
 
 @dataclass(eq=False)
 class PaperDatasets:
-    """Data sets by name, each read once and prepared as the paper does.
+    """The data sets of a paper, each read once and prepared as the paper does.
 
     Parameters
     ----------
     paper, budget
         Whose data, and how much of them.
     folder
-        Where the user's data sets are, if anywhere.
-    reading
-        Makes a bar for each set that is read.
+        Folder with the user's data sets; None: there are none.
+    progress_bar
+        Makes a progress bar for each data set that is read.
     """
 
     paper: Paper
     budget: Budget
     folder: Path | None
-    reading: Reading
-    places: dict[str, Place] = field(init=False)
+    progress_bar: ReadProgressBar
+    locations: dict[str, DatasetLocation] = field(init=False)
     notes: list[str] = field(default_factory=list, init=False)
-    """What the data are, a sentence per set."""
+    """What the data are, a sentence per data set."""
     _sources: dict[str, DataSource] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self.places = {} if self.folder is None else find_datasets(self.folder)
+        self.locations = {} if self.folder is None else find_datasets(self.folder)
 
-    def has(self, name: str) -> bool:
-        """Whether there is something to run on."""
-        return name in self.places or self.budget.quick
+    def state(self, name: str) -> State:
+        """Whether a data set was found, or synthetic data are used in its place."""
+        if name in self.locations:
+            return "found"
+        return "stand-in" if self.budget.quick else "missing"
 
     def source(self, name: str) -> DataSource:
-        """The data, prepared."""
+        """The data of a data set, prepared."""
         if name not in self._sources:
-            found = self._found(name) if name in self.places else self._stand_in(name)
-            prepare = self.paper.prepare
-            self._sources[name] = found if prepare is None else prepare(found)
+            source = self._read(name) if name in self.locations else self._stand_in(name)
+            self._sources[name] = self.prepare(source)
         return self._sources[name]
 
-    def _found(self, name: str) -> DataSource:
-        place = self.places[name]
-        with self.reading(f"reading {name}") as progress:
-            source = load(place, self.paper.view, progress)
-        self.notes.append(compared_with_published(place.known, source))
-        return reduced(source, place.known) if self.budget.quick else source
+    def prepare(self, source: DataSource) -> DataSource:
+        """Data as the paper prepares them."""
+        return source if self.paper.prepare is None else self.paper.prepare(source)
+
+    def _read(self, name: str) -> DataSource:
+        location = self.locations[name]
+        with self.progress_bar(f"reading {name}") as progress:
+            source = load(location, self.paper.view, progress)
+        self.notes.append(compare_with_published(location.known, source))
+        return reduce_source(source, location.known) if self.budget.quick else source
 
     def _stand_in(self, name: str) -> DataSource:
+        known = DATASETS[name]
         if not self.budget.quick:
-            raise DataError(f"{name} was not found: {DATASETS[name].where}.", path=str(self.folder))
-        source = stand_in(DATASETS[name], self.paper.view)
+            raise DataError(f"{name} was not found: {known.where}.", path=str(self.folder))
         self.notes.append(
-            f"{name} is not here: {DATASETS[name].quick_lists} synthetic lists of the kind "
-            f"{DATASETS[name].stand_in!r} stand in for it, and the paper's numbers do not apply."
+            f"{name} is not here: {known.quick_lists} synthetic lists of the kind "
+            f"{known.stand_in!r} stand in for it, and the paper's numbers do not apply."
         )
-        return source
+        return stand_in(known, self.paper.view)
 
-    def lacking(self, name: str) -> str:
-        """What to look for, of a set that is not there."""
-        return f"{name} ({DATASETS[name].where})"
+
+State = Literal["found", "stand-in", "missing"]
 
 
 @dataclass(frozen=True, eq=False)
-class Item:
-    """An exhibit with the studies it rests on, by data set."""
+class PlannedItem:
+    """A table or figure with the studies it needs, by data set."""
 
-    exhibit: PaperItem
+    item: PaperItem
     studies: dict[str, list[tuple[Study, Plan]]]
 
 
@@ -126,77 +123,75 @@ class ReproductionPlan:
     """What is going to be reproduced."""
 
     paper: Paper
-    items: tuple[Item, ...]
+    items: tuple[PlannedItem, ...]
     missing: tuple[str, ...]
-    """Data that exhibits would need and that are not there, in words."""
-    shelf: PaperDatasets
+    """Sentences that say which data are missing, and for what."""
+    datasets: PaperDatasets
 
     def plans(self) -> Iterator[Plan]:
         """All comparisons; some may share trials."""
-        for item in self.items:
-            for studies in item.studies.values():
+        for planned in self.items:
+            for studies in planned.studies.values():
                 yield from (plan for _, plan in studies)
+
+    def caveats(self) -> tuple[str, ...]:
+        """How this run differs from the paper's: budget, data, what is missing."""
+        return (*self.datasets.budget.describe(), *self.datasets.notes, *self.missing)
 
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """Exhibits of a paper, made anew."""
+    """Tables and figures of a paper, reproduced."""
 
-    agenda: ReproductionPlan
-    shown: tuple[tuple[PaperItem, ItemContent], ...]
+    plan: ReproductionPlan
+    contents: tuple[tuple[PaperItem, ItemContent], ...]
     ran: int
-    """Trials that were run now; the others were in the store."""
+    """Number of trials that were run now; the others were in the store."""
 
 
-def plan_reproduction(shelf: PaperDatasets, exhibits: Sequence[PaperItem]) -> ReproductionPlan:
-    """Lay out the trials of exhibits on the data that are there.
+def plan_reproduction(datasets: PaperDatasets, items: Sequence[PaperItem]) -> ReproductionPlan:
+    """Lay out the trials of tables and figures on the data that are available.
 
-    An exhibit on several sets is made on those that were found; one that has none is left out, and
-    what is missing is said. If nothing can be made at all, that is an error.
+    An item on several data sets is made on those that were found. An item that has none is left
+    out, and the plan says what is missing. If nothing can be made at all, that is an error.
     """
-    items: list[Item] = []
+    planned: list[PlannedItem] = []
     missing: list[str] = []
-    for exhibit in exhibits:
-        there = [name for name in exhibit.sets if shelf.has(name)]
-        absent = [name for name in exhibit.sets if not shelf.has(name)]
+    for item in items:
+        available = [name for name in item.datasets if datasets.state(name) != "missing"]
+        absent = [name for name in item.datasets if datasets.state(name) == "missing"]
         if absent:
-            what = "; ".join(shelf.lacking(name) for name in absent)
-            left = "left out" if not there else f"on {', '.join(there)} only"
-            missing.append(f"{exhibit.name} {left}: missing {what}")
-        if there or not exhibit.sets:
-            items.append(_item(shelf, exhibit, there))
-    if not items:
-        looked = f"in {shelf.folder}" if shelf.folder else "(no --data DIR was given)"
+            wanted = "; ".join(f"{name} ({DATASETS[name].where})" for name in absent)
+            left = "left out" if not available else f"on {', '.join(available)} only"
+            missing.append(f"{item.name} {left}: missing {wanted}")
+        if available or not item.datasets:
+            studies = {
+                name: [
+                    (study, study.plan(datasets.source(name)))
+                    for study in item.studies(name, datasets.budget)
+                ]
+                for name in available
+            }
+            planned.append(PlannedItem(item, studies))
+    if not planned:
+        place = f"in {datasets.folder}" if datasets.folder else "(no --data DIR was given)"
         raise DataError(
-            f"none of the data that paper {shelf.paper.letter} needs here are there {looked}. "
+            f"none of the data that paper {datasets.paper.letter} needs are there {place}. "
             f"{'. '.join(missing)}. Give their folder with --data DIR, or use --quick for "
             "synthetic data in their place."
         )
-    return ReproductionPlan(shelf.paper, tuple(items), tuple(missing), shelf)
-
-
-def _item(shelf: PaperDatasets, exhibit: PaperItem, sets: Sequence[str]) -> Item:
-    return Item(
-        exhibit,
-        {
-            name: [
-                (study, study.plan(shelf.source(name)))
-                for study in exhibit.studies(name, shelf.budget)
-            ]
-            for name in sets
-        },
-    )
+    return ReproductionPlan(datasets.paper, tuple(planned), tuple(missing), datasets)
 
 
 def forecast_reproduction(
-    agenda: ReproductionPlan, *, store: RunStore, jobs: int = 1, threads: int | None = None
+    plan: ReproductionPlan, *, store: RunStore, jobs: int = 1, threads: int | None = None
 ) -> Forecast:
     """Trials, those that the store has, and seconds for the rest; shared trials count once."""
-    return forecast(*agenda.plans(), store=store, jobs=jobs, threads=threads)
+    return forecast(*plan.plans(), store=store, jobs=jobs, threads=threads)
 
 
 def run_reproduction(
-    agenda: ReproductionPlan,
+    plan: ReproductionPlan,
     *,
     store: RunStore,
     scratch: Path,
@@ -205,16 +200,16 @@ def run_reproduction(
     cluster: Cluster | str | None = None,
     progress: Progress = lambda *_: None,
 ) -> Reproduction:
-    """Run the trials that the store has not, and show every exhibit.
+    """Run the trials that are not in the store, and show every table and figure.
 
     Parameters
     ----------
-    agenda
-        What is to be done.
+    plan
+        What to reproduce.
     store
-        Of finished trials: each is durable as soon as it is finished.
+        Store of finished trials: each is durable as soon as it is finished.
     scratch
-        A folder in which the data may be written for several processes to see.
+        Folder in which the data may be written for several processes to see.
     jobs, threads
         Trials at the same time, and threads of each.
     cluster
@@ -222,100 +217,91 @@ def run_reproduction(
     progress
         Called with what is being done, trials done and trials in all.
     """
-    total = len({job.identity.digest for plan in agenda.plans() for job in plan.jobs})
+    total = len({trial.identity.digest for each in plan.plans() for trial in each.trials})
     done: set[str] = set()
     ran = 0
-    for plan in agenda.plans():
-        own = {job.identity.digest for job in plan.jobs}
-        before, shared = len(done), len(own & done)
+    for comparison in plan.plans():
+        digests = {trial.identity.digest for trial in comparison.trials}
+        before = len(done - digests)
 
-        def tell(text: str, some: int, _: int, at: int = before - shared) -> None:
-            progress(text, at + some, total)
+        def report(text: str, finished: int, _: int, before: int = before) -> None:
+            progress(text, before + finished, total)
 
-        with _quiet():
+        with _without_convergence_warnings():
             ran += run_trials(
-                plan,
+                comparison,
                 store=store,
                 scratch=scratch,
                 jobs=jobs,
                 threads=threads,
                 cluster=cluster,
-                progress=tell,
+                progress=report,
             )
-        done |= own
-    shown = tuple((item.exhibit, _show(agenda, item, store)) for item in agenda.items)
-    return Reproduction(agenda, shown, ran)
+        done |= digests
+    contents = tuple((each.item, _show(plan.datasets, each, store)) for each in plan.items)
+    return Reproduction(plan, contents, ran)
 
 
-def _show(agenda: ReproductionPlan, item: Item, store: RunStore) -> ItemContent:
-    done = {
-        name: [Done(study, plan, store) for study, plan in studies]
-        for name, studies in item.studies.items()
+def _show(datasets: PaperDatasets, planned: PlannedItem, store: RunStore) -> ItemContent:
+    studies = {
+        name: [FinishedStudy(study, plan, store) for study, plan in pairs]
+        for name, pairs in planned.studies.items()
     }
-    sources = {name: agenda.shelf.source(name) for name in item.studies}
-    with _quiet():
-        return item.exhibit.show(Findings(done, sources, agenda.shelf.budget))
+    sources = {name: datasets.source(name) for name in studies}
+    with _without_convergence_warnings():
+        return planned.item.show(ItemInputs(studies, sources, datasets.budget))
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _without_convergence_warnings() -> Iterator[None]:
     """Solvers that stop at their limit of iterations are part of the papers' protocols."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
 
 
-State = Literal["found", "stand-in", "missing"]
-
-
 @dataclass(frozen=True)
 class ListedItem:
-    """An exhibit as a list shows it."""
+    """A table or figure in a list of what can be reproduced."""
 
-    exhibit: PaperItem
-    sets: dict[str, State]
-    """Its data, and whether they are there."""
+    item: PaperItem
+    datasets: dict[str, State]
+    """Its data sets, and whether they are there."""
     trials: int
-    """On all its sets, there or not."""
+    """On all its data sets, there or not."""
     seconds: float
-    """About, on this machine with nothing else to do."""
+    """Rough time on this machine."""
 
 
 def list_items(
-    shelf: PaperDatasets,
-    exhibits: Sequence[PaperItem],
+    datasets: PaperDatasets,
+    items: Sequence[PaperItem],
     *,
     jobs: int = 1,
     threads: int | None = None,
     progress: Progress = lambda *_: None,
 ) -> list[ListedItem]:
-    """Tables and figures, their data and their cost; nothing of the user's data is read.
+    """Tables and figures, their data and their cost; the user's data are not read.
 
     Parameters
     ----------
-    shelf
+    datasets
         What data are there, and the budget.
-    exhibits
-        Which ones.
+    items
+        What to list.
     jobs, threads
         Trials at the same time, and threads of each.
     progress
-        Called before each exhibit is looked at.
+        Called before each item.
     """
-    costs = _Costs(shelf, jobs, threads)
+    costs = _Costs(datasets, jobs, threads)
     listed = []
-    for i, exhibit in enumerate(exhibits):
-        progress(f"judging the time of {exhibit.name}", i, len(exhibits))
-        trials, seconds = costs.of(exhibit)
-        states = {name: _state(shelf, name) for name in exhibit.sets}
-        listed.append(ListedItem(exhibit, states, trials, seconds))
+    for i, item in enumerate(items):
+        progress(f"estimating the time of {item.name}", i, len(items))
+        trials, seconds = costs.of(item)
+        states = {name: datasets.state(name) for name in item.datasets}
+        listed.append(ListedItem(item, states, trials, seconds))
     return listed
-
-
-def _state(shelf: PaperDatasets, name: str) -> State:
-    if name in shelf.places:
-        return "found"
-    return "stand-in" if shelf.budget.quick else "missing"
 
 
 _FEATURES = {"letor": 46, "binary": 64, "web": 136, "yahoo": 519}
@@ -324,35 +310,33 @@ _TRAINING_SHARE = 0.6  # of the documents, in folds and in random splits
 
 
 class _Costs:
-    """Number of trials and rough time of exhibits, from the published sizes alone."""
+    """Number of trials and rough time of tables and figures, from the published sizes alone."""
 
-    def __init__(self, shelf: PaperDatasets, jobs: int, threads: int | None) -> None:
-        self._shelf, self._jobs, self._threads = shelf, jobs, threads_per_trial(jobs, threads)
-        self._source = _tiny_source(shelf.paper)
+    def __init__(self, datasets: PaperDatasets, jobs: int, threads: int | None) -> None:
+        self._budget, self._jobs = datasets.budget, jobs
+        self._threads = threads_per_trial(jobs, threads)
+        self._source = datasets.prepare(_tiny_source(datasets.paper.view))
 
-    def of(self, exhibit: PaperItem) -> tuple[int, float]:
-        """Trials and seconds of one exhibit."""
+    def of(self, item: PaperItem) -> tuple[int, float]:
+        """Trials and seconds of one item."""
         trials, seconds = 0, 0.0
-        for name in exhibit.sets:
+        for name in item.datasets:
             known, features = DATASETS[name], _FEATURES[DATASETS[name].stand_in]
-            share = known.quick_lists / known.lists if self._shelf.budget.quick else 1.0
+            share = known.quick_lists / known.lists if self._budget.quick else 1.0
             documents = round(_TRAINING_SHARE * min(share, 1.0) * known.documents)
-            for study in exhibit.studies(name, self._shelf.budget):
+            for study in item.studies(name, self._budget):
                 count = len(study.protocol.plan(self._source))
                 trials += count * len(study.systems)
                 for ranker in study.systems.values():
-                    each = estimate_seconds(ranker, documents, features, threads=self._threads)
-                    seconds += count * each
+                    one = estimate_seconds(ranker, documents, features, threads=self._threads)
+                    seconds += count * one
         return trials, seconds / self._jobs
 
 
-def _tiny_source(paper: Paper) -> DataSource:
-    """Data of which the protocols of a paper make as many splits as of the real ones."""
+def _tiny_source(view: View) -> DataSource:
+    """Data of which protocols make as many splits as of the real ones."""
     lists = np.repeat(np.arange(10), 2)
     data = Dataset.from_arrays(np.arange(20.0).reshape(20, 1), np.arange(20) % 2, lists)
-    if paper.view == "first":
-        source = DataSource("data", whole=data)
-    else:
-        folds = tuple(Fold(f"Fold{i + 1}", data, data, data) for i in range(5))
-        source = DataSource("data", folds=folds)
-    return source if paper.prepare is None else paper.prepare(source)
+    if view == "first":
+        return DataSource("data", whole=data)
+    return DataSource("data", folds=tuple(Fold(f"Fold{i + 1}", data, data, data) for i in range(5)))

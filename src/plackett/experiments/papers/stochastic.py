@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from plackett.experiments.papers.exhibits import Judged, LearningCurves, ResultTable, ordered, shown
+from plackett.experiments.papers.curve_figures import LearningCurves
 from plackett.experiments.papers.paper import Budget, Claim, Paper, Study
 from plackett.experiments.papers.published import A_TABLE_1
+from plackett.experiments.papers.result_tables import (
+    Judgement,
+    ResultTable,
+    claim_better,
+    metric_heading,
+)
 from plackett.experiments.protocols import Holdout, Protocol, Seeds
 from plackett.models.ranker import Ranker
 
@@ -43,7 +49,7 @@ def _study(data: str, budget: Budget, *, tuned: bool, protocol: Protocol) -> Stu
 
 
 def _table(data: str, budget: Budget) -> Study:
-    trials = Seeds(budget.count(10, 2), budget.seed)
+    trials = Seeds(budget.count_trials(10, 2), budget.seed)
     return _study(data, budget, tuned=True, protocol=trials)
 
 
@@ -55,17 +61,17 @@ def _own_settings(data: str, budget: Budget) -> Study:
     return _study(data, budget, tuned=True, protocol=Holdout(budget.seed))
 
 
-def _claims(_: str, judged: Judged) -> Sequence[Claim]:
-    found = [ordered(judged, f"E[{n}]", n) for n in ("ApproxNDCG", "λMART")]
-    return [*found, *_no_difference(judged)]
+def _claims(_: str, judged: Judgement) -> Sequence[Claim]:
+    better = [claim_better(judged, f"E[{n}]", n) for n in ("ApproxNDCG", "λMART")]
+    return [*better, *_no_difference(judged)]
 
 
-def _no_difference(judged: Judged) -> list[Claim]:
+def _no_difference(judged: Judgement) -> list[Claim]:
     name = "E[CrossEntropy]"
     pairs = [d for (system, _), d in judged.differences.items() if system == name]
     if not pairs:
         return []
-    here = ", ".join(f"{shown(d.metric)} {d.mean:+.4f} (p {d.p:.2g})" for d in pairs)
+    here = ", ".join(f"{metric_heading(d.metric)} {d.mean:+.4f} (p {d.p:.2g})" for d in pairs)
     holds = all(d.p >= d.alpha for d in pairs)
     return [Claim(f"{name} does not differ significantly from CrossEntropy", here, holds)]
 
@@ -84,9 +90,9 @@ PAPER = Paper(
     letter="A",
     authors="Bruch, Han, Bendersky & Najork (2020)",
     title="A stochastic treatment of learning to rank scoring functions",
-    exhibits=(
+    items=(
         ResultTable(
-            "table", 1, "NDCG on test lists with 95 % intervals over 10 seeds", (WEB, YAHOO),
+            1, "NDCG on test lists with 95 % intervals over 10 seeds", (WEB, YAHOO),
             study=_table, published=A_TABLE_1, against=_against, percent=True, spread=True,
             claims=_claims,
             notes=(
@@ -97,12 +103,12 @@ PAPER = Paper(
             ),
         ),
         LearningCurves(
-            "figure", 3, "NDCG@5 during training, the same settings for both losses", (WEB,),
+            3, "NDCG@5 during training, the same settings for both losses", (WEB,),
             study=_same_settings, panels=_PANELS, parts=("train", "validation"),
             notes=("One trial. Nets follow the validation lists only; trees both parts.",),
         ),
         LearningCurves(
-            "figure", 4, "NDCG@5 on validation lists during training, settings of their own",
+            4, "NDCG@5 on validation lists during training, settings of their own",
             (WEB,), study=_own_settings, panels={"all": tuple(_RECIPES)}, notes=("One trial.",),
         ),
     ),

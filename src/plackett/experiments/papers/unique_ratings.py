@@ -1,7 +1,4 @@
-"""Paper D: listwise learning to rank by exploring unique ratings (Zhu & Klabjan 2020).
-
-Exhibits of paper D beside its tables of results.
-"""
+"""Paper D: listwise learning to rank by exploring unique ratings (Zhu & Klabjan 2020)."""
 
 from __future__ import annotations
 
@@ -9,19 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from plackett.data.description import Description, describe
-from plackett.experiments.figures import Line, line_figure
-from plackett.experiments.papers.exhibits import Judged, ResultTable, judge, ordered, slug
+from plackett.experiments.figures import Chart, Line, LineChart
 from plackett.experiments.papers.paper import (
     Budget,
     Claim,
-    Drawing,
-    Findings,
     ItemContent,
+    ItemInputs,
     Paper,
-    PaperItem,
+    PaperFigure,
+    PaperTable,
     Study,
 )
 from plackett.experiments.papers.published import D_TABLE_1, D_TABLE_6, D_TABLES, Published, number
+from plackett.experiments.papers.result_tables import Judgement, ResultTable, claim_better, judge
 from plackett.experiments.protocols import DataSource, Folds, Protocol, Split, SplitData
 from plackett.experiments.tables import Row, TextTable
 from plackett.models.selection import LEXICOGRAPHIC
@@ -30,25 +27,25 @@ _CUTS = (1, 3, 5, 10)
 
 
 @dataclass(frozen=True)
-class DataTable(PaperItem):
+class DataTable(PaperTable):
     """Counts and shares of the data sets; nothing is trained."""
 
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
         return ()
 
-    def show(self, found: Findings) -> ItemContent:
+    def show(self, inputs: ItemInputs) -> ItemContent:
         rows: list[Row] = []
-        described = {data: describe(source.pooled) for data, source in found.sources.items()}
-        for data, facts in described.items():
-            rows.append(Row((found.sources[data].name, *_cells(facts)), "ours"))
+        described = {data: describe(source.pooled) for data, source in inputs.sources.items()}
+        for data, description in described.items():
+            rows.append(Row((inputs.sources[data].name, *_cells(description)), "ours"))
             rows.append(Row(("paper", *D_TABLE_1[data]), "paper"))
         columns = ("set", "queries", "documents", "features", "levels", "LR %", "MPQ", "ALRPQ %")
         note = (
             "LR: share of documents with the lowest label; MPQ: documents of the longest list; "
             "ALRPQ: the mean over lists of the share with the lowest label."
         )
-        grid = TextTable(f"{self.name}: data sets", columns, tuple(rows), note)
-        return ItemContent((grid,), numbers={data: d.to_dict() for data, d in described.items()})
+        table = TextTable(f"{self.name}: data sets", columns, tuple(rows), note)
+        return ItemContent((table,), numbers={data: d.to_dict() for data, d in described.items()})
 
 
 def _cells(d: Description) -> tuple[str, ...]:
@@ -64,7 +61,7 @@ def _cells(d: Description) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Improvements(PaperItem):
+class Improvements(PaperFigure):
     """How much the best of the paper's models is above the best benchmark, in percent of it."""
 
     study: Callable[[str, Budget], Study] = field(kw_only=True)
@@ -75,36 +72,35 @@ class Improvements(PaperItem):
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:
         return (self.study(data, budget),)
 
-    def show(self, found: Findings) -> ItemContent:
-        drawings, rows, numbers = [], [], {}
-        for data, (done,) in found.done.items():
-            judged = judge(done.gathered, {}, alpha=0.05)
-            lines = {
+    def show(self, inputs: ItemInputs) -> ItemContent:
+        charts: dict[str, Chart] = {}
+        rows, numbers = [], {}
+        for data, finished in inputs.single_studies():
+            judged = judge(finished.results, {}, alpha=0.05)
+            gains = {
                 "NDCG, here": self._here(judged, "ndcg"),
                 "ERR, here": self._here(judged, "err"),
                 "NDCG, paper": self._printed(data, judged.metrics),
             }
-            numbers[data] = {name: dict(zip(_CUTS, ys, strict=True)) for name, ys in lines.items()}
-            rows += [Row((f"{data}: {n}", *(f"{y:+.1f} %" for y in ys))) for n, ys in lines.items()]
-            title = f"{data}: improvement over the best benchmark, in percent"
-            svg = line_figure(
-                {name: Line(list(map(float, _CUTS)), ys) for name, ys in lines.items()},
-                title=title,
-                x_label="cut-off of the metric",
+            numbers[data] = {name: dict(zip(_CUTS, ys, strict=True)) for name, ys in gains.items()}
+            rows += [Row((f"{data}: {n}", *(f"{y:+.1f} %" for y in ys))) for n, ys in gains.items()]
+            charts[self.file_name(data)] = LineChart(
+                f"{data}: improvement over the best benchmark, in percent",
+                "cut-off of the metric",
+                [Line(name, _CUTS, ys, style="both") for name, ys in gains.items()],
                 zero=True,
             )
-            drawings.append(Drawing(f"{self.file}-{slug(data)}", title, svg, ""))
         columns = ("set and metric", *(f"@{k}" for k in _CUTS))
         note = (
             "The best of the paper's four models under a metric against the best of its benchmarks "
             "under it. The paper's ERR of benchmarks follows other conventions and is left out."
         )
-        grid = TextTable(f"{self.name}: relative improvements", columns, tuple(rows), note)
-        return ItemContent((grid,), tuple(drawings), numbers=numbers)
+        table = TextTable(f"{self.name}: relative improvements", columns, tuple(rows), note)
+        return ItemContent((table,), charts, numbers=numbers)
 
-    def _here(self, judged: Judged, metric: str) -> list[float]:
+    def _here(self, judged: Judgement, metric: str) -> list[float]:
         return [
-            self._gain({name: own[f"{metric}@{k}"] for name, own in judged.means.items()})
+            self._gain({name: means[f"{metric}@{k}"] for name, means in judged.means.items()})
             for k in _CUTS
         ]
 
@@ -192,8 +188,8 @@ def _against(data: str) -> Mapping[str, str]:
     return {name: _base(data) for name in _RECIPES if name != _base(data)}
 
 
-def _claims(data: str, judged: Judged) -> Sequence[Claim]:
-    return [ordered(judged, name, _base(data), LEXICOGRAPHIC) for name in _BEST[data]]
+def _claims(data: str, judged: Judgement) -> Sequence[Claim]:
+    return [claim_better(judged, name, _base(data), LEXICOGRAPHIC) for name in _BEST[data]]
 
 
 _NOTES = (
@@ -215,7 +211,7 @@ _SPREAD = (
 def _table(number: int, data: str) -> ResultTable:
     notes = (_SPREAD, *_NOTES) if data == OHSUMED else _NOTES
     return ResultTable(
-        "table", number, f"NDCG and ERR on {data}, five folds", (data,),
+        number, f"NDCG and ERR on {data}, five folds", (data,),
         study=_study, published=D_TABLES, against=_against, claims=_claims, notes=notes,
     )  # fmt: skip
 
@@ -224,11 +220,11 @@ PAPER = Paper(
     letter="D",
     authors="Zhu & Klabjan (2020)",
     title="Listwise learning to rank by exploring unique ratings",
-    exhibits=(
-        DataTable("table", 1, "Statistics of the data sets", (OHSUMED, MQ2007, WEB10K, WEB30K)),
+    items=(
+        DataTable(1, "Statistics of the data sets", (OHSUMED, MQ2007, WEB10K, WEB30K)),
         *(_table(i + 2, data) for i, data in enumerate((OHSUMED, MQ2007, WEB10K, WEB30K))),
         ResultTable(
-            "table", 6, "NDCG as LightGBM computes it, chosen on the test lists", (WEB10K, WEB30K),
+            6, "NDCG as LightGBM computes it, chosen on the test lists", (WEB10K, WEB30K),
             study=_on_test, published=D_TABLE_6, against=lambda _: {"uMart": "LambdaMart-L"},
             notes=(
                 "Lists without a relevant document count as 1, and models are chosen on the test "
@@ -236,7 +232,7 @@ PAPER = Paper(
             ),
         ),
         Improvements(
-            "figure", 1, "Improvement of the best model over the best benchmark",
+            1, "Improvement of the best model over the best benchmark",
             (OHSUMED, MQ2007, WEB10K, WEB30K), study=_study, published=D_TABLES, ours=_OURS,
         ),
     ),

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from plackett.experiments.papers.exhibits import (
-    Judged,
-    LearningCurves,
-    NoiseCurves,
-    ResultTable,
-    ordered,
-)
+from plackett.experiments.papers.curve_figures import LearningCurves, NoiseCurves
 from plackett.experiments.papers.paper import Budget, Claim, Paper, Study
+from plackett.experiments.papers.result_tables import Judgement, ResultTable, claim_better
 from plackett.experiments.protocols import DataSource, Holdout, Protocol, Splits
-from plackett.experiments.robustness import NoiseProtocol
-from plackett.experiments.robustness.curves import KINDS
+from plackett.experiments.robustness import NOISE_KINDS, NoiseProtocol
 from plackett.models.ranker import Ranker
 
 WEB, YAHOO = "MSLR-WEB30K", "Yahoo set 1"
@@ -43,7 +37,7 @@ def _study(data: str, budget: Budget, names: Sequence[str], protocol: Protocol) 
 
 
 def _splits(budget: Budget, kind: str = "") -> Splits:
-    return Splits(budget.count(*_TRIALS.get(kind, (100, 4))), budget.seed)
+    return Splits(budget.count_trials(*_TRIALS.get(kind, (100, 4))), budget.seed)
 
 
 def _table(data: str, budget: Budget) -> Study:
@@ -61,14 +55,16 @@ def _noisy(data: str, budget: Budget, kinds: Sequence[str]) -> list[Study]:
             data,
             budget,
             (_LAMBDA, _XENDCG),
-            NoiseProtocol(_splits(budget, kind), KINDS[kind].corruption, KINDS[kind].levels),
+            NoiseProtocol(
+                _splits(budget, kind), NOISE_KINDS[kind].corruption, NOISE_KINDS[kind].levels
+            ),
         )
         for kind in kinds
     ]
 
 
-def _claims(_: str, judged: Judged) -> Sequence[Claim]:
-    return [ordered(judged, _XENDCG, _LAMBDA), ordered(judged, _LAMBDA, "ListNet")]
+def _claims(_: str, judged: Judgement) -> Sequence[Claim]:
+    return [claim_better(judged, _XENDCG, _LAMBDA), claim_better(judged, _LAMBDA, "ListNet")]
 
 
 def _against(_: str) -> Mapping[str, str]:
@@ -81,9 +77,9 @@ PAPER = Paper(
     letter="C",
     authors="Bruch (2021)",
     title="An alternative cross entropy loss for learning-to-rank",
-    exhibits=(
+    items=(
         ResultTable(
-            "table", 1, "NDCG on test lists, means over 100 random splits", (WEB, YAHOO),
+            1, "NDCG on test lists, means over 100 random splits", (WEB, YAHOO),
             study=_table, against=_against, alpha=_ALPHA, percent=True, spread=True,
             claims=_claims,
             notes=(
@@ -94,12 +90,12 @@ PAPER = Paper(
             ),
         ),
         LearningCurves(
-            "figure", 1, "NDCG@5 on validation lists as trees are added", (WEB, YAHOO),
+            1, "NDCG@5 on validation lists as trees are added", (WEB, YAHOO),
             study=_one_trial, panels={"validation": (_LAMBDA, _XENDCG)},
             notes=("One trial.", _LOST),
         ),
         NoiseCurves(
-            "figure", 2, "NDCG@5 under sampled negatives and perturbed labels", (WEB, YAHOO),
+            2, "NDCG@5 under sampled negatives and perturbed labels", (WEB, YAHOO),
             noisy=lambda data, budget: _noisy(data, budget, ("negatives", "labels")),
             claim=(_XENDCG, _LAMBDA),
             notes=(
@@ -110,7 +106,7 @@ PAPER = Paper(
             ),
         ),
         NoiseCurves(
-            "figure", 3, "NDCG@5 learnt from simulated clicks", (WEB, YAHOO),
+            3, "NDCG@5 learnt from simulated clicks", (WEB, YAHOO),
             noisy=lambda data, budget: _noisy(data, budget, ("clicks",)),
             claim=(_XENDCG, _LAMBDA),
             notes=(

@@ -1,29 +1,34 @@
-"""Single queries: values of all systems, and the documents in the order of each.
+"""Single queries of a comparison: values of all systems, and documents in the order of each.
 
-Which queries a report shows, and what of them.
+The template ``query_browser.html`` embeds these as JSON; its script sorts, searches and opens them.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from plackett.base.ragged import Scores, Values
 from plackett.data.dataset import Dataset
+from plackett.experiments.protocols import DataSource
 from plackett.experiments.results import TrialDetails
 
-MOST_QUERIES = 20_000
-"""In one report; beyond, those with the smallest differences are left out."""
-MOST_LOOKS = 300
+MAX_QUERIES = 20_000
+"""Queries in one report; beyond that, those with the smallest differences are left out."""
+MAX_OPEN = 300
 """Queries whose documents are in the report: those with the largest differences."""
 DEPTH = 20
 """Documents of each system's ranking."""
+MAX_FEATURES = 10
+"""Features of a document: those with the largest importance."""
+MAX_CELLS = 60_000
+"""Feature values in one report, about 350 kB."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class Documents:
     """For each system, positions in ``names``, the best first."""
     total: int
     """Documents in the list, of which the top ones are here."""
+    features: Sequence[Sequence[float]] | None = None
+    """Values of the browser's features, a row per document."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +58,8 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Look:
-    """Queries to look into."""
+class QueryBrowser:
+    """Queries that a report shows one by one."""
 
     metric: str
     systems: Sequence[str]
@@ -61,90 +68,93 @@ class Look:
     left_out: int = 0
     """Queries that are not shown."""
     note: str = ""
-    """Of which trial the queries are."""
+    """Says which trial the queries are from."""
+    features: Sequence[str] = ()
+    """Names of the features that documents show."""
+
+    @property
+    def first(self) -> str:
+        """The system that is compared with the baseline when the page opens."""
+        return next((name for name in self.systems if name != self.baseline), self.baseline)
+
+    def payload(self) -> dict[str, Any]:
+        """What the script of the page reads."""
+        return {
+            "systems": list(self.systems),
+            "metric": self.metric,
+            "several": len({query.trial for query in self.queries}) > 1,
+            "features": list(self.features),
+            "rows": [
+                [q.name, q.trial, q.length, [round(v, 5) for v in q.values]] for q in self.queries
+            ],
+            "documents": {
+                str(i): {k: v for k, v in vars(q.documents).items() if v is not None}
+                for i, q in enumerate(self.queries)
+                if q.documents is not None
+            },
+        }
 
 
-def look_section(look: Look) -> str:
-    """The section of the page, with its data; the page's script brings it to life."""
-    left_out = (
-        f" {look.left_out:,} queries with smaller differences are left out."
-        if look.left_out
-        else ""
-    )
-    systems = [name for name in look.systems if name != look.baseline]
-    first = systems[0] if systems else look.baseline
-    return (
-        f"<section id='look'><h2>Query by query: {escape(look.metric)}</h2>"
-        f"<p class='small'>{escape(look.note)} Choose two systems; select a query to see its "
-        f"documents in both orders.{left_out}</p>"
-        "<noscript><p>This part of the report needs JavaScript.</p></noscript>"
-        "<div class='controls'>"
-        f"<label>system {_select('system', look.systems, first)}</label>"
-        f"<label>against {_select('against', look.systems, look.baseline)}</label>"
-        "<label>show <select id='kind'><option value='all'>all</option><option value='won'>won"
-        "</option><option value='lost'>lost</option><option value='tied'>tied</option></select>"
-        "</label><label>search <input id='search' type='search' placeholder='query'></label></div>"
-        "<p id='count' class='small' aria-live='polite'></p>"
-        "<div class='scroll'><table id='queries'><thead></thead><tbody></tbody></table></div>"
-        "<button id='more' type='button'>show more</button>"
-        f"<script type='application/json' id='data'>{_json(_payload(look))}</script></section>"
-    )
+@dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """Where the features of shown documents come from."""
+
+    source: DataSource
+    importance: Values | None = None
+    """Share of each feature; without it the first features are shown."""
+
+    def columns(self) -> list[int]:
+        """The features to show."""
+        count = self._any_dataset().n_features
+        order = range(count) if self.importance is None else np.argsort(-self.importance)
+        return [int(j) for j in list(order)[:MAX_FEATURES]]
+
+    def names(self) -> list[str]:
+        """Names of the features to show; those without names have their numbers."""
+        names = self._any_dataset().feature_names
+        return [names[j] if names else f"feature {j + 1}" for j in self.columns()]
+
+    def _any_dataset(self) -> Dataset:
+        return self.source.whole if self.source.whole is not None else self.source.folds[0].test
+
+    @cached_property
+    def _order_of_rows(self) -> NDArray[np.int64]:
+        return np.argsort(self._any_dataset().rows)
+
+    def rows(self, details: TrialDetails, documents: NDArray[np.int64]) -> list[list[float]]:
+        """Features of documents of a test set, given by their positions in it."""
+        test = details.trial.test
+        if test.n_features:
+            features, places = test.features, documents
+        elif self.source.whole is not None:  # the trial has the lists without features
+            whole = self.source.whole
+            features = whole.features
+            places = np.searchsorted(
+                whole.rows, test.rows[documents], sorter=np.argsort(whole.rows)
+            )
+            places = np.argsort(whole.rows)[places]
+        else:
+            features, places = self.source.folds[details.part.index].test.features, documents
+        chosen = features[places][:, self.columns()]
+        dense = chosen.toarray() if isinstance(chosen, csr_array) else chosen
+        return [[float(f"{value:.4g}") for value in row] for row in np.nan_to_num(dense).tolist()]
 
 
-def _select(name: str, systems: Sequence[str], chosen: str) -> str:
-    options = "".join(
-        f"<option value='{i}'{' selected' if system == chosen else ''}>{escape(system)}</option>"
-        for i, system in enumerate(systems)
-    )
-    return f"<select id='{name}'>{options}</select>"
-
-
-def _payload(look: Look) -> dict[str, Any]:
-    several = len({query.trial for query in look.queries}) > 1
-    return {
-        "systems": list(look.systems),
-        "metric": look.metric,
-        "several": several,
-        "rows": [
-            [q.name, q.trial, q.length, [round(v, 5) for v in q.values]] for q in look.queries
-        ],
-        "documents": {
-            str(i): _documents(q.documents)
-            for i, q in enumerate(look.queries)
-            if q.documents is not None
-        },
-    }
-
-
-def _documents(given: Documents) -> Mapping[str, Any]:
-    return {
-        "names": list(given.names),
-        "labels": list(given.labels),
-        "orders": [list(order) for order in given.orders],
-        "total": given.total,
-    }
-
-
-def _json(payload: Any) -> str:
-    # Inside a script element only "<" could end it or begin a comment.
-    text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c")
-
-
-def look_at(
-    shown: Sequence[TrialDetails],
+def browse_queries(
+    trials: Sequence[TrialDetails],
     *,
     metric: str,
     baseline: str,
     note: str,
     systems: Sequence[str] = (),
-) -> Look | None:
-    """The queries that count, those with the largest differences with their documents.
+    features: FeatureTable | None = None,
+) -> QueryBrowser | None:
+    """Select the queries to show; those with the largest differences come with their documents.
 
     Parameters
     ----------
-    shown
-        Trials to look into.
+    trials
+        Trials to show.
     metric
         Whose values to show.
     baseline
@@ -152,51 +162,56 @@ def look_at(
     note
         Which queries these are, for the reader.
     systems
-        In the order in which to offer them; the first is shown first. By default that of the
-        trials.
+        In the order in which to offer them; by default that of the trials.
+    features
+        Where features of documents come from; without it none are shown.
     """
-    systems = systems or (list(shown[0].scores) if shown else [])
+    systems = systems or (list(trials[0].scores) if trials else [])
     if not systems:
         return None
-    values = np.vstack([_columns(each, metric, systems) for each in shown])
-    places = [(t, q) for t, each in enumerate(shown) for q in range(each.trial.test.n_lists)]
+    values = np.vstack([_columns(details, metric, systems) for details in trials])
+    places = [(details, q) for details in trials for q in range(details.trial.test.n_lists)]
     counted = np.flatnonzero(~np.isnan(values).any(axis=1))
     swing = np.abs(values - values[:, [systems.index(baseline)]]).max(axis=1)
     by_swing = counted[np.argsort(-swing[counted], kind="stable")]
-    queries = []
-    for rank, i in enumerate(by_swing[:MOST_QUERIES]):
-        trial, q = places[i]
-        queries.append(_query(shown[trial], q, values[i], systems, deep=rank < MOST_LOOKS))
-    left_out = max(len(counted) - MOST_QUERIES, 0)
-    return Look(metric, systems, baseline, queries, left_out, note)
+    queries, cells = [], MAX_CELLS
+    for rank, i in enumerate(by_swing[:MAX_QUERIES]):
+        details, q = places[i]
+        documents = None
+        if rank < MAX_OPEN:
+            documents = _documents(details, q, systems, features if cells > 0 else None)
+            cells -= sum(len(row) for row in documents.features or ())
+        test = details.trial.test
+        length = int(test.offsets[q + 1] - test.offsets[q])
+        name = str(test.query_ids[q])
+        queries.append(Query(name, details.part.name, length, values[i].tolist(), documents))
+    left_out = max(len(counted) - MAX_QUERIES, 0)
+    names = [] if features is None else features.names()
+    return QueryBrowser(metric, systems, baseline, queries, left_out, note, names)
 
 
-def _columns(shown: TrialDetails, metric: str, systems: Sequence[str]) -> NDArray[np.float64]:
-    return np.column_stack([shown.values[name][metric] for name in systems])
+def _columns(details: TrialDetails, metric: str, systems: Sequence[str]) -> NDArray[np.float64]:
+    return np.column_stack([details.values[name][metric] for name in systems])
 
 
-def _query(
-    shown: TrialDetails, q: int, values: Values, systems: Sequence[str], *, deep: bool
-) -> Query:
-    test = shown.trial.test
-    documents = None
-    if deep:
-        documents = _shown_documents(test, q, [shown.scores[name] for name in systems])
-    length = int(test.offsets[q + 1] - test.offsets[q])
-    return Query(str(test.query_ids[q]), shown.part.name, length, values.tolist(), documents)
-
-
-def _shown_documents(test: Dataset, q: int, scores: Sequence[Scores]) -> Documents:
-    """The top documents of each system; names are ids, or places among the rows."""
+def _documents(
+    details: TrialDetails, q: int, systems: Sequence[str], features: FeatureTable | None
+) -> Documents:
+    """The top documents of each system; their names are ids, or numbers of rows."""
+    test = details.trial.test
     low, high = int(test.offsets[q]), int(test.offsets[q + 1])
-    # Stable, as the metrics break ties: equal scores stay in the data set's own order.
-    orders = [np.argsort(-each[low:high], kind="stable")[:DEPTH] for each in scores]
-    kept = sorted({int(place) for order in orders for place in order})
-    where = {place: i for i, place in enumerate(kept)}
+    orders = [_rank(details.scores[name][low:high])[:DEPTH] for name in systems]
+    kept = np.unique(np.concatenate(orders))
     ids = test.document_ids
     return Documents(
         names=[f"row {test.rows[low + p] + 1}" if ids is None else str(ids[low + p]) for p in kept],
         labels=[float(test.labels[low + p]) for p in kept],
-        orders=[[where[int(place)] for place in order] for order in orders],
+        orders=[np.searchsorted(kept, order).tolist() for order in orders],
         total=high - low,
+        features=None if features is None else features.rows(details, low + kept),
     )
+
+
+def _rank(scores: Scores) -> NDArray[np.int64]:
+    # Stable, as the metrics break ties: equal scores keep the order of the data set.
+    return np.argsort(-scores, kind="stable")

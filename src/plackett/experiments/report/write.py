@@ -1,4 +1,4 @@
-"""The files that a comparison leaves: results.json, tables, the report."""
+"""The files of a comparison: report, tables, figures, and results for other programs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from plackett.base.files import tsv_cell, write_json, write_text
 from plackett.data.description import Description, describe
 from plackett.experiments.compare import CompareResult
-from plackett.experiments.figures import Line, can_draw_png, interval_figure, line_figure, write_png
-from plackett.experiments.protocols import Seeds, Splits
-from plackett.experiments.report.query_browser import look_at
-from plackett.experiments.report.render import Report, difference_rows, write_report
+from plackett.experiments.figures import FORMATS, Chart, can_draw, write_figure
+from plackett.experiments.protocols import DataSource, Seeds, Splits
+from plackett.experiments.report.comparison import (
+    Report,
+    curve_chart,
+    difference_chart,
+    write_report,
+)
+from plackett.experiments.report.query_browser import FeatureTable, browse_queries
+from plackett.experiments.report.segments import Column, segment_results
 from plackett.experiments.results import TrialDetails
 from plackett.experiments.significance import resampled_t_test
 from plackett.experiments.systems import environment
 from plackett.experiments.tables import latex_table, markdown_table
 
-_CONVENTION = (
+CONVENTION = (
     "Metrics, unless their names say otherwise: gain 2^label - 1, discount 1/log2(1 + rank), lists "
     "without a relevant document left out, ERR with the top label of each list."
 )
@@ -32,7 +40,7 @@ _SELECTION = "Models were chosen by {} on validation lists; test lists were look
 
 @dataclass(frozen=True)
 class ReportFiles:
-    """What was written."""
+    """Paths of what was written."""
 
     results: Path
     markdown: Path
@@ -41,13 +49,18 @@ class ReportFiles:
     per_list: Path
     """Values of single lists, for other programs."""
     figures: tuple[Path, ...]
-    """SVG files, and after them the same as PNG."""
+    """Each figure in each format."""
 
 
 def write_files(
-    compared: CompareResult, folder: Path, *, command: str | None = None, png: bool | None = None
+    compared: CompareResult,
+    folder: Path,
+    *,
+    command: str | None = None,
+    formats: Sequence[str] | None = None,
+    segments: Mapping[str, Column] | None = None,
 ) -> ReportFiles:
-    """Write results, tables and report of a comparison into a folder.
+    """Write results, tables, figures and report of a comparison into a folder.
 
     Parameters
     ----------
@@ -56,80 +69,75 @@ def write_files(
     folder
         Made if it is not there; files in it are replaced.
     command
-        What repeats it, for the reader.
-    png
-        Figures as PNG beside the SVG; by default where what it takes is installed (the extra
-        ``figures``, and a font).
+        The command that repeats it, for the reader.
+    formats
+        Formats of the figures: ``svg``, ``png``, ``pdf``. By default all of them if Matplotlib is
+        installed (the extra ``figures``), else none.
+    segments
+        Columns to group test lists by, beside their length and their number of relevant documents:
+        for each name, values by query id.
     """
-    drawn = _figures(compared)
-    forms = ("svg", "png") if png or (png is None and can_draw_png()) else ("svg",)
+    formats = (FORMATS if can_draw() else ()) if formats is None else formats
+    description = describe(compared.plan.source.pooled)
+    report = _report(compared, description, command, segments)
     files = ReportFiles(
         folder / "results.json",
         folder / "leaderboard.md",
         folder / "leaderboard.tex",
         folder / "report.html",
         folder / "per_list.tsv",
-        tuple(folder / f"{name}.{form}" for form in forms for name in drawn),
+        tuple(
+            path
+            for name, chart in _charts(report).items()
+            for path in write_figure(chart, folder / name, formats)
+        ),
     )
-    description = describe(compared.plan.source.pooled)
     write_json(files.results, payload(compared, description))
     write_text(files.markdown, markdown_table(compared.board))
     write_text(files.latex, latex_table(compared.board))
-    write_text(files.per_list, per_list_table(compared.gathered.shown))
-    for path in files.figures:
-        figure = drawn[path.stem]
-        write_png(figure, path) if path.suffix == ".png" else write_text(path, figure)
-    write_report(_report(compared, description, command), files.report)
+    write_text(files.per_list, per_list_table(compared.results.shown))
+    write_report(report, files.report)
     return files
 
 
-def per_list_table(shown: Sequence[TrialDetails]) -> str:
+def per_list_table(trials: Sequence[TrialDetails]) -> str:
     """Values of each metric and list, a column per system; empty where the metric drops the list.
 
     Of repeated trials (splits, seeds) it has the first; the store has all.
     """
-    systems = list(shown[0].values)
+    systems = list(trials[0].values)
     lines = ["\t".join(["trial", "query_id", "metric", *map(tsv_cell, systems)])]
-    for each in shown:
-        for metric in each.values[systems[0]]:
-            columns = [each.values[name][metric] for name in systems]
-            for query, *values in zip(each.trial.test.query_ids, *columns, strict=True):
+    for details in trials:
+        for metric in details.values[systems[0]]:
+            columns = [details.values[name][metric] for name in systems]
+            for query, *values in zip(details.trial.test.query_ids, *columns, strict=True):
                 cells = ["" if math.isnan(v) else f"{v:.10g}" for v in values]
-                named = (tsv_cell(each.part.name), tsv_cell(query), metric)
-                lines.append("\t".join([*named, *cells]))
+                lines.append(
+                    "\t".join([tsv_cell(details.part.name), tsv_cell(query), metric, *cells])
+                )
     return "\n".join([*lines, ""])
 
 
-def _figures(compared: CompareResult) -> dict[str, str]:
-    """SVG files by name."""
-    board = compared.board
-    curves = {n: next(iter(own.values())) for n, own in compared.gathered.curves.items()}
-    result = {}
-    if len(board.entries) > 1:
-        result["differences"] = interval_figure(
-            difference_rows(board),
-            title=f"Difference in {board.primary} from {board.baseline}",
-            unit=f"difference in {board.primary}, with 95 % interval",
-        )
-    if curves:
-        result["learning_curves"] = line_figure(
-            {name: Line(range(1, len(ys) + 1), ys) for name, ys in curves.items()},
-            title=f"{compared.plan.select.split(',')[0]} on the validation lists",
-            x_label="step of training",
-        )
-    return result
+def _charts(report: Report) -> dict[str, Chart]:
+    """Charts that are written to files, by name."""
+    charts: dict[str, Chart] = {}
+    if len(report.board.entries) > 1:
+        charts["differences"] = difference_chart(report.board, report.board.primary)
+    if report.curves:
+        charts["learning_curves"] = curve_chart(report.curves, report.curve_metric)
+    return charts
 
 
 def payload(compared: CompareResult, description: Description | None = None) -> dict[str, Any]:
     """A comparison as plain data."""
     plan = compared.plan
     trials = [
-        {"system": job.system.name, "trial": job.part.name, "digest": job.identity.digest}
-        for job in plan.jobs
+        {"system": t.system.name, "trial": t.split.name, "digest": t.identity.digest}
+        for t in plan.trials
     ]
     means = {
         name: {metric: values.tolist() for metric, values in own.items()}
-        for name, own in compared.gathered.trial_means.items()
+        for name, own in compared.results.trial_means.items()
     }
     return {
         "data": {"name": plan.source.name, **(description.to_dict() if description else {})},
@@ -149,7 +157,7 @@ def resampled(compared: CompareResult) -> dict[str, float]:
     protocol, board = compared.plan.protocol, compared.board
     if not isinstance(protocol, Splits):
         return {}
-    values = compared.gathered.values
+    values = compared.results.values
     shares = {"test_share": protocol.test_share, "train_share": protocol.train_share}
     return {
         name: resampled_t_test(own[board.primary] - values[board.baseline][board.primary], **shares)
@@ -158,59 +166,79 @@ def resampled(compared: CompareResult) -> dict[str, float]:
     }
 
 
-def _report(compared: CompareResult, description: Description, command: str | None) -> Report:
-    plan, board, gathered = compared.plan, compared.board, compared.gathered
-    select = plan.select.split(",")[0]
-    look = look_at(
-        gathered.shown,
-        systems=[entry.name for entry in board.entries],
-        metric=board.primary,
-        baseline=board.baseline,
-        note=_note(compared),
-    )
+def _report(
+    compared: CompareResult,
+    description: Description,
+    command: str | None,
+    segments: Mapping[str, Column] | None,
+) -> Report:
+    plan, board, results = compared.plan, compared.board, compared.results
+    systems = [entry.name for entry in board.entries]
+    shares = [own.mean(axis=0) for own in results.importances.values()]
+    features = FeatureTable(plan.source, np.mean(shares, axis=0) if shares else None)
     return Report(
         title=f"Comparison on {plan.source.name}",
         lead=_lead(compared),
         board=board,
         description=description,
-        curves={name: next(iter(own.values())) for name, own in gathered.curves.items()},
-        curve_metric=select,
-        curve_label=f"step of training ({gathered.shown[0].trial.name})",
+        curves=results.curves,
+        curve_metric=plan.select.split(",")[0],
         notes=_notes(compared),
-        trials={n: own[board.primary].tolist() for n, own in gathered.trial_means.items()},
+        trials={n: own[board.primary].tolist() for n, own in results.trial_means.items()},
         resampled=resampled(compared),
-        look=look,
+        browser=browse_queries(
+            results.shown,
+            systems=systems,
+            metric=board.primary,
+            baseline=board.baseline,
+            note=_note(compared),
+            features=features,
+        ),
         settings=_settings(compared),
         environment=_environment(compared),
         command=command,
+        segments=segment_results(
+            results.shown,
+            metric=board.primary,
+            baseline=board.baseline,
+            systems=systems,
+            columns=segments,
+        ),
+        importances=results.importances,
+        feature_names=_feature_names(plan.source),
     )
+
+
+def _feature_names(source: DataSource) -> Sequence[str]:
+    data = source.whole if source.whole is not None else source.folds[0].test
+    return data.feature_names or ()
 
 
 def _notes(compared: CompareResult) -> tuple[str, ...]:
     plan = compared.plan
-    notes = (plan.protocol.description, _SELECTION.format(plan.select), _CONVENTION)
-    weighted = any(shown.trial.test.weights is not None for shown in compared.gathered.shown)
+    notes = (plan.protocol.description, _SELECTION.format(plan.select), CONVENTION)
+    weighted = any(shown.trial.test.weights is not None for shown in compared.results.shown)
     return (*notes, _UNWEIGHTED) if weighted else notes
 
 
 def _lead(compared: CompareResult) -> str:
-    plan, first = compared.plan, compared.gathered.shown[0].trial
-    parts = len({job.part.index for job in plan.jobs})
+    plan, first = compared.plan, compared.results.shown[0].trial
+    count = len({trial.split.index for trial in plan.trials})
     sizes = " / ".join(f"{d.n_lists:,}" for d in (first.train, first.validation, first.test))
     return (
-        f"{len(plan.systems)} systems, protocol {plan.protocol} ({parts} "
-        f"{'trial' if parts == 1 else 'trials'}), {sizes} lists for training / validation / test."
+        f"{len(plan.systems)} systems, protocol {plan.protocol} ({count} "
+        f"{'trial' if count == 1 else 'trials'}), {sizes} lists for training / validation / test."
     )
 
 
 def _note(compared: CompareResult) -> str:
     if isinstance(compared.plan.protocol, (Splits, Seeds)):
-        return f"The test queries of {compared.gathered.shown[0].part.name}."
+        return f"The test queries of {compared.results.shown[0].part.name}."
     return "All test queries."
 
 
 def _settings(compared: CompareResult) -> Mapping[str, Mapping[str, Any]]:
-    seed = compared.plan.jobs[0].part.seed
+    seed = compared.plan.trials[0].split.seed
     return {system.name: system.settings(seed) for system in compared.plan.systems}
 
 

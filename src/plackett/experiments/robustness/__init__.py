@@ -1,25 +1,30 @@
-"""What noise in the training data does to systems: curves over its level."""
+"""How systems lose quality as noise in the training data grows."""
 
 from plackett.experiments.robustness.curves import (
     RobustnessCurves,
     curve_charts,
-    curve_figures,
-    curve_section,
     curve_table,
     read_curves,
-    render_curves,
     robustness,
-    write_curves,
 )
 from plackett.experiments.robustness.noise import (
+    NOISE_KINDS,
     Augmentation,
     Clicks,
     Corruption,
     LabelNoise,
     NoiseProtocol,
+    noise_kind,
+)
+from plackett.experiments.robustness.report import (
+    render_curves,
+    robustness_payload,
+    write_curves,
+    write_robustness,
 )
 
 __all__ = [
+    "NOISE_KINDS",
     "Augmentation",
     "Clicks",
     "Corruption",
@@ -27,11 +32,12 @@ __all__ = [
     "NoiseProtocol",
     "RobustnessCurves",
     "curve_charts",
-    "curve_figures",
-    "curve_section",
     "curve_table",
+    "noise_kind",
     "read_curves",
     "render_curves",
     "robustness",
+    "robustness_payload",
     "write_curves",
+    "write_robustness",
 ]

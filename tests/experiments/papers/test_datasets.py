@@ -9,10 +9,10 @@ from plackett.base.errors import DataError
 from plackett.experiments.papers.datasets import (
     DATASETS,
     LETOR3,
-    compared_with_published,
+    compare_with_published,
     find_datasets,
     load,
-    reduced,
+    reduce_source,
     sizes,
     stand_in,
 )
@@ -78,7 +78,7 @@ def test_one_fold_or_all_of_them_are_read(tmp_path) -> None:
 def test_data_that_are_not_those_of_the_paper_are_called_so(tmp_path) -> None:
     _folds(tmp_path / "MQ2007")
     place = find_datasets(tmp_path)["MQ2007"]
-    text = compared_with_published(place.known, load(place, "all"))
+    text = compare_with_published(place.known, load(place, "all"))
     assert "4 lists, 8 documents, where 1,692 and 69,623 are published" in text
 
 
@@ -91,7 +91,7 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path) -> None:
 def test_ohsumed_is_complete_where_it_is_at_hand(real_data) -> None:
     found = find_datasets(real_data)
     source = load(found["OHSUMED"], "all")
-    assert compared_with_published(found["OHSUMED"].known, source).endswith("as published.")
+    assert compare_with_published(found["OHSUMED"].known, source).endswith("as published.")
 
 
 @pytest.mark.parametrize("view", ["first", "all"])
@@ -114,7 +114,7 @@ def test_sets_of_one_kind_get_different_lists() -> None:
 def test_a_quick_run_takes_a_share_of_every_part() -> None:
     parts = pk.split(pk.synthetic("letor", n_lists=600), (0.6, 0.2, 0.2), seed=0)
     whole = pk.Fold("Fold1", *parts)
-    source = reduced(DataSource("MQ2007", folds=(whole,)), DATASETS["MQ2007"])
+    source = reduce_source(DataSource("MQ2007", folds=(whole,)), DATASETS["MQ2007"])
     (fold,) = source.folds
     assert fold.train.n_lists == round(whole.train.n_lists * 150 / 600)
     assert source.name == "25.0% of MQ2007"

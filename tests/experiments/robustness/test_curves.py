@@ -41,7 +41,7 @@ def test_noise_is_a_value_and_none_of_it_changes_nothing(web, corruption) -> Non
     once = corruption.apply(web, level=0.4, seed=1)
     assert _same(once, corruption.apply(web, level=0.4, seed=1))
     assert not _same(once, corruption.apply(web, level=0.4, seed=2))
-    with pytest.raises(UsageError, match="not negative, got -1"):
+    with pytest.raises(UsageError, match="not be negative, got -1"):
         corruption.apply(web, level=-1, seed=0)
 
 

@@ -10,8 +10,7 @@ import pytest
 
 import plackett as pk
 from plackett.experiments.compare import compare
-from plackett.experiments.report import query_browser as looking
-from plackett.experiments.report.query_browser import look_at
+from plackett.experiments.report.query_browser import DEPTH, FeatureTable, browse_queries
 from plackett.experiments.report.write import payload, resampled, write_files
 from plackett.experiments.significance import resampled_t_test
 from plackett.experiments.tables import latex_table, markdown_table
@@ -34,7 +33,7 @@ def folder(compared, tmp_path_factory):
 
 
 def _data(page: str) -> dict:
-    (text,) = re.findall(r"<script type='application/json' id='data'>(.*?)</script>", page, re.S)
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
     return json.loads(text)
 
 
@@ -43,7 +42,7 @@ def test_results_hold_the_board_every_trial_and_what_repeats_it(folder, compared
     assert found["protocol"] == "folds:3"
     assert len(found["trials"]) == len({trial["digest"] for trial in found["trials"]}) == 6
     means = found["trial_means"]["base"]["ndcg@5"]
-    assert means == compared.gathered.trial_means["base"]["ndcg@5"].tolist()
+    assert means == compared.results.trial_means["base"]["ndcg@5"].tolist()
     assert found["settings"]["base"]["feature"] == 3
     assert found["environment"]["plackett"].startswith(pk.__version__)
     assert found["leaderboard"]["entries"][0]["means"] == compared.board.entries[0].means
@@ -54,30 +53,30 @@ def test_the_report_cannot_be_broken_out_of(folder) -> None:
     assert "<script>alert" not in page
     assert page.count("</script>") == 3  # the data and two programs
     assert _HOSTILE in _data(page)["systems"]
-    assert not re.search(r"(?:src|href)=|https?://|url\(", page)
+    assert not re.search(r"src=|href=[\"'](?!#)|https?://|url\(", page)
 
 
 def test_the_report_shows_every_query_that_counts_with_the_values_of_all_systems(
     folder, compared
 ) -> None:
     data = _data((folder / "report.html").read_text())
-    counted = np.isfinite(compared.gathered.values["base"]["ndcg@5"]).sum()
+    counted = np.isfinite(compared.results.values["base"]["ndcg@5"]).sum()
     assert len(data["rows"]) == counted
     at = data["systems"].index("base")
     shown = sorted(row[3][at] for row in data["rows"])
-    values = compared.gathered.values["base"]["ndcg@5"]
+    values = compared.results.values["base"]["ndcg@5"]
     assert shown == pytest.approx(sorted(values[np.isfinite(values)]), abs=1e-5)
 
 
 def test_documents_stand_in_the_order_of_each_system_with_their_labels(compared) -> None:
-    look = look_at(compared.gathered.shown, metric="ndcg@5", baseline="base", note="")
-    assert look is not None
-    query = look.queries[0]
-    shown = next(s for s in compared.gathered.shown if s.part.name == query.trial)
+    browser = browse_queries(compared.results.shown, metric="ndcg@5", baseline="base", note="")
+    assert browser is not None
+    query = browser.queries[0]
+    shown = next(s for s in compared.results.shown if s.part.name == query.trial)
     test = shown.trial.test
     q = test.query_ids.astype(str).tolist().index(query.name)
     low, high = test.offsets[q], test.offsets[q + 1]
-    order = np.argsort(-shown.scores["base"][low:high], kind="stable")[: looking.DEPTH]
+    order = np.argsort(-shown.scores["base"][low:high], kind="stable")[:DEPTH]
     documents = query.documents
     assert documents is not None
     assert [documents.labels[i] for i in documents.orders[0]] == test.labels[low:high][
@@ -92,15 +91,35 @@ def test_documents_stand_in_the_order_of_each_system_with_their_labels(compared)
 def test_queries_come_by_the_size_of_their_differences_and_the_rest_is_counted(
     compared, monkeypatch
 ) -> None:
-    monkeypatch.setattr("plackett.experiments.report.query_browser.MOST_QUERIES", 7)
-    monkeypatch.setattr("plackett.experiments.report.query_browser.MOST_LOOKS", 2)
-    look = look_at(compared.gathered.shown, metric="ndcg@5", baseline="base", note="")
-    assert look is not None
-    swings = [abs(query.values[1] - query.values[0]) for query in look.queries]
+    monkeypatch.setattr("plackett.experiments.report.query_browser.MAX_QUERIES", 7)
+    monkeypatch.setattr("plackett.experiments.report.query_browser.MAX_OPEN", 2)
+    browser = browse_queries(compared.results.shown, metric="ndcg@5", baseline="base", note="")
+    assert browser is not None
+    swings = [abs(query.values[1] - query.values[0]) for query in browser.queries]
     assert swings == sorted(swings, reverse=True)
-    assert [query.documents is not None for query in look.queries] == [True] * 2 + [False] * 5
-    total = np.isfinite(compared.gathered.values["base"]["ndcg@5"]).sum()
-    assert look.left_out == total - 7
+    assert [query.documents is not None for query in browser.queries] == [True] * 2 + [False] * 5
+    total = np.isfinite(compared.results.values["base"]["ndcg@5"]).sum()
+    assert browser.left_out == total - 7
+
+
+@pytest.mark.parametrize("protocol", ["folds:3", "holdout", "splits:2"])
+def test_documents_come_with_the_features_of_their_own_rows(protocol) -> None:
+    data = small_data()
+    compared = compare(data, {"a": FeatureRanker(feature=3)}, protocol=protocol, metrics="ndcg@5")
+    importance = np.arange(data.n_features, dtype=float)
+    features = FeatureTable(compared.plan.source, importance)
+    trials = compared.results.shown
+    browser = browse_queries(trials, metric="ndcg@5", baseline="a", note="", features=features)
+    assert browser is not None
+    columns = features.columns()
+    assert columns[0] == data.n_features - 1  # the most important first
+    documents = browser.queries[0].documents
+    assert documents is not None
+    assert documents.features is not None
+    by_row = data.to_rows(np.asarray(data.features))
+    for name, values in zip(documents.names, documents.features, strict=True):
+        row = int(name.removeprefix("row ")) - 1
+        assert values == pytest.approx(by_row[row, columns].tolist(), rel=1e-3)
 
 
 def test_tables_escape_names_and_mark_the_best(compared) -> None:
@@ -120,16 +139,31 @@ def test_tables_escape_names_and_mark_the_best(compared) -> None:
 def test_overlapping_splits_are_corrected_for() -> None:
     systems = {"base": FeatureRanker(feature=3), "other": FeatureRanker(feature=0)}
     found = compare(small_data(), systems, protocol="splits:4", metrics="ndcg@5")
-    values = found.gathered.values
+    values = found.results.values
     d = values["other"]["ndcg@5"] - values["base"]["ndcg@5"]
     expected = resampled_t_test(d, test_share=0.2, train_share=0.6)
     assert resampled(found) == {"other": pytest.approx(expected)}
     assert payload(found)["resampled_t_test"] == resampled(found)
-    assert len(found.gathered.shown) == 1
+    assert len(found.results.shown) == 1
 
 
 def test_one_system_alone_is_measured_without_a_comparison(tmp_path) -> None:
     alone = compare(small_data(), {"alone": FeatureRanker()}, metrics="ndcg@5")
     files = write_files(alone, tmp_path)
     assert "Leaderboard" in files.report.read_text()
+    assert files.figures == ()
     assert "alone" in files.markdown.read_text()
+
+
+def test_a_comparison_writes_values_of_single_lists_and_figures(tmp_path) -> None:
+    systems = {"a": FeatureRanker(feature=3), "b": FeatureRanker(feature=0)}
+    compared = compare(small_data(), systems, protocol="folds:3", metrics="ndcg@5,map")
+    files = write_files(compared, tmp_path, formats=["svg", "pdf"])
+    assert [path.name for path in files.figures] == ["differences.svg", "differences.pdf"]
+    assert all(path.is_file() for path in files.figures)
+    lines = [line.split("\t") for line in files.per_list.read_text().splitlines()]
+    assert lines[0] == ["trial", "query_id", "metric", "a", "b"]
+    shown = [float(line[3]) for line in lines[1:] if line[2] == "map" and line[3]]
+    values = compared.results.values["a"]["map"]
+    assert shown == pytest.approx(values[np.isfinite(values)].tolist())
+    assert len(lines) == 1 + 2 * small_data().n_lists

@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 
 from plackett.experiments.papers import PAPERS
-from plackett.experiments.papers.exhibits import ResultTable, judge, ordered
 from plackett.experiments.papers.paper import Budget
 from plackett.experiments.papers.published import A_TABLE_1, D_TABLES, number
+from plackett.experiments.papers.result_tables import ResultTable, claim_better, judge
 from plackett.experiments.protocols import Splits
+from plackett.experiments.report.page import template_environment
 from plackett.experiments.results import ComparisonResults
 from plackett.experiments.significance import holm, resampled_t_test, t_test
 from plackett.experiments.tables import Row, TextTable
 
 
-def _gathered(**values: object) -> ComparisonResults:
+def _results(**values: object) -> ComparisonResults:
     by_metric = {name: {"ndcg@5": np.asarray(own, float)} for name, own in values.items()}
-    return ComparisonResults(by_metric, by_metric, None, dict.fromkeys(values, 1.0), {}, ())
+    return ComparisonResults(by_metric, by_metric, None, dict.fromkeys(values, 1.0), {}, {}, ())
 
 
 def test_published_cells_are_numbers_under_their_marks() -> None:
@@ -31,16 +32,16 @@ def test_published_cells_are_numbers_under_their_marks() -> None:
 
 @pytest.mark.parametrize("letter", ["A", "D"])
 def test_every_published_row_has_a_system_and_every_cell_a_metric(letter) -> None:
-    for exhibit in PAPERS[letter].exhibits:
-        if not isinstance(exhibit, ResultTable):
+    for item in PAPERS[letter].items:
+        if not isinstance(item, ResultTable):
             continue
-        for data, rows in exhibit.published.items():
-            if data not in exhibit.sets:
+        for data, rows in item.published.items():
+            if data not in item.datasets:
                 continue
-            (study,) = exhibit.studies(data, Budget())
+            (study,) = item.studies(data, Budget())
             assert set(rows) <= set(study.systems)
             assert {len(cells) for cells in rows.values()} == {len(study.metrics)}
-            assert set(exhibit.against(data)) & set(study.systems)
+            assert set(item.against(data)) & set(study.systems)
 
 
 def test_marks_say_whether_a_difference_survives_the_correction() -> None:
@@ -52,7 +53,7 @@ def test_marks_say_whether_a_difference_survives_the_correction() -> None:
         "worse": base - 1 + 0.1 * rng.normal(size=50),
         "same": base + rng.normal(size=50) * 0.01,
     }
-    found = judge(_gathered(base=base, **own), dict.fromkeys(own, "base"), alpha=0.05)
+    found = judge(_results(base=base, **own), dict.fromkeys(own, "base"), alpha=0.05)
     raw = [t_test(values - base) for values in own.values()]
     assert [found.differences[n, "ndcg@5"].adjusted for n in own] == pytest.approx(list(holm(raw)))
     marks = {name: found.mark(name, "ndcg@5") for name in own}
@@ -64,26 +65,26 @@ def test_marks_say_whether_a_difference_survives_the_correction() -> None:
 
 def test_overlapping_splits_are_corrected_for_and_lists_that_do_not_count_are_left_out() -> None:
     a, b = np.array([0.5, np.nan, 0.7, 0.6]), np.array([0.4, np.nan, 0.5, 0.55])
-    found = judge(_gathered(a=a, b=b), {"a": "b"}, alpha=0.01, protocol=Splits(4))
+    found = judge(_results(a=a, b=b), {"a": "b"}, alpha=0.01, protocol=Splits(4))
     d = np.array([0.1, 0.2, 0.05])
     difference = found.differences["a", "ndcg@5"]
     assert difference.mean == pytest.approx(d.mean())
     assert difference.resampled == pytest.approx(
         resampled_t_test(d, test_share=0.2, train_share=0.6)
     )
-    claim = ordered(found, "a", "b")
+    claim = claim_better(found, "a", "b")
     assert claim.holds is False
     assert "resampled" in claim.here
-    assert ordered(found, "b", "a").holds is None
+    assert claim_better(found, "b", "a").holds is None
 
 
-def test_a_grid_is_safe_in_every_form() -> None:
+def test_a_text_table_is_escaped_in_every_format() -> None:
     rows = (Row(("a_b <i>|*", "1.0▲"), "ours"), Row(("paper", "*.9"), "paper"))
-    grid = TextTable("50 % of <all>", ("system", "NDCG@5"), rows, "a note")
-    assert "a\\_b" in grid.latex()
-    assert r"$^{\blacktriangle}$" in grid.latex()
-    assert "a_b <i>\\|\\*" in grid.markdown()
-    assert "| · paper | \\*.9 |" in grid.markdown()
-    page = grid.html()
+    table = TextTable("50 % of <all>", ("system", "NDCG@5"), rows, "a note")
+    assert "a\\_b" in table.latex()
+    assert r"$^{\blacktriangle}$" in table.latex()
+    assert "a_b <i>\\|\\*" in table.markdown()
+    assert "| · paper | \\*.9 |" in table.markdown()
+    page = template_environment().get_template("macros.html").module.text_table(table)
     assert "<i>" not in page
     assert "50 % of &lt;all&gt;" in page

@@ -35,7 +35,7 @@ def compared():
 
 @pytest.fixture(scope="module")
 def page(compared, tmp_path_factory) -> Path:
-    return write_files(compared, tmp_path_factory.mktemp("report"), png=False).report
+    return write_files(compared, tmp_path_factory.mktemp("report"), formats=()).report
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def _texts(browser: Browser, selector: str) -> list[str]:
 
 
 def _differences(browser: Browser) -> list[float]:
-    found = _texts(browser, "#queries tbody tr:not(.look) td:last-child")
+    found = _texts(browser, "#queries tbody tr:not(.documents) td:last-child")
     return [float(text.replace("−", "-")) for text in found]
 
 
@@ -104,15 +104,15 @@ def test_the_leaderboard_is_sorted_by_any_column(shown, compared) -> None:
 
 
 def test_queries_are_listed_by_their_difference_and_one_opens_at_a_click(shown, compared) -> None:
-    values = compared.gathered.values
+    values = compared.results.values
     d = values["other"]["ndcg@5"] - values["base"]["ndcg@5"]
     expected = np.sort(d[np.isfinite(d)])[::-1][:25]
     assert _differences(shown) == pytest.approx(expected.tolist(), abs=6e-5)
     _click(shown, "button.name")
-    assert len(_texts(shown, "tr.look")) == 1
-    assert len(_texts(shown, "tr.look ol")) == 2
+    assert len(_texts(shown, "tr.documents")) == 1
+    assert len(_texts(shown, "tr.documents ol")) == 2
     _click(shown, "button.name")
-    assert _texts(shown, "tr.look") == []
+    assert _texts(shown, "tr.documents") == []
 
 
 def test_queries_are_searched_sorted_and_filtered(shown) -> None:

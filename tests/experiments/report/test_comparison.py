@@ -10,6 +10,13 @@ from plackett.base.errors import UsageError
 from plackett.data.description import describe
 from plackett.data.synthetic import synthetic
 from plackett.experiments.report import Report, render
+from plackett.experiments.report.comparison import (
+    curve_chart,
+    difference_chart,
+    importance_charts,
+    summarize,
+    win_chart,
+)
 from plackett.experiments.results import leaderboard
 
 
@@ -68,16 +75,54 @@ def test_the_report_is_whole_self_contained_and_escaped() -> None:
             lead="<script>alert(1)</script>",
             board=_board(),
             description=describe(synthetic("letor", n_lists=30)),
-            curves={"better": [0.1, 0.3, 0.2]},
+            curves={"better": {"fold 1": [0.1, 0.3, 0.2], "fold 2": [0.2, 0.3]}},
             notes=("one",),
         )
     )
     checker = _Balance()
     checker.feed(page)
     assert checker.open == []
-    assert page.count("<script>") == page.count("</script>") == 1  # the one that sorts
+    assert page.count("<script>") == page.count("</script>") == 1  # ours
     assert "<script>alert" not in page
     assert "&lt;base&gt;" in page
-    assert not re.search(r"(?:src|href)=", page)
+    assert not re.search(r"src=|href=[\"'](?!#)", page)
     assert not re.search(r"(left|right|bottom|width):-?nan", page)
-    assert re.search(r'<polyline class="c0" points="[-\d., ]+"/>', page)
+    assert len(re.findall(r'<polyline class="c0[^"]*" points="[-\d., ]+"', page)) == 3
+
+
+def test_the_main_result_is_said_in_a_sentence() -> None:
+    board = _board()
+    text = summarize(board)
+    assert text.startswith("better is best by ndcg@10")
+    assert "+0.1000 from the baseline <base>" in text
+    assert "significantly different (p <0.0001)" in text
+
+
+def test_every_metric_has_its_differences_and_its_wins_and_losses() -> None:
+    board = _board()
+    wins = {bar.name: tuple(bar.parts) for bar in win_chart(board, "map").bars}
+    assert wins["better"] == (0, 0, 95)
+    assert wins["same"] == (0, 95, 0)
+    (row, _) = difference_chart(board, "map").rows
+    assert row.points == [pytest.approx(-0.1)] or row.points == [pytest.approx(0.0)]
+
+
+def test_learning_curves_show_every_trial_from_the_first_step_and_their_mean() -> None:
+    chart = curve_chart({"a": {"fold 1": [0.1, 0.5, 0.6], "fold 2": [0.3, 0.4]}}, "ndcg@5")
+    assert [(line.label, list(line.xs)) for line in chart.lines] == [
+        ("fold 1", [1, 2, 3]),
+        ("fold 2", [1, 2]),
+        ("mean of trials", [1, 2]),
+    ]
+    assert chart.lines[2].ys == pytest.approx([0.2, 0.45])
+    assert [line.thin for line in chart.lines] == [True, True, False]
+    assert chart.notes["a"] == ": best 0.5000 at 2 to 3"
+
+
+def test_importances_are_means_over_trials_the_largest_first() -> None:
+    shares = np.array([[0.1, 0.9, 0.0], [0.3, 0.7, 0.0]])
+    chart = importance_charts({"a": shares}, ["x", "y", "z"])["a"]
+    assert [(bar.name, bar.text) for bar in chart.bars] == [
+        ("y", "80.0% (70.0% to 90.0%)"),
+        ("x", "20.0% (10.0% to 30.0%)"),
+    ]

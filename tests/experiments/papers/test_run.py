@@ -1,8 +1,9 @@
-"""Every exhibit can be planned, and small ones run to the end, once."""
+"""Every table and figure can be planned; small ones run to the end, once."""
 
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -38,38 +39,38 @@ def _unseen(_):
     yield lambda *_: None
 
 
-def _shelf(letter: str, budget: Budget | None = None, folder=None) -> PaperDatasets:
+def _datasets(letter: str, budget: Budget | None = None, folder=None) -> PaperDatasets:
     return PaperDatasets(
         paper(letter), budget or Budget(quick=True, settings=_TINY), folder, _unseen
     )
 
 
 def _made(letter: str, kind: str, number: int, tmp_path, budget: Budget | None = None):
-    shelf = _shelf(letter, budget)
-    agenda = plan_reproduction(shelf, [shelf.paper.exhibit(kind, number)])
+    datasets = _datasets(letter, budget)
+    plan = plan_reproduction(datasets, [datasets.paper.item(kind, number)])
     with RunStore(tmp_path / "runs.db") as store:
-        return run_reproduction(agenda, store=store, scratch=tmp_path, threads=1)
+        return run_reproduction(plan, store=store, scratch=tmp_path, threads=1)
 
 
 @pytest.mark.parametrize("letter", list(PAPERS))
-def test_every_exhibit_has_trials_or_needs_none(letter) -> None:
-    agenda = plan_reproduction(_shelf(letter), PAPERS[letter].exhibits)
-    assert [item.exhibit for item in agenda.items] == list(PAPERS[letter].exhibits)
-    assert agenda.missing == ()
-    for plan in agenda.plans():
-        assert plan.jobs
+def test_every_table_and_figure_has_trials_or_needs_none(letter) -> None:
+    plan = plan_reproduction(_datasets(letter), PAPERS[letter].items)
+    assert [planned.item for planned in plan.items] == list(PAPERS[letter].items)
+    assert plan.missing == ()
+    for comparison in plan.plans():
+        assert comparison.trials
     # The papers' own settings must exist, too.
-    for exhibit in PAPERS[letter].exhibits:
-        for data in exhibit.sets:
-            for study in exhibit.studies(data, Budget()):
+    for item in PAPERS[letter].items:
+        for data in item.datasets:
+            for study in item.studies(data, Budget()):
                 assert study.systems
 
 
 def test_trials_without_noise_are_those_of_the_table() -> None:
-    shelf = _shelf("C")
-    table, curves = (shelf.paper.exhibit(*which) for which in (("table", 1), ("figure", 2)))
-    alone = [plan_reproduction(shelf, [each]) for each in (table, curves)]
-    digests = [{j.identity.digest for p in a.plans() for j in p.jobs} for a in alone]
+    datasets = _datasets("C")
+    table, curves = (datasets.paper.item(*which) for which in (("table", 1), ("figure", 2)))
+    alone = [plan_reproduction(datasets, [each]) for each in (table, curves)]
+    digests = [{j.identity.digest for p in a.plans() for j in p.trials} for a in alone]
     # Two systems, two sets, four splits.
     assert len(digests[0] & digests[1]) == 2 * 2 * 4
 
@@ -78,99 +79,101 @@ def test_a_table_is_made_once_and_shows_ours_beside_the_papers(tmp_path) -> None
     pytest.importorskip("torch", reason="nets need PyTorch (extra: neural)")
     found = _made("D", "table", 2, tmp_path)
     assert found.ran == 45
-    ((exhibit, shown),) = found.shown
-    (grid,) = shown.grids
-    assert [row.kind for row in grid.rows] == ["ours", "paper"] * 9
-    assert grid.rows[1].cells[1] == "*.602"
-    assert [claim.text.partition(" is")[0] for claim in shown.claims] == [
+    ((item, content),) = found.contents
+    (table,) = content.tables
+    assert [row.kind for row in table.rows] == ["ours", "paper"] * 9
+    assert table.rows[1].cells[1] == "*.602"
+    assert [claim.text.partition(" is")[0] for claim in content.claims] == [
         "OHSUMED: uRank",
         "OHSUMED: uBoost",
         "OHSUMED: urBoost",
     ]
     assert _made("D", "table", 2, tmp_path).ran == 0
     files = write_reproduction(found, tmp_path / "out", command="plackett reproduce D")
-    page = (tmp_path / "out" / f"{exhibit.file}.md").read_text()
+    page = (tmp_path / "out" / f"{item.file_name()}.md").read_text()
     assert "QUICK" in page
     assert "stand in for it, and the paper's numbers do not apply" in page
     assert "lists without a relevant document left out" in page
     kept = json.loads(files.results.read_text())
     assert kept["exhibits"][0]["numbers"]["OHSUMED"]["paper"]["uRank"]["ndcg@1"] == 0.602
-    assert "<script" not in files.report.read_text()
+    report = files.report.read_text()
+    assert "Paper D, reproduced" in report
+    assert not re.search(r"src=|https?://", report)
     assert (tmp_path / "out" / "table-2.tex").exists()
 
 
 def test_curves_under_noise_have_a_point_per_level_and_the_papers_claims(tmp_path) -> None:
     budget = Budget(quick=True, trials=2, settings=_TINY)
     found = _made("C", "figure", 2, tmp_path, budget)
-    ((_, shown),) = found.shown
-    assert [len(grid.rows) for grid in shown.grids] == [6] * 4
-    assert shown.grids[0].columns == ("level", "λMART", "XE-NDCG-MART", "XE-NDCG-MART − λMART")
-    assert len(shown.drawings) == 8
-    assert len({drawing.name for drawing in shown.drawings}) == 8
-    assert len(shown.claims) == 8
-    numbers = shown.numbers["MSLR-WEB30K, sampled negatives"]
+    ((_, content),) = found.contents
+    assert [len(table.rows) for table in content.tables] == [6] * 4
+    assert content.tables[0].columns == ("level", "λMART", "XE-NDCG-MART", "XE-NDCG-MART − λMART")
+    assert len(content.charts) == 8
+    assert len(content.claims) == 8
+    numbers = content.numbers["MSLR-WEB30K, sampled negatives"]
     assert len(numbers["curves"]["λMART"]) == 6
 
 
 def test_clicks_replace_the_labels_of_training_and_validation_lists(tmp_path) -> None:
     budget = Budget(quick=True, trials=2, settings=_TINY)
-    ((_, shown),) = _made("C", "figure", 3, tmp_path, budget).shown
-    numbers = shown.numbers["Yahoo set 1, simulated clicks"]
+    ((_, content),) = _made("C", "figure", 3, tmp_path, budget).contents
+    numbers = content.numbers["Yahoo set 1, simulated clicks"]
     assert numbers["levels"] == (0.05, 0.1, 0.15, 0.2, 0.25)
-    assert "noise in training and validation lists" in shown.grids[0].note
+    assert "noise in training and validation lists" in content.tables[0].note
 
 
 def test_learning_curves_follow_both_parts_where_models_do(tmp_path) -> None:
     budget = Budget(quick=True, settings=_TINY | {"trees": 4})
     found = _made("C", "figure", 1, tmp_path, budget)
-    ((_, shown),) = found.shown
-    assert len(shown.numbers["MSLR-WEB30K"]["XE-NDCG-MART"]) == 4
-    assert len(shown.drawings) == 2
+    ((_, content),) = found.contents
+    assert len(content.numbers["MSLR-WEB30K"]["XE-NDCG-MART"]) == 4
+    assert len(content.charts) == 2
 
 
 def test_the_samplers_figures_and_the_cells_of_paper_b(tmp_path) -> None:
     for number in (5, 7):
-        ((_, shown),) = _made("B", "figure", number, tmp_path).shown
-        assert shown.drawings[0].svg.startswith("<svg")
-        assert len(shown.grids[0].rows) == 3
+        ((_, content),) = _made("B", "figure", number, tmp_path).contents
+        (chart,) = content.charts.values()
+        assert len(chart.lines) in (3, 4)
+        assert len(content.tables[0].rows) == 3
 
 
 def test_what_is_missing_is_said_and_what_is_there_is_done(tmp_path) -> None:
     (tmp_path / "data").mkdir()
-    shelf = _shelf("D", Budget(), tmp_path / "data")
+    datasets = _datasets("D", Budget(), tmp_path / "data")
     with pytest.raises(DataError, match=r"Table 2 left out: missing OHSUMED \(OHSUMED/Query"):
-        plan_reproduction(shelf, [shelf.paper.exhibit("table", 2)])
-    shelf = _shelf("B", Budget(), tmp_path / "data")
-    agenda = plan_reproduction(shelf, [shelf.paper.exhibit("figure", n) for n in (7, 8)])
-    assert [item.exhibit.number for item in agenda.items] == [7]
-    assert "Figure 8 left out: missing HP2004" in agenda.missing[0]
+        plan_reproduction(datasets, [datasets.paper.item("table", 2)])
+    datasets = _datasets("B", Budget(), tmp_path / "data")
+    plan = plan_reproduction(datasets, [datasets.paper.item("figure", n) for n in (7, 8)])
+    assert [planned.item.number for planned in plan.items] == [7]
+    assert "Figure 8 left out: missing HP2004" in plan.missing[0]
 
 
 def test_wrong_letters_and_numbers_name_what_there_is() -> None:
     with pytest.raises(UsageError, match="There are A: Bruch"):
         paper("E")
     with pytest.raises(UsageError, match=r"has no table 7 .* Table 1, Table 2"):
-        paper("d").exhibit("table", 7)
+        paper("d").item("table", 7)
     with pytest.raises(UsageError, match="Figures 1 and 2 are drawings"):
-        paper("A").exhibit("figure", 1)
+        paper("A").item("figure", 1)
 
 
 def test_the_list_and_the_forecast_count_trials_without_running_them(tmp_path) -> None:
-    shelf = _shelf("C")
-    chosen = [shelf.paper.exhibit("table", 1), shelf.paper.exhibit("figure", 1)]
-    listed = list_items(shelf, chosen)
+    datasets = _datasets("C")
+    chosen = [datasets.paper.item("table", 1), datasets.paper.item("figure", 1)]
+    listed = list_items(datasets, chosen)
     assert [each.trials for each in listed] == [3 * 2 * 4, 2 * 2]
-    assert listed[0].sets == {"MSLR-WEB30K": "stand-in", "Yahoo set 1": "stand-in"}
+    assert listed[0].datasets == {"MSLR-WEB30K": "stand-in", "Yahoo set 1": "stand-in"}
     assert listed[0].seconds > 0
-    agenda = plan_reproduction(shelf, chosen)
+    plan = plan_reproduction(datasets, chosen)
     with RunStore(tmp_path / "runs.db") as store:
-        ahead = forecast_reproduction(agenda, store=store, threads=1)
+        ahead = forecast_reproduction(plan, store=store, threads=1)
         assert (ahead.trials, ahead.finished, len(store)) == (24, 0, 0)
 
 
 def test_what_is_cut_is_said() -> None:
-    assert Budget().words() == ()
-    words = " ".join(Budget(quick=True, trials=3, settings={"trees": 5}).words())
+    assert Budget().describe() == ()
+    words = " ".join(Budget(quick=True, trials=3, settings={"trees": 5}).describe())
     assert "QUICK" in words
-    assert "3 trials where the paper repeats" in words
+    assert "3 trials instead of the paper's number" in words
     assert "trees = 5" in words

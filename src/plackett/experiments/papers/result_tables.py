@@ -1,0 +1,260 @@
+"""Tables of results: our means, the paper's below them, and tests as the papers make them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from plackett.base.ragged import Values
+from plackett.experiments.papers.paper import (
+    Budget,
+    Claim,
+    FinishedStudy,
+    ItemContent,
+    ItemInputs,
+    PaperTable,
+    Study,
+)
+from plackett.experiments.papers.published import Published, number
+from plackett.experiments.protocols import Protocol, Splits
+from plackett.experiments.results import ComparisonResults
+from plackett.experiments.significance import holm, mean_interval, resampled_t_test, t_test
+from plackett.experiments.tables import Row, TextTable
+
+
+@dataclass(frozen=True)
+class SystemDifference:
+    """One system minus another over paired lists or trials."""
+
+    system: str
+    against: str
+    metric: str
+    mean: float
+    low: float
+    high: float
+    """Ends of the 95 % interval."""
+    p: float
+    """Two-sided p-value of the paired t-test, as the papers have it."""
+    adjusted: float
+    """The same by Holm's method for all systems of the table under this metric."""
+    alpha: float
+    resampled: float | None = None
+    """p-value corrected for random splits that overlap (Nadeau & Bengio 2003)."""
+
+    @property
+    def mark(self) -> str:
+        """Hollow: significant by the paper's test. Filled: with Holm's correction as well."""
+        if self.p >= self.alpha or self.mean == 0:
+            return ""
+        sure = self.adjusted < self.alpha
+        return ("▲" if sure else "△") if self.mean > 0 else ("▼" if sure else "▽")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The means of systems on one data set, and their differences."""
+
+    metrics: tuple[str, ...]
+    means: Mapping[str, Mapping[str, float]]
+    halves: Mapping[str, Mapping[str, float]]
+    """Half the width of the 95 % interval over trials; 0 for a single one."""
+    differences: Mapping[tuple[str, str], SystemDifference]
+    """By system and metric."""
+
+    def mark(self, system: str, metric: str) -> str:
+        """Of a system, where it was compared."""
+        difference = self.differences.get((system, metric))
+        return difference.mark if difference else ""
+
+
+def judge(
+    results: ComparisonResults,
+    against: Mapping[str, str],
+    *,
+    alpha: float,
+    protocol: Protocol | None = None,
+) -> Judgement:
+    """Means of all systems, and tests of the pairs that the paper compares.
+
+    Parameters
+    ----------
+    results
+        The trials.
+    against
+        For each system that is compared, the system that it is compared with.
+    alpha
+        The paper's level of significance.
+    protocol
+        Under random splits, p-values that take their overlap into account are added.
+    """
+    metrics = tuple(next(iter(results.values.values())))
+    pairs = {a: b for a, b in against.items() if a in results.values and b in results.values}
+    differences: dict[tuple[str, str], SystemDifference] = {}
+    for metric in metrics:
+        rows = [_difference(results, a, b, metric) for a, b in pairs.items()]
+        adjusted = holm([t_test(d) for d in rows])
+        for (a, b), d, sure in zip(pairs.items(), rows, adjusted, strict=True):
+            ends = mean_interval(d)
+            differences[a, metric] = SystemDifference(
+                a, b, metric, float(d.mean()), *ends, t_test(d), float(sure), alpha,
+                _resampled(d, protocol),
+            )  # fmt: skip
+    means = {
+        name: {m: float(np.nanmean(v)) for m, v in own.items()}
+        for name, own in results.values.items()
+    }
+    halves = {
+        name: {m: _half(values) for m, values in own.items()}
+        for name, own in results.trial_means.items()
+    }
+    return Judgement(metrics, means, halves, differences)
+
+
+def _difference(results: ComparisonResults, a: str, b: str, metric: str) -> Values:
+    d = results.values[a][metric] - results.values[b][metric]
+    return d[~np.isnan(d)]
+
+
+def _resampled(d: Values, protocol: Protocol | None) -> float | None:
+    if not isinstance(protocol, Splits):
+        return None
+    shares = {"test_share": protocol.test_share, "train_share": protocol.train_share}
+    return resampled_t_test(d, **shares)
+
+
+def _half(values: Values) -> float:
+    low, high = mean_interval(values)
+    return (high - low) / 2
+
+
+_MARKS = (
+    "▲ better, ▼ worse than the system named below: two-sided paired t-test over {unit}, level "
+    "{alpha:g}, by Holm's method corrected for the number of systems; △ ▽ only without the "
+    "correction."
+)
+
+
+@dataclass(frozen=True)
+class ResultTable(PaperTable):
+    """Means of metrics by system, a table per data set."""
+
+    study: Callable[[str, Budget], Study] = field(kw_only=True)
+    """What is run on a set."""
+    published: Mapping[str, Published] = field(default_factory=dict, kw_only=True)
+    """The paper's cells by data set; none where they are lost."""
+    against: Callable[[str], Mapping[str, str]] = field(kw_only=True)
+    """For the systems on a set that are compared, the other one."""
+    alpha: float = field(default=0.05, kw_only=True)
+    percent: bool = field(default=False, kw_only=True)
+    spread: bool = field(default=False, kw_only=True)
+    """Whether the paper gives intervals over trials."""
+    claims: Callable[[str, Judgement], Sequence[Claim]] | None = field(default=None, kw_only=True)
+    """What the paper says of a set, judged by our numbers."""
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def studies(self, data: str, budget: Budget) -> Sequence[Study]:
+        return (self.study(data, budget),)
+
+    def show(self, inputs: ItemInputs) -> ItemContent:
+        tables, claims, numbers = [], [], {}
+        for data, finished in inputs.single_studies():
+            judged = judge(
+                finished.results,
+                self.against(data),
+                alpha=self.alpha,
+                protocol=finished.plan.protocol,
+            )
+            tables.append(self._table(data, finished, judged))
+            numbers[data] = self._numbers(data, finished, judged)
+            if self.claims is not None:
+                on_data = self.claims(data, judged)
+                claims += [replace(claim, text=f"{data}: {claim.text}") for claim in on_data]
+        return ItemContent(tuple(tables), {}, tuple(claims), self.notes, numbers)
+
+    def _table(self, data: str, finished: FinishedStudy, judged: Judgement) -> TextTable:
+        rows: list[Row] = []
+        printed = self.published.get(data, {})
+        for system in judged.means:
+            cells = [self._cell(judged, system, m) for m in judged.metrics]
+            rows.append(Row((system, *cells), "ours"))
+            if system in printed:
+                rows.append(Row(("paper", *printed[system]), "paper"))
+        columns = ("system", *(metric_heading(m) for m in judged.metrics))
+        caption = f"{self.name}: {finished.plan.source.name}" + (" (%)" if self.percent else "")
+        return TextTable(caption, columns, tuple(rows), self._note(finished, judged))
+
+    def _cell(self, judged: Judgement, system: str, metric: str) -> str:
+        text = self._format(judged.means[system][metric])
+        if self.spread:
+            text += f"±{self._format(judged.halves[system][metric])}"
+        return text + judged.mark(system, metric)
+
+    def _format(self, value: float) -> str:
+        return f"{100 * value:.2f}" if self.percent else f"{value:.3f}".removeprefix("0")
+
+    def _note(self, finished: FinishedStudy, judged: Judgement) -> str:
+        unit = finished.plan.protocol.unit
+        parts = [f"Protocol {finished.plan.protocol}; chosen by {finished.plan.select}."]
+        pairs = dict.fromkeys((d.system, d.against) for d in judged.differences.values())
+        if pairs:
+            parts.append(_MARKS.format(unit=unit, alpha=self.alpha))
+            parts.append(f"Compared: {_describe_pairs(list(pairs))}.")
+        if self.spread:
+            parts.append("±: 95 % interval of the mean over trials (Student's).")
+        return " ".join(parts)
+
+    def _numbers(self, data: str, finished: FinishedStudy, judged: Judgement) -> dict[str, Any]:
+        printed = self.published.get(data, {})
+        return {
+            "protocol": str(finished.plan.protocol),
+            "selected_by": finished.plan.select,
+            "means": judged.means,
+            "half_intervals": judged.halves,
+            "paper": {
+                name: dict(zip(judged.metrics, map(number, cells), strict=True))
+                for name, cells in printed.items()
+            },
+            "differences": [vars(difference) for difference in judged.differences.values()],
+            "seconds": finished.results.seconds,
+        }
+
+
+def metric_heading(metric: str) -> str:
+    """A metric as the heading of a column, without options.
+
+    >>> metric_heading("ndcg@10:discount=letor")
+    'NDCG@10'
+    """
+    return metric.partition(":")[0].upper()
+
+
+def _describe_pairs(pairs: Sequence[tuple[str, str]]) -> str:
+    others = dict.fromkeys(other for _, other in pairs)
+    if len(others) == 1:
+        return f"all with {next(iter(others))}"
+    return ", ".join(f"{a} with {b}" for a, b in pairs)
+
+
+def claim_better(judged: Judgement, above: str, below: str, metrics: Sequence[str] = ()) -> Claim:
+    """The claim that a system is significantly better than the one it is compared with."""
+    wanted = [m for m in metrics or judged.metrics if (above, m) in judged.differences]
+    differences = [judged.differences[above, m] for m in wanted]
+    if not differences:
+        return Claim(f"{above} is better than {below}", "was not run", None)
+    here = ", ".join(
+        f"{metric_heading(d.metric)} {d.mean:+.4f} ({_p_values(d)})" for d in differences
+    )
+    holds = all(d.mean > 0 and d.p < d.alpha for d in differences)
+    return Claim(f"{above} is better than {below}, significantly", here, holds)
+
+
+def _p_values(d: SystemDifference) -> str:
+    corrected = "" if d.resampled is None else f", resampled {_p(d.resampled)}"
+    return f"p {_p(d.p)}{corrected}"
+
+
+def _p(p: float) -> str:
+    return "<.0001" if p < 1e-4 else f"{p:.2g}"

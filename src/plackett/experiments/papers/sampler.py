@@ -1,0 +1,306 @@
+r"""How paper B's sampler of rankings affects learning: Figures 4 to 8 of Dubey et al. (2009).
+
+=========  ==================================================================================
+figure     function
+=========  ==================================================================================
+4          :func:`accuracy_of_samplers` over ``samples``: accuracy saturates
+5          the same over ``best``, the probability of restarting from the ideal ranking
+6          the same with ``restarts="many"`` over ``skew``
+7          :func:`smear`: losses of the rankings reached from a restart
+8          :func:`dynamics`: :math:`w \cdot \phi` against the loss as w evolves, and the
+           sampled objective beside the exact one
+=========  ==================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plackett.base.errors import UsageError
+from plackett.data.dataset import Dataset
+from plackett.data.folds import Fold
+from plackett.experiments.figures import Chart, Line, LineChart
+from plackett.experiments.papers.paper import (
+    Budget,
+    ItemContent,
+    ItemInputs,
+    PaperFigure,
+    Study,
+)
+from plackett.experiments.papers.result_tables import judge, metric_heading
+from plackett.experiments.protocols import Folds
+from plackett.experiments.tables import Row, TextTable
+from plackett.metrics import Metric, evaluate, metric
+from plackett.models.linear import GRID, LinearRanker
+from plackett.models.linear.lbfgs import minimize
+from plackett.models.linear.loss import DenseLoss, RankingLoss
+from plackett.objectives import objective
+from plackett.objectives.conditional.rankings import GainName, gain_of
+from plackett.objectives.conditional.sampler import mutate, restart, start_walk
+
+METRICS = (metric("map"), *(metric(f"ndcg@{k}", discount="letor") for k in (1, 5, 10)))
+"""Metrics of the paper, on binary labels."""
+_METRICS = tuple(map(str, METRICS))
+
+
+def accuracy_of_samplers(
+    folds: Sequence[Fold],
+    samplers: Mapping[str, Mapping[str, Any]],
+    *,
+    name: str = "convexloss-ndcg",
+    metrics: Sequence[str | Metric] = ("ndcg@10", "map"),
+    select: str | Metric = "map",
+    C: float | tuple[float, ...] = GRID,
+) -> dict[str, dict[str, float]]:
+    """Mean accuracy on the test lists for each way to sample.
+
+    Parameters
+    ----------
+    folds
+        The data.
+    samplers
+        Parameters of the objective by a name for them, such as ``{"50": {"samples": 50}}``.
+    name
+        The objective.
+    metrics
+        What to measure on the test lists.
+    select, C
+        What C is chosen by on the validation lists, and among what.
+    """
+    accuracy: dict[str, dict[str, float]] = {}
+    for label, parameters in samplers.items():
+        loss = objective(name, **parameters)
+        means: list[dict[str, float]] = []
+        for fold in folds:
+            ranker = LinearRanker(objective=loss, C=C)
+            scores = ranker.fit(fold.train, fold.validation, metric=select).predict(fold.test)
+            means.append(evaluate(scores, fold.test, list(metrics)))
+        accuracy[label] = {m: float(np.mean([own[m] for own in means])) for m in means[0]}
+    return accuracy
+
+
+def smear(
+    n_goods: int,
+    n_bads: int,
+    *,
+    above: int,
+    walk: int = 10,
+    walks: int = 100,
+    gain: GainName = "map",
+    key: int = 0,
+) -> NDArray[np.float64]:
+    """Losses of all rankings visited by walks from one restart.
+
+    Parameters
+    ----------
+    n_goods, n_bads
+        Numbers of relevant and irrelevant documents.
+    above
+        How many of the irrelevant stand above all relevant ones at the restart: 0 is the ideal
+        ranking, ``n_bads`` the worst.
+    walk, walks
+        Mutations of a walk, and number of walks.
+    gain
+        The loss is one minus this gain.
+    key
+        Source of randomness.
+    """
+    if not 0 <= above <= n_bads:
+        raise UsageError(f"above must lie between 0 and n_bads={n_bads}, got {above}.")
+    state = start_walk(n_goods, n_bads)
+    rng = np.random.default_rng(key)
+    losses = np.empty((walks, walk + 1))
+    for w in range(walks):
+        words = rng.integers(0, 2**63, walk + 1).astype(np.uint64)
+        restart(state, above, words[0])
+        losses[w, 0] = 1.0 - gain_of(state.state.good_wins, n_bads, gain=gain)
+        for step in range(walk):
+            mutate(state, words[step + 1])
+            losses[w, step + 1] = 1.0 - gain_of(state.state.good_wins, n_bads, gain=gain)
+    return losses
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """An objective over sampled rankings as the weights evolve from zero."""
+
+    losses: NDArray[np.float64]
+    """Loss of each ranking looked at, fixed."""
+    compatibilities: NDArray[np.float64]
+    """w . (phi of the ranking - phi of the ideal one): iterations x rankings, from w = 0 on."""
+    sampled: NDArray[np.float64]
+    """The sampled objective after each iteration, without the penalty."""
+    exact: NDArray[np.float64] | None
+    """The closed form over all sign vectors at the same weights, where there is one."""
+
+
+def dynamics(
+    data: Dataset,
+    *,
+    name: str = "convexloss-ndcg",
+    C: float = 1e-3,
+    iterations: int = 10,
+    lists: int = 10,
+    rankings: int = 10,
+    seed: int = 0,
+) -> Dynamics:
+    """Follow the optimiser for some iterations and look at some rankings of some lists.
+
+    Parameters
+    ----------
+    data
+        The training lists.
+    name
+        A conditional model; those for AUC, and MLE, have a closed form to compare with.
+    C, iterations
+        The penalty; iterations of the optimiser.
+    lists, rankings
+        How many lists to look at, and how many rankings of each.
+    seed
+        Which ones.
+    """
+    loss = RankingLoss(objective(name, space="sampled"), data)
+    closed = None
+    if name == "mle" or name.endswith("-auc"):
+        closed = DenseLoss(objective(name, space="cube"), data)
+    chosen = _choose(loss, lists, rankings, seed)
+    weights = np.zeros(data.n_features)
+    seen, sampled, exact = [], [], []
+    for step in range(iterations + 1):
+        if step:
+            solution = minimize(loss, weights, C=C, max_iterations=1, tolerance=0.0)
+            weights = solution.weights
+        seen.append(loss.products[chosen].astype(np.float64) @ weights)
+        sampled.append(loss.evaluate(weights)[0])
+        if closed is not None:
+            exact.append(closed.evaluate(weights)[0])
+    known = None if closed is None else np.array(exact)
+    return Dynamics(loss.losses[chosen], np.array(seen), np.array(sampled), known)
+
+
+def _choose(loss: RankingLoss, lists: int, rankings: int, seed: int) -> NDArray[np.int64]:
+    """Positions of some rankings of some lists."""
+    rng = np.random.default_rng(seed)
+    where = loss.ranking_offsets
+    usable = np.flatnonzero(np.diff(where) > 0)
+    picked = rng.choice(usable, min(lists, len(usable)), replace=False)
+    parts = [
+        rng.choice(np.arange(where[q], where[q + 1]), min(rankings, where[q + 1] - where[q]), False)
+        for q in np.sort(picked)
+    ]
+    return np.concatenate(parts)
+
+
+_OBJECTIVE = "convexloss-ndcg"
+_RESTARTS = {"the ideal ranking": 0, "in between": 2, "the worst ranking": 60}
+_GOODS, _BADS = 3, 60
+_BINS = 25
+
+
+@dataclass(frozen=True)
+class SamplerCurves(PaperFigure):
+    """Accuracy on the test lists as one option of the sampler changes."""
+
+    option: str = field(kw_only=True)
+    values: tuple[float, ...] = field(kw_only=True)
+    fixed: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """Other options, the same for all values."""
+
+    def studies(self, data: str, budget: Budget) -> Sequence[Study]:
+        systems = {
+            f"{self.option} {value:g}": budget.reduce(
+                LinearRanker(
+                    objective=objective(_OBJECTIVE, **{self.option: value}, **self.fixed), C=GRID
+                )
+            )
+            for value in self.values
+        }
+        return (Study(data, systems, Folds(seed=budget.seed), _METRICS, "map"),)
+
+    def show(self, inputs: ItemInputs) -> ItemContent:
+        tables, numbers = [], {}
+        charts: dict[str, Chart] = {}
+        for data, finished in inputs.single_studies():
+            means = judge(finished.results, {}, alpha=0.05).means
+            lines = [
+                Line(
+                    metric_heading(m), self.values, [own[m] for own in means.values()], style="both"
+                )
+                for m in _METRICS
+            ]
+            title = f"{data}, ConvexLoss-NDCG: accuracy by {self.option}"
+            charts[self.file_name(data)] = LineChart(
+                title, self.option, lines, y_label="mean over test lists"
+            )
+            rows = [
+                Row((name, *(f"{own[m]:.4f}" for m in _METRICS))) for name, own in means.items()
+            ]
+            columns = (self.option, *(line.name for line in lines))
+            caption = f"{self.name}: {finished.plan.source.name}"
+            tables.append(TextTable(caption, columns, tuple(rows)))
+            numbers[data] = dict(means)
+        note = "One seed; differences of a hundredth mean little on sets of this size."
+        return ItemContent(tuple(tables), charts, (), (note,), numbers)
+
+
+@dataclass(frozen=True)
+class Smear(PaperFigure):
+    """Losses reached by walks of ten mutations from three restarts; needs no data."""
+
+    def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
+        return ()
+
+    def show(self, inputs: ItemInputs) -> ItemContent:
+        lines, rows, numbers = [], [], {}
+        for name, above in _RESTARTS.items():
+            losses = smear(_GOODS, _BADS, above=above, key=inputs.budget.seed)
+            counts, edges = np.histogram(losses, bins=_BINS, range=(0.0, 1.0))
+            shares = (counts / counts.sum()).tolist()
+            lines.append(
+                Line(name, (0.5 * (edges[1:] + edges[:-1])).tolist(), shares, style="both")
+            )
+            mean, deviation = float(losses.mean()), float(losses.std())
+            rows.append(Row((name, f"{mean:.3f}", f"{deviation:.4f}")))
+            numbers[name] = {"mean": mean, "deviation": deviation}
+        title = f"Loss (1 - MAP) of rankings visited, {_GOODS} of {_GOODS + _BADS} relevant"
+        chart = LineChart(title, "loss", lines, y_label="share")
+        columns = ("walks from", "mean", "deviation")
+        table = TextTable(f"{self.name}: {title}", columns, tuple(rows))
+        note = "From the ideal ranking the loss spreads widely, from the worst one hardly at all."
+        return ItemContent((table,), {self.file_name(): chart}, (), (note,), numbers)
+
+
+@dataclass(frozen=True)
+class Evolution(PaperFigure):
+    """The optimiser's first ten iterations on a training fold, looked at ranking by ranking."""
+
+    def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
+        return ()
+
+    def show(self, inputs: ItemInputs) -> ItemContent:
+        tables, numbers = [], {}
+        charts: dict[str, Chart] = {}
+        for data, source in inputs.sources.items():
+            path = dynamics(source.folds[0].train, name=_OBJECTIVE, seed=inputs.budget.seed)
+            mean = np.abs(path.compatibilities[1:]).mean(axis=0)
+            charts[self.file_name(data)] = LineChart(
+                f"{data}: |w·δφ| of sampled rankings, mean of ten iterations",
+                "loss",
+                [Line("rankings", path.losses.tolist(), mean.tolist(), style="dots")],
+                y_label="|w·δφ|",
+            )
+            rows = [
+                Row((str(i), f"{value:.3f}", f"{np.abs(products).mean():.3f}"))
+                for i, (value, products) in enumerate(
+                    zip(path.sampled, path.compatibilities, strict=True)
+                )
+            ]
+            columns = ("iteration", "sampled objective", "mean of |w·δφ|")
+            tables.append(TextTable(f"{self.name}: {source.name}, fold 1", columns, tuple(rows)))
+            numbers[data] = {"sampled": path.sampled.tolist(), "losses": path.losses.tolist()}
+        return ItemContent(tuple(tables), charts, (), (), numbers)

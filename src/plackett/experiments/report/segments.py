@@ -1,0 +1,205 @@
+"""Results by segment: means of systems on groups of test lists.
+
+Lists are grouped by their length, by their number of relevant documents, and by columns that the
+user gives. Numbers with many different values are cut into ranges that hold about as many lists
+each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plackett.base.errors import DataError, UsageError
+from plackett.base.ragged import Values
+from plackett.data.dataset import Dataset
+from plackett.experiments.figures import DotChart, Dots
+from plackett.experiments.results import TrialDetails
+from plackett.experiments.significance import mean_interval
+
+MAX_GROUPS = 6
+"""Groups of one column."""
+OTHER = "other"
+"""Rare values of a column together."""
+
+Column = Mapping[Any, Any]
+"""A value for each query id."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Test lists with something in common."""
+
+    name: str
+    n_lists: int
+    means: Mapping[str, float]
+    """Mean of the metric by system."""
+    differences: Mapping[str, tuple[float, float, float]]
+    """Mean difference from the baseline and its 95 % interval, by the other systems."""
+
+    @property
+    def best(self) -> float:
+        """The highest mean."""
+        return max(self.means.values())
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """Groups by one column."""
+
+    column: str
+    metric: str
+    baseline: str
+    groups: tuple[Group, ...]
+
+    def chart(self, system: str) -> DotChart:
+        """Difference of a system from the baseline in each group."""
+        rows = [
+            Dots(
+                f"{group.name} ({group.n_lists:,})",
+                [group.differences[system][0]],
+                group.differences[system][1:],
+                group.differences[system][1] > 0 or group.differences[system][2] < 0,
+            )
+            for group in self.groups
+            if group.n_lists > 1
+        ]
+        title = f"{system} − {self.baseline} by {self.column}"
+        return DotChart(title, f"difference in {self.metric}, with 95 % interval", rows, zero=True)
+
+
+def segment_results(
+    trials: Sequence[TrialDetails],
+    *,
+    metric: str,
+    baseline: str,
+    systems: Sequence[str],
+    columns: Mapping[str, Column] | None = None,
+) -> tuple[Segmentation, ...]:
+    """Results by length, number of relevant documents, and the user's columns.
+
+    Parameters
+    ----------
+    trials
+        Trials whose test lists are grouped.
+    metric, baseline, systems
+        What to average, and for whom.
+    columns
+        The user's: for each name, values by query id.
+    """
+    tests = [details.trial.test for details in trials]
+    values = {
+        name: np.concatenate([details.values[name][metric] for details in trials])
+        for name in systems
+    }
+    by_column: dict[str, NDArray[Any]] = {
+        "number of documents": np.concatenate([np.diff(test.offsets) for test in tests]),
+        "number of relevant documents": np.concatenate([_count_relevant(test) for test in tests]),
+    }
+    for name, column in (columns or {}).items():
+        by_column[name] = np.concatenate([_look_up(test, name, column) for test in tests])
+    counted = ~np.isnan(values[baseline])
+    values = {name: column[counted] for name, column in values.items()}
+    segmentations = []
+    for name, cells in by_column.items():
+        names, members = group_values(cells[counted])
+        groups = tuple(
+            _group(group, members == i, values, baseline) for i, group in enumerate(names)
+        )
+        if len(groups) > 1:
+            segmentations.append(Segmentation(name, metric, baseline, groups))
+    return tuple(segmentations)
+
+
+def _count_relevant(test: Dataset) -> NDArray[np.int64]:
+    return np.add.reduceat((test.labels > 0).astype(np.int64), test.offsets[:-1])
+
+
+def _look_up(test: Dataset, name: str, column: Column) -> NDArray[Any]:
+    ids = test.query_ids.tolist()
+    unknown = next((i for i in ids if i not in column), None)
+    if unknown is not None:
+        raise DataError(f"the column {name!r} has no value for the query {unknown!r}.")
+    return np.array([column[i] for i in ids])
+
+
+def group_values(cells: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
+    """Names of at most :data:`MAX_GROUPS` groups, and the group of each cell.
+
+    >>> names, members = group_values(np.array([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]))
+    >>> names
+    ['1–2', '3–4', '5–6', '7–8', '9–10', '11–12']
+    """
+    distinct, members, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    if len(distinct) <= MAX_GROUPS:
+        return [_format(value) for value in distinct], members
+    if not np.issubdtype(cells.dtype, np.number):
+        common = np.sort(np.argsort(-counts, kind="stable")[: MAX_GROUPS - 1])
+        places = np.full(len(distinct), len(common))
+        places[common] = np.arange(len(common))
+        return [*(str(value) for value in distinct[common]), OTHER], places[members]
+    inner = np.linspace(0, 1, MAX_GROUPS + 1)[1:-1]
+    edges = np.unique(np.quantile(cells, inner, method="lower"))
+    _, members = np.unique(np.searchsorted(edges, cells, side="left"), return_inverse=True)
+    ends = [
+        (cells[members == i].min(), cells[members == i].max()) for i in range(members.max() + 1)
+    ]
+    return [_format(a) if a == b else f"{_format(a)}–{_format(b)}" for a, b in ends], members
+
+
+def _format(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, np.floating) else str(value)
+
+
+def _group(
+    name: str, inside: NDArray[np.bool_], values: Mapping[str, Values], baseline: str
+) -> Group:
+    means = {system: float(own[inside].mean()) for system, own in values.items()}
+    differences = {}
+    for system, own in values.items():
+        if system != baseline:
+            d = own[inside] - values[baseline][inside]
+            differences[system] = (float(d.mean()), *mean_interval(d))
+    return Group(name, int(inside.sum()), means, differences)
+
+
+def read_column(path: Path, name: str, *, query: str = "query_id") -> Column:
+    """A column of Parquet or Arrow files by query id; the first row of a query counts.
+
+    Parameters
+    ----------
+    path
+        A file, or a folder with files in it.
+    name
+        Of the column.
+    query
+        The column of query ids.
+    """
+    from pyarrow import dataset
+
+    files = sorted(f for f in path.rglob("*") if f.suffix in _SUFFIXES) if path.is_dir() else [path]
+    files = [file for file in files if file.suffix in _SUFFIXES]
+    if not files:
+        raise UsageError(
+            f"the column {name!r} cannot be read from {path}: only Parquet and Arrow files have "
+            "named columns besides features."
+        )
+    values: dict[Any, Any] = {}
+    for file in files:
+        table = dataset.dataset(file, format=_SUFFIXES[file.suffix])
+        for wanted in (name, query):
+            if wanted not in table.schema.names:
+                there = ", ".join(table.schema.names[:20])
+                raise UsageError(f"{file.name} has no column {wanted!r}. It has {there}.")
+        columns = table.to_table(columns=[query, name]).to_pydict()
+        for key, value in zip(columns[query], columns[name], strict=True):
+            values.setdefault(key, OTHER if value is None else value)
+    return values
+
+
+_SUFFIXES = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}
