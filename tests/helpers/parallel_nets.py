@@ -18,7 +18,7 @@ from torch import nn
 import plackett as pk
 from plackett.distributed.partition import Partition, split_lists
 from plackett.models.neural.batches import BatchPlan, learnable
-from plackett.models.neural.distributed import train_nets
+from plackett.models.neural.boosted_training import BoostedTraining
 from plackett.models.ranker import FitContext, no_progress, no_watch, parse_metrics
 
 # Batches of 3 lists: in some of them, one of the workers has none.
@@ -99,7 +99,9 @@ def train(case: str, rank: int, size: int, folder: Path) -> None:
     group: Any = Group(rank, size)
     plan = BatchPlan(partition, learnable(data.labels, data.offsets), group)
     context = FitContext(parse_metrics("ndcg@5"), None, no_progress, no_watch)
-    trained = train_nets(ranker, data.lists(start, stop), None, context, torch.device("cpu"), plan)
+    cpu = torch.device("cpu")
+    trained = BoostedTraining(ranker, data.lists(start, stop), None, context, cpu, plan)
+    trained.finish()
     weights = {
         f"{place}.{name}": value.numpy()
         for place, each in enumerate(trained.nets)

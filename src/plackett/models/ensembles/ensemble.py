@@ -194,22 +194,21 @@ def assemble(
     for number, tree in enumerate(trees):
         _check_tree(tree, number)
     category_sets, set_offsets = _renumber_sets(trees)
+    types = {**_NODE_TYPES, "leaf_values": np.float64, "sets": np.uint32}
+    arrays = {
+        name: _concatenate([getattr(tree, name) for tree in trees], dtype)
+        for name, dtype in types.items()
+    }
+    arrays["category_set"] = _concatenate(category_sets, np.int32)
     return Ensemble(
         library=library,
         n_features=n_features,
         nodes=offsets_from_sizes([len(tree.feature) for tree in trees]),
         leaves=offsets_from_sizes([len(tree.leaf_values) for tree in trees]),
-        feature=_concatenate([tree.feature for tree in trees], np.int32),
-        threshold=_concatenate([tree.threshold for tree in trees], np.float64),
-        decision=_concatenate([tree.decision for tree in trees], np.uint8),
-        left=_concatenate([tree.left for tree in trees], np.int32),
-        right=_concatenate([tree.right for tree in trees], np.int32),
-        category_set=_concatenate(category_sets, np.int32),
-        leaf_values=_concatenate([tree.leaf_values for tree in trees], np.float64),
         set_offsets=set_offsets,
-        sets=_concatenate([tree.sets for tree in trees], np.uint32),
         base_score=base_score,
         feature_names=feature_names,
+        **arrays,
     )
 
 

@@ -270,8 +270,8 @@ def _slice_trees(
         inner = child >= 0
         below = at[(first + child)[inner]]
         source[below] = side + 2 * order.node[inner]
-    asked = np.empty(len(at), np.int32)
-    asked[at] = question
+    sorted_questions = np.empty(len(at), np.int32)
+    sorted_questions[at] = question
     sorted_values = np.empty_like(values)
     leaf_tree = np.repeat(np.arange(ensemble.n_trees), np.diff(ensemble.leaves))
     sorted_values[ensemble.leaves[leaf_tree] + order.leaf] = values
@@ -279,7 +279,7 @@ def _slice_trees(
     return SlicedTrees(
         nodes=ensemble.nodes,
         source=source,
-        question=asked,
+        question=sorted_questions,
         planes=planes,
         turn_offsets=turn_offsets,
         turns=turns,

@@ -1,4 +1,4 @@
-"""Nets trained by one process, or by several workers that each hold a part of the lists.
+"""Nets trained by several workers that each hold a part of the lists.
 
 Workers use the same batches as a single process; each processes its own lists of a batch. PyTorch's
 DistributedDataParallel adds up the gradients, weighted so that a step follows the mean (or sum)
@@ -34,15 +34,6 @@ from plackett.models.ranker import FitContext, no_watch
 
 
 @dataclass(frozen=True)
-class TrainedNets:
-    """The result of a fit."""
-
-    nets: list[nn.Module]
-    curves: Curves
-    epochs: list[int]
-
-
-@dataclass(frozen=True)
 class WorkerSpec:
     """What each worker needs to know about the fit."""
 
@@ -56,24 +47,10 @@ class WorkerSpec:
     threads: int
 
 
-def train_nets(
-    ranker: BaseNeuralRanker,
-    train: Dataset,
-    validation: Dataset | None,
-    context: FitContext,
-    device: torch.device,
-    plan: BatchPlan,
-) -> TrainedNets:
-    """Train in this process."""
-    training = BoostedTraining(ranker, train, validation, context, device, plan)
-    training.finish()
-    return TrainedNets(training.nets, training.curves, training.epochs)
-
-
 def train_on_cluster(
     ranker: BaseNeuralRanker, train: Dataset, validation: Dataset | None, context: FitContext
-) -> TrainedNets:
-    """Train with the workers of a cluster."""
+) -> tuple[list[nn.Module], Curves, list[int]]:
+    """Train with the workers of a cluster; return nets, curves and epochs."""
     assert context.cluster is not None
     if ranker.device not in ("auto", "cpu"):
         raise UsageError(
@@ -105,7 +82,7 @@ def train_on_cluster(
         load_net(ranker, {k: torch.from_numpy(v.copy()) for k, v in arrays.items()}, i, device)
         for i, arrays in enumerate(weights)
     ]
-    return TrainedNets(nets, curves, epochs)
+    return nets, curves, epochs
 
 
 def train_as_worker(
@@ -119,9 +96,8 @@ def train_as_worker(
         context = FitContext(
             spec.metrics, checkpoint, worker_group.report_progress, watch, worker_group=worker_group
         )
-        cpu = torch.device("cpu")
-        trained = train_nets(
-            spec.ranker, parts["train"], parts.get("validation"), context, cpu, plan
-        )
-    weights = [{name: v.numpy() for name, v in copy_weights(net).items()} for net in trained.nets]
-    return weights, trained.curves, trained.epochs
+        validation, cpu = parts.get("validation"), torch.device("cpu")
+        training = BoostedTraining(spec.ranker, parts["train"], validation, context, cpu, plan)
+        training.finish()
+    weights = [{name: v.numpy() for name, v in copy_weights(net).items()} for net in training.nets]
+    return weights, training.curves, training.epochs

@@ -131,10 +131,10 @@ class Level:
     lists: BoundObjective
     documents: Tensor
     """Documents of the step, as places in the batch."""
-    chosen: Tensor
+    of_level: Tensor
     """Those of them that are of this level."""
     sizes: Tensor
-    """The number of chosen documents of each list."""
+    """The number of documents of this level in each list."""
     previous: Tensor
     """For each document, the place of its list among those of the previous step."""
 
@@ -145,7 +145,7 @@ class _Step:
 
     lists: BoundObjective
     documents: Rows
-    chosen: NDArray[np.bool_]
+    of_level: NDArray[np.bool_]
     place: Rows
     """For each list of the data, its place in this step; -1 if it has no such level."""
 
@@ -153,14 +153,14 @@ class _Step:
         places = self.place[batch.positions]
         present = places[places >= 0]
         entries, offsets = take_lists(self.lists.offsets, present)
-        chosen = np.flatnonzero(self.chosen[entries])
+        of_level = np.flatnonzero(self.of_level[entries])
         list_of = list_of_document(offsets)
-        sizes = np.bincount(list_of[chosen], minlength=len(present))
+        sizes = np.bincount(list_of[of_level], minlength=len(present))
         before = (
             np.arange(len(present)) if previous is None else np.flatnonzero(places[previous] >= 0)
         )
         documents = _places_in_batch(batch, self.documents[entries])
-        arrays = (documents, chosen, sizes, before[list_of])
+        arrays = (documents, of_level, sizes, before[list_of])
         tensors = (torch.from_numpy(array).to(device) for array in arrays)
         return Level(self.lists.take(present), *tensors)
 
@@ -206,19 +206,19 @@ def _make_step(objective: Objective, data: Dataset, level: Rows, counts: Rows, t
     list_of = list_of_document(data.offsets)
     present = counts > t + 1
     documents = np.flatnonzero(present[list_of] & (level >= t))
-    chosen = level[documents] == t
+    of_level = level[documents] == t
     sizes = np.bincount(list_of[documents], minlength=data.n_lists)[present]
     weights = 1.0 / (counts[present] - 1.0)
     if data.weights is not None:
         weights = weights * data.weights[present]
-    labels = np.where(chosen, data.labels[documents], np.float32(0.0))
+    labels = np.where(of_level, data.labels[documents], np.float32(0.0))
     offsets: Offsets = offsets_from_sizes(sizes)
     document_weights = None if data.document_weights is None else data.document_weights[documents]
     lists = objective.bind(
         labels, offsets, data.keys[present], weights, document_weights=document_weights
     )
     place = np.where(present, np.cumsum(present) - 1, -1)
-    return _Step(lists, documents, chosen, place)
+    return _Step(lists, documents, of_level, place)
 
 
 def _places_in_batch(batch: Batch, documents: Rows) -> Rows:

@@ -20,12 +20,13 @@ For adam and adagrad, weight decay adds :math:`\lambda w` to the gradient.
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.optim.adagrad import adagrad
 from torch.optim.adam import adam
+from torch.optim.adamw import adamw
 
 from plackett.base.errors import UsageError
 from plackett.models.neural.ranker import BaseNeuralRanker
@@ -46,7 +47,8 @@ class Optimizer:
         start = _ADAGRAD_START if ranker.optimizer == "adagrad" else 0.0
         self._moments = torch.zeros_like(self._weights)
         self._squares = torch.full_like(self._weights, start)
-        self._fused = self._weights.device.type in self.fused_devices
+        fused = self._weights.device.type in self.fused_devices
+        self._options = _make_options(ranker, fused=fused)
         self._count = torch.zeros((), dtype=torch.float32, device="cpu")
 
     def step(self, loss: Tensor, progress: float) -> None:
@@ -62,43 +64,14 @@ class Optimizer:
             self._update(ranker.learning_rate * _rate_factor(ranker.schedule, progress))
 
     def _update(self, rate: float) -> None:
+        self._options["lr"] = rate
         weights, gradient, squares = [self._weights], [self._gradient], [self._squares]
         if self._ranker.optimizer == "adagrad":
-            adagrad(
-                weights,
-                gradient,
-                squares,
-                [self._count],
-                fused=self._fused,
-                has_sparse_grad=False,
-                foreach=False,
-                differentiable=False,
-                has_complex=False,
-                lr=rate,
-                weight_decay=self._ranker.weight_decay,
-                lr_decay=0.0,
-                eps=1e-10,
-                maximize=False,
-            )
-            return
-        adam(
-            weights,
-            gradient,
-            [self._moments],
-            squares,
-            [],
-            [self._count],
-            fused=self._fused,
-            foreach=False,
-            amsgrad=False,
-            beta1=0.9,
-            beta2=0.999,
-            lr=rate,
-            weight_decay=self._ranker.weight_decay,
-            eps=1e-8,
-            maximize=False,
-            decoupled_weight_decay=self._ranker.optimizer == "adamw",
-        )
+            adagrad(weights, gradient, squares, [self._count], **self._options)
+        else:
+            update = adamw if self._ranker.optimizer == "adamw" else adam
+            moments = [self._moments]
+            update(weights, gradient, moments, squares, [], [self._count], **self._options)
 
     def is_finite(self) -> bool:
         """Whether all weights are finite."""
@@ -117,6 +90,15 @@ class Optimizer:
         self._count.copy_(state["count"])
         self._moments.copy_(state["moments"])
         self._squares.copy_(state["squares"])
+
+
+def _make_options(ranker: BaseNeuralRanker, *, fused: bool) -> dict[str, Any]:
+    """Arguments of the functions of ``torch.optim``, without the learning rate."""
+    options = {"weight_decay": ranker.weight_decay, "fused": fused, "foreach": False}
+    options |= {"maximize": False, "differentiable": False, "has_complex": False}
+    if ranker.optimizer == "adagrad":
+        return options | {"lr_decay": 0.0, "eps": 1e-10, "has_sparse_grad": False}
+    return options | {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "amsgrad": False}
 
 
 def _flatten_weights(net: nn.Module) -> tuple[Tensor, Tensor]:

@@ -119,20 +119,23 @@ class BaseNeuralRanker(Ranker):
         require("torch", "safetensors")
         check_parameters(self)
         from plackett.models.neural.batches import BatchPlan
-        from plackett.models.neural.distributed import train_nets, train_on_cluster
+        from plackett.models.neural.boosted_training import BoostedTraining
+        from plackett.models.neural.distributed import train_on_cluster
         from plackett.models.neural.environment import limit_threads, resolve_device
 
         if run.cluster is None:
+            device, plan = resolve_device(self.device), BatchPlan.whole(train)
+            training = BoostedTraining(self, train, validation, run, device, plan)
             with limit_threads(self.threads):
-                device = resolve_device(self.device)
-                trained = train_nets(self, train, validation, run, device, BatchPlan.whole(train))
+                training.finish()
+            nets, curves, epochs = training.nets, training.curves, training.epochs
         else:
-            trained = train_on_cluster(self, train, validation, run)
-        self.networks_: list[nn.Module] = trained.nets
+            nets, curves, epochs = train_on_cluster(self, train, validation, run)
+        self.networks_: list[nn.Module] = nets
         """The fitted nets: modules that map features and offsets of lists to scores."""
-        self.curves_: Curves = trained.curves
+        self.curves_: Curves = curves
         """Loss and metrics after each epoch of each net, by part of the data."""
-        self.epochs_: list[int] = trained.epochs
+        self.epochs_: list[int] = epochs
         """The number of epochs of each net, including a last one that was discarded."""
 
     def _predict(self, data: Dataset) -> Scores:

@@ -238,7 +238,7 @@ class LevelScorer(nn.Module):
             state = self._step(outputs, pooled)
             scores.append(self._score(outputs, state))
             pooled = torch.segment_reduce(
-                state[level.chosen], self.pooling, lengths=level.sizes, axis=0
+                state[level.of_level], self.pooling, lengths=level.sizes, axis=0
             )
         return scores
 

@@ -66,12 +66,12 @@ def read_module_weights(ranker: BaseNeuralRanker, n_features: int, path: Path) -
     net = build_net(ranker, n_features)
     expected = net.state_dict()
     for name in [*expected, *weights]:
-        stored, own = weights.get(name), expected.get(name)
-        if stored is None or own is None or not _have_same_form(stored, own):
+        stored, wanted = weights.get(name), expected.get(name)
+        if stored is None or wanted is None or not _have_same_form(stored, wanted):
             raise UsageError(
                 f"{path} does not hold the weights of {name_of(ranker.module)}, the module given: "
                 f"{name.removeprefix('net.')!r} is {_describe(stored)} in the file and "
-                f"{_describe(own)} in the module. Give the module that was fitted."
+                f"{_describe(wanted)} in the module. Give the module that was fitted."
             )
     # Other parts of a module's state, such as masks, may be infinite.
     _check_finite(weights, {name for name, p in net.named_parameters() if p.requires_grad}, path)

@@ -9,15 +9,7 @@ from collections.abc import Sequence
 from plackett.base.errors import UsageError
 from plackett.base.files import atomic_file
 from plackett.models.ranker import Ranker
-from plackett.serving.export.parts import (
-    MISSING,
-    ExportRequest,
-    Missing,
-    check_absent_is_zero,
-    check_feature_names,
-    find_kind,
-    find_parts,
-)
+from plackett.serving.export.parts import Missing, make_request
 from plackett.serving.export.targets import TARGETS, Target, find_target
 from plackett.serving.export.verify import verify_scores
 
@@ -75,21 +67,14 @@ def export(
     if form is not None:
         warnings.warn("form is deprecated; use target.", DeprecationWarning, stacklevel=2)
     chosen = find_target(target or form)
-    if missing not in MISSING:
-        raise UsageError(f'missing must be "keep", "zero" or "never", got {missing!r}.')
-    parts = find_parts(ranker)
-    kind = find_kind(parts)
-    if kind not in chosen.kinds:
-        supported = " and ".join(_KIND_NAMES[each] for each in chosen.kinds)
-        others = ", ".join(each.name for each in TARGETS if kind in each.kinds)
+    request = make_request(ranker, chosen.name, feature_names, name, missing)
+    if request.kind not in chosen.kinds:
+        supported = " and ".join(_KIND_NAMES[kind] for kind in chosen.kinds)
+        others = ", ".join(other.name for other in TARGETS if request.kind in other.kinds)
         raise UsageError(
-            f"{chosen.name} supports {supported}, and this model is {_KIND_NAMES[kind]}; export it "
-            f"as {others}."
+            f"{chosen.name} supports {supported}, and this model is {_KIND_NAMES[request.kind]}; "
+            f"export it as {others}."
         )
-    names = check_feature_names(ranker, chosen.name, feature_names)
-    request = ExportRequest(parts, kind, names, name, missing)
-    if missing == "zero" and kind == "trees":
-        check_absent_is_zero(request, "the target")
     written = chosen.write(request)
     content = written.encode() if isinstance(written, str) else written
     is_verified = verify and verify_scores(ranker, request, chosen, content)

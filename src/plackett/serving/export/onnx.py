@@ -373,8 +373,8 @@ def _add_standard(graph: Graph, transform: FittedStandard, features: str) -> str
     kept = graph.add("Mul", centered, graph.constant(varies.astype(np.float64)))
     divisor = graph.constant(np.where(varies, transform.deviation, 1.0))
     value = graph.add("Div", kept, divisor)
-    held = graph.add("Clip", value, graph.constant(-_LARGEST), graph.constant(_LARGEST))
-    return graph.cast(held, "float32")
+    clipped = graph.add("Clip", value, graph.constant(-_LARGEST), graph.constant(_LARGEST))
+    return graph.cast(clipped, "float32")
 
 
 def _add_log1p(graph: Graph, transform: Log1p, features: str) -> str:

@@ -71,6 +71,24 @@ class ExportRequest:
         return concatenate([undo_transforms(_part_trees(p), p.transforms) for p in self.parts])
 
 
+def make_request(
+    ranker: Ranker,
+    target: str,
+    feature_names: Sequence[str] | None,
+    name: str,
+    missing: Missing,
+) -> ExportRequest:
+    """Check the options and split the ranker into its parts."""
+    if missing not in MISSING:
+        raise UsageError(f'missing must be "keep", "zero" or "never", got {missing!r}.')
+    parts = find_parts(ranker)
+    names = check_feature_names(ranker, target, feature_names)
+    request = ExportRequest(parts, _find_kind(parts), names, name, missing)
+    if missing == "zero" and request.kind == "trees":
+        check_absent_is_zero(request, "the target")
+    return request
+
+
 def find_parts(ranker: Ranker) -> tuple[Part, ...]:
     """Return the models whose weighted sum the ranker is; raise if it is not such a sum."""
     parts = tuple(_find_parts(ranker, 1.0, ()))
@@ -106,7 +124,7 @@ def _find_parts(ranker: Ranker, factor: float, before: tuple[FittedTransform, ..
     ]
 
 
-def find_kind(parts: tuple[Part, ...]) -> Kind:
+def _find_kind(parts: tuple[Part, ...]) -> Kind:
     """Return the kind that all models of a sum share."""
     for kind, classes in _KINDS:
         if all(isinstance(part.ranker, classes) for part in parts):

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
+from plackett.base.ragged import offsets_from_sizes
 from plackett.data.transforms import FittedTransform
 from plackett.models.ensembles import Ensemble
 from plackett.models.ensembles.layout import (
@@ -42,7 +43,8 @@ from plackett.models.ensembles.layout import (
 
 LARGEST = np.finfo(np.float32).max
 TINY = np.float32(1e-35)
-"""Values up to this size are zero to LightGBM."""
+"""LightGBM reads values up to this size as zero."""
+_CONCATENATED = ("feature", "threshold", "nan_left", "left", "right", "values")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,15 +105,10 @@ def concatenate(trees: Sequence[Trees]) -> Trees:
         return trees[0]
     return Trees(
         n_features=trees[0].n_features,
-        nodes=_offsets([np.diff(each.nodes) for each in trees]),
-        leaves=_offsets([np.diff(each.leaves) for each in trees]),
-        feature=np.concatenate([each.feature for each in trees]),
-        threshold=np.concatenate([each.threshold for each in trees]),
-        nan_left=np.concatenate([each.nan_left for each in trees]),
-        left=np.concatenate([each.left for each in trees]),
-        right=np.concatenate([each.right for each in trees]),
-        values=np.concatenate([each.values for each in trees]),
-        base=float(sum(each.base for each in trees)),
+        nodes=offsets_from_sizes(np.concatenate([np.diff(part.nodes) for part in trees])),
+        leaves=offsets_from_sizes(np.concatenate([np.diff(part.leaves) for part in trees])),
+        base=float(sum(part.base for part in trees)),
+        **{name: np.concatenate([getattr(part, name) for part in trees]) for name in _CONCATENATED},
     )
 
 
@@ -172,10 +169,6 @@ def _move_near_zero(
     lower = (threshold < 0) & (threshold >= -TINY)
     rounded = np.where(upper, TINY, rounded)
     return np.where(lower, np.nextafter(-TINY, np.float32(-np.inf)), rounded)
-
-
-def _offsets(sizes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
 
 
 _MAGNITUDE = 0x7FFFFFFF
