@@ -8,7 +8,7 @@ import pytest
 
 from plackett.base.errors import DataError
 from plackett.models.ensembles import Ensemble
-from plain_trees import random_ensemble
+from reference_trees import random_ensemble
 
 # Two trees: a root with a leaf on the left and a node with two leaves on the right; and one leaf.
 GOOD: dict[str, Any] = {
@@ -73,7 +73,7 @@ def test_the_text_of_an_ensemble_says_its_size() -> None:
         ({"set_offsets": np.array([0, 2])}, "set_offsets must rise from 0 to 1"),
     ],
 )
-def test_what_is_no_ensemble_is_refused_with_its_tree_and_node(
+def test_invalid_ensembles_are_refused_with_their_tree_and_node(
     changes: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(DataError, match=reason):

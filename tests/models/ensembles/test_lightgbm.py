@@ -11,7 +11,7 @@ import scipy.sparse
 from plackett.base.errors import DataError
 from plackett.models.ensembles import Ensemble, read_lightgbm
 from plackett.models.ensembles.layout import CATEGORICAL, DEFAULT_LEFT
-from plain_trees import SPECIAL
+from reference_trees import SPECIAL
 
 pytestmark = pytest.mark.kernels
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.models.ensembles.scoring import FEW, MIN_PER_THREAD
-from plain_trees import N_FEATURES, awkward_features, plain_scores, random_ensemble
+from reference_trees import N_FEATURES, awkward_features, plain_scores, random_ensemble
 
 pytestmark = pytest.mark.kernels
 

@@ -38,7 +38,7 @@ def parts() -> tuple[Dataset, Dataset, Dataset]:
 
 
 @pytest.fixture
-def always(monkeypatch) -> None:
+def save_always(monkeypatch) -> None:
     """Save after each step, so that a fit may break off anywhere."""
     from plackett.models.checkpoint import Checkpoint
 

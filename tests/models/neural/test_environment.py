@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from breaking_off import same  # noqa: E402
+from interrupted_fits import same  # noqa: E402
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load  # noqa: E402
 from plackett.models.neural.environment import resolve_device  # noqa: E402
@@ -89,7 +89,7 @@ def test_a_device_that_is_not_there_is_refused_in_one_sentence(name, parts) -> N
 
 
 @pytest.mark.parametrize("value", [None, 3, b"cpu"])
-def test_what_is_no_device_is_refused(value, parts) -> None:
+def test_objects_that_are_not_devices_are_refused(value, parts) -> None:
     with pytest.raises(UsageError, match="device must be"):
         NeuralRanker(**QUICK, device=value).fit(parts[0])
 

@@ -54,7 +54,7 @@ def test_the_same_seed_gives_the_same_weights_whatever_pytorch_has_drawn(setting
 
 
 @pytest.mark.parametrize("settings", KINDS_OF_NET, ids=str)
-def test_every_kind_of_net_ranks_better_than_nothing(settings, parts) -> None:
+def test_every_kind_of_net_ranks_better_than_constant_scores(settings, parts) -> None:
     train, validation, test = parts
     scores = NeuralRanker(**QUICK | settings).fit(train, validation).predict(test)
     nothing = evaluate(np.zeros(test.n_docs), test, "ndcg@10")["ndcg@10"]
@@ -103,7 +103,7 @@ def test_training_stops_when_validation_stops_improving(parts) -> None:
     assert int(np.argmax(curve)) == len(curve) - 1 - 3
 
 
-def test_each_epoch_is_told(parts) -> None:
+def test_each_epoch_is_reported(parts) -> None:
     told = []
     ranker = NeuralRanker(**QUICK)
     ranker.fit(parts[0], parts[1], progress=lambda *what: told.append(what))
@@ -153,7 +153,7 @@ def test_sparse_features_give_nearly_the_same_scores(parts) -> None:
     assert a == pytest.approx(b, rel=1e-4, abs=1e-5)
 
 
-def test_a_module_of_ones_own_is_copied_and_trained(parts) -> None:
+def test_a_user_module_is_copied_and_trained(parts) -> None:
     train, validation, test = parts
     own = torch.nn.Sequential(torch.nn.Linear(46, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
     before = {name: value.clone() for name, value in own.state_dict().items()}
@@ -173,7 +173,7 @@ def test_a_module_with_more_than_one_score_is_refused(parts) -> None:
         NeuralRanker(module=torch.nn.Linear(46, 2), **QUICK).fit(parts[0])
 
 
-def test_weights_that_run_away_are_reported(parts) -> None:
+def test_diverging_weights_are_reported(parts) -> None:
     ranker = NeuralRanker(**QUICK | {"learning_rate": 1e30, "activation": "silu"})
     with pytest.raises(UsageError, match=r"diverged after 1 steps.* smaller learning_rate than 1e"):
         ranker.fit(parts[0])

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from breaking_off import break_off, same, states, weights  # noqa: E402
+from interrupted_fits import interrupt_fit, same, states, weights  # noqa: E402
 from plackett.data.synthetic import synthetic  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker  # noqa: E402
 
@@ -26,34 +26,36 @@ SETTINGS = {
 }
 
 
-@pytest.mark.usefixtures("always")
+@pytest.mark.usefixtures("save_always")
 @pytest.mark.parametrize("saves", [1, 9, 18])
 @pytest.mark.parametrize("optimizer", ["adam", "adagrad"])
-def test_a_fit_goes_on_to_the_sameweights(saves, optimizer, parts, tmp_path, monkeypatch) -> None:
+def test_a_resumed_fit_ends_with_the_same_weights(
+    saves, optimizer, parts, tmp_path, monkeypatch
+) -> None:
     ranker = NeuralRanker(**SETTINGS, optimizer=optimizer)
     whole = NeuralRanker(**SETTINGS, optimizer=optimizer).fit(parts[0], parts[1])
-    break_off(ranker, parts, tmp_path / "state", monkeypatch, saves=saves)
+    interrupt_fit(ranker, parts, tmp_path / "state", monkeypatch, saves=saves)
     resumed = NeuralRanker(**SETTINGS, optimizer=optimizer)
     resumed.fit(parts[0], parts[1], checkpoint=tmp_path / "state")
     assert same(resumed, whole)
     assert resumed.curves_ == whole.curves_
 
 
-@pytest.mark.usefixtures("always")
+@pytest.mark.usefixtures("save_always")
 @pytest.mark.parametrize("saves", [12, 28])
 def test_a_boosted_fit_goes_on_in_any_of_its_nets(saves, parts, tmp_path, monkeypatch) -> None:
     settings = SETTINGS | {"recurrent": "rnn", "epochs": 2, "learners": 3, "shrinkage": 0.01}
     train = (parts[0], None)
     whole = BoostedNeuralRanker(**settings).fit(parts[0])
     broken = BoostedNeuralRanker(**settings)
-    break_off(broken, train, tmp_path / "state", monkeypatch, saves=saves)
+    interrupt_fit(broken, train, tmp_path / "state", monkeypatch, saves=saves)
     resumed = BoostedNeuralRanker(**settings).fit(parts[0], checkpoint=tmp_path / "state")
     assert len(whole.networks_) == 3
     assert same(resumed, whole)
     assert resumed.curves_ == whole.curves_
 
 
-@pytest.mark.usefixtures("always")
+@pytest.mark.usefixtures("save_always")
 def test_a_fit_that_is_over_is_not_done_again(parts, tmp_path) -> None:
     told = []
     ranker = NeuralRanker(**SETTINGS)

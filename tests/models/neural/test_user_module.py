@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from own_nets import MAKERS, Tied, dropping  # noqa: E402
 from plackett.base.errors import DataError, UsageError  # noqa: E402
 from plackett.metrics import evaluate  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load  # noqa: E402
+from user_modules import MAKERS, Tied, dropping  # noqa: E402
 
 QUICK = {"epochs": 2, "batch_lists": 4, "threads": 1, "learning_rate": 0.01}
 
@@ -111,7 +111,7 @@ def test_a_module_for_a_model_that_needs_none_is_refused(parts, tmp_path) -> Non
     ],
     ids=["another", "shape", "type", "features", "none"],
 )
-def test_a_module_that_does_not_fit_is_told_by_its_first_difference(
+def test_a_module_that_does_not_match_is_refused_with_the_first_difference(
     other, message, parts, tmp_path
 ) -> None:
     NeuralRanker(module=Tied, **QUICK).fit(parts[0]).save(tmp_path / "model")
@@ -186,7 +186,7 @@ class _Says(nn.Module):
     ],
     ids=["two", "row", "short", "scalar", "list", "whole", "detached", "fails", "nan"],
 )
-def test_odd_answers_of_a_module_are_told_with_their_shapes(answer, message, parts) -> None:
+def test_invalid_outputs_of_a_module_are_reported_with_their_shapes(answer, message, parts) -> None:
     with pytest.raises(UsageError, match=message):
         NeuralRanker(module=_Says(answer), **QUICK).fit(parts[0])
 
@@ -206,7 +206,7 @@ def test_a_module_for_another_number_of_features_is_told_both(parts) -> None:
     ],
     ids=["number", "text", "fails", "weightless"],
 )
-def test_what_is_no_module_is_refused(module, message, parts) -> None:
+def test_objects_that_are_not_modules_are_refused(module, message, parts) -> None:
     with pytest.raises(UsageError, match=message):
         NeuralRanker(module=module, **QUICK).fit(parts[0])
 
@@ -250,7 +250,7 @@ class _Whole(nn.Linear):
     ],
     ids=["shared", "extra", "mixed", "fixed", "meta", "half", "complex"],
 )
-def test_what_would_get_lost_is_refused(module, message, parts) -> None:
+def test_state_that_could_not_be_saved_is_refused(module, message, parts) -> None:
     with pytest.raises(UsageError, match=message):
         NeuralRanker(module=module, **QUICK).fit(parts[0])
 

@@ -5,9 +5,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from own_nets import Buffered, Tied  # noqa: E402
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, CrossFit, NeuralRanker, load  # noqa: E402
+from user_modules import Buffered, Tied  # noqa: E402
 
 QUICK = {"epochs": 2, "batch_lists": 4, "threads": 1, "learning_rate": 0.01}
 
@@ -18,7 +18,7 @@ class _KilledError(Exception):
 
 @pytest.mark.parametrize("kind", [NeuralRanker, BoostedNeuralRanker])
 @pytest.mark.parametrize("module", [Tied, Buffered(46)], ids=["function", "module"])
-def test_members_that_are_modules_of_ones_own_come_back(kind, module, parts, tmp_path) -> None:
+def test_members_with_a_user_module_are_loaded(kind, module, parts, tmp_path) -> None:
     ranker = CrossFit(kind(module=module, **QUICK), folds=2).fit(parts[0])
     ranker.save(tmp_path / "model")
     loaded = load(tmp_path / "model", module=module)

@@ -13,12 +13,12 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-import own_nets  # noqa: E402
-from breaking_off import break_off, same, states  # noqa: E402
-from own_nets import MAKERS, Buffered, Tied, dropping  # noqa: E402
+import user_modules  # noqa: E402
+from interrupted_fits import interrupt_fit, same, states  # noqa: E402
 from plackett.base.errors import DataError, UsageError  # noqa: E402
 from plackett.data.synthetic import synthetic  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker  # noqa: E402
+from user_modules import MAKERS, Buffered, Tied, dropping  # noqa: E402
 
 SETTINGS = {"epochs": 3, "batch_lists": 5, "learning_rate": 0.01, "threads": 1}
 
@@ -28,28 +28,28 @@ def _instance(maker):
     return maker(46)
 
 
-@pytest.mark.usefixtures("always")
+@pytest.mark.usefixtures("save_always")
 @pytest.mark.parametrize("as_function", [False, True])
 @pytest.mark.parametrize("maker", MAKERS)
-def test_a_fit_of_ones_own_module_goes_on_to_the_same_weights(
+def test_a_resumed_fit_of_a_user_module_ends_with_the_same_weights(
     maker, as_function, parts, tmp_path, monkeypatch
 ) -> None:
     def ranker() -> NeuralRanker:
         return NeuralRanker(module=maker if as_function else _instance(maker), **SETTINGS)
 
     whole = ranker().fit(parts[0], parts[1])
-    break_off(ranker(), parts, tmp_path / "state", monkeypatch, saves=11)
+    interrupt_fit(ranker(), parts, tmp_path / "state", monkeypatch, saves=11)
     resumed = ranker().fit(parts[0], parts[1], checkpoint=tmp_path / "state")
     assert same(resumed, whole)
     assert resumed.curves_ == whole.curves_
 
 
-@pytest.mark.usefixtures("always")
-def test_a_boosted_fit_of_ones_own_module_goes_on(parts, tmp_path, monkeypatch) -> None:
+@pytest.mark.usefixtures("save_always")
+def test_a_boosted_fit_of_a_user_module_resumes(parts, tmp_path, monkeypatch) -> None:
     settings = SETTINGS | {"module": dropping, "epochs": 2, "learners": 3, "shrinkage": 0.01}
     whole = BoostedNeuralRanker(**settings).fit(parts[0])
     broken = BoostedNeuralRanker(**settings)
-    break_off(broken, (parts[0], None), tmp_path / "state", monkeypatch, saves=28)
+    interrupt_fit(broken, (parts[0], None), tmp_path / "state", monkeypatch, saves=28)
     resumed = BoostedNeuralRanker(**settings).fit(parts[0], checkpoint=tmp_path / "state")
     assert len(whole.networks_) == 3
     assert same(resumed, whole)
@@ -73,7 +73,7 @@ def _frozen():
     return net
 
 
-@pytest.mark.usefixtures("always")
+@pytest.mark.usefixtures("save_always")
 @pytest.mark.parametrize(
     "other",
     [
@@ -87,16 +87,16 @@ def _frozen():
     ],
     ids=["another", "weight", "frozen", "code", "dropout", "none", "function"],
 )
-def test_another_module_does_not_go_on_from_a_state(other, parts, tmp_path, monkeypatch) -> None:
+def test_another_module_cannot_resume_a_state(other, parts, tmp_path, monkeypatch) -> None:
     ranker = NeuralRanker(module=_instance(Tied), **SETTINGS)
-    break_off(ranker, parts, tmp_path / "state", monkeypatch, saves=2)
+    interrupt_fit(ranker, parts, tmp_path / "state", monkeypatch, saves=2)
     with pytest.raises(UsageError, match="belongs to another fit"):
         NeuralRanker(module=other(), **SETTINGS).fit(
             parts[0], parts[1], checkpoint=tmp_path / "state"
         )
 
 
-@pytest.mark.usefixtures("always")
+@pytest.mark.usefixtures("save_always")
 def test_a_function_that_takes_its_own_data_only_is_told_apart_by_what_it_makes(
     parts, tmp_path, monkeypatch
 ) -> None:
@@ -111,7 +111,7 @@ def test_a_function_that_takes_its_own_data_only_is_told_apart_by_what_it_makes(
         return net
 
     ranker = NeuralRanker(module=picky, **SETTINGS)
-    break_off(ranker, parts, tmp_path / "state", monkeypatch, saves=2)
+    interrupt_fit(ranker, parts, tmp_path / "state", monkeypatch, saves=2)
     scale[0] = 2.0
     with pytest.raises(UsageError, match=r"another module: .*picky has another structure or begin"):
         ranker.fit(parts[0], parts[1], checkpoint=tmp_path / "state")
@@ -119,11 +119,11 @@ def test_a_function_that_takes_its_own_data_only_is_told_apart_by_what_it_makes(
     ranker.fit(parts[0], parts[1], checkpoint=tmp_path / "state")
 
 
-@pytest.mark.usefixtures("always")
+@pytest.mark.usefixtures("save_always")
 @pytest.mark.parametrize("module", [None, Tied])
 def test_a_damaged_state_is_named(module, parts, tmp_path, monkeypatch) -> None:
     ranker = NeuralRanker(module=module, layers=(4,), **SETTINGS)
-    break_off(ranker, parts, tmp_path / "kept", monkeypatch, saves=3)
+    interrupt_fit(ranker, parts, tmp_path / "kept", monkeypatch, saves=3)
 
     def damaged(change) -> str:
         shutil.copytree(tmp_path / "kept", tmp_path / "state", dirs_exist_ok=True)
@@ -158,7 +158,7 @@ def _without_a_tensor(folder) -> None:
 PROGRAM = """
 import sys
 import plackett as pk
-from own_nets import dropping
+from user_modules import dropping
 from plackett.models.checkpoint import Checkpoint
 Checkpoint.seconds, Checkpoint.share = 0.0, 1e9
 ranker = pk.NeuralRanker(module=dropping, epochs=5, batch_lists=2, threads=1)
@@ -168,9 +168,11 @@ ranker.save(sys.argv[2])
 """
 
 
-def test_a_killed_fit_of_ones_own_module_is_taken_up_to_the_same_bits(tmp_path) -> None:
+def test_a_killed_fit_of_a_user_module_resumes_to_the_same_bits(tmp_path) -> None:
     command = [sys.executable, "-c", PROGRAM]
-    path = os.pathsep.join([os.path.dirname(own_nets.__file__), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [os.path.dirname(user_modules.__file__), os.environ.get("PYTHONPATH", "")]
+    )
     quick = {**os.environ, "OMP_WAIT_POLICY": "passive", "PYTHONPATH": path}
     state = tmp_path / "state"
     with subprocess.Popen([*command, state, tmp_path / "killed"], env=quick) as process:

@@ -37,7 +37,7 @@ def test_search_engines_score_the_same(tmp_path, model, form) -> None:
 
 
 @pytest.mark.parametrize("form", ENGINES)
-def test_without_missing_values_there_is_nothing_to_impute(tmp_path, form) -> None:
+def test_impute_can_be_omitted_without_missing_values(tmp_path, form) -> None:
     X = documents(100, 3)
     with pytest.raises(UsageError, match="cannot replace it by another value"):
         text_of(tmp_path, "linear-impute-missing", form)
@@ -62,7 +62,7 @@ def test_what_a_search_engine_cannot_do_is_refused(tmp_path, model, reason, form
 
 
 @pytest.mark.parametrize("form", ["lightgbm-text", "xgboost-json", "ranklib", "lightgbm-json"])
-def test_a_linear_model_is_no_ensemble_of_trees(tmp_path, form) -> None:
+def test_linear_models_are_refused_by_targets_of_trees(tmp_path, form) -> None:
     with pytest.raises(UsageError, match="this model is a linear model; export it as solr"):
         text_of(tmp_path, "linear", form)
 

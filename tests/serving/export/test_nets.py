@@ -68,7 +68,7 @@ def test_onnx_scores_the_same(tmp_path, model) -> None:
         ("net-impute-missing", "cannot replace it by another value"),
     ],
 )
-def test_what_solr_has_no_word_for_is_refused(tmp_path, model, reason) -> None:
+def test_what_solr_does_not_support_is_refused(tmp_path, model, reason) -> None:
     with pytest.raises(UsageError, match=reason):
         export(fitted(model), tmp_path / "model", "solr")
 

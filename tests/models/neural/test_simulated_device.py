@@ -10,15 +10,15 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
-from breaking_off import break_off, weights  # noqa: E402
-from own_nets import Buffered, Tied, Turned, dropping  # noqa: E402
+from interrupted_fits import interrupt_fit, weights  # noqa: E402
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load, recipe  # noqa: E402
 from plackett.models.neural.autograd import listwise_values  # noqa: E402
 from plackett.models.neural.optimizer import Optimizer  # noqa: E402
 from plackett.models.selection import LEXICOGRAPHIC  # noqa: E402
 from plackett.objectives import Stochastic, objective  # noqa: E402
-from pretended_device import NAME, PretendedTensor, pretended_device  # noqa: E402
+from simulated_device import NAME, SimulatedTensor, simulated_device  # noqa: E402
+from user_modules import Buffered, Tied, Turned, dropping  # noqa: E402
 
 QUICK = {"layers": (8,), "epochs": 2, "batch_lists": 4, "learning_rate": 0.01, "threads": 1}
 NETS = [
@@ -42,12 +42,12 @@ def device(monkeypatch):
     """The device, whose counts of operations show that it was used."""
     # Fused steps, which only the CPU takes, round differently.
     monkeypatch.setattr(Optimizer, "fused_devices", ())
-    with pretended_device() as mode:
+    with simulated_device() as mode:
         yield mode
 
 
 def _is_there(ranker) -> bool:
-    return all(isinstance(value, PretendedTensor) for value in weights(ranker))
+    return all(isinstance(value, SimulatedTensor) for value in weights(ranker))
 
 
 def _equal(there, here) -> bool:
@@ -78,7 +78,7 @@ def test_the_device_refuses_what_a_gpu_refuses() -> None:
 
 
 @pytest.mark.parametrize("settings", NETS, ids=str)
-def test_a_fit_there_gives_the_weights_of_a_fit_here(settings, device, parts) -> None:
+def test_a_fit_on_the_device_gives_the_weights_of_the_cpu(settings, device, parts) -> None:
     train, validation, test = parts
     there = NeuralRanker(**QUICK | settings, device=NAME).fit(train, validation)
     assert device.done.total() > 0
@@ -90,7 +90,7 @@ def test_a_fit_there_gives_the_weights_of_a_fit_here(settings, device, parts) ->
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
-def test_cells_there_give_nearly_the_scores_of_cells_here(cell, device, parts) -> None:
+def test_cells_on_the_device_give_nearly_the_scores_of_the_cpu(cell, device, parts) -> None:
     """PyTorch has one kernel for all of a cell on devices, and several on the CPU."""
     settings = QUICK | {"recurrent": cell, "objective": "xendcg"}
     there = NeuralRanker(**settings, device=NAME).fit(*parts[:2])
@@ -103,7 +103,7 @@ def test_cells_there_give_nearly_the_scores_of_cells_here(cell, device, parts) -
 
 @pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_attention_there_gives_the_weights_of_attention_here(dropout, parts) -> None:
+def test_attention_on_the_device_gives_the_weights_of_the_cpu(dropout, parts) -> None:
     settings = QUICK | {"attention": 2, "heads": 2, "dropout": dropout, "epochs": 1}
     # PyTorch has several algorithms for attention, and would choose another for the CPU.
     with sdpa_kernel(SDPBackend.MATH):
@@ -115,7 +115,7 @@ def test_attention_there_gives_the_weights_of_attention_here(dropout, parts) -> 
 
 @pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("settings", [{}, {"recurrent": "rnn"}, {"module": Tied}], ids=str)
-def test_boosted_nets_there_are_those_here(settings, parts) -> None:
+def test_boosted_nets_on_the_device_equal_those_of_the_cpu(settings, parts) -> None:
     settings = QUICK | settings | {"learners": 3, "shrinkage": 0.1}
     there, here = (
         BoostedNeuralRanker(**settings, device=each).fit(parts[0]) for each in (NAME, "cpu")
@@ -126,7 +126,7 @@ def test_boosted_nets_there_are_those_here(settings, parts) -> None:
 
 
 @pytest.mark.usefixtures("device")
-def test_the_lexicographic_choice_there_is_that_here(parts) -> None:
+def test_the_lexicographic_selection_on_the_device_equals_that_of_the_cpu(parts) -> None:
     there, here = (
         recipe("urank", **QUICK | {"epochs": 5}, device=each).fit(*parts[:2], metric=LEXICOGRAPHIC)
         for each in (NAME, "cpu")
@@ -135,12 +135,14 @@ def test_the_lexicographic_choice_there_is_that_here(parts) -> None:
     assert _equal(there, here)
 
 
-@pytest.mark.usefixtures("device", "always")
+@pytest.mark.usefixtures("device", "save_always")
 @pytest.mark.parametrize("settings", [{"dropout": 0.2, "batch_norm": 0.9}, {"module": Buffered}])
-def test_a_fit_there_goes_on_to_the_same_weights(settings, parts, tmp_path, monkeypatch) -> None:
+def test_a_resumed_fit_on_the_device_ends_with_the_same_weights(
+    settings, parts, tmp_path, monkeypatch
+) -> None:
     settings = QUICK | settings | {"device": NAME}
     whole = NeuralRanker(**settings).fit(*parts[:2])
-    break_off(NeuralRanker(**settings), parts, tmp_path / "state", monkeypatch, saves=9)
+    interrupt_fit(NeuralRanker(**settings), parts, tmp_path / "state", monkeypatch, saves=9)
     resumed = NeuralRanker(**settings).fit(*parts[:2], checkpoint=tmp_path / "state")
     assert _is_there(resumed)
     assert all(
@@ -163,12 +165,12 @@ def test_a_model_from_there_is_loaded_here_and_there(module, parts, tmp_path) ->
 
 
 def test_a_model_from_a_device_that_is_gone_says_how_to_use_it(parts, tmp_path) -> None:
-    with pretended_device():
+    with simulated_device():
         ranker = NeuralRanker(**QUICK, device=NAME).fit(parts[0])
         ranker.save(tmp_path / "model")
         scores = ranker.predict(parts[2])
     loaded = load(tmp_path / "model")
-    with pytest.raises(UsageError, match=r"device 'pretended' cannot be used.*device=\"cpu\""):
+    with pytest.raises(UsageError, match=r"device 'simulated' cannot be used.*device=\"cpu\""):
         loaded.predict(parts[2])
     assert np.array_equal(loaded.set_params(device="cpu").predict(parts[2]), scores)
 
@@ -199,7 +201,7 @@ def test_gradients_of_scores_from_there_go_back_there(small) -> None:
             listwise_values(leaf, lists) * torch.arange(1.0, 11.0, device=each.device)
         ).sum().backward()
         found.append(leaf.grad)
-    assert isinstance(found[1], PretendedTensor)
+    assert isinstance(found[1], SimulatedTensor)
     assert torch.equal(found[0], found[1].cpu())
 
 

@@ -23,7 +23,7 @@ def same(first, second) -> bool:
     return len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
 
-def break_off(ranker, parts, folder, monkeypatch, *, saves: int) -> None:
+def interrupt_fit(ranker, parts, folder, monkeypatch, *, saves: int) -> None:
     """Fit until so many states are saved, then stop as if the process had died."""
     count = 0
     original = Checkpoint.saving

@@ -19,18 +19,18 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 from fused_cells import CELLS
 
 aten = torch.ops.aten
-NAME = "pretended"
+NAME = "simulated"
 _MAY_MIX = (aten._to_copy.default, aten.copy_.default)
 _MAY_INDEX = (aten.index.Tensor, aten.index_put_.default, aten.index_put.default)
 
 
-class PretendedTensor(torch.Tensor):
+class SimulatedTensor(torch.Tensor):
     """A tensor of the device."""
 
     @staticmethod
     def __new__(cls, inner):
         if inner.dtype == torch.float64:
-            raise TypeError("the pretended device has no float64")
+            raise TypeError("the simulated device has no float64")
         made = torch.Tensor._make_wrapper_subclass(
             cls,
             inner.shape,
@@ -43,7 +43,7 @@ class PretendedTensor(torch.Tensor):
         return made
 
     def __repr__(self) -> str:
-        return f"PretendedTensor({self.inner})"
+        return f"SimulatedTensor({self.inner})"
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -75,7 +75,7 @@ def _put_back() -> None:
             weight.grad = gradient
 
 
-class Pretending(TorchDispatchMode):
+class SimulatedMode(TorchDispatchMode):
     """Within it tensors can be made on the device; it counts the operations done there."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Pretending(TorchDispatchMode):
 
 def _run(func, args, kwargs, done=None):
     tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
-    there = [x for x in tensors if isinstance(x, PretendedTensor)]
+    there = [x for x in tensors if isinstance(x, SimulatedTensor)]
     asked = kwargs.get("device")
     asked = None if asked is None else torch.device(asked).type
     if not there and asked != NAME:
@@ -97,19 +97,19 @@ def _run(func, args, kwargs, done=None):
         _check(func, args, tensors)
     if done is not None:
         done[str(func)] += 1
-    plain_args = tree_map_only(PretendedTensor, lambda x: x.inner, args)
-    plain = tree_map_only(PretendedTensor, lambda x: x.inner, kwargs)
+    plain_args = tree_map_only(SimulatedTensor, lambda x: x.inner, args)
+    plain = tree_map_only(SimulatedTensor, lambda x: x.inner, kwargs)
     if asked is not None:
         plain["device"] = "cpu"
     out = CELLS.get(func, func)(*plain_args, **plain)
     stays = asked == NAME or (asked is None and bool(there))
-    if func is aten.copy_.default and not isinstance(args[0], PretendedTensor):
+    if func is aten.copy_.default and not isinstance(args[0], SimulatedTensor):
         stays = False
     same = {id(x.inner): x for x in there}
     if not stays:
         return tree_map_only(torch.Tensor, torch.clone, out) if asked else args[0]
     return tree_map_only(
-        torch.Tensor, lambda x: same[id(x)] if id(x) in same else PretendedTensor(x), out
+        torch.Tensor, lambda x: same[id(x)] if id(x) in same else SimulatedTensor(x), out
     )
 
 
@@ -119,7 +119,7 @@ def _check(func, args, tensors) -> None:
         return
     looked_at = [args[0]] if func in _MAY_INDEX else tensors
     for each in looked_at:
-        if not isinstance(each, PretendedTensor) and each.dim() > 0:
+        if not isinstance(each, SimulatedTensor) and each.dim() > 0:
             raise RuntimeError(
                 f"{func}: expected all tensors to be on the same device, but found at least two, "
                 f"{NAME}:0 and {each.device} (shape {tuple(each.shape)})"
@@ -179,8 +179,8 @@ def _register() -> None:
 
 
 @contextmanager
-def pretended_device():
-    """Yield a mode in which ``device="pretended"`` works; outside of it there is no such device."""
+def simulated_device():
+    """Yield a mode in which ``device="simulated"`` works; outside of it there is no such device."""
     _register()
     _MODULE.here = True
     swapping = torch.__future__.get_swap_module_params_on_conversion()
@@ -188,7 +188,7 @@ def pretended_device():
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:
         # PyTorch starts a thread per device when it first goes back; this one comes too late.
-        with torch.autograd.set_multithreading_enabled(False), Pretending() as mode:
+        with torch.autograd.set_multithreading_enabled(False), SimulatedMode() as mode:
             yield mode
     finally:
         torch.__future__.set_swap_module_params_on_conversion(swapping)
