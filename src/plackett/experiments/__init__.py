@@ -1,4 +1,8 @@
-"""Comparisons: protocols, trials, significance, leaderboards, reports, the quickstart."""
+"""Experiments: comparisons, tuning, robustness, the papers' tables, reports.
+
+Every experiment goes one way: a plan lists trials (system, split, seed), a runner turns trials into
+outcomes and stores them, results are read from the store, and reports are made of results.
+"""
 
 from plackett.experiments.compare import CompareResult, compare
 from plackett.experiments.protocols import protocol
@@ -18,14 +22,19 @@ from plackett.experiments.significance import (
 from plackett.experiments.store import RunStore, StoreError
 from plackett.experiments.tuning import TuneResult, tune
 
+Compared = CompareResult  # the former name
+Tuned = TuneResult  # the former name
+
 __all__ = [
     "CompareResult",
+    "Compared",
     "Comparison",
     "Leaderboard",
     "Report",
     "RunStore",
     "StoreError",
     "TuneResult",
+    "Tuned",
     "benjamini_hochberg",
     "bootstrap_intervals",
     "compare",
