@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from cost_chart import Curve, chart
+from cost_chart import Curve, write_chart
 from plackett.objectives import OBJECTIVES, Objective
 from plackett.objectives.objective import BoundObjective
 from turns import fastest
@@ -150,7 +150,7 @@ def main() -> None:
     curves = [curve(by_name[name](), claim) for name, claim in progress]
     if options.plot:
         options.plot.parent.mkdir(parents=True, exist_ok=True)
-        options.plot.write_text(chart(curves), encoding="utf-8")
+        write_chart(curves, options.plot)
     if options.json:
         Console().print_json(json.dumps([asdict(curve) for curve in curves]))
     else:

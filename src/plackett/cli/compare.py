@@ -75,6 +75,13 @@ def compare(
         Literal["holm", "benjamini-hochberg"],
         typer.Option(help="Correction of the p-values for the number of systems."),
     ] = "holm",
+    segment: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of the data files (Parquet, Arrow) by which the report groups test lists; "
+            "repeatable."
+        ),
+    ] = None,
     mlflow: MLflow = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Random seed for the splits, the models and the tests.")
@@ -87,10 +94,12 @@ def compare(
     Finished trials are kept: the same command resumes an interrupted comparison.
     """
     from plackett.experiments.plan import plan_comparison
+    from plackett.experiments.report.segments import read_column
     from plackett.experiments.report.write import write_files
 
     check_mlflow(mlflow)
     rankers = systems.build()
+    segments = {name: read_column(data, name, query=reading.query) for name in segment or ()}
     source = reading.open_source(data)
     plan = plan_comparison(
         source,
@@ -109,7 +118,8 @@ def compare(
         return
     tests = {"test": test, "correction": correction, "seed": seed}
     result = _run(plan, place, out, cores, tests | {"cluster": cluster})
-    files = write_files(result, out, command=shlex.join(["plackett", *sys.argv[1:]]))
+    command = shlex.join(["plackett", *sys.argv[1:]])
+    files = write_files(result, out, command=command, segments=segments)
     if mlflow is not None:
         from plackett.experiments.mlflow import log_comparison
 

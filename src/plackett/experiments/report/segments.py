@@ -168,26 +168,26 @@ def _group(
     return Group(name, int(inside.sum()), means, differences)
 
 
-def read_column(path: Path, name: str, *, query: str = "query_id") -> Column:
+def read_column(paths: Sequence[Path], name: str, *, query: str = "query_id") -> Column:
     """A column of Parquet or Arrow files by query id; the first row of a query counts.
 
     Parameters
     ----------
-    path
-        A file, or a folder with files in it.
+    paths
+        Files, or folders with files in them.
     name
-        Of the column.
+        Name of the column.
     query
         The column of query ids.
     """
     from pyarrow import dataset
 
-    files = sorted(f for f in path.rglob("*") if f.suffix in _SUFFIXES) if path.is_dir() else [path]
-    files = [file for file in files if file.suffix in _SUFFIXES]
+    inside = [file for path in paths if path.is_dir() for file in sorted(path.rglob("*"))]
+    files = [file for file in (*paths, *inside) if file.suffix in _SUFFIXES]
     if not files:
         raise UsageError(
-            f"the column {name!r} cannot be read from {path}: only Parquet and Arrow files have "
-            "named columns besides features."
+            f"the column {name!r} cannot be read: only Parquet and Arrow files have named columns "
+            "besides features."
         )
     values: dict[Any, Any] = {}
     for file in files:
