@@ -42,3 +42,15 @@ def test_explicit_draws_reach_the_float32_gradient() -> None:
 def test_a_seed_is_added_only_where_something_is_random() -> None:
     assert reseed(XENDCG(seed=2), 3) == XENDCG(seed=5)
     assert reseed(RankNet(), 3) == RankNet()
+
+
+@pytest.mark.parametrize("positions", [[], [1], [1, 0]])
+def test_lists_taken_from_a_bound_objective_keep_their_derivatives(positions) -> None:
+    bound = ListMLE().bind(LABELS, OFFSETS, keys=[7, 8], weights=[1.0, 0.5])
+    whole = bound.evaluate(SCORES)
+    documents = [i for q in positions for i in range(OFFSETS[q], OFFSETS[q + 1])]
+    part = bound.take(np.array(positions, dtype=np.int64)).evaluate(
+        np.take(SCORES, np.array(documents, int))
+    )
+    assert np.array_equal(part.values, np.take(whole.values, np.array(positions, int)))
+    assert np.array_equal(part.gradient, np.take(whole.gradient, np.array(documents, int)))

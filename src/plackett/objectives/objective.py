@@ -350,7 +350,7 @@ class BoundObjective:
 
 
 def _entries(offsets: Offsets, positions: Rows) -> tuple[slice | Rows, Offsets]:
-    if len(positions) > 1:
+    if len(positions) != 1:
         return take_lists(offsets, positions)
     # The entries of a single list are contiguous: a slice copies nothing.
     low, high = offsets[positions[0]], offsets[positions[0] + 1]
