@@ -1,4 +1,4 @@
-"""What cannot be learnt from is refused or reported, never fitted in silence."""
+"""What all rankers have in common: data that cannot be learned from, and parameters."""
 
 from __future__ import annotations
 
