@@ -44,12 +44,12 @@ def parts():
 @pytest.fixture(scope="module")
 def fitted(parts):
     """Each recipe fitted once, when a test first asks for it."""
-    found = {}
+    models = {}
 
     def get(name: str):
-        if name not in found:
-            found[name] = _small(name).fit(*parts[:2])
-        return found[name]
+        if name not in models:
+            models[name] = _small(name).fit(*parts[:2])
+        return models[name]
 
     return get
 

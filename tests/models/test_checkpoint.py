@@ -7,13 +7,13 @@ import contextlib
 import pytest
 
 from plackett.base.errors import DataError, UsageError
-from plackett.models.checkpoint import checkpoint_in
+from plackett.models.checkpoint import open_checkpoint
 
 IDENTITY = {"kind": "TreeRanker", "settings": {"trees": 3}}
 
 
 def test_only_the_latest_whole_state_is_kept(tmp_path) -> None:
-    with checkpoint_in(tmp_path / "fit", IDENTITY) as store:
+    with open_checkpoint(tmp_path / "fit", IDENTITY) as store:
         assert store.latest() is None
         for step in (1, 9, 10):
             with store.saving(step) as folder:
@@ -26,50 +26,53 @@ def test_only_the_latest_whole_state_is_kept(tmp_path) -> None:
         assert sum(path.name.startswith("step-") for path in store.folder.iterdir()) == 1
 
 
-def test_what_a_killed_process_left_is_swept_away(tmp_path) -> None:
-    with checkpoint_in(tmp_path / "fit", IDENTITY) as store:
+def test_what_a_killed_process_left_is_removed(tmp_path) -> None:
+    with open_checkpoint(tmp_path / "fit", IDENTITY) as store:
         (store.folder / ".step-3.abc.tmp").mkdir()
-    with checkpoint_in(tmp_path / "fit", IDENTITY) as store:
+    with open_checkpoint(tmp_path / "fit", IDENTITY) as store:
         assert not (store.folder / ".step-3.abc.tmp").exists()
 
 
-def test_the_state_of_another_fit_is_refused_with_what_differs(tmp_path) -> None:
-    with checkpoint_in(tmp_path / "fit", IDENTITY):
+def test_the_state_of_another_fit_raises_and_names_the_difference(tmp_path) -> None:
+    with open_checkpoint(tmp_path / "fit", IDENTITY):
         pass
     other = IDENTITY | {"settings": {"trees": 4}}
     with (
         pytest.raises(UsageError, match="its trees is 3, here it is 4"),
-        checkpoint_in(tmp_path / "fit", other),
+        open_checkpoint(tmp_path / "fit", other),
     ):
         pass
 
 
 def test_two_processes_cannot_share_a_checkpoint(tmp_path) -> None:
     with (
-        checkpoint_in(tmp_path / "fit", IDENTITY),
+        open_checkpoint(tmp_path / "fit", IDENTITY),
         pytest.raises(UsageError, match="another process is working"),
-        checkpoint_in(tmp_path / "fit", IDENTITY),
+        open_checkpoint(tmp_path / "fit", IDENTITY),
     ):
         pass
 
 
-def test_a_folder_with_other_files_is_no_checkpoint(tmp_path) -> None:
+def test_a_folder_with_other_files_is_not_a_checkpoint(tmp_path) -> None:
     (tmp_path / "letters.txt").write_text("dear")
     with (
         pytest.raises(UsageError, match=r"it holds 'letters.txt'"),
-        checkpoint_in(tmp_path, IDENTITY),
+        open_checkpoint(tmp_path, IDENTITY),
     ):
         pass
 
 
 def test_a_damaged_description_is_named(tmp_path) -> None:
     (tmp_path / "fit.json").write_text("{")
-    with pytest.raises(DataError, match=r"fit.json: is damaged"), checkpoint_in(tmp_path, IDENTITY):
+    with (
+        pytest.raises(DataError, match="is damaged"),
+        open_checkpoint(tmp_path, IDENTITY),
+    ):
         pass
 
 
-def test_a_description_left_half_written_is_swept_away(tmp_path) -> None:
+def test_a_description_left_half_written_is_removed(tmp_path) -> None:
     (tmp_path / "fit").mkdir()
     (tmp_path / "fit" / ".fit.json.abcd.tmp").write_text("{")
-    with checkpoint_in(tmp_path / "fit", IDENTITY) as store:
+    with open_checkpoint(tmp_path / "fit", IDENTITY) as store:
         assert store.latest() is None

@@ -102,7 +102,7 @@ def test_a_killed_cross_fit_keeps_its_finished_members(parts, tmp_path) -> None:
     assert set(seen) == {"member 2", "member 3"}
 
 
-def test_a_checkpoint_is_taken_up_on_another_number_of_threads(parts, tmp_path) -> None:
+def test_a_checkpoint_resumes_with_another_number_of_threads(parts, tmp_path) -> None:
     fits = [pk.CrossFit(_tree().set_params(threads=n), folds=2) for n in (1, 2)]
     first, second = (fit.fit(parts[0], checkpoint=tmp_path / "fit") for fit in fits)
     assert np.array_equal(first.predict(parts[2]), second.predict(parts[2]))
@@ -125,21 +125,21 @@ def test_equal_scores_have_no_spread() -> None:
         (pk.CrossFit(_tree(), folds=100), "54 lists cannot be cut into 100 parts"),
     ],
 )
-def test_what_cannot_be_cross_fitted_is_refused(fit, message, parts) -> None:
+def test_an_impossible_cross_fit_raises(fit, message, parts) -> None:
     with pytest.raises(ValueError, match=message):
         fit.fit(parts[0])
 
 
 def test_two_underscores_lead_into_the_ranker() -> None:
-    given = pk.TreeRanker(leaves=31, learning_rate=0.1)
-    fit = pk.CrossFit(given, folds=3)
+    ranker = pk.TreeRanker(leaves=31, learning_rate=0.1)
+    fit = pk.CrossFit(ranker, folds=3)
     assert fit.set_params(ranker__leaves=np.int64(7), ranker__learning_rate=0.2, folds=4) is fit
     assert (fit.ranker.leaves, fit.ranker.learning_rate, fit.folds) == (7, 0.2, 4)
     assert type(fit.ranker.leaves) is int
-    assert (given.leaves, given.learning_rate) == (31, 0.1)  # the caller's stays as it was
+    assert (ranker.leaves, ranker.learning_rate) == (31, 0.1)  # the caller's is unchanged
 
 
-def test_a_copy_is_changed_alone() -> None:
+def test_changing_a_copy_leaves_the_original() -> None:
     fit = pk.CrossFit(pk.TreeRanker(leaves=31))
     assert fit.clone().set_params(ranker__leaves=7).ranker.leaves == 7
     assert fit.ranker.leaves == 31
@@ -163,7 +163,7 @@ def test_parameters_by_name_are_those_of_the_cross_fit_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("settings", "reason"),
     [
         ({"ranker__leafs": 3}, "TreeRanker has no parameter 'leafs'; it has"),
         ({"ranker__leaves": "many"}, "TreeRanker's leaves must be a whole number"),
@@ -172,8 +172,8 @@ def test_parameters_by_name_are_those_of_the_cross_fit_itself() -> None:
         ({"leaves": 3}, "CrossFit has no parameter 'leaves'"),
     ],
 )
-def test_wrong_names_and_values_are_refused(given, reason) -> None:
+def test_wrong_names_and_values_raise(settings, reason) -> None:
     with pytest.raises(pk.UsageError, match=reason):
-        pk.CrossFit(pk.TreeRanker()).set_params(**given)
+        pk.CrossFit(pk.TreeRanker()).set_params(**settings)
     with pytest.raises(pk.UsageError, match="'ranker' holds no ranker whose 'leaves'"):
         pk.CrossFit().set_params(ranker__leaves=3)

@@ -21,7 +21,7 @@ def _data(labels):
 @pytest.mark.parametrize(
     "ranker", [pk.LinearRanker(objective="listnet"), pk.StumpRanker(rounds=2)], ids=repr
 )
-def test_one_level_of_labels_is_nothing_to_learn_from(ranker) -> None:
+def test_one_level_of_labels_raises(ranker) -> None:
     with pytest.raises(DataError, match="no list has two levels"):
         ranker.fit(_data(np.ones(20)))
 
@@ -42,19 +42,19 @@ def _uphill(scores, labels, params, gradient, curvature):
     return value + params[1]
 
 
-def test_a_gradient_of_the_wrong_sign_is_no_convergence() -> None:
+def test_a_gradient_of_the_wrong_sign_does_not_converge() -> None:
     objective = custom(_uphill, params=(-1.0, 0.0), name="uphill", exact=True)
     with pytest.warns(pk.ConvergenceWarning, match="no step along the gradient lowers the value"):
         pk.LinearRanker(objective=objective).fit(_data(np.tile([0, 1, 2, 3, 4], 4)))
 
 
-def test_a_value_that_is_not_finite_is_refused() -> None:
+def test_a_value_that_is_not_finite_raises() -> None:
     objective = custom(_uphill, params=(1.0, np.nan), name="lost", exact=True)
     with pytest.raises(UsageError, match="not finite at the start"):
         pk.LinearRanker(objective=objective).fit(_data(np.tile([0, 1, 2, 3, 4], 4)))
 
 
-def test_a_search_taken_up_from_any_state_ends_at_the_same_weights() -> None:
+def test_a_search_resumed_from_any_state_ends_at_the_same_weights() -> None:
     data = _data(np.tile([0, 1, 2, 1, 0], 8))
     states = []
     options = {"C": 10.0, "max_iterations": 200, "tolerance": 1e-6}

@@ -1,4 +1,4 @@
-"""Rankers: linear models and boosted trees for any objective."""
+"""Rankers: linear models, boosted trees, stumps and nets for any objective."""
 
 from plackett.models.artifact.load import KINDS, load
 from plackett.models.crossfit import CrossFit

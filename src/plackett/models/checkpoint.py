@@ -33,7 +33,7 @@ _TEMPORARY = re.compile(r"\.(fit\.json|step-\d+|member-\d+)\..*\.(tmp|old)")
 
 
 class Checkpoint:
-    """Where one fit keeps its latest state; open it with :func:`checkpoint_in`."""
+    """Where one fit keeps its latest state; open it with :func:`open_checkpoint`."""
 
     seconds: ClassVar[float] = 10.0
     """Minimum time between two states; a killed process loses about this much work."""
@@ -74,22 +74,19 @@ class Checkpoint:
 
 
 @contextmanager
-def checkpoint_in(
-    folder: str | os.PathLike[str] | None, identity: dict[str, Any]
-) -> Iterator[Checkpoint | None]:
+def open_checkpoint(
+    folder: str | os.PathLike[str], identity: dict[str, Any]
+) -> Iterator[Checkpoint]:
     """Open the checkpoint of the fit that ``identity`` describes, for this process alone.
 
     Parameters
     ----------
     folder
-        Created if it does not exist; None: no checkpoint.
+        Created if it does not exist.
     identity
         Everything that determines the fit, as plain data. If the folder belongs to another fit, a
         UsageError says what differs.
     """
-    if folder is None:
-        yield None
-        return
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     with _lock(path):

@@ -280,12 +280,12 @@ def with_threads(ranker: Ranker, threads: int | None) -> Ranker:
 
 def _restore_threads(member: Ranker, ranker: Ranker) -> Ranker:
     """Set a member's threads, which the cluster had changed, to those of the given ranker."""
-    given = {
+    params = {
         name: value
         for name, value in ranker.get_params().items()
         if name == "threads" or isinstance(value, Ranker)
     }
-    return member.set_params(**given)
+    return member.set_params(**params)
 
 
 def _describe_failure(i: int, error: Exception) -> Exception:

@@ -10,6 +10,7 @@ import os
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -41,7 +42,7 @@ from plackett.metrics import Metric
 from plackett.metrics import metric as as_metric
 from plackett.models.artifact.manifest import versions, write
 from plackett.models.artifact.settings import identity_of
-from plackett.models.checkpoint import Checkpoint, checkpoint_in
+from plackett.models.checkpoint import Checkpoint, open_checkpoint
 from plackett.objectives import CONDITIONAL, SVMMAP, Objective, Stochastic
 from plackett.objectives.objective import BoundObjective
 
@@ -205,7 +206,7 @@ class Ranker(ABC):
             "validation": None if validation is None else _summarize(validation),
             "metric": [str(metric) for metric in metrics],
         }
-        identity = {}
+        store: AbstractContextManager[Checkpoint | None] = nullcontext()
         if checkpoint is not None:
             identity = {
                 "kind": type(self).__name__,
@@ -213,11 +214,12 @@ class Ranker(ABC):
                 "training": training,
                 "libraries": versions(self.libraries),
             }
+            store = open_checkpoint(checkpoint, identity)
         fitted_before = (self.n_features_, self.feature_names_, self.transform_)
         try:
             train, validation = self._prepare_fit(train, validation)
-            with checkpoint_in(checkpoint, identity) as store:
-                self._fit(train, validation, FitContext(metrics, store, progress, watch, workers))
+            with store as state:
+                self._fit(train, validation, FitContext(metrics, state, progress, watch, workers))
         except BaseException:
             # An earlier model is still there and needs the features it was fitted on.
             self.n_features_, self.feature_names_, self.transform_ = fitted_before
@@ -231,8 +233,9 @@ class Ranker(ABC):
         """Set the features, fit the transforms, and apply them."""
         self.n_features_ = train.n_features
         self.feature_names_ = train.feature_names
-        transforms = chain(*(transform(name) for name in self.transforms))
-        self.transform_ = transforms.fit(train) if self.transforms else None
+        self.transform_ = None
+        if self.transforms:
+            self.transform_ = chain(*(transform(name) for name in self.transforms)).fit(train)
         return self._prepare(train), None if validation is None else self._prepare(validation)
 
     def summary(self) -> str:

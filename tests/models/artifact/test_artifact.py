@@ -69,7 +69,7 @@ def test_the_same_fit_gives_the_same_files(parts, tmp_path) -> None:
     assert json.loads(first)["recipe"] == "xendcg-mart"
 
 
-def test_a_model_of_a_users_own_objective_can_be_used_but_not_fitted_again(parts, tmp_path) -> None:
+def test_a_model_of_a_custom_objective_can_be_used_but_not_refitted(parts, tmp_path) -> None:
     def squared(scores, labels, params, gradient, curvature):  # noqa: ARG001
         value = 0.0
         for i in range(len(scores)):
@@ -88,7 +88,7 @@ def test_a_model_of_a_users_own_objective_can_be_used_but_not_fitted_again(parts
         back.fit(parts[0])
 
 
-def test_saving_over_a_model_replaces_it_and_over_anything_else_is_refused(
+def test_saving_over_a_model_replaces_it_and_over_anything_else_raises(
     saved, parts, tmp_path
 ) -> None:
     ranker = pk.load(saved)
@@ -137,12 +137,12 @@ def _changed(saved, tmp_path, change):
         (lambda m: m["files"]["linear.json"].update(bytes=1), "its hash differs"),
     ],
 )
-def test_a_manifest_that_cannot_be_right_is_refused(saved, tmp_path, change, message) -> None:
+def test_an_invalid_manifest_raises(saved, tmp_path, change, message) -> None:
     with pytest.raises(PlackettError, match=message):
         pk.load(_changed(saved, tmp_path, change))
 
 
-def test_folders_that_are_no_models_are_named(tmp_path) -> None:
+def test_folders_without_a_model_raise(tmp_path) -> None:
     with pytest.raises(pk.DataError, match="does not exist"):
         pk.load(tmp_path / "nothing")
     with pytest.raises(pk.DataError, match="is not a model"):
@@ -154,9 +154,7 @@ def test_folders_that_are_no_models_are_named(tmp_path) -> None:
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_value_in_any_field_is_taken_or_refused_but_never_a_crash(
-    saved, tmp_path, data
-) -> None:
+def test_any_value_in_any_field_loads_or_raises_a_plackett_error(saved, tmp_path, data) -> None:
     def change(manifest) -> None:
         place = manifest
         while True:
@@ -200,7 +198,7 @@ def test_settings_and_curves_of_trees_come_back(parts, tmp_path) -> None:
     assert back.clone().fit(*parts[:2]).model_ == ranker.model_
 
 
-def test_sizes_that_lie_do_not_lead_lightgbm_out_of_the_text(parts) -> None:
+def test_wrong_tree_sizes_do_not_make_lightgbm_read_beyond_the_text(parts) -> None:
     ranker = pk.TreeRanker(trees=3, leaves=4).fit(parts[0])
     honest = ranker.importance()
     lines = ranker.model_.splitlines()

@@ -41,8 +41,8 @@ def test_the_smoothed_hinge_reaches_a_linear_svms_minimum(C) -> None:
     peer = svm.LinearSVC(loss="hinge", fit_intercept=False, **settings)
     w = peer.fit(both, signs).coef_[0]
     expected = np.maximum(0.0, 1.0 - Z @ w).sum() + w @ w / C
-    found = minimize_hinge(data, np.zeros(4), C=C, max_iterations=1000, gap=1e-4)
-    report = found.convergence
+    solution = minimize_hinge(data, np.zeros(4), C=C, max_iterations=1000, gap=1e-4)
+    report = solution.convergence
     assert report.converged
     assert report.value == pytest.approx(expected, rel=2e-4)
     assert report.value * (1.0 - report.gap) <= expected * (1 + 1e-6)
@@ -66,16 +66,16 @@ def test_the_smoothed_hinge_is_that_of_the_pairs_and_below_the_hinge() -> None:
 def test_cutting_planes_close_the_gap_and_no_point_is_below_the_bound(C) -> None:
     data = _data()
     loss = DenseLoss(objective("svmmap"), data)
-    found = minimize_by_planes(loss, np.zeros(4), C=C, max_iterations=500, gap=1e-4)
-    report = found.convergence
+    solution = minimize_by_planes(loss, np.zeros(4), C=C, max_iterations=500, gap=1e-4)
+    report = solution.convergence
     assert report.converged
     bound = report.value * (1.0 - report.gap)
 
     def total(w):
         return loss.evaluate(w)[0] + w @ w / C
 
-    assert total(found.weights) == pytest.approx(report.value)
-    searched = scipy_minimize(total, found.weights, method="Nelder-Mead").fun
+    assert total(solution.weights) == pytest.approx(report.value)
+    searched = scipy_minimize(total, solution.weights, method="Nelder-Mead").fun
     assert bound <= searched + 1e-9 * abs(searched)
 
 

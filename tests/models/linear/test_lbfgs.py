@@ -29,13 +29,13 @@ def test_lbfgs_reaches_scipys_minimum(name, data) -> None:
     zero = np.zeros(data.n_features)
     options = {"maxiter": 5000, "gtol": 1e-7, "ftol": 1e-15}
     expected = scipy_minimize(penalised, zero, jac=True, method="L-BFGS-B", options=options)
-    found = minimize(loss, zero, C=C, max_iterations=500, tolerance=1e-8)
-    assert found.convergence.converged
-    assert found.convergence.value == pytest.approx(expected.fun, rel=1e-8)
-    assert found.weights == pytest.approx(expected.x, rel=1e-2, abs=1e-4)
+    solution = minimize(loss, zero, C=C, max_iterations=500, tolerance=1e-8)
+    assert solution.convergence.converged
+    assert solution.convergence.value == pytest.approx(expected.fun, rel=1e-8)
+    assert solution.weights == pytest.approx(expected.x, rel=1e-2, abs=1e-4)
 
 
-def test_one_pass_over_the_features_gives_what_two_products_give(data) -> None:
+def test_one_pass_over_the_features_gives_the_same_loss_as_two_products(data) -> None:
     w = np.random.default_rng(0).normal(size=data.n_features)
     for name in ("listnet", "expgain-map", "lambdarank"):
         one, two = DenseLoss(objective(name), data), ScoreLoss(objective(name), data)
@@ -46,7 +46,7 @@ def test_one_pass_over_the_features_gives_what_two_products_give(data) -> None:
 
 
 @pytest.mark.parametrize("name", ["mle", "expgain-map", "convexloss-ndcg", "l2-auc", "l3-map"])
-def test_kept_products_give_what_scores_give(name, data) -> None:
+def test_stored_products_give_the_same_loss_as_scores(name, data) -> None:
     loss = objective(name, space="sampled", samples=30)
     w = 0.01 * np.random.default_rng(0).normal(size=data.n_features)
     value, gradient = RankingLoss(loss, data).evaluate(w)
@@ -55,19 +55,19 @@ def test_kept_products_give_what_scores_give(name, data) -> None:
     assert gradient == pytest.approx(slopes, rel=1e-4, abs=1e-4 * np.abs(slopes).max())
 
 
-def test_weights_of_lists_count_with_kept_products_too(data) -> None:
+def test_stored_products_respect_list_weights(data) -> None:
     loss = objective("convexloss-ndcg", samples=20)
-    given = np.linspace(0.5, 2.0, data.n_lists)
+    list_weights = np.linspace(0.5, 2.0, data.n_lists)
     from dataclasses import replace
 
-    weighted = replace(data, weights=given)
+    weighted = replace(data, weights=list_weights)
     w = 0.01 * np.random.default_rng(0).normal(size=data.n_features)
     assert RankingLoss(loss, weighted).evaluate(w)[0] == pytest.approx(
         DenseLoss(loss, weighted).evaluate(w)[0], rel=1e-5
     )
 
 
-def test_products_are_kept_where_lists_are_long(data) -> None:
+def test_products_are_stored_where_lists_are_long(data) -> None:
     assert products_are_smaller(data, samples=10) == (
         10 * data.n_lists * data.n_features <= 10 * data.n_docs + data.n_docs * data.n_features
     )
@@ -88,7 +88,7 @@ def test_the_preconditioner_is_the_hessian_of_a_quadratic_loss_of_centered_featu
     assert solved == pytest.approx(np.linalg.solve(expected, g), rel=1e-6)
 
 
-def test_a_run_taken_up_between_rounds_ends_at_the_same_weights(data) -> None:
+def test_a_run_resumed_between_rounds_ends_at_the_same_weights(data) -> None:
     loss = DenseLoss(objective("expgain-map"), data)
     states: list[dict] = []
     settings = {"C": 1.0, "max_iterations": 150, "tolerance": 1e-9}
@@ -102,6 +102,6 @@ def test_a_run_taken_up_between_rounds_ends_at_the_same_weights(data) -> None:
 
 def test_a_stop_at_the_limit_is_reported(data) -> None:
     loss = DenseLoss(objective("listnet"), data)
-    found = minimize(loss, np.zeros(data.n_features), C=1e5, max_iterations=2, tolerance=1e-9)
-    assert not found.convergence.converged
-    assert "max_iterations=2 reached" in str(found.convergence)
+    solution = minimize(loss, np.zeros(data.n_features), C=1e5, max_iterations=2, tolerance=1e-9)
+    assert not solution.convergence.converged
+    assert "max_iterations=2 reached" in str(solution.convergence)

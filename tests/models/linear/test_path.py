@@ -48,7 +48,7 @@ def test_every_start_leaves_a_trace_and_the_lowest_value_wins(parts) -> None:
         assert trial.convergence.trace[-1] == pytest.approx(trial.convergence.value)
 
 
-def test_a_path_starts_each_penalty_at_the_one_before(parts) -> None:
+def test_a_path_starts_each_penalty_at_the_previous_solution(parts) -> None:
     train, validation, _ = parts
     path = LinearRanker(objective="mle", C=GRID).fit(train, validation)
     alone = [LinearRanker(objective="mle", C=C).fit(train).convergence_.iterations for C in GRID]
@@ -61,7 +61,7 @@ def test_a_solver_that_stops_early_warns_and_says_what_to_do(parts) -> None:
 
 
 @pytest.mark.parametrize("each", OBJECTIVES, ids=lambda each: each.name)
-def test_every_objective_trains_by_a_solver_that_is_right_for_it(each, parts) -> None:
+def test_every_objective_trains_with_a_suitable_solver(each, parts) -> None:
     train = parts[0].lists(0, 25)
     ranker = LinearRanker(objective=each(), C=1.0, starts=("zero",), max_iterations=300)
     with warnings.catch_warnings():
@@ -74,14 +74,14 @@ def test_every_objective_trains_by_a_solver_that_is_right_for_it(each, parts) ->
     assert ranker.convergence_.solver == expected.get(each.name, solver)
 
 
-def test_an_objective_without_a_value_is_judged_by_the_metric(parts) -> None:
+def test_an_objective_without_a_value_is_selected_by_the_metric(parts) -> None:
     train, validation, _ = parts
     ranker = LinearRanker(objective="mdprank", max_iterations=60, patience=20)
     ranker.fit(train, validation, "ndcg@5")
     report = ranker.convergence_
     assert math.isnan(report.value)
-    own = pk.evaluate(ranker.predict(validation), validation, "ndcg@5")["ndcg@5"]
-    assert own == pytest.approx(max(report.trace))
+    value = pk.evaluate(ranker.predict(validation), validation, "ndcg@5")["ndcg@5"]
+    assert value == pytest.approx(max(report.trace))
 
 
 def test_kinked_stochastic_objectives_get_cutting_planes(parts) -> None:
@@ -90,7 +90,7 @@ def test_kinked_stochastic_objectives_get_cutting_planes(parts) -> None:
     assert ranker.convergence_.solver == "cutting planes"
 
 
-def test_a_solver_that_does_not_fit_is_refused(parts) -> None:
+def test_an_unsuitable_solver_raises(parts) -> None:
     with pytest.raises(UsageError, match="cannot minimize expgain-auc; use 'lbfgs' or 'auto'"):
         LinearRanker(objective="expgain-auc", solver="cutting-plane").fit(parts[0])
     with pytest.raises(UsageError, match=r"solver must be 'auto' or 'lbfgs'.*got 'newton'"):
@@ -104,7 +104,7 @@ def test_a_solver_that_does_not_fit_is_refused(parts) -> None:
 
 
 @pytest.mark.parametrize("name", ["expgain-auc", "svmmap", "ranksvm", "umart"])
-def test_a_fit_taken_up_again_ends_in_the_same_model(name, parts, tmp_path, monkeypatch) -> None:
+def test_a_resumed_fit_ends_in_the_same_model(name, parts, tmp_path, monkeypatch) -> None:
     train, validation = parts[0].lists(0, 20), parts[1]
     ranker = LinearRanker(objective=name, C=(0.01, 0.1, 1.0), max_iterations=200)
     whole = ranker.clone().fit(train, validation)
@@ -146,7 +146,7 @@ def test_a_saved_model_keeps_scaling_penalty_and_report(parts, tmp_path) -> None
     assert loaded.convergence_ == ranker.convergence_
 
 
-def test_a_damaged_report_is_refused() -> None:
+def test_a_damaged_report_raises() -> None:
     with pytest.raises(DataError, match="not a solver report"):
         Convergence.from_dict({"solver": "lbfgs"})
 

@@ -19,7 +19,7 @@ def _data(n_lists: int = 40) -> Dataset:
     return Dataset.from_arrays(features, labels, query_ids)
 
 
-def test_the_solution_is_the_minimum_of_the_penalised_sum_over_lists() -> None:
+def test_the_solution_is_the_minimum_of_the_penalized_sum_over_lists() -> None:
     data = _data()
     X = data.features.astype(np.float64).reshape(-1, 6, 3)
     Y = data.labels.reshape(-1, 6)

@@ -77,8 +77,10 @@ def test_the_potential_sums_to_the_worth_of_a_stump_over_pairs(parts) -> None:
     potential, losses = np.empty(data.n_docs), np.empty(data.n_lists)
     order = label_order(data.labels, data.offsets)
     ones = np.ones(data.n_lists)
-    each = np.ones(data.n_docs)
-    fill_potential(scores, data.labels, order, data.offsets, ones, each, potential, losses)
+    document_weights = np.ones(data.n_docs)
+    fill_potential(
+        scores, data.labels, order, data.offsets, ones, document_weights, potential, losses
+    )
     pairs = _pairs(data)
     assert losses.sum() == pytest.approx(sum(np.exp(scores[j] - scores[i]) for i, j in pairs))
     h = data.features[:, 0] > 0.5
@@ -102,12 +104,12 @@ def test_validation_decides_how_many_rounds_are_kept(parts) -> None:
     train, validation, _ = parts
     ranker = StumpRanker(rounds=60, patience=10).fit(train, validation, "ndcg@10")
     curve = ranker.curves_["validation"]["ndcg@10"]
-    own = pk.evaluate(ranker.predict(validation), validation, "ndcg@10")["ndcg@10"]
-    assert own == pytest.approx(max(curve))
+    value = pk.evaluate(ranker.predict(validation), validation, "ndcg@10")["ndcg@10"]
+    assert value == pytest.approx(max(curve))
     assert len(curve) <= int(np.argmax(curve)) + 1 + 10
 
 
-def test_missing_values_lie_above_no_threshold() -> None:
+def test_missing_values_are_above_no_threshold() -> None:
     X = np.array([[1.0], [np.nan], [3.0], [2.0], [np.nan], [5.0]])
     data = Dataset.from_arrays(X, [0, 0, 1, 0, 0, 1], [1, 1, 1, 2, 2, 2], missing="nan")
     scores = data.to_rows(StumpRanker(rounds=1).fit(data).predict(data))
@@ -120,12 +122,12 @@ def test_sparse_features_give_the_scores_of_dense_ones(parts) -> None:
     rows = data.to_rows(np.arange(data.n_docs))
     ids = np.repeat(np.arange(data.n_lists), np.diff(data.offsets))[rows]
     X = np.where(data.features[rows] > 0.4, data.features[rows], 0.0)
-    made = [pk.Dataset.from_arrays(x, data.labels[rows], ids) for x in (X, csr_matrix(X))]
-    a, b = (d.to_rows(StumpRanker(rounds=15).fit(d).predict(d)) for d in made)
+    datasets = [pk.Dataset.from_arrays(x, data.labels[rows], ids) for x in (X, csr_matrix(X))]
+    a, b = (d.to_rows(StumpRanker(rounds=15).fit(d).predict(d)) for d in datasets)
     assert a == pytest.approx(b, abs=1e-12)
 
 
-def test_thresholds_separate_neighbouring_floats() -> None:
+def test_thresholds_separate_neighboring_floats() -> None:
     low = np.float32(1.0)
     high = np.nextafter(low, np.float32(2.0))
     X = np.array([[low], [high], [low]], dtype=np.float32)
@@ -140,7 +142,7 @@ def test_many_values_are_cut_at_quantiles() -> None:
     assert shares.max() - shares.min() <= 2
 
 
-def test_a_fit_taken_up_again_ends_in_the_same_stumps(parts, tmp_path, monkeypatch) -> None:
+def test_a_resumed_fit_ends_in_the_same_stumps(parts, tmp_path, monkeypatch) -> None:
     train, validation, test = parts
     monkeypatch.setattr(Checkpoint, "seconds", 0.0)
     monkeypatch.setattr(Checkpoint, "share", 1e9)
@@ -159,7 +161,7 @@ def test_a_fit_taken_up_again_ends_in_the_same_stumps(parts, tmp_path, monkeypat
     assert resumed.losses_ == whole.losses_
 
 
-def test_a_saved_model_scores_alike_and_a_damaged_one_is_refused(parts, tmp_path) -> None:
+def test_a_saved_model_scores_alike_and_a_damaged_one_raises(parts, tmp_path) -> None:
     ranker = StumpRanker(rounds=10).fit(parts[0])
     ranker.save(tmp_path / "m")
     assert np.array_equal(pk.load(tmp_path / "m").predict(parts[2]), ranker.predict(parts[2]))
@@ -172,14 +174,14 @@ def test_a_saved_model_scores_alike_and_a_damaged_one_is_refused(parts, tmp_path
         bad._read(tmp_path)
 
 
-def test_features_are_named_by_what_they_can_add(parts) -> None:
+def test_coefficients_are_named_and_sorted_by_range(parts) -> None:
     ranker = StumpRanker(rounds=10).fit(parts[0])
     named = ranker.coefficients_by_name()
     assert set(named) <= set(parts[0].feature_names)
     assert all(value > 0 for value in named.values())
 
 
-def test_settings_that_make_no_sense_are_refused(parts) -> None:
+def test_invalid_settings_raise(parts) -> None:
     with pytest.raises(UsageError, match="rounds >= 1"):
         StumpRanker(rounds=0).fit(parts[0])
     with pytest.raises(UsageError, match="at most 65534 thresholds"):

@@ -32,7 +32,7 @@ def values(kind: str) -> np.ndarray:
     ("kind", "expected"),
     [("many", 1.0), ("few", 0.5), ("rare", 0), ("usual", 0), ("missing", 0), ("none", 0)],
 )
-def test_only_features_that_lightgbm_lays_out_in_full_count(kind, expected) -> None:
+def test_only_dense_features_count(kind, expected) -> None:
     assert sum(min_bin_bytes([values(kind)], SAMPLED, DOCS, {})) == expected * DOCS
 
 
@@ -41,7 +41,7 @@ def test_coarser_bins_take_half_a_byte_at_least(name) -> None:
     assert sum(min_bin_bytes([values("many")], SAMPLED, DOCS, {name: 15})) == DOCS // 2
 
 
-def test_bins_beyond_a_limit_are_refused_with_both_numbers(monkeypatch) -> None:
+def test_bins_beyond_a_limit_raise_with_both_numbers(monkeypatch) -> None:
     monkeypatch.setattr(
         "plackett.models.trees.lightgbm_data.memory_limits", lambda: [Limit("a", 10**6, 10**5)]
     )
@@ -52,7 +52,7 @@ def test_bins_beyond_a_limit_are_refused_with_both_numbers(monkeypatch) -> None:
         check_memory_for_bins(sample, SAMPLED, 7_000_000, {})
 
 
-def test_a_fit_from_disk_is_refused_before_lightgbm_begins(tmp_path, monkeypatch) -> None:
+def test_a_fit_from_disk_raises_before_lightgbm_starts(tmp_path, monkeypatch) -> None:
     pk.write(pk.synthetic("letor", n_lists=20), tmp_path / "a.pkdata")
     monkeypatch.setattr("plackett.data.large_arrays.LARGE_BYTES", 0)
     data = pk.read(tmp_path / "a.pkdata")
@@ -86,7 +86,7 @@ except DataError as error:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
-def test_a_real_limit_is_found_by_asking() -> None:
+def test_a_real_limit_is_detected() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False
     )

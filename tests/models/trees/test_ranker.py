@@ -66,11 +66,11 @@ def test_the_model_kept_is_the_best_on_validation(parts) -> None:
     best = int(np.argmax(curve))
     assert len(curve) == best + 6 < 60
     metric = pk.metric("ndcg@10", convention="letor4")
-    found = pk.evaluate(ranker.predict(validation), validation, [metric])
-    assert next(iter(found.values())) == pytest.approx(curve[best], abs=1e-12)
+    values = pk.evaluate(ranker.predict(validation), validation, [metric])
+    assert next(iter(values.values())) == pytest.approx(curve[best], abs=1e-12)
 
 
-def test_a_smoothed_choice_is_the_best_mean_over_neighbours(parts) -> None:
+def test_a_smoothed_choice_is_the_best_mean_over_neighbors(parts) -> None:
     train, validation, _ = parts
     ranker = pk.TreeRanker(trees=25, leaves=15, learning_rate=0.3, patience=25, smoothing=5)
     curve = np.array(ranker.fit(train, validation).curves_["validation"]["ndcg@5"])
@@ -78,7 +78,7 @@ def test_a_smoothed_choice_is_the_best_mean_over_neighbours(parts) -> None:
     assert ranker.model_.count("Tree=") == int(np.argmax(means)) + 1
 
 
-def test_several_metrics_choose_lexicographically(parts) -> None:
+def test_several_metrics_select_lexicographically(parts) -> None:
     train, validation, _ = parts
     ranker = pk.TreeRanker(trees=30, leaves=15, learning_rate=0.3, patience=30)
     curves = ranker.fit(train, validation, metric=LEXICOGRAPHIC).curves_["validation"]
@@ -87,7 +87,7 @@ def test_several_metrics_choose_lexicographically(parts) -> None:
     assert ranker.model_.count("Tree=") == best + 1
 
 
-def test_large_real_labels_and_long_lists_are_learnt() -> None:
+def test_large_real_labels_and_long_lists_are_learned() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(11_000, 3))
     labels = np.round(np.exp(X[:, 0]) * 7.5, 2)
@@ -97,7 +97,7 @@ def test_large_real_labels_and_long_lists_are_learnt() -> None:
         assert np.corrcoef(scores, data.features[:, 0])[0, 1] > 0.7
 
 
-def test_weights_of_lists_count(parts) -> None:
+def test_list_weights_change_the_model(parts) -> None:
     train, _, _ = parts
     half = np.zeros(train.n_lists)
     half[::2] = 1.0
@@ -152,7 +152,7 @@ def test_contributions_sum_to_the_score_and_importance_goes_by_name(parts) -> No
         ranker.importance("weight")
 
 
-def test_what_lightgbm_refuses_is_said_in_our_words(parts) -> None:
+def test_errors_of_lightgbm_become_data_errors(parts) -> None:
     train, _, _ = parts
     real = train.with_labels(train.labels + 0.5)
     with pytest.raises(pk.DataError, match="LightGBM rejects the data or a setting"):
@@ -205,7 +205,7 @@ def test_sampled_lists_and_features_change_the_model_but_not_from_run_to_run(par
         ({"objective": "lightgbm-xendcg", "list_fraction": 0.5}, "computed inside LightGBM"),
     ],
 )
-def test_settings_that_cannot_be_meant_are_refused(settings, message, parts) -> None:
+def test_invalid_settings_raise(settings, message, parts) -> None:
     with pytest.raises(pk.UsageError, match=message):
         pk.TreeRanker(**settings).fit(parts[0])
 

@@ -87,7 +87,7 @@ def test_an_interrupted_fit_ends_in_the_same_model(name, parts, tmp_path) -> Non
     assert resumed.curves_ == whole.curves_
 
 
-def test_a_process_killed_again_and_again_ends_in_the_same_model(parts, tmp_path) -> None:
+def test_a_process_killed_repeatedly_ends_in_the_same_model(parts, tmp_path) -> None:
     train, validation, _ = parts
     whole = pk.TreeRanker(**BASE | RANKERS["sampled lists, features and noise"]).fit(
         train, validation
@@ -116,7 +116,7 @@ def _kill_after(command, steps: int) -> None:
 
 
 @pytest.mark.usefixtures("_often")
-def test_a_finished_fit_is_taken_from_its_checkpoint(parts, tmp_path) -> None:
+def test_a_finished_fit_is_loaded_from_its_checkpoint(parts, tmp_path) -> None:
     train, validation, _ = parts
     ranker = pk.TreeRanker(**BASE, objective="xendcg")
     first = ranker.clone().fit(train, validation, checkpoint=tmp_path / "fit")
@@ -128,7 +128,7 @@ def test_a_finished_fit_is_taken_from_its_checkpoint(parts, tmp_path) -> None:
     assert steps == []
 
 
-def test_what_lightgbm_forgets_cannot_be_resumed(parts, tmp_path) -> None:
+def test_random_state_inside_lightgbm_cannot_be_resumed(parts, tmp_path) -> None:
     train, _, _ = parts
     bagging = {"bagging_fraction": 0.5, "bagging_freq": 1}
     cases = (
@@ -142,7 +142,7 @@ def test_what_lightgbm_forgets_cannot_be_resumed(parts, tmp_path) -> None:
             pk.TreeRanker(trees=2, **settings).fit(train, checkpoint=tmp_path / str(i))
 
 
-def test_a_changed_function_of_ones_own_is_another_fit(parts, tmp_path) -> None:
+def test_a_changed_custom_objective_is_another_fit(parts, tmp_path) -> None:
     def kernel(scores, labels, params, gradient, curvature):
         value = 0.0
         for i in range(len(scores)):

@@ -147,7 +147,7 @@ def _check(ranker: TreeRanker) -> None:
             raise UsageError(f"{name} must be at least 1, got {getattr(ranker, name)}.")
     if ranker.smoothing % 2 == 0:
         raise UsageError(
-            f"smoothing must be odd: a tree and its neighbours, got {ranker.smoothing}."
+            f"smoothing must be odd: a tree and its neighbors, got {ranker.smoothing}."
         )
     if not 0 < ranker.learning_rate < math.inf:
         raise UsageError(f"learning_rate must be above 0, got {ranker.learning_rate}.")
