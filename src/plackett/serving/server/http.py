@@ -135,7 +135,9 @@ class BodyReader:
         chunks: list[bytes] = []
         size = 0
         try:
-            async for chunk in request.stream():
+            more = True
+            while more:
+                chunk, more = await _receive(request)
                 size += len(chunk)
                 self._unread += len(chunk)
                 if size > limit:
@@ -163,6 +165,13 @@ class BodyReader:
 async def _drain(request: Request) -> None:
     size, more = 0, True
     while more and size < _DRAIN_BYTES:
-        message = await request.receive()
-        size += len(message.get("body", b""))
-        more = message["type"] != "http.disconnect" and message.get("more_body", False)
+        chunk, more = await _receive(request)
+        size += len(chunk)
+
+
+async def _receive(request: Request) -> tuple[bytes, bool]:
+    """The next part of a body, and whether there are more."""
+    message = await request.receive()
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    return message.get("body", b""), message.get("more_body", False)
