@@ -9,6 +9,7 @@ import pytest
 
 from plackett.cli.options import parse_settings
 from plackett.experiments.systems import as_systems
+from plackett.experiments.tuning.tune import plan_search
 from plackett.models import BoostedNeuralRanker, CrossFit, NeuralRanker, load, recipe
 
 VERSION_1 = Path(__file__).parents[1] / "artifact" / "version1" / "net"
@@ -24,8 +25,18 @@ VERSION_1 = Path(__file__).parents[1] / "artifact" / "version1" / "net"
         lambda: CrossFit(NeuralRanker()).set_params(ranker__optimiser="adagrad").ranker,
         lambda: as_systems(["urank"], settings={"optimiser": "adagrad"})[0].ranker,
         lambda: NeuralRanker(**parse_settings(["optimiser=adagrad"])),
+        lambda: plan_search("urank", settings={"optimiser": "adagrad"}).ranker,
     ],
-    ids=["constructor", "boosted", "set_params", "recipe", "nested", "systems", "command line"],
+    ids=[
+        "constructor",
+        "boosted",
+        "set_params",
+        "recipe",
+        "nested",
+        "systems",
+        "command line",
+        "tune",
+    ],
 )
 def test_the_old_spelling_sets_the_optimizer_and_warns(make) -> None:
     with pytest.warns(DeprecationWarning, match="'(ranker__)?optimiser' is deprecated; use"):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from plackett.base.deprecation import rename_deprecated
 from plackett.base.errors import UsageError
 from plackett.base.optional import require
 from plackett.data.dataset import Dataset
@@ -215,11 +216,11 @@ def plan_search(
 ) -> SearchPlan:
     """Check the arguments and make the plan; parameters as for :func:`tune`."""
     ranker = recipe(model, preset=preset) if isinstance(model, str) else model
-    fixed = dict(settings or {})
+    fixed, searched = rename_deprecated(settings or {}), rename_deprecated(space or {})
     for name in fixed:
         get_setting(ranker, name)
     ranker = with_settings(ranker, fixed)
-    both = sorted(set(fixed) & set(space or {}))
+    both = sorted(set(fixed) & set(searched))
     if both:
         raise UsageError(f"{both[0]} is both fixed and searched; choose one.")
     defaults = {
@@ -228,7 +229,7 @@ def plan_search(
     return SearchPlan(
         ranker.recipe_name or type(ranker).__name__,
         ranker,
-        build_space(ranker, defaults, space or {}),
+        build_space(ranker, defaults, searched),
         ",".join(str(as_metric(name.strip())) for name in metric.split(",")),
         splits or ValidationSplits(seed=seed),
         pruner,

@@ -302,21 +302,17 @@ def check_parameters(ranker: BaseNeuralRanker) -> None:
 def _check_numbers(ranker: BaseNeuralRanker) -> None:
     if not isinstance(ranker.layers, (tuple, list)) or not all(map(_is_count, ranker.layers)):
         raise UsageError(f"layers must be positive whole numbers, got {ranker.layers!r}.")
-    for name in ("heads", "group_size", "epochs", "patience"):
-        value = getattr(ranker, name)
-        if not _is_count(value):
-            raise UsageError(f"{name} must be a positive whole number, got {value!r}.")
-    for name in ("batch_lists", "batch_documents"):
-        value = getattr(ranker, name)
-        if value is not None and not _is_count(value):
-            raise UsageError(f"{name} must be a positive whole number or None, got {value!r}.")
+    for name in ("heads", "group_size", "epochs", "patience", "batch_lists", "batch_documents"):
+        value, is_optional = getattr(ranker, name), name.startswith("batch")
+        if not _is_count(value) and not (is_optional and value is None):
+            kind = "a positive whole number" + (" or None" if is_optional else "")
+            raise UsageError(f"{name} must be {kind}, got {value!r}.")
+    for name in ("learning_rate", "clip", "batch_norm"):
+        value, is_optional = getattr(ranker, name), name != "learning_rate"
+        if not _is_number(value, above=0.0) and not (is_optional and value is None):
+            raise UsageError(f"{name} must be a positive number, got {value!r}.")
     if type(ranker.attention) is not int or ranker.attention < 0:
         raise UsageError(f"attention is a number of blocks, 0 for none, got {ranker.attention!r}.")
-    for name in ("learning_rate", "clip", "batch_norm"):
-        value = getattr(ranker, name)
-        is_disabled = value is None and name != "learning_rate"
-        if not is_disabled and not _is_number(value, above=0.0):
-            raise UsageError(f"{name} must be a positive number, got {value!r}.")
     if ranker.batch_norm is not None and not ranker.batch_norm < 1:
         raise UsageError(f"batch_norm is a momentum below 1, got {ranker.batch_norm!r}.")
     if not _is_number(ranker.weight_decay, above=-1.0) or ranker.weight_decay < 0:
