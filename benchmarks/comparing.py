@@ -51,7 +51,7 @@ def measure(plan: Plan, folder: Path) -> dict[str, float]:
         Timed.spent = 0.0  # the fits of the forecast are no part of the comparison
         found = run_plan(plan, store=store, scratch=folder)
         marks.append(time.perf_counter())
-        fits = sum(store.finished(job.identity for job in plan.jobs).values())
+        fits = sum(store.finished(job.identity for job in plan.trials).values())
     write_files(found, folder)
     marks.append(time.perf_counter())
     processor = time.process_time() - began - Timed.spent
@@ -85,7 +85,7 @@ def main() -> None:
         "processor share": round(seconds["processor overhead"] / seconds["processor fits"], 4),
     }
     rounded = {name: round(value, 3) for name, value in seconds.items()}
-    print(json.dumps({"trials": len(plan.jobs), **rounded, **shares}))
+    print(json.dumps({"trials": len(plan.trials), **rounded, **shares}))
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ def test_impressions_know_their_query(clicked) -> None:
 @pytest.mark.parametrize("spelling", ["folds:4", "splits:3", "seeds:2", "holdout"])
 def test_no_protocol_parts_a_query(clicked, spelling) -> None:
     way, source = protocol(spelling), as_source(clicked)
-    for part in way.plan(source):
-        trial = way.trial(source, part)
+    for part in way.splits(source):
+        trial = way.load(source, part)
         parts = [_groups(each) for each in (trial.train, trial.validation, trial.test)]
         assert sum(len(each) for each in parts) == len(set().union(*parts)) == len(_groups(clicked))
 
@@ -94,9 +94,9 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(DataError, match=r"^1 list is too few"):
         pk.split(_one_list())
     way, source = protocol("folds:3"), as_source(data)
-    part = way.plan(source)[0]
+    part = way.splits(source)[0]
     with pytest.raises(DataError, match="1 groups of lists cannot be cut into 3 folds"):
-        way.trial(source, part)
+        way.load(source, part)
 
 
 def _one_list():

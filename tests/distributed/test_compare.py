@@ -61,8 +61,8 @@ def test_trials_on_a_cluster_end_as_they_do_here_also_if_a_worker_is_killed(
     assert killed
     assert found.ran == 4
     here = compare(data, _systems(), protocol="splits:2", threads=1)
-    for name, means in here.gathered.trial_means.items():
-        assert means["ndcg@5"].tolist() == found.gathered.trial_means[name]["ndcg@5"].tolist()
+    for name, means in here.results.trial_means.items():
+        assert means["ndcg@5"].tolist() == found.results.trial_means[name]["ndcg@5"].tolist()
     again = compare(data, _systems(), protocol="splits:2", store=store, cluster="127.0.0.1:1")
     assert again.ran == 0  # what is finished is not asked for
 

@@ -51,11 +51,11 @@ def test_values_of_folds_are_those_of_each_fold_one_after_the_other(data, system
     found = compare(data, systems, protocol="folds:4", metrics="ndcg@5")
     plan = found.plan
     expected = []
-    for part in plan.protocol.plan(plan.source):
-        trial = plan.protocol.trial(plan.source, part)
+    for part in plan.protocol.splits(plan.source):
+        trial = plan.protocol.load(plan.source, part)
         ranker = FeatureRanker(feature=1).fit(trial.train, trial.validation)
         expected.append(pk.per_list(ranker.predict(trial.test), trial.test, "ndcg@5")["ndcg@5"])
-    values = found.gathered.values["f1"]["ndcg@5"]
+    values = found.results.values["f1"]["ndcg@5"]
     assert np.array_equal(values, np.concatenate(expected), equal_nan=True)
     entry = next(e for e in found.board.entries if e.name == "f1")
     assert entry.means["ndcg@5"] == pytest.approx(np.nanmean(values))
@@ -81,7 +81,7 @@ def test_seeds_give_intervals_over_seeds_and_tests_over_lists(data) -> None:
     low, high = loud.intervals["ndcg@5"]
     assert low < loud.means["ndcg@5"] < high
     assert loud.means["ndcg@5"] == pytest.approx(
-        found.gathered.trial_means["noisy"]["ndcg@5"].mean()
+        found.results.trial_means["noisy"]["ndcg@5"].mean()
     )
     assert (found.board.unit, found.board.n_lists) == ("lists", 8)
 
@@ -115,10 +115,10 @@ def test_worker_processes_find_the_same_as_one_process(data, tmp_path) -> None:
     assert several.ran == 12
     for name in systems:
         for metric in ("ndcg@5", "map"):
-            a, b = (each.gathered.values[name][metric] for each in (one, several))
+            a, b = (each.results.values[name][metric] for each in (one, several))
             assert np.array_equal(a, b, equal_nan=True)
-    assert several.gathered.curves == one.gathered.curves
-    assert several.gathered.curves.keys() == {"trees"}
+    assert several.results.curves == one.results.curves
+    assert several.results.curves.keys() == {"trees"}
 
 
 def test_a_worker_that_fails_says_why_as_one_process_does(data) -> None:
@@ -163,9 +163,9 @@ def test_settings_and_presets_go_to_the_models_that_have_them() -> None:
 def test_threads_and_names_do_not_change_what_a_trial_is(data) -> None:
     one = plan_comparison(data, {"a": pk.recipe("lambdamart", threads=1)})
     other = plan_comparison(data, {"b": pk.recipe("lambdamart", threads=2)})
-    assert one.jobs[0].identity.digest == other.jobs[0].identity.digest
+    assert one.trials[0].identity.digest == other.trials[0].identity.digest
     third = plan_comparison(data, {"a": pk.recipe("lambdamart", leaves=5)})
-    assert one.jobs[0].identity.digest != third.jobs[0].identity.digest
+    assert one.trials[0].identity.digest != third.trials[0].identity.digest
 
 
 def test_the_seed_reaches_models_inside_models() -> None:

@@ -59,8 +59,8 @@ def test_a_comparison_killed_at_any_moment_goes_on_where_it_was(tmp_path, jobs: 
     rest = compare(small_data(), linear_systems(), protocol="splits:6", store=store)
     assert rest.ran == _TRIALS - finished
     untouched = compare(small_data(), linear_systems(), protocol="splits:6")
-    for name, own in untouched.gathered.trial_means.items():
-        assert own["ndcg@5"].tolist() == rest.gathered.trial_means[name]["ndcg@5"].tolist()
+    for name, own in untouched.results.trial_means.items():
+        assert own["ndcg@5"].tolist() == rest.results.trial_means[name]["ndcg@5"].tolist()
 
 
 def test_two_comparisons_on_one_store_share_the_trials(place) -> None:

@@ -55,10 +55,10 @@ def test_too_few_trials_are_refused(wrong: str) -> None:
 @pytest.mark.parametrize("spelling", ["folds:5", "splits:4", "seeds:3", "holdout"])
 def test_trials_are_values_the_same_whenever_they_are_made(whole, spelling: str) -> None:
     source, chosen = as_source(whole), protocol(spelling, seed=2)
-    plan = chosen.plan(source)
-    assert plan == pickle.loads(pickle.dumps(chosen.plan(as_source(whole))))
+    plan = chosen.splits(source)
+    assert plan == pickle.loads(pickle.dumps(chosen.splits(as_source(whole))))
     for part in reversed(plan):
-        one, again = chosen.trial(source, part), chosen.trial(as_source(whole), part)
+        one, again = chosen.load(source, part), chosen.load(as_source(whole), part)
         _check_disjoint(one)
         for a, b in pairwise([one, again]):
             assert a.seed == b.seed
@@ -69,13 +69,13 @@ def test_trials_are_values_the_same_whenever_they_are_made(whole, spelling: str)
 
 @pytest.mark.parametrize("spelling", ["folds:5", "splits:4", "seeds:3"])
 def test_no_two_trials_of_a_plan_are_determined_by_the_same(whole, spelling: str) -> None:
-    plan = protocol(spelling).plan(as_source(whole))
+    plan = protocol(spelling).splits(as_source(whole))
     assert len({(part.data, part.division, part.seed) for part in plan}) == len(plan)
 
 
 def test_folds_that_are_cut_test_every_list_once_and_learn_from_the_rest(whole) -> None:
     source, chosen = as_source(whole), Folds(4)
-    trials = [chosen.trial(source, part) for part in chosen.plan(source)]
+    trials = [chosen.load(source, part) for part in chosen.splits(source)]
     assert sorted(k for t in trials for k in t.test.keys.tolist()) == sorted(whole.keys.tolist())
     assert [t.train.n_lists for t in trials] == [30] * 4
     assert _lists(trials[0].validation) == _lists(trials[1].test)
@@ -84,18 +84,18 @@ def test_folds_that_are_cut_test_every_list_once_and_learn_from_the_rest(whole) 
 def test_folds_that_the_data_come_in_are_taken_as_they_are(fold) -> None:
     other = Fold("Fold2", fold.validation, fold.train, fold.test)
     source = as_source([fold, other])
-    plan = Folds().plan(source)
+    plan = Folds().splits(source)
     assert [part.name for part in plan] == ["Fold1", "Fold2"]
     assert plan[0].data != plan[1].data
-    trial = Folds().trial(source, plan[1])
+    trial = Folds().load(source, plan[1])
     assert trial.train is fold.validation
     assert trial.test is fold.test
 
 
 def test_a_fold_without_validation_lists_lends_some_of_its_training_lists(fold) -> None:
     source = as_source(Fold("F", fold.train, None, fold.test))
-    (part,) = Holdout().plan(source)
-    trial = Holdout().trial(source, part)
+    (part,) = Holdout().splits(source)
+    trial = Holdout().load(source, part)
     _check_disjoint(trial)
     assert (trial.train.n_lists, trial.validation.n_lists) == (24, 6)
     assert "seed 0" in part.division
@@ -103,15 +103,15 @@ def test_a_fold_without_validation_lists_lends_some_of_its_training_lists(fold) 
 
 def test_a_fold_is_the_same_trial_under_folds_seeds_and_holdout(fold) -> None:
     source = as_source(fold)
-    (one,), (other,) = Folds(seed=5).plan(source), Holdout(5).plan(source)
-    first = Seeds(3, 5).plan(source)[0]
+    (one,), (other,) = Folds(seed=5).splits(source), Holdout(5).splits(source)
+    first = Seeds(3, 5).splits(source)[0]
     for part in (other, first):
         assert (part.data, part.division, part.seed) == (one.data, one.division, one.seed)
 
 
 def test_splits_take_three_fifths_one_fifth_one_fifth_of_all_lists(fold, whole) -> None:
     source = as_source(fold)
-    trial = Splits(3).trial(source, Splits(3).plan(source)[2])
+    trial = Splits(3).load(source, Splits(3).splits(source)[2])
     assert (trial.train.n_lists, trial.validation.n_lists, trial.test.n_lists) == (36, 12, 12)
     together = _lists(trial.train) | _lists(trial.validation) | _lists(trial.test)
     assert together == _lists(whole)
@@ -125,16 +125,16 @@ def test_test_lists_of_several_folds_are_pooled_once(fold) -> None:
 
 def test_seeds_repeat_the_same_lists(whole) -> None:
     source, chosen = as_source(whole), Seeds(3, seed=7)
-    trials = [chosen.trial(source, part) for part in chosen.plan(source)]
+    trials = [chosen.load(source, part) for part in chosen.splits(source)]
     assert [t.seed for t in trials] == [7, 8, 9]
     assert len({t.test.keys.tobytes() for t in trials}) == 1
 
 
 def test_protocols_that_do_not_fit_the_data_say_what_does(whole, fold) -> None:
     with pytest.raises(UsageError, match=r"does not come in folds; use folds:5"):
-        Folds().plan(as_source(whole))
+        Folds().splits(as_source(whole))
     with pytest.raises(UsageError, match=r"has 2 folds.*Fold1, Fold1.*or use the protocol folds"):
-        Holdout().plan(as_source([fold, fold]))
+        Holdout().splits(as_source([fold, fold]))
     with pytest.raises(UsageError, match="sequence of folds is empty"):
         as_source([])
 
@@ -144,8 +144,8 @@ def test_lists_without_features_are_divided_alike(spelling) -> None:
     source = as_source(pk.synthetic("letor", n_lists=30, seed=3))
     way = protocol(spelling, seed=1)
     light = drop_features(source, way)
-    for part in way.plan(source):
-        ours, theirs = way.trial(light, part), way.trial(source, part)
+    for part in way.splits(source):
+        ours, theirs = way.load(light, part), way.load(source, part)
         for name in ("train", "validation", "test"):
             a, b = getattr(ours, name), getattr(theirs, name)
             assert a.n_features == 0

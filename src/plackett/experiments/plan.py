@@ -33,11 +33,6 @@ class Trial:
     identity: Identity
 
     @property
-    def part(self) -> Split:
-        """The split."""
-        return self.split
-
-    @property
     def title(self) -> str:
         """System and split, for messages."""
         return f"{self.system.name}, {self.split.name}"
@@ -55,15 +50,10 @@ class Plan:
     baseline: str
     trials: tuple[Trial, ...]
 
-    @property
-    def jobs(self) -> tuple[Trial, ...]:
-        """The trials."""
-        return self.trials
-
     @cached_property
     def load(self) -> Callable[[Split], SplitData]:
         """Makes the data of a split; the last ones are kept, since systems share them."""
-        return lru_cache(maxsize=1)(partial(self.protocol.trial, self.source))
+        return lru_cache(maxsize=1)(partial(self.protocol.load, self.source))
 
 
 def plan_comparison(
@@ -89,7 +79,7 @@ def plan_comparison(
     metric_names = metrics.split(",") if isinstance(metrics, str) else metrics
     normalized = tuple(dict.fromkeys(str(metric(name.strip())) for name in metric_names))
     selection = ",".join(str(metric(name.strip())) for name in select.split(","))
-    trials = plan_trials(systems, division.plan(source), select=selection)
+    trials = plan_trials(systems, division.splits(source), select=selection)
     return Plan(source, systems, division, normalized, selection, reference, tuple(trials))
 
 

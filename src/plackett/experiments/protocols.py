@@ -143,11 +143,11 @@ class Protocol(ABC):
     """How the numbers are computed, in a sentence or two for reports."""
 
     @abstractmethod
-    def plan(self, source: DataSource) -> tuple[Split, ...]:
+    def splits(self, source: DataSource) -> tuple[Split, ...]:
         """The splits, without making their data."""
 
     @abstractmethod
-    def trial(self, source: DataSource, split: Split) -> SplitData:
+    def load(self, source: DataSource, split: Split) -> SplitData:
         """Make the data of a split; the result depends on the arguments alone."""
 
 
@@ -206,7 +206,7 @@ class Folds(Protocol):
         if self.count is not None and self.count < _LEAST_FOLDS:
             raise UsageError(f"folds must be at least {_LEAST_FOLDS}, got {self.count}.")
 
-    def plan(self, source: DataSource) -> tuple[Split, ...]:
+    def splits(self, source: DataSource) -> tuple[Split, ...]:
         if self.count is not None:
             data = source.pooled_fingerprint
             return tuple(
@@ -229,7 +229,7 @@ class Folds(Protocol):
             for i, fold in enumerate(source.folds)
         )
 
-    def trial(self, source: DataSource, split: Split) -> SplitData:
+    def load(self, source: DataSource, split: Split) -> SplitData:
         if self.count is None:
             return _load_fold(source.folds[split.index], split, seed=self.seed)
         data = source.pooled
@@ -280,10 +280,10 @@ class Holdout(Protocol):
 
     seed: int = 0
 
-    def plan(self, source: DataSource) -> tuple[Split, ...]:
+    def splits(self, source: DataSource) -> tuple[Split, ...]:
         return (_plan_single(source, "holdout", self.seed),)
 
-    def trial(self, source: DataSource, split: Split) -> SplitData:
+    def load(self, source: DataSource, split: Split) -> SplitData:
         return _load_single(source, split, seed=self.seed)
 
     def __str__(self) -> str:
@@ -317,14 +317,14 @@ class Seeds(Protocol):
     def __post_init__(self) -> None:
         _check_repeats("seeds", self.count)
 
-    def plan(self, source: DataSource) -> tuple[Split, ...]:
+    def splits(self, source: DataSource) -> tuple[Split, ...]:
         first = _plan_single(source, "", self.seed)
         return tuple(
             replace(first, name=f"seed {self.seed + i}", seed=self.seed + i, index=i)
             for i in range(self.count)
         )
 
-    def trial(self, source: DataSource, split: Split) -> SplitData:
+    def load(self, source: DataSource, split: Split) -> SplitData:
         return _load_single(source, split, seed=self.seed)
 
     def __str__(self) -> str:
@@ -363,14 +363,14 @@ class Splits(Protocol):
     def __post_init__(self) -> None:
         _check_repeats("splits", self.count)
 
-    def plan(self, source: DataSource) -> tuple[Split, ...]:
+    def splits(self, source: DataSource) -> tuple[Split, ...]:
         data = source.pooled_fingerprint
         return tuple(
             Split(f"split {i + 1}", data, _describe_random(self.seed + i), self.seed + i, i)
             for i in range(self.count)
         )
 
-    def trial(self, source: DataSource, split: Split) -> SplitData:
+    def load(self, source: DataSource, split: Split) -> SplitData:
         return _load_random(source.pooled, split, seed=split.seed)
 
     def __str__(self) -> str:

@@ -211,8 +211,8 @@ ByMetric = Mapping[str, Values]
 class TrialDetails:
     """One split in detail: its lists, and the scores and values of every system."""
 
-    part: Split
-    trial: SplitData
+    split: Split
+    data: SplitData
     scores: Mapping[str, Scores]
     values: Mapping[str, ByMetric]
 
@@ -233,7 +233,7 @@ class ComparisonResults:
     """Validation metric by step, by system and trial, for models that have steps."""
     importances: Mapping[str, NDArray[np.float64]]
     """Share of each feature, a row per trial, for the systems that have it."""
-    shown: tuple[TrialDetails, ...]
+    details: tuple[TrialDetails, ...]
     """All folds, or the first of repeated trials."""
 
 
@@ -257,7 +257,7 @@ def read_results(
     details: list[TrialDetails] = []
     for index, same_split in by_split.items():
         split = same_split[0].split
-        load = cache(partial(protocol.trial, light, split))
+        load = cache(partial(protocol.load, light, split))
         # All folds are shown in detail, of repeated trials the first.
         is_shown = index == 0 or not isinstance(protocol, (Splits, Seeds))
         for trial in same_split:
@@ -266,7 +266,7 @@ def read_results(
                 outcome if is_shown else replace(outcome, scores=np.empty(0))
             )
             values[trial.system.name].append(
-                metric_values(trial, outcome, store=store, metrics=metrics, trial=load)
+                metric_values(trial, outcome, store=store, metrics=metrics, load=load)
             )
         if is_shown:
             scores = {name: outcomes[name][-1].scores for name in systems}
@@ -287,11 +287,8 @@ def read_results(
             for name, shares in importances.items()
             if all(share is not None for share in shares)
         },
-        shown=tuple(details),
+        details=tuple(details),
     )
-
-
-gather = read_results
 
 
 def _validation_curves(
@@ -313,31 +310,31 @@ def read_outcome(trial: Trial, store: RunStore) -> Outcome:
 
 
 def metric_values(
-    job: Trial,
+    trial: Trial,
     outcome: Outcome,
     *,
     store: RunStore,
     metrics: Sequence[str],
-    trial: Callable[[], SplitData],
+    load: Callable[[], SplitData],
 ) -> ByMetric:
     """Values of metrics on the test lists; those that are not stored yet are computed.
 
     Parameters
     ----------
-    job, outcome
+    trial, outcome
         A trial and its outcome.
     store
         Where newly computed values are added.
     metrics
         The metrics.
-    trial
+    load
         Returns the data of the split; called if a metric is missing.
     """
     missing = [name for name in metrics if name not in outcome.values]
     added: Mapping[str, Values] = {}
     if missing:
-        added = per_list(outcome.scores, trial().test, missing)
-        store.add_values(job.identity, added)
+        added = per_list(outcome.scores, load().test, missing)
+        store.add_values(trial.identity, added)
     values = {**outcome.values, **added}
     return {name: values[name] for name in metrics}
 

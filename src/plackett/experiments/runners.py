@@ -153,7 +153,7 @@ def run_shared(
     shared: SharedSource, settings: TrialSettings, ranker: Ranker, split: Split
 ) -> Outcome:
     """Run one trial in a worker process."""
-    return settings.run(ranker, settings.protocol.trial(shared.open(), split))
+    return settings.run(ranker, settings.protocol.load(shared.open(), split))
 
 
 class ClusterRunner(Runner):
@@ -223,4 +223,4 @@ def run_task(
 ) -> Outcome:
     """Run one trial in a task of the cluster."""
     (source, settings), (ranker, split) = common, item
-    return settings.run(ranker, settings.protocol.trial(source, split), progress=context)
+    return settings.run(ranker, settings.protocol.load(source, split), progress=context)

@@ -27,7 +27,7 @@ def compared():
 
 def _segment(compared, **columns):
     return segment_results(
-        compared.results.shown,
+        compared.results.details,
         metric="ndcg@5",
         baseline="base",
         systems=["base", "other"],

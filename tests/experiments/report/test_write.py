@@ -69,11 +69,11 @@ def test_the_report_shows_every_query_that_counts_with_the_values_of_all_systems
 
 
 def test_documents_stand_in_the_order_of_each_system_with_their_labels(compared) -> None:
-    browser = browse_queries(compared.results.shown, metric="ndcg@5", baseline="base", note="")
+    browser = browse_queries(compared.results.details, metric="ndcg@5", baseline="base", note="")
     assert browser is not None
     query = browser.queries[0]
-    shown = next(s for s in compared.results.shown if s.part.name == query.trial)
-    test = shown.trial.test
+    shown = next(s for s in compared.results.details if s.part.name == query.trial)
+    test = shown.data.test
     q = test.query_ids.astype(str).tolist().index(query.name)
     low, high = test.offsets[q], test.offsets[q + 1]
     order = np.argsort(-shown.scores["base"][low:high], kind="stable")[:DEPTH]
@@ -93,7 +93,7 @@ def test_queries_come_by_the_size_of_their_differences_and_the_rest_is_counted(
 ) -> None:
     monkeypatch.setattr("plackett.experiments.report.query_browser.MAX_QUERIES", 7)
     monkeypatch.setattr("plackett.experiments.report.query_browser.MAX_OPEN", 2)
-    browser = browse_queries(compared.results.shown, metric="ndcg@5", baseline="base", note="")
+    browser = browse_queries(compared.results.details, metric="ndcg@5", baseline="base", note="")
     assert browser is not None
     swings = [abs(query.values[1] - query.values[0]) for query in browser.queries]
     assert swings == sorted(swings, reverse=True)
@@ -108,7 +108,7 @@ def test_documents_come_with_the_features_of_their_own_rows(protocol) -> None:
     compared = compare(data, {"a": FeatureRanker(feature=3)}, protocol=protocol, metrics="ndcg@5")
     importance = np.arange(data.n_features, dtype=float)
     features = FeatureTable(compared.plan.source, importance)
-    trials = compared.results.shown
+    trials = compared.results.details
     browser = browse_queries(trials, metric="ndcg@5", baseline="a", note="", features=features)
     assert browser is not None
     columns = features.columns()
@@ -144,7 +144,7 @@ def test_overlapping_splits_are_corrected_for() -> None:
     expected = resampled_t_test(d, test_share=0.2, train_share=0.6)
     assert resampled(found) == {"other": pytest.approx(expected)}
     assert payload(found)["resampled_t_test"] == resampled(found)
-    assert len(found.results.shown) == 1
+    assert len(found.results.details) == 1
 
 
 def test_one_system_alone_is_measured_without_a_comparison(tmp_path) -> None:

@@ -48,9 +48,9 @@ def test_more_noise_clicks_more_irrelevant_documents(web) -> None:
 def test_validation_lists_become_clicks_too_and_test_lists_do_not(web) -> None:
     noisy = NoiseProtocol(Splits(2, 0), Clicks(impressions=2), (0.05,))
     source = as_source(web, name="web")
-    (part, _) = noisy.plan(source)
-    trial = noisy.trial(source, part)
-    plain = Splits(2, 0).trial(source, Splits(2, 0).plan(source)[0])
+    (part, _) = noisy.splits(source)
+    trial = noisy.load(source, part)
+    plain = Splits(2, 0).load(source, Splits(2, 0).splits(source)[0])
     assert trial.validation.labels.max() == 1
     assert trial.validation.n_lists != plain.validation.n_lists
     assert np.array_equal(trial.test.labels, plain.test.labels)

@@ -125,11 +125,11 @@ def test_label_noise_refuses_what_it_has_no_chances_for(web) -> None:
 def test_only_training_lists_are_touched_and_level_zero_is_the_plain_protocol(web) -> None:
     source, plain = as_source(web), Splits(2)
     noisy = NoiseProtocol(plain, LabelNoise(), (0.0, 0.5))
-    plan = noisy.plan(source)
-    for part, own in zip(plan[:2], plain.plan(source), strict=True):
+    plan = noisy.splits(source)
+    for part, own in zip(plan[:2], plain.splits(source), strict=True):
         assert (part.division, part.seed, part.name) == (own.division, own.seed, own.name)
     assert len({(part.division, part.seed) for part in plan}) == 4
-    clean, dirty = noisy.trial(source, plan[1]), noisy.trial(source, plan[3])
+    clean, dirty = noisy.load(source, plan[1]), noisy.load(source, plan[3])
     assert _same(clean.test, dirty.test)
     assert _same(clean.validation, dirty.validation)
     assert not _same(clean.train, dirty.train)

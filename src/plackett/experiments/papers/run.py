@@ -325,7 +325,7 @@ class _Costs:
             share = known.quick_lists / known.lists if self._budget.quick else 1.0
             documents = round(_TRAINING_SHARE * min(share, 1.0) * known.documents)
             for study in item.studies(name, self._budget):
-                count = len(study.protocol.plan(self._source))
+                count = len(study.protocol.splits(self._source))
                 trials += count * len(study.systems)
                 for ranker in study.systems.values():
                     one = estimate_seconds(ranker, documents, features, threads=self._threads)

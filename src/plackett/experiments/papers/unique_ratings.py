@@ -152,15 +152,15 @@ class OnTest(Protocol):
     protocol: Protocol
     description = "Models are chosen on the test lists themselves: numbers are too good."
 
-    def plan(self, source: DataSource) -> tuple[Split, ...]:
+    def splits(self, source: DataSource) -> tuple[Split, ...]:
         words = "{}; chosen on the test lists"
         return tuple(
             replace(part, division=words.format(part.division))
-            for part in self.protocol.plan(source)
+            for part in self.protocol.splits(source)
         )
 
-    def trial(self, source: DataSource, part: Split) -> SplitData:
-        trial = self.protocol.trial(source, part)
+    def load(self, source: DataSource, part: Split) -> SplitData:
+        trial = self.protocol.load(source, part)
         return replace(trial, validation=trial.test)
 
     def __str__(self) -> str:

@@ -123,7 +123,7 @@ class FeatureTable:
 
     def rows(self, details: TrialDetails, documents: NDArray[np.int64]) -> list[list[float]]:
         """Features of documents of a test set, given by their positions in it."""
-        test = details.trial.test
+        test = details.data.test
         if test.n_features:
             features, places = test.features, documents
         elif self.source.whole is not None:  # the trial has the lists without features
@@ -134,7 +134,7 @@ class FeatureTable:
             )
             places = np.argsort(whole.rows)[places]
         else:
-            features, places = self.source.folds[details.part.index].test.features, documents
+            features, places = self.source.folds[details.split.index].test.features, documents
         chosen = features[places][:, self.columns()]
         dense = chosen.toarray() if isinstance(chosen, csr_array) else chosen
         return [[float(f"{value:.4g}") for value in row] for row in np.nan_to_num(dense).tolist()]
@@ -170,7 +170,7 @@ def browse_queries(
     if not systems:
         return None
     values = np.vstack([_columns(details, metric, systems) for details in trials])
-    places = [(details, q) for details in trials for q in range(details.trial.test.n_lists)]
+    places = [(details, q) for details in trials for q in range(details.data.test.n_lists)]
     counted = np.flatnonzero(~np.isnan(values).any(axis=1))
     swing = np.abs(values - values[:, [systems.index(baseline)]]).max(axis=1)
     by_swing = counted[np.argsort(-swing[counted], kind="stable")]
@@ -181,10 +181,10 @@ def browse_queries(
         if rank < MAX_OPEN:
             documents = _documents(details, q, systems, features if cells > 0 else None)
             cells -= sum(len(row) for row in documents.features or ())
-        test = details.trial.test
+        test = details.data.test
         length = int(test.offsets[q + 1] - test.offsets[q])
         name = str(test.query_ids[q])
-        queries.append(Query(name, details.part.name, length, values[i].tolist(), documents))
+        queries.append(Query(name, details.split.name, length, values[i].tolist(), documents))
     left_out = max(len(counted) - MAX_QUERIES, 0)
     names = [] if features is None else features.names()
     return QueryBrowser(metric, systems, baseline, queries, left_out, note, names)
@@ -198,7 +198,7 @@ def _documents(
     details: TrialDetails, q: int, systems: Sequence[str], features: FeatureTable | None
 ) -> Documents:
     """The top documents of each system; their names are ids, or numbers of rows."""
-    test = details.trial.test
+    test = details.data.test
     low, high = int(test.offsets[q]), int(test.offsets[q + 1])
     orders = [_rank(details.scores[name][low:high])[:DEPTH] for name in systems]
     kept = np.unique(np.concatenate(orders))

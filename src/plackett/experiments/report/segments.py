@@ -92,7 +92,7 @@ def segment_results(
     columns
         The user's: for each name, values by query id.
     """
-    tests = [details.trial.test for details in trials]
+    tests = [details.data.test for details in trials]
     values = {
         name: np.concatenate([details.values[name][metric] for details in trials])
         for name in systems

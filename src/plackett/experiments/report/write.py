@@ -95,7 +95,7 @@ def write_files(
     write_json(files.results, payload(compared, description))
     write_text(files.markdown, markdown_table(compared.board))
     write_text(files.latex, latex_table(compared.board))
-    write_text(files.per_list, per_list_table(compared.results.shown))
+    write_text(files.per_list, per_list_table(compared.results.details))
     write_report(report, files.report)
     return files
 
@@ -110,10 +110,10 @@ def per_list_table(trials: Sequence[TrialDetails]) -> str:
     for details in trials:
         for metric in details.values[systems[0]]:
             columns = [details.values[name][metric] for name in systems]
-            for query, *values in zip(details.trial.test.query_ids, *columns, strict=True):
+            for query, *values in zip(details.data.test.query_ids, *columns, strict=True):
                 cells = ["" if math.isnan(v) else f"{v:.10g}" for v in values]
                 lines.append(
-                    "\t".join([tsv_cell(details.part.name), tsv_cell(query), metric, *cells])
+                    "\t".join([tsv_cell(details.split.name), tsv_cell(query), metric, *cells])
                 )
     return "\n".join([*lines, ""])
 
@@ -187,7 +187,7 @@ def _report(
         trials={n: own[board.primary].tolist() for n, own in results.trial_means.items()},
         resampled=resampled(compared),
         browser=browse_queries(
-            results.shown,
+            results.details,
             systems=systems,
             metric=board.primary,
             baseline=board.baseline,
@@ -198,7 +198,7 @@ def _report(
         environment=_environment(compared),
         command=command,
         segments=segment_results(
-            results.shown,
+            results.details,
             metric=board.primary,
             baseline=board.baseline,
             systems=systems,
@@ -217,12 +217,12 @@ def _feature_names(source: DataSource) -> Sequence[str]:
 def _notes(compared: CompareResult) -> tuple[str, ...]:
     plan = compared.plan
     notes = (plan.protocol.description, _SELECTION.format(plan.select), CONVENTION)
-    weighted = any(shown.trial.test.weights is not None for shown in compared.results.shown)
+    weighted = any(shown.data.test.weights is not None for shown in compared.results.details)
     return (*notes, _UNWEIGHTED) if weighted else notes
 
 
 def _lead(compared: CompareResult) -> str:
-    plan, first = compared.plan, compared.results.shown[0].trial
+    plan, first = compared.plan, compared.results.details[0].data
     count = len({trial.split.index for trial in plan.trials})
     sizes = " / ".join(f"{d.n_lists:,}" for d in (first.train, first.validation, first.test))
     return (
@@ -233,7 +233,7 @@ def _lead(compared: CompareResult) -> str:
 
 def _note(compared: CompareResult) -> str:
     if isinstance(compared.plan.protocol, (Splits, Seeds)):
-        return f"The test queries of {compared.results.shown[0].part.name}."
+        return f"The test queries of {compared.results.details[0].split.name}."
     return "All test queries."
 
 

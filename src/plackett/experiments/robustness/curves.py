@@ -153,7 +153,7 @@ def _means(plan: Plan, system: str, store: RunStore, n_levels: int) -> Values:
             read_outcome(trial, store),
             store=store,
             metrics=plan.metrics,
-            trial=partial(plan.protocol.trial, plan.source, trial.split),
+            load=partial(plan.protocol.load, plan.source, trial.split),
         )
         means.append(float(np.nanmean(values[plan.metrics[0]])))
     return np.array(means).reshape(n_levels, -1)

@@ -242,8 +242,8 @@ class NoiseProtocol(Protocol):
         if len(set(self.levels)) < len(self.levels) or not self.levels:
             raise UsageError(f"levels of noise must be different numbers, got {self.levels}.")
 
-    def plan(self, source: DataSource) -> tuple[Split, ...]:
-        clean = self.protocol.plan(source)
+    def splits(self, source: DataSource) -> tuple[Split, ...]:
+        clean = self.protocol.splits(source)
         return tuple(
             self._with_noise(split, level, i * len(clean) + split.index)
             for i, level in enumerate(self.levels)
@@ -258,10 +258,10 @@ class NoiseProtocol(Protocol):
         name = f"{split.name}, {self.corruption.name} {level:.0%}"
         return replace(split, name=name, division=f"{split.division}; {noise}", index=index)
 
-    def trial(self, source: DataSource, part: Split) -> SplitData:
-        clean = self.protocol.plan(source)
+    def load(self, source: DataSource, part: Split) -> SplitData:
+        clean = self.protocol.splits(source)
         level = self.levels[part.index // len(clean)]
-        data = self.protocol.trial(source, clean[part.index % len(clean)])
+        data = self.protocol.load(source, clean[part.index % len(clean)])
         train = self.corruption.apply(data.train, level=level, seed=part.seed)
         validation = data.validation
         if self.corruption.validation:
