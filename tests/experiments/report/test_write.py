@@ -72,7 +72,7 @@ def test_documents_stand_in_the_order_of_each_system_with_their_labels(compared)
     browser = browse_queries(compared.results.details, metric="ndcg@5", baseline="base", note="")
     assert browser is not None
     query = browser.queries[0]
-    shown = next(s for s in compared.results.details if s.part.name == query.trial)
+    shown = next(s for s in compared.results.details if s.split.name == query.trial)
     test = shown.data.test
     q = test.query_ids.astype(str).tolist().index(query.name)
     low, high = test.offsets[q], test.offsets[q + 1]
