@@ -71,12 +71,12 @@ def test_a_search_is_a_run_with_a_run_for_each_trial(client, database) -> None:
     assert values["trial 2"]["ndcg_at_10"] == pytest.approx(found.trials[1].value)
 
 
-def test_a_place_that_refuses_is_named_before_the_work(tmp_path) -> None:
+def test_an_address_that_does_not_work_is_named_before_the_work(tmp_path) -> None:
     pytest.importorskip("mlflow")
-    with pytest.raises(UsageError, match="a place to log to"):
+    with pytest.raises(UsageError, match="an address to log to"):
         check_uri(" ")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(PlackettError, match=r"MLflow at .*folder refuses"):
+    with pytest.raises(PlackettError, match=r"MLflow at .*folder reports an error"):
         check_uri(str(tmp_path / "folder"))
 
 

@@ -137,6 +137,11 @@ class LineChart:
         """Each name once."""
         return list(dict.fromkeys(line.name for line in self.lines))
 
+    @property
+    def has_legend(self) -> bool:
+        """Whether the names are not clear from the title alone."""
+        return len(self.names) > 1 or bool(self.notes or self.order)
+
     def color_of(self, name: str) -> int:
         """Position of the name's color; those from ``len(COLORS)`` on are dashed."""
         return list(self.order or self.names).index(name)
@@ -204,7 +209,7 @@ def round_ticks(low: float, high: float, most: int = 7) -> list[float]:
     power = 10.0 ** np.floor(np.log10(max(high - low, 1e-12) / most))
     step = next(m * power for m in (1, 2, 5, 10) if (high - low) / (m * power) < most)
     first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
-    return [float(round(k * step, 12)) for k in np.arange(first, last + 1)]
+    return [float(round(k * step, 12)) + 0.0 for k in np.arange(first, last + 1)]  # no -0.0
 
 
 def format_ticks(
@@ -270,7 +275,7 @@ def draw(chart: Chart) -> Figure:
     if isinstance(chart, LineChart):
         figure = Figure(figsize=(_WIDTH, 3.4 + 0.18 * ((len(chart.names) + 1) // 2)))
         _draw_lines(chart, figure.add_subplot())
-        if len(chart.names) > 1 or chart.notes:
+        if chart.has_legend:
             figure.legend(loc="outside lower left", ncols=2)
     else:
         rows = len(chart.rows) if isinstance(chart, DotChart) else len(chart.bars)

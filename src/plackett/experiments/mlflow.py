@@ -1,4 +1,4 @@
-"""Comparisons and searches in MLflow, through its own API.
+"""Log comparisons and searches to MLflow.
 
 A comparison is a run with its files as artifacts, and under it a run for each system with settings,
 metrics and the learning curve. A search is a run with the best settings, and under it a run for
@@ -27,9 +27,9 @@ EXPERIMENT = "plackett"
 """The experiment that runs go to unless another is named."""
 _PARENT = "mlflow.parentRunId"
 _NAME = "mlflow.runName"
-_BATCH = 900  # values in one call; MLflow takes 1000, and 100 parameters
+_BATCH = 900  # values in one call; MLflow accepts 1000, and 100 parameters
 _PARAMETERS = 100
-_LONGEST = 6000  # characters of a parameter that MLflow takes
+_MAX_LENGTH = 6000  # characters of a parameter that MLflow accepts
 
 
 def log_comparison(
@@ -50,7 +50,7 @@ def log_comparison(
     files
         Files that :func:`plackett.experiments.report.write.write_files` wrote; None writes them.
     experiment
-        Name of the experiment; made if it is not there.
+        Name of the experiment; created if it does not exist.
     """
     board, plan = compared.board, compared.plan
     log = _Log(uri, experiment)
@@ -70,15 +70,15 @@ def log_comparison(
     seed = plan.trials[0].split.seed
     settings = {system.name: system.settings(seed) for system in plan.systems}
     for entry in board.entries:
-        own = log.start(entry.name, parent=run)
-        log.parameters(own, settings[entry.name])
-        log.metrics(own, {f"{m}": mean for m, mean in entry.means.items()})
-        log.metrics(own, {f"{m} p adjusted": p for m, p in entry.adjusted.items()})
-        log.metrics(own, {"seconds": entry.seconds})
+        child = log.start(entry.name, parent=run)
+        log.parameters(child, settings[entry.name])
+        log.metrics(child, {f"{m}": mean for m, mean in entry.means.items()})
+        log.metrics(child, {f"{m} p adjusted": p for m, p in entry.adjusted.items()})
+        log.metrics(child, {"seconds": entry.seconds})
         curves = compared.results.curves.get(entry.name, {})
         curve = next(iter(curves.values()), ())
-        log.curve(own, f"validation {plan.select.split(',')[0]}", curve)
-        log.end(own)
+        log.curve(child, f"validation {plan.select.split(',')[0]}", curve)
+        log.end(child)
     best = board.entries[0]
     log.metrics(run, {f"best {board.primary}": best.means[board.primary]})
     with TemporaryDirectory() as folder:
@@ -89,7 +89,7 @@ def log_comparison(
 
 
 def log_tuning(
-    found: TuneResult,
+    result: TuneResult,
     *,
     uri: str | os.PathLike[str],
     name: str = "data",
@@ -99,45 +99,45 @@ def log_tuning(
 
     Parameters
     ----------
-    found
+    result
         The search.
     uri, experiment
         As for :func:`log_comparison`.
     name
-        Of the data, for people.
+        Name of the data, for people.
     """
     log = _Log(uri, experiment)
-    plan = found.plan
+    plan = result.plan
     run = log.start(f"tuning of {plan.name} on {name}")
     log.parameters(run, {"data": name, "recipe": plan.name, "metric": plan.metric})
-    log.parameters(run, {"pruner": plan.pruner, "trials": len(found.trials), "seed": plan.seed})
-    log.parameters(run, {f"best {key}": value for key, value in found.settings.items()})
-    log.metrics(run, {plan.judge: found.value, f"recipe {plan.judge}": found.recipe_value})
-    log.metrics(run, {f"importance {key}": share for key, share in found.importance.items()})
-    for trial in found.trials:
-        own = log.start(f"trial {trial.number + 1}", parent=run, tags={"state": trial.state})
-        log.parameters(own, trial.settings)
+    log.parameters(run, {"pruner": plan.pruner, "trials": len(result.trials), "seed": plan.seed})
+    log.parameters(run, {f"best {key}": value for key, value in result.settings.items()})
+    log.metrics(run, {plan.judge: result.value, f"recipe {plan.judge}": result.recipe_value})
+    log.metrics(run, {f"importance {key}": share for key, share in result.importance.items()})
+    for trial in result.trials:
+        child = log.start(f"trial {trial.number + 1}", parent=run, tags={"state": trial.state})
+        log.parameters(child, trial.settings)
         if trial.value is not None:
-            log.metrics(own, {plan.judge: trial.value})
-        log.metrics(own, {"seconds": trial.seconds})
-        log.end(own, "FAILED" if trial.state == "failed" else "FINISHED")
+            log.metrics(child, {plan.judge: trial.value})
+        log.metrics(child, {"seconds": trial.seconds})
+        log.end(child, "FAILED" if trial.state == "failed" else "FINISHED")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "tuning.json"
-        write_json(path, found.to_dict())
+        write_json(path, result.to_dict())
         log.artifacts(run, [path])
     log.end(run)
     return run
 
 
 class _Log:
-    """MLflow's client, and the few calls that are made of it."""
+    """The calls of MLflow's client that we use."""
 
     def __init__(self, uri: str | os.PathLike[str], experiment: str) -> None:
         require("mlflow")
         from mlflow.exceptions import MlflowException
         from mlflow.tracking import MlflowClient
 
-        place, artifacts = _place(os.fspath(uri))
+        place, artifacts = _tracking_uri(os.fspath(uri))
         try:
             self._client = MlflowClient(tracking_uri=place)
             known = self._client.get_experiment_by_name(experiment)
@@ -147,7 +147,7 @@ class _Log:
                 else known.experiment_id
             )
         except (MlflowException, OSError) as error:
-            raise PlackettError(f"MLflow at {os.fspath(uri)} refuses: {error}") from error
+            raise PlackettError(f"MLflow at {os.fspath(uri)} reports an error: {error}") from error
 
     def start(
         self, name: str, *, parent: str | None = None, tags: Mapping[str, str] | None = None
@@ -159,32 +159,32 @@ class _Log:
         run: str = self._client.create_run(self._experiment, tags=marks).info.run_id
         return run
 
-    def parameters(self, run: str, given: Mapping[str, Any]) -> None:
+    def parameters(self, run: str, values: Mapping[str, Any]) -> None:
         from mlflow.entities import Param
 
-        found = [Param(_key(key), _text(value)) for key, value in given.items()]
-        for some in _parts(found, _PARAMETERS):
-            self._client.log_batch(run, params=some)
+        parameters = [Param(_key(key), _text(value)) for key, value in values.items()]
+        for batch in _batches(parameters, _PARAMETERS):
+            self._client.log_batch(run, params=batch)
 
-    def metrics(self, run: str, given: Mapping[str, float]) -> None:
-        self._values(run, [(key, value, 0) for key, value in given.items()])
+    def metrics(self, run: str, values: Mapping[str, float]) -> None:
+        self._values(run, [(key, value, 0) for key, value in values.items()])
 
     def curve(self, run: str, name: str, values: Sequence[float]) -> None:
         self._values(run, [(name, value, step + 1) for step, value in enumerate(values)])
 
-    def _values(self, run: str, given: Iterable[tuple[str, float, int]]) -> None:
+    def _values(self, run: str, values: Iterable[tuple[str, float, int]]) -> None:
         import time
 
         from mlflow.entities import Metric
 
         now = int(1000 * time.time())
-        found = [
+        metrics = [
             Metric(_key(key), float(value), now, step)
-            for key, value, step in given
+            for key, value, step in values
             if math.isfinite(value)
         ]
-        for some in _parts(found, _BATCH):
-            self._client.log_batch(run, metrics=some)
+        for batch in _batches(metrics, _BATCH):
+            self._client.log_batch(run, metrics=batch)
 
     def artifacts(self, run: str, paths: Iterable[Path]) -> None:
         for path in paths:
@@ -194,8 +194,8 @@ class _Log:
         self._client.set_terminated(run, state)
 
 
-def _place(text: str) -> tuple[str, str | None]:
-    """MLflow's name for a place, and where artifacts go if not to its own choice.
+def _tracking_uri(text: str) -> tuple[str, str | None]:
+    """MLflow's tracking URI, and the folder for artifacts; None leaves it to MLflow.
 
     A path is a file of SQLite, or a folder if one is there. MLflow would put the artifacts of a
     file into the current folder; beside the file they are found again.
@@ -216,16 +216,16 @@ def _key(name: str) -> str:
 
 def _text(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."
 
 
-def _parts(given: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
-    return (given[start : start + size] for start in range(0, len(given), size))
+def _batches(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def check_uri(uri: str | None) -> None:
-    """Refuse a place that nothing can be logged to before the work begins."""
+    """Fail before the work begins if nothing can be logged to this address."""
     if uri is not None and not uri.strip():
-        raise UsageError("--mlflow takes a place to log to, for example sqlite:///mlflow.db.")
+        raise UsageError("--mlflow needs an address to log to, for example sqlite:///mlflow.db.")
     if uri is not None:
         _Log(uri, EXPERIMENT)
