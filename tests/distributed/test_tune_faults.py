@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("sent_by_value")
     ("fault", "settings", "reason"),
     [
         ("refuses", {}, "is too much"),
-        ("dies", {"retries": 0}, "its worker died again and again"),
+        ("dies", {"retries": 0}, "its worker died repeatedly"),
         ("hangs", {"step_seconds": 15}, r"finished no step within 15 s \(step_seconds\)"),
     ],
 )
@@ -56,7 +56,7 @@ def test_what_is_wrong_with_the_data_is_said_here(ray_head, tmp_path) -> None:
 
 def test_workers_that_never_start_are_given_up_in_time(ray_head, tmp_path) -> None:
     where = ray_head.cluster(workers=1, threads=3, start_seconds=3)
-    reason = r"no worker of 3 cores could be started within 3 s .* with 2 cores"
+    reason = r"no worker with 3 cores could be started within 3 s .* with 2 cores"
     with pytest.raises(ClusterError, match=reason):
         search(tmp_path / "t.db", 2, cluster=where)
     with pytest.raises(ClusterError, match=reason):

@@ -74,12 +74,12 @@ def forecast(*plans: Plan, store: RunStore, jobs: int = 1, threads: int | None =
             missing = len((digests & new.keys()) - times.keys())
             if missing:
                 size = plan.source.training_size
-                each = (
+                mean = (
                     sum(known) / len(known)
                     if known
                     else estimate_seconds(system.ranker, *size, threads=cores)
                 )
-                seconds += missing * each
+                seconds += missing * mean
     return Forecast(len(seen), finished, seconds / jobs)
 
 
