@@ -39,7 +39,7 @@ LISTNET_C = 10.0
 CLOSE = 1e-5  # relative: how close to the minimum both must come
 
 
-def standardised(kind: str, n_lists: int) -> Dataset:
+def make_standardized(kind: str, n_lists: int) -> Dataset:
     raw = synthetic(kind, n_lists=n_lists, seed=0)
     return raw.with_features(transform("standard").fit(raw).apply(raw.features, raw.offsets))
 
@@ -62,7 +62,7 @@ def total(Z: NDArray[np.float64], w: NDArray[np.float64], *, squared: bool) -> f
 def ranksvm(n_lists: int, rounds: int, *, squared: bool) -> dict[str, float]:
     from sklearn.svm import LinearSVC
 
-    data = standardised("web", n_lists)
+    data = make_standardized("web", n_lists)
     Z = differences(data)
     # Every other pair turned round: the classifier needs two classes.
     signs = np.where(np.arange(len(Z)) % 2, 1.0, -1.0)
@@ -96,17 +96,17 @@ def growth(sizes: list[int]) -> dict[str, float]:
     """Seconds of a fit by number of documents, and the slope of their logarithms."""
     seconds, documents = [], []
     ours = LinearRanker(RankSVM(), C=PAIR_C, gap=GAP, transforms=())
-    ours.fit(standardised("letor", 50))
-    found: dict[str, float] = {}
+    ours.fit(make_standardized("letor", 50))
+    results: dict[str, float] = {}
     for n_lists in sizes:
-        data = standardised("letor", n_lists)
+        data = make_standardized("letor", n_lists)
         start = time.perf_counter()
         ours.fit(data)
         seconds.append(time.perf_counter() - start)
         documents.append(data.n_docs)
-        found[f"{data.n_docs:,} documents"] = seconds[-1]
-    found["slope"] = float(np.polyfit(np.log(documents), np.log(seconds), 1)[0])
-    return found
+        results[f"{data.n_docs:,} documents"] = seconds[-1]
+    results["slope"] = float(np.polyfit(np.log(documents), np.log(seconds), 1)[0])
+    return results
 
 
 def torch_listnet(data: Dataset, target: float, threads: int) -> Callable[[], float]:
@@ -134,14 +134,14 @@ def torch_listnet(data: Dataset, target: float, threads: int) -> Callable[[], fl
     def run() -> float:
         w = torch.zeros(X.shape[1], requires_grad=True)
         reached = math.inf
-        optimiser = torch.optim.LBFGS(
+        optimizer = torch.optim.LBFGS(
             [w], max_iter=20, history_size=20, line_search_fn="strong_wolfe", tolerance_change=0
         )
         start = time.perf_counter()
 
         def closure() -> torch.Tensor:
             nonlocal reached
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss = -(targets * log_softmax(X @ w)).sum() + w.square().sum() / LISTNET_C
             loss.backward()
             if loss.item() <= target:
@@ -151,7 +151,7 @@ def torch_listnet(data: Dataset, target: float, threads: int) -> Callable[[], fl
 
         try:
             for _ in range(100):
-                optimiser.step(closure)
+                optimizer.step(closure)
         except StopIteration:
             pass
         return reached
@@ -160,7 +160,7 @@ def torch_listnet(data: Dataset, target: float, threads: int) -> Callable[[], fl
 
 
 def listnet(n_lists: int, rounds: int, threads: int) -> dict[str, float]:
-    data = standardised("web", n_lists)
+    data = make_standardized("web", n_lists)
     exact = LinearRanker(objective("listnet"), C=LISTNET_C, transforms=(), tolerance=1e-9)
     target = exact.fit(data).convergence_.value * (1.0 + CLOSE)
     # Stops where the value per list is so close to the minimum.
@@ -200,11 +200,11 @@ def main() -> None:
         "growth": lambda: growth(options.sizes),
         "listnet": lambda: listnet(options.web_lists, options.rounds, options.threads),
     }
-    found = {name: works[name]() for name in options.only}
+    results = {name: works[name]() for name in options.only}
     if options.json:
-        Console().print_json(json.dumps(found))
+        Console().print_json(json.dumps(results))
         return
-    for name, rows in found.items():
+    for name, rows in results.items():
         table = Table("what", "value", title=name)
         for key, value in rows.items():
             table.add_row(key, f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}")
