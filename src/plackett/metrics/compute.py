@@ -23,14 +23,18 @@ def values_per_list(metrics: Sequence[Metric], lists: ScoredLists) -> list[Value
     """Compute each metric for each list; metrics share rankings where they can."""
     for metric in metrics:
         _check_labels(metric, lists.labels)
+    rules = [metric.rule for metric in metrics]
     depths: dict[RankingRule, int] = {}
-    for metric in metrics:
-        depths[metric.rule] = max(depths.get(metric.rule, 1), metric.depth)
+    for metric, rule in zip(metrics, rules, strict=True):
+        depths[rule] = max(depths.get(rule, 1), metric.depth)
     longest = int(lists.sizes.max(initial=1))
     rankings = {rule: rank(rule, lists, min(depth, longest)) for rule, depth in depths.items()}
     ideal_depth = max((m.depth for m in metrics if m.definition.uses_ideal), default=0)
     ideal = ideal_ranking(lists, min(ideal_depth, longest))
-    return [_values(metric, rankings[metric.rule], ideal, lists) for metric in metrics]
+    return [
+        _values(metric, rankings[rule], ideal, lists)
+        for metric, rule in zip(metrics, rules, strict=True)
+    ]
 
 
 def _values(metric: Metric, ranking: Ranking, ideal: Ranking, lists: ScoredLists) -> Values:
