@@ -54,11 +54,7 @@ class Impute(Transform):
         if type(self.value) not in (int, float) or not abs(self.value) <= LARGEST:
             raise UsageError(f"impute: value must be a finite float32 number, got {self.value!r}.")
 
-    def fit_features(
-        self,
-        features: Features | csr_array,
-        offsets: Offsets,  # noqa: ARG002 - one signature for all transforms
-    ) -> FittedImpute:
+    def fit_features(self, features: Features | csr_array, offsets: Offsets) -> FittedImpute:
         matrix = require_dense(features, self.name)
         fill = np.full(matrix.shape[1], float(self.value))
         if self.strategy == "mean":
@@ -87,7 +83,7 @@ class FittedImpute(FittedTransform):
             raise DataError(f"impute: fill must be float32 numbers, up to {LARGEST:g}.")
         object.__setattr__(self, "fill", fill)  # the dataclass is frozen
 
-    def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:  # noqa: ARG002
+    def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:
         matrix = require_dense(features, self.name)
         check_width(matrix, len(self.fill), self.name)
         out = matrix.copy()

@@ -84,11 +84,7 @@ class Quantile(Transform):
                 f"quantile: n_quantiles must be an integer of at least 2, got {self.n_quantiles!r}."
             )
 
-    def fit_features(
-        self,
-        features: Features | csr_array,
-        offsets: Offsets,  # noqa: ARG002 - one signature for all transforms
-    ) -> FittedQuantile:
+    def fit_features(self, features: Features | csr_array, offsets: Offsets) -> FittedQuantile:
         columns = sorted_columns(require_dense(features, self.name))
         maps = [_knots(column, self.n_quantiles) for column in columns]
         empty = [np.empty(0)]
@@ -149,7 +145,7 @@ class FittedQuantile(FittedTransform):
             if (np.diff(values)[inner[1:]] <= 0).any():
                 raise DataError(f"quantile: the {what} of a feature must rise.")
 
-    def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:  # noqa: ARG002
+    def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:
         matrix = require_dense(features, self.name)
         check_width(matrix, len(self.sizes), self.name)
         out: NDArray[Any] = np.empty(matrix.shape, np.float32)

@@ -122,11 +122,7 @@ class Standard(Transform):
 
     name: ClassVar[str] = "standard"
 
-    def fit_features(
-        self,
-        features: Features | csr_array,
-        offsets: Offsets,  # noqa: ARG002 - one signature for all transforms
-    ) -> FittedStandard:
+    def fit_features(self, features: Features | csr_array, offsets: Offsets) -> FittedStandard:
         matrix = require_dense(features, self.name)
         mean = means(matrix)
         return FittedStandard(mean, deviations(matrix, mean))
@@ -152,7 +148,7 @@ class FittedStandard(FittedTransform):
         if (self.deviation < 0).any():
             raise DataError("standard: deviations must not be negative.")
 
-    def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:  # noqa: ARG002
+    def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:
         matrix = require_dense(features, self.name)
         check_width(matrix, len(self.mean), self.name)
         out: NDArray[Any] = np.empty(matrix.shape, np.float32)
@@ -191,11 +187,7 @@ class QueryMinMax(Transform, FittedTransform):
     name: ClassVar[str] = "query-minmax"
     kind: ClassVar[str] = "parameters"
 
-    def fit_features(
-        self,
-        features: Features | csr_array,
-        offsets: Offsets,  # noqa: ARG002 - one signature for all transforms
-    ) -> QueryMinMax:
+    def fit_features(self, features: Features | csr_array, offsets: Offsets) -> QueryMinMax:
         require_dense(features, self.name)
         return self
 
@@ -250,14 +242,10 @@ class Log1p(Transform, FittedTransform):
         if type(self.clip) not in (int, float) or not 0 < self.clip <= LARGEST:
             raise UsageError(f"log1p: clip must be None or a positive number, got {self.clip!r}.")
 
-    def fit_features(
-        self,
-        features: Features | csr_array,  # noqa: ARG002 - one signature for all transforms
-        offsets: Offsets,  # noqa: ARG002
-    ) -> Log1p:
+    def fit_features(self, features: Features | csr_array, offsets: Offsets) -> Log1p:
         return self
 
-    def apply(self, features: Features | csr_array, offsets: Offsets) -> Features | csr_array:  # noqa: ARG002
+    def apply(self, features: Features | csr_array, offsets: Offsets) -> Features | csr_array:
         if isinstance(features, csr_array):
             values = self._transform(features.data)
             parts = (values, features.indices.copy(), features.indptr.copy())
