@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 import zipfile
@@ -14,9 +15,33 @@ import plackett
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_all_names_are_there_and_sorted() -> None:
+PUBLIC = """
+BoostedNeuralRanker ConvergenceWarning CrossFit DataError DataWarning Dataset FeatureMismatch Fold
+LinearRanker Metric NeuralRanker PlackettError Stochastic StumpRanker TreeRanker UsageError
+__version__ concat convert describe evaluate load metric objective objectives per_list read
+read_folds recipe split stream synthetic write
+"""
+SIGNATURES = {
+    "evaluate": "scores dataset metrics",
+    "per_list": "scores dataset metrics",
+    "metric": "spelling convention options",
+    "objective": "name parameters",
+    "recipe": "name preset overrides",
+    "split": "dataset shares seed",
+    "synthetic": "name n_lists seed",
+    "write": "dataset path sparse",
+}
+
+
+def test_public_names_stay() -> None:
+    assert plackett.__all__ == sorted(PUBLIC.split())
     assert all(name in vars(plackett) for name in plackett.__all__)
-    assert len(set(plackett.__all__)) == len(plackett.__all__)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_arguments_of_public_functions_stay(name: str) -> None:
+    parameters = inspect.signature(getattr(plackett, name)).parameters
+    assert " ".join(parameters) == SIGNATURES[name]
 
 
 @pytest.mark.parametrize("heavy", ["lightgbm", "torch", "pandas", "sklearn", "pyarrow", "rich"])

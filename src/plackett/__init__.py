@@ -1,7 +1,7 @@
 """Listwise learning to rank.
 
-Data go in as a :class:`Dataset`, an objective is a function of one list, a ranker is a model that
-minimises one, a metric is a value with an explicit convention.
+A :class:`Dataset` holds the data, an objective is a loss of one list, a ranker is a model that
+minimizes an objective, and a metric states its convention.
 """
 
 from plackett import objectives
