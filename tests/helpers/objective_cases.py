@@ -45,10 +45,10 @@ def random_lists(seed: int, *, spread: float = 1.0):
     return spread * rng.normal(size=offsets[-1]), labels, offsets
 
 
-def evaluate(loss: Objective, scores, labels, offsets, weights=None, **options):
-    """Evaluate with given keys and step; ``weights`` are those of documents."""
+def evaluate(loss: Objective, scores, labels, offsets, document_weights=None, **options):
+    """Evaluate with fixed keys and step."""
     keys = np.arange(len(offsets) - 1, dtype=np.uint64) + np.uint64(50)
-    options = {"keys": keys, "step": 3, "document_weights": weights, **options}
+    options = {"keys": keys, "step": 3, "document_weights": document_weights, **options}
     return loss.evaluate(scores, labels, offsets, **options)
 
 
