@@ -34,7 +34,7 @@ def _tiny_blocks(monkeypatch):
     monkeypatch.setattr(on_disk, "LARGE_BYTES", 1000)
     monkeypatch.setattr(on_disk, "BLOCK_BYTES", 100_000)
     for module in ("ranker", "neural.scoring"):  # the same documents are scored together
-        monkeypatch.setattr(f"plackett.models.{module}.SCORED_TOGETHER", 500)
+        monkeypatch.setattr(f"plackett.models.{module}.SCORING_BLOCK", 500)
 
 
 @pytest.fixture
