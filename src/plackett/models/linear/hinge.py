@@ -47,7 +47,7 @@ from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import Objective
 from plackett.objectives.ranksvm import MARGIN, enter_score, fill_reach, sum_margins
 
-_WIDTH, _NARROWING, _MIN_WIDTH = 0.3, 4.0, 1e-5  # the parabola: first width, factor, last width
+_WIDTH, _NARROWING, _MIN_WIDTH = 0.3, 4.0, 1e-6  # the parabola: first width, factor, last width
 _SHARE, _SHARPENING, _MIN_SHARE = 0.1, 30.0, 1e-17  # part of the gap that a stage may leave open
 _PLANES = 100  # the certificate uses the last ones
 
