@@ -138,7 +138,7 @@ def test_an_address_that_cannot_be_used_is_an_error(server, saved, monkeypatch) 
         serve([str(saved("trees"))], port=server.port)
     with pytest.raises(UsageError, match="PLACKETT_TOKEN"):
         serve([str(saved("trees"))], host="0.0.0.0")
-    monkeypatch.setitem(sys.modules, "granian.server.embed", None)
+    monkeypatch.setitem(sys.modules, "granian", None)
     with pytest.raises(UsageError, match=r"plackett\[serve\]"):
         serve([str(saved("trees"))], port=0)
 
