@@ -16,8 +16,8 @@ discount        of rank r, counted from 1
 ``reciprocal``  :math:`1/r`                  CatBoost's ``type=Position``
 ==============  ===========================  =========================================
 
-:func:`gains` and :func:`discounts` are for arrays. The compiled :func:`scaled_gain` and
-:func:`discount` are those of the papers, for one document in a list function.
+List functions use the compiled :func:`exp2_gain` (metrics), :func:`scaled_gain` and
+:func:`discount` (objectives) for one document; :func:`discounts` returns an array.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from plackett.base.kernels import compiled
 
@@ -33,16 +33,9 @@ Gain: TypeAlias = Literal["exp2", "identity"]
 Discount: TypeAlias = Literal["log2", "letor", "reciprocal"]
 
 _LOG_2 = np.log(2.0)
-
-
-def gains(labels: ArrayLike, gain: Gain = "exp2") -> NDArray[np.float64]:
-    """Gain of each label.
-
-    >>> gains([0, 1, 2, 4])
-    array([ 0.,  1.,  3., 15.])
-    """
-    y = np.asarray(labels, dtype=np.float64)
-    return np.exp2(y) - 1.0 if gain == "exp2" else y
+LARGEST_WHOLE = 62.0
+"""Gains of whole labels up to it come from a table."""
+_WHOLE_GAINS = np.exp2(np.arange(LARGEST_WHOLE + 1.0)) - 1.0
 
 
 def discounts(n: int, discount: Discount = "log2") -> NDArray[np.float64]:
@@ -71,3 +64,14 @@ def scaled_gain(label, top):  # type: ignore[no-untyped-def]
     if label < 1.0:
         return np.expm1(_LOG_2 * label) * 2.0**-top
     return 2.0 ** (label - top) - 2.0**-top
+
+
+@compiled
+def exp2_gain(label, top):  # type: ignore[no-untyped-def]
+    """2^y - 1; divided by 2^top where top is so large that the power might overflow."""
+    if top > LARGEST_WHOLE:
+        return np.exp2(label - top) - np.exp2(-top)
+    whole = np.uint64(label)
+    if whole == label:
+        return _WHOLE_GAINS[whole]
+    return np.expm1(label * _LOG_2)

@@ -34,14 +34,15 @@ class Cluster:
         Whether every machine sees this machine's files under the same paths. Workers then open
         memory-mapped data (``.pkdata``) themselves instead of receiving them from here.
     retries
-        How many times dead workers are replaced. The work continues from its last state.
+        How many times dead workers are replaced. A fit continues from its last state, a task
+        starts again.
     start_seconds
         Time limit for all workers to start.
     answer_seconds
-        A worker that sends no heartbeat for this long is considered dead.
+        A worker of a fit that sends no heartbeat for this long is considered dead.
     step_seconds
-        Time limit for one step (a tree, an epoch, a trial). Raised if it leaves no time to replace
-        workers.
+        Time limit for one step (a tree, an epoch, a step of a trial, a shard). Raised if it leaves
+        no time to replace workers.
     """
 
     workers: int | None = None

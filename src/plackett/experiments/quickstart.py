@@ -106,7 +106,7 @@ class SingleFeatureRanker(Ranker):
     transforms: tuple[str, ...] = ()
     seed: int = 0
 
-    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:  # noqa: ARG002
+    def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:  # noqa: ARG002
         features = np.asarray(train.features, dtype=np.float64)
         candidates = [(j, sign) for j in range(train.n_features) for sign in (1.0, -1.0)]
         means = [

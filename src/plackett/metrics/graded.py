@@ -43,17 +43,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.gains import discounts
+from plackett.base.gains import LARGEST_WHOLE, discounts, exp2_gain
 from plackett.base.kernels import compiled, list_function
 from plackett.metrics.definition import RELEVANCE, SIGNATURE, Definition, Settings, threshold_only
 from plackett.metrics.tied_groups import (
     BINARY,
     EXP2,
     IDENTITY,
-    LARGEST_WHOLE,
     count_relevant,
     discounted_sum,
-    exp2_gain,
     group_end,
 )
 

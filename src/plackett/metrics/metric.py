@@ -34,7 +34,7 @@ _FORM = "write name[@cutoff][:convention][:option=value]..., such as ndcg@10 or 
 
 
 @dataclass(frozen=True)
-class Spelling:
+class ParsedMetric:
     """The parts of a metric's text; the names are not checked yet."""
 
     name: str
@@ -43,7 +43,7 @@ class Spelling:
     options: Mapping[str, Option]
 
 
-def parse(text: str) -> Spelling:
+def parse(text: str) -> ParsedMetric:
     """Split the text of one metric into its parts.
 
     >>> parse("ndcg@5:lightgbm:ties=expected")
@@ -65,7 +65,7 @@ def parse(text: str) -> Spelling:
             raise UsageError(
                 f"{text!r} names two conventions, {convention!r} and {part!r}; {_FORM}."
             )
-    return Spelling(name.strip(), _cutoff(cutoff, text) if at else None, convention, options)
+    return ParsedMetric(name.strip(), _cutoff(cutoff, text) if at else None, convention, options)
 
 
 def split(text: str) -> tuple[str, ...]:

@@ -8,37 +8,20 @@ in the presence of tied scores", ECIR). A group of one document gives the ordina
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
+from plackett.base.gains import exp2_gain
 from plackett.base.kernels import compiled
 
 EXP2, IDENTITY, BINARY = 0.0, 1.0, 2.0
 """Kinds of gain, as list functions get them in ``params``."""
-
-LARGEST_WHOLE = 62.0
-"""Gains of whole labels up to it come from a table."""
-_LN2 = math.log(2.0)
-_WHOLE_GAINS = np.exp2(np.arange(LARGEST_WHOLE + 1.0)) - 1.0
 
 
 @njit(cache=True, nogil=True, inline="always")
 def group_end(ends, start):  # type: ignore[no-untyped-def]
     """Rank at which the group that begins at ``start`` ends."""
     return ends[start] if len(ends) > 0 else start + 1
-
-
-@compiled
-def exp2_gain(label, top):  # type: ignore[no-untyped-def]
-    """2^y - 1; divided by 2^top where top is so large that the power might overflow."""
-    if top > LARGEST_WHOLE:
-        return np.exp2(label - top) - np.exp2(-top)
-    whole = np.uint64(label)
-    if whole == label:
-        return _WHOLE_GAINS[whole]
-    return np.expm1(label * _LN2)
 
 
 @compiled

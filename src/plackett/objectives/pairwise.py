@@ -79,17 +79,17 @@ def add_pairs(x, ratios, weights, i, low, gradient, curvature):  # type: ignore[
     score, cost, total, own_gradient, own_curvature = x[i], 0.0, 0.0, 0.0, 0.0
     for k in range(len(t)):
         weight = abs(c[k])
-        lead = score - other[k] if c[k] > 0.0 else other[k] - score
+        margin = score - other[k] if c[k] > 0.0 else other[k] - score
         inverse = 1.0 / ((1.0 + t[k]) * (2.0 + t[k]))
         share = (2.0 + t[k]) * inverse  # 1 / (1 + t)
-        wrong = (t[k] if lead > 0.0 else 1.0) * share
-        bend = weight * t[k] * share * share
-        cost += weight * (max(-lead, 0.0) + twice_artanh(t[k] * (1.0 + t[k]) * inverse))
-        total += weight * wrong
-        g[k] += c[k] * wrong
-        h[k] += bend
-        own_gradient -= c[k] * wrong
-        own_curvature += bend
+        sigmoid = (t[k] if margin > 0.0 else 1.0) * share
+        pair_curvature = weight * t[k] * share * share
+        cost += weight * (max(-margin, 0.0) + twice_artanh(t[k] * (1.0 + t[k]) * inverse))
+        total += weight * sigmoid
+        g[k] += c[k] * sigmoid
+        h[k] += pair_curvature
+        own_gradient -= c[k] * sigmoid
+        own_curvature += pair_curvature
     gradient[i] += own_gradient
     curvature[i] += own_curvature
     return cost, total

@@ -50,7 +50,7 @@ from plackett.objectives.targets import (
 )
 
 _SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
-_LEADS = 1e-6  # below this complement, differences of sums lose more than 1e-9
+_DOMINANT_COMPLEMENT = 1e-6  # below this complement, differences of sums lose more than 1e-9
 
 
 @reordered
@@ -100,10 +100,10 @@ def softmax_list(scores, labels, prepared, key, params, gradient, curvature):  #
 
 
 @compiled
-def _leader(complement):  # type: ignore[no-untyped-def]
+def _dominant_document(complement):  # type: ignore[no-untyped-def]
     """The document that has nearly all of the softmax; -1: none has."""
     for i in range(len(complement)):
-        if complement[i] < _LEADS:
+        if complement[i] < _DOMINANT_COMPLEMENT:
             return i
     return -1
 
@@ -134,7 +134,7 @@ def softmax_newton_list(scores, labels, prepared, key, params, gradient, curvatu
     fill_targets(params[0], labels, prepared, key, targets)
     value = _fill_softmax(scores, params[2], rho, complement)
     value -= _dot(targets, scores)
-    leader = _leader(complement)
+    leader = _dominant_document(complement)
     for i in range(n):
         term[i] = rho[i] - targets[i]
         gradient[i] = term[i]

@@ -54,12 +54,12 @@ class SystemDifference:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class TableTests:
     """The means of systems on one data set, and their differences."""
 
     metrics: tuple[str, ...]
     means: Mapping[str, Mapping[str, float]]
-    halves: Mapping[str, Mapping[str, float]]
+    half_widths: Mapping[str, Mapping[str, float]]
     """Half the width of the 95 % interval over trials; 0 for a single one."""
     differences: Mapping[tuple[str, str], SystemDifference]
     """By system and metric."""
@@ -76,7 +76,7 @@ def judge(
     *,
     alpha: float,
     protocol: Protocol | None = None,
-) -> Judgement:
+) -> TableTests:
     """Means of all systems, and tests of the pairs that the paper compares.
 
     Parameters
@@ -106,11 +106,11 @@ def judge(
         name: {m: float(np.nanmean(v)) for m, v in own.items()}
         for name, own in results.values.items()
     }
-    halves = {
+    half_widths = {
         name: {m: _half(values) for m, values in own.items()}
         for name, own in results.trial_means.items()
     }
-    return Judgement(metrics, means, halves, differences)
+    return TableTests(metrics, means, half_widths, differences)
 
 
 def _difference(results: ComparisonResults, a: str, b: str, metric: str) -> Values:
@@ -151,7 +151,7 @@ class ResultTable(PaperTable):
     percent: bool = field(default=False, kw_only=True)
     spread: bool = field(default=False, kw_only=True)
     """Whether the paper gives intervals over trials."""
-    claims: Callable[[str, Judgement], Sequence[Claim]] | None = field(default=None, kw_only=True)
+    claims: Callable[[str, TableTests], Sequence[Claim]] | None = field(default=None, kw_only=True)
     """What the paper says of a set, judged by our numbers."""
     notes: tuple[str, ...] = field(default=(), kw_only=True)
 
@@ -174,7 +174,7 @@ class ResultTable(PaperTable):
                 claims += [replace(claim, text=f"{data}: {claim.text}") for claim in on_data]
         return ItemContent(tuple(tables), {}, tuple(claims), self.notes, numbers)
 
-    def _table(self, data: str, finished: FinishedStudy, judged: Judgement) -> TextTable:
+    def _table(self, data: str, finished: FinishedStudy, judged: TableTests) -> TextTable:
         rows: list[Row] = []
         printed = self.published.get(data, {})
         for system in judged.means:
@@ -186,16 +186,16 @@ class ResultTable(PaperTable):
         caption = f"{self.name}: {finished.plan.source.name}" + (" (%)" if self.percent else "")
         return TextTable(caption, columns, tuple(rows), self._note(finished, judged))
 
-    def _cell(self, judged: Judgement, system: str, metric: str) -> str:
+    def _cell(self, judged: TableTests, system: str, metric: str) -> str:
         text = self._format(judged.means[system][metric])
         if self.spread:
-            text += f"±{self._format(judged.halves[system][metric])}"
+            text += f"±{self._format(judged.half_widths[system][metric])}"
         return text + judged.mark(system, metric)
 
     def _format(self, value: float) -> str:
         return f"{100 * value:.2f}" if self.percent else f"{value:.3f}".removeprefix("0")
 
-    def _note(self, finished: FinishedStudy, judged: Judgement) -> str:
+    def _note(self, finished: FinishedStudy, judged: TableTests) -> str:
         unit = finished.plan.protocol.unit
         parts = [f"Protocol {finished.plan.protocol}; chosen by {finished.plan.select}."]
         pairs = dict.fromkeys((d.system, d.against) for d in judged.differences.values())
@@ -206,13 +206,13 @@ class ResultTable(PaperTable):
             parts.append("±: 95 % interval of the mean over trials (Student's).")
         return " ".join(parts)
 
-    def _numbers(self, data: str, finished: FinishedStudy, judged: Judgement) -> dict[str, Any]:
+    def _numbers(self, data: str, finished: FinishedStudy, judged: TableTests) -> dict[str, Any]:
         printed = self.published.get(data, {})
         return {
             "protocol": str(finished.plan.protocol),
             "selected_by": finished.plan.select,
             "means": judged.means,
-            "half_intervals": judged.halves,
+            "half_intervals": judged.half_widths,
             "paper": {
                 name: dict(zip(judged.metrics, map(number, cells), strict=True))
                 for name, cells in printed.items()
@@ -238,7 +238,7 @@ def _describe_pairs(pairs: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{a} with {b}" for a, b in pairs)
 
 
-def claim_better(judged: Judgement, above: str, below: str, metrics: Sequence[str] = ()) -> Claim:
+def claim_better(judged: TableTests, above: str, below: str, metrics: Sequence[str] = ()) -> Claim:
     """The claim that a system is significantly better than the one it is compared with."""
     wanted = [m for m in metrics or judged.metrics if (above, m) in judged.differences]
     differences = [judged.differences[above, m] for m in wanted]

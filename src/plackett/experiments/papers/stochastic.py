@@ -8,8 +8,8 @@ from plackett.experiments.papers.curve_figures import LearningCurves
 from plackett.experiments.papers.paper import Budget, Claim, Paper, Study
 from plackett.experiments.papers.published import A_TABLE_1
 from plackett.experiments.papers.result_tables import (
-    Judgement,
     ResultTable,
+    TableTests,
     claim_better,
     metric_heading,
 )
@@ -61,12 +61,12 @@ def _own_settings(data: str, budget: Budget) -> Study:
     return _study(data, budget, tuned=True, protocol=Holdout(budget.seed))
 
 
-def _claims(_: str, judged: Judgement) -> Sequence[Claim]:
+def _claims(_: str, judged: TableTests) -> Sequence[Claim]:
     better = [claim_better(judged, f"E[{n}]", n) for n in ("ApproxNDCG", "λMART")]
     return [*better, *_no_difference(judged)]
 
 
-def _no_difference(judged: Judgement) -> list[Claim]:
+def _no_difference(judged: TableTests) -> list[Claim]:
     name = "E[CrossEntropy]"
     pairs = [d for (system, _), d in judged.differences.items() if system == name]
     if not pairs:
@@ -76,7 +76,7 @@ def _no_difference(judged: Judgement) -> list[Claim]:
     return [Claim(f"{name} does not differ significantly from CrossEntropy", here, holds)]
 
 
-def _against(_: str) -> Mapping[str, str]:
+def _baselines(_: str) -> Mapping[str, str]:
     return _PAIRS
 
 
@@ -93,7 +93,7 @@ PAPER = Paper(
     items=(
         ResultTable(
             1, "NDCG on test lists with 95 % intervals over 10 seeds", (WEB, YAHOO),
-            study=_table, published=A_TABLE_1, against=_against, percent=True, spread=True,
+            study=_table, published=A_TABLE_1, against=_baselines, percent=True, spread=True,
             claims=_claims,
             notes=(
                 "Nets of E[CrossEntropy] and E[ApproxNDCG] are the tuned ones of the paper's "

@@ -18,7 +18,7 @@ from plackett.experiments.papers.paper import (
     Study,
 )
 from plackett.experiments.papers.published import D_TABLE_1, D_TABLE_6, D_TABLES, Published, number
-from plackett.experiments.papers.result_tables import Judgement, ResultTable, claim_better, judge
+from plackett.experiments.papers.result_tables import ResultTable, TableTests, claim_better, judge
 from plackett.experiments.protocols import DataSource, Folds, Protocol, Split, SplitData
 from plackett.experiments.tables import Row, TextTable
 from plackett.models.selection import LEXICOGRAPHIC
@@ -98,7 +98,7 @@ class Improvements(PaperFigure):
         table = TextTable(f"{self.name}: relative improvements", columns, tuple(rows), note)
         return ItemContent((table,), charts, numbers=numbers)
 
-    def _here(self, judged: Judgement, metric: str) -> list[float]:
+    def _here(self, judged: TableTests, metric: str) -> list[float]:
         return [
             self._gain({name: means[f"{metric}@{k}"] for name, means in judged.means.items()})
             for k in _CUTS
@@ -188,7 +188,7 @@ def _against(data: str) -> Mapping[str, str]:
     return {name: _base(data) for name in _RECIPES if name != _base(data)}
 
 
-def _claims(data: str, judged: Judgement) -> Sequence[Claim]:
+def _claims(data: str, judged: TableTests) -> Sequence[Claim]:
     return [claim_better(judged, name, _base(data), LEXICOGRAPHIC) for name in _BEST[data]]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from plackett.experiments.papers.curve_figures import LearningCurves, NoiseCurves
 from plackett.experiments.papers.paper import Budget, Claim, Paper, Study
-from plackett.experiments.papers.result_tables import Judgement, ResultTable, claim_better
+from plackett.experiments.papers.result_tables import ResultTable, TableTests, claim_better
 from plackett.experiments.protocols import DataSource, Holdout, Protocol, Splits
 from plackett.experiments.robustness import NOISE_KINDS, NoiseProtocol
 from plackett.models.ranker import Ranker
@@ -63,7 +63,7 @@ def _noisy(data: str, budget: Budget, kinds: Sequence[str]) -> list[Study]:
     ]
 
 
-def _claims(_: str, judged: Judgement) -> Sequence[Claim]:
+def _claims(_: str, judged: TableTests) -> Sequence[Claim]:
     return [claim_better(judged, _XENDCG, _LAMBDA), claim_better(judged, _LAMBDA, "ListNet")]
 
 

@@ -72,7 +72,7 @@ class Corruption(ABC):
         """Training lists with noise at a level above 0."""
 
 
-def share_of_lists(train: Dataset, level: float) -> NDArray[np.int64]:
+def documents_per_list(train: Dataset, level: float) -> NDArray[np.int64]:
     """For each list, this share of its documents as a whole number; halves are rounded up."""
     return np.floor(level * np.diff(train.offsets) + 0.5).astype(np.int64)
 
@@ -91,7 +91,7 @@ class Augmentation(Corruption):
     def _corrupt(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
         if train.n_lists < 2:
             raise DataError("documents of other lists cannot be added: there is only one list.")
-        lists = np.repeat(np.arange(train.n_lists), share_of_lists(train, level))
+        lists = np.repeat(np.arange(train.n_lists), documents_per_list(train, level))
         others = rng.integers(train.n_lists - 1, size=len(lists))
         others += others >= lists  # any list but this one
         sizes = np.diff(train.offsets)[others]
@@ -151,7 +151,7 @@ class LabelNoise(Corruption):
         lists = list_of_document(train.offsets)
         order = np.lexsort((rng.random(train.n_docs), lists))
         place = np.arange(train.n_docs) - train.offsets[lists]
-        chosen = order[place < share_of_lists(train, level)[lists]]
+        chosen = order[place < documents_per_list(train, level)[lists]]
         labels = train.labels.copy()
         labels[chosen] = rng.choice(
             n_labels, size=len(chosen), p=probabilities / probabilities.sum()

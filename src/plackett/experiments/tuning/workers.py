@@ -7,9 +7,9 @@ workers need not see the store, and a search may be started on a cluster and con
 Reports of a trial arrive as messages; this process decides whether to prune it, and its worker
 learns of that at its next step.
 
-A trial whose worker dies is started again. A trial that repeatedly kills its worker (perhaps its
-settings need more memory than there is), or that finishes no step in time, has failed, and the
-search continues without it.
+On a cluster, a trial whose worker dies is started again. A trial that repeatedly kills its worker
+(perhaps its settings need more memory than there is), or that finishes no step in time, has failed,
+and the search continues without it.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class EnsembleRanker(Ranker):
         self.form_: str = form
         """The library that wrote it: lightgbm, xgboost or ranklib."""
 
-    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
+    def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
         raise NotImplementedError  # fit raises before
 
     def _predict(self, data: Dataset) -> Scores:

@@ -128,7 +128,7 @@ def decode_ubjson(data: bytes) -> Any:
 _NO_CHILD = -1
 _CATEGORIES = 1 << 24  # float32 holds no more whole numbers without gaps
 _BITS = 32
-_WORDS_PER_BYTE = 16
+_MAX_WORDS_PER_FILE_BYTE = 16
 
 
 class _SetBudget:
@@ -138,7 +138,7 @@ class _SetBudget:
     """
 
     def __init__(self, size: int) -> None:
-        self.left = _WORDS_PER_BYTE * size
+        self.left = _MAX_WORDS_PER_FILE_BYTE * size
 
     def spend(self, words: int, where: str) -> None:
         """Raise if the budget is exceeded."""

@@ -115,7 +115,7 @@ class BaseNeuralRanker(Ranker):
     def correction_scale(self) -> float:
         """The factor of the scores of the nets after the first."""
 
-    def _fit(self, train: Dataset, validation: Dataset | None, run: FitContext) -> None:
+    def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
         require("torch", "safetensors")
         check_parameters(self)
         from plackett.models.neural.batches import BatchPlan
@@ -123,14 +123,14 @@ class BaseNeuralRanker(Ranker):
         from plackett.models.neural.distributed import train_on_cluster
         from plackett.models.neural.environment import limit_threads, resolve_device
 
-        if run.cluster is None:
+        if context.cluster is None:
             device, plan = resolve_device(self.device), BatchPlan.whole(train)
-            training = BoostedTraining(self, train, validation, run, device, plan)
+            training = BoostedTraining(self, train, validation, context, device, plan)
             with limit_threads(self.threads):
                 training.finish()
             nets, curves, epochs = training.nets, training.curves, training.epochs
         else:
-            nets, curves, epochs = train_on_cluster(self, train, validation, run)
+            nets, curves, epochs = train_on_cluster(self, train, validation, context)
         self.networks_: list[nn.Module] = nets
         """The fitted nets: modules that map features and offsets of lists to scores."""
         self.curves_: Curves = curves
