@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.data import large_arrays as on_disk
+from plackett.data import large_arrays
 from plackett.models.checkpoint import Checkpoint
 from plackett.objectives import LambdaRank
 
@@ -31,9 +31,9 @@ TREES = {
 
 @pytest.fixture(autouse=True)
 def _tiny_blocks(monkeypatch):
-    monkeypatch.setattr(on_disk, "LARGE_BYTES", 1000)
-    monkeypatch.setattr(on_disk, "BLOCK_BYTES", 100_000)
-    for module in ("ranker", "neural.scoring"):  # the same documents are scored together
+    monkeypatch.setattr(large_arrays, "LARGE_BYTES", 1000)
+    monkeypatch.setattr(large_arrays, "BLOCK_BYTES", 100_000)
+    for module in ("ranker", "neural.training"):  # the same documents are scored together
         monkeypatch.setattr(f"plackett.models.{module}.SCORING_BLOCK", 500)
 
 
@@ -121,7 +121,7 @@ def test_missing_features_go_through(parts, tmp_path) -> None:
 def test_contributions_are_the_same(parts, streamed) -> None:
     ranker = small_trees().fit(parts[0])
     ours, theirs = ranker.contributions(streamed[1]), ranker.contributions(parts[1])
-    assert on_disk.is_large(ours)
+    assert large_arrays.is_large(ours)
     assert np.array_equal(ours, theirs)
 
 
@@ -150,9 +150,9 @@ def stop_at(step):
 KILLED = """
 import sys, time
 import plackett as pk
-from plackett.data import on_disk
+from plackett.data import large_arrays
 from plackett.models.checkpoint import Checkpoint
-on_disk.LARGE_BYTES, on_disk.BLOCK_BYTES = 1000, 100_000
+large_arrays.LARGE_BYTES, large_arrays.BLOCK_BYTES = 1000, 100_000
 Checkpoint.seconds, Checkpoint.share = 0.0, 1e9
 def slowly(text, done, total):
     print(done, flush=True)

@@ -202,7 +202,7 @@ def test_wrong_tree_sizes_do_not_make_lightgbm_read_beyond_the_text(parts) -> No
     ranker = pk.TreeRanker(trees=3, leaves=4).fit(parts[0])
     honest = ranker.importance()
     lines = ranker.model_.splitlines()
-    ranker._set_stumps(
+    ranker._set_model(
         "\n".join("tree_sizes=999999 5 5" if li.startswith("tree_sizes") else li for li in lines)
     )
     assert ranker.importance() == honest
