@@ -68,7 +68,7 @@ def serve(
     """
     try:
         from plackett.serving.server import Examples, Limits, Settings, make_app
-        from plackett.serving.server.run import check_port, serve_app
+        from plackett.serving.server.run import check_port, exit_process, serve_app
     except ImportError as error:
         raise UsageError(str(error)) from error
 
@@ -95,6 +95,7 @@ def serve(
         with ERR.status("loading models; the first time, code is compiled as well"):
             app = make_app(models, settings, examples=Examples(_read_examples(examples, models)))
         serve_app(app, port=free_port, on_ready=_show_address)
+        exit_process()
     except ImportError as error:
         raise UsageError(str(error)) from error
 

@@ -17,6 +17,7 @@ def started(monkeypatch):
     """Runs the command up to the point where it would listen, and gives the app."""
 
     found = []
+    monkeypatch.setattr(running, "exit_process", lambda: None)
     monkeypatch.setattr(running, "serve_app", lambda app, **_: found.append(app))
 
     def run(*models, **options):

@@ -13,8 +13,9 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from prometheus_client import disable_created_metrics
 
@@ -46,6 +47,17 @@ def serve_app(app: App, *, port: int, on_ready: Callable[[str], None] = lambda _
         app.close()
 
 
+def exit_process() -> NoReturn:
+    """End the process without finalizing the interpreter.
+
+    A thread of Granian that returns to Python during the finalization aborts the process, so that
+    a clean stop would have an exit code of failure.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
 async def _serve(app: App, port: int, on_ready: Callable[[str], None]) -> None:
     server = _make_server(app, port)
     loop = asyncio.get_running_loop()
@@ -71,8 +83,7 @@ async def _serve(app: App, port: int, on_ready: Callable[[str], None]) -> None:
     done, _ = await asyncio.wait({serving}, timeout=app.settings.grace)
     app.log.write("stopped", cut_off=app.metrics.in_flight)
     if not done:
-        # Clients that never finish sending must not keep the process alive.
-        os._exit(0)
+        exit_process()  # clients that never finish sending must not keep the process alive
     serving.result()
 
 
