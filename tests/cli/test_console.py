@@ -62,8 +62,8 @@ def test_estimates_that_have_not_settled_are_warned_of_with_the_remedy(clicked) 
     code, _, err = _run("clicks", clicked / "log.csv", *options, "--iterations", 1)
     assert code == 0
     assert "warning: expectation maximization of propensities has not converged after 1" in err
-    assert "raise --iterations, or take deep positions" in err
-    assert "together with --deepest." in err
+    assert "raise --iterations, or pool low positions" in err
+    assert "with --deepest." in err
     code, _, err = _run(
         "clicks", clicked / "log.csv", *options, "--iterations", 9, "--propensities", "none"
     )
