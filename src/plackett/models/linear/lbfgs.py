@@ -223,15 +223,10 @@ class _Round:
         """Half of g H g, with the inverse Hessian H that SciPy uses for the next step."""
         if not self.steps:
             return 0.5 * float(gradient @ gradient) / self.length**2
-        step, change = self.steps[-1]
-        scale = float(step @ change) / float(change @ change)
-        rough = 0.5 * scale * float(gradient @ gradient)
-        if rough > 10.0 * self.search.value_tolerance > 0.0:
-            return rough  # far from the minimum: the rough estimate is enough
         steps, changes = (np.array(arrays) for arrays in zip(*self.steps, strict=True))
-        # SciPy starts its recursion from ``scale`` times the identity, this operator from the
-        # identity: in variables divided by the root of ``scale`` the two are equal.
-        root = np.sqrt(scale)
+        # SciPy starts its recursion from a multiple of the identity, this operator from the
+        # identity: in variables divided by the root of that multiple the two are equal.
+        root = np.sqrt(float(steps[-1] @ changes[-1]) / float(changes[-1] @ changes[-1]))
         inverse = LbfgsInvHessProduct(steps / root, changes * root)
         scaled = gradient * root
         return 0.5 * float(scaled @ inverse.matvec(scaled))
