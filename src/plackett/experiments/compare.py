@@ -240,7 +240,8 @@ def run_missing(
                 schedule.start()
                 schedule.collect()
         except BaseException:
-            store.release(trial.identity for trial in schedule.claimed.values())
+            # All of them: Ctrl-C may come between a claim and the note that it was made.
+            store.release(trial.identity for trial in by_digest.values())
             raise
     progress("", len(by_digest), len(by_digest))
     return schedule.finished
