@@ -85,7 +85,7 @@ def test_what_cannot_equal_one_process_is_refused(parts) -> None:
     with pytest.raises(UsageError, match="a net with Norm cannot be trained on a cluster"):
         pk.NeuralRanker(module=own).fit(*parts, cluster="local:2")
     own[0] = nn.BatchNorm1d(n_features, track_running_stats=False)
-    with pytest.raises(UsageError, match="let it keep running statistics"):
+    with pytest.raises(UsageError, match="set track_running_stats=True"):
         pk.NeuralRanker(module=own).fit(*parts, cluster="local:2")
-    with pytest.raises(UsageError, match="workers train nets on processors"):
+    with pytest.raises(UsageError, match="workers of a cluster train nets on CPUs"):
         pk.NeuralRanker(device="cuda").fit(*parts, cluster="local:2")
