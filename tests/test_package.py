@@ -66,7 +66,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(built) -> None:
     (wheel,) = built.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "plackett/py.typed" in names
-    assert "plackett/experiments/report/report.css" in names
+    assert "plackett/experiments/report/templates/report.css" in names
     assert all(n.startswith(("plackett/", "plackett-")) for n in names)
     assert not any("__pycache__" in n for n in names)
 
