@@ -47,7 +47,7 @@ def parse(text: str) -> ParsedMetric:
     """Split the text of one metric into its parts.
 
     >>> parse("ndcg@5:lightgbm:ties=expected")
-    Spelling(name='ndcg', cutoff=5, convention='lightgbm', options={'ties': 'expected'})
+    ParsedMetric(name='ndcg', cutoff=5, convention='lightgbm', options={'ties': 'expected'})
     """
     head, *rest = (part.strip() for part in text.split(":"))
     name, at, cutoff = head.partition("@")
