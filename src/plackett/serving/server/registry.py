@@ -21,6 +21,7 @@ from plackett.models.artifact.load import load
 from plackett.models.artifact.manifest import MANIFEST_FILE
 from plackett.serving.server.http import HTTPError
 from plackett.serving.server.requests import FeatureNames
+from plackett.serving.server.scanner import scan_body
 from plackett.serving.server.scoring import (
     Model,
     make_scorer,
@@ -29,6 +30,7 @@ from plackett.serving.server.scoring import (
     takes_missing,
     warm_up,
 )
+from plackett.serving.server.settings import Limits
 
 _VERSION_DIGITS = 12
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
@@ -116,12 +118,14 @@ def load_model(name: str, path: Path) -> Model:
     names = ranker.feature_names_ or tuple(str(j + 1) for j in range(ranker.n_features_))
     scorer = make_scorer(ranker)
     warm_up(scorer, len(names))
+    feature_names = FeatureNames(names)
+    scan_body(b'{"documents":[[0.5]]}', feature_names.table, Limits())  # compiles or loads it
     model = Model(
         name=name,
         version=version,
         path=path,
         ranker=ranker,
-        names=FeatureNames(names),
+        names=feature_names,
         takes_missing=takes_missing(scorer, len(names)),
         is_batched=plain_trees(ranker) is None,
         scorer=scorer,

@@ -1,8 +1,8 @@
 """Bodies of requests: JSON or float32 bytes in, features of lists out, or the reason for refusal.
 
-JSON is decoded by msgspec into the types of :mod:`.schemas`. What msgspec refuses, and the rare
-bodies it cannot decide (see :func:`read_typed`), are parsed again by :mod:`json`, which is slower
-and finds the reason.
+Plain JSON bodies are read by the compiled scanner (:mod:`.scanner`), others by msgspec into the
+types of :mod:`.schemas`. What msgspec refuses, and the rare bodies it cannot decide (see
+:func:`read_typed`), are parsed again by :mod:`json`, which is slower and finds the reason.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from plackett.base.decimals import exact_float32
 from plackett.base.ragged import Features, Offsets, offsets_from_sizes
 from plackett.serving.server.http import HTTPError
+from plackett.serving.server.scanner import make_name_table, scan_body
 from plackett.serving.server.schemas import (
     LARGEST_ID,
     Absent,
@@ -67,6 +68,7 @@ class FeatureNames:
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
         self.known = frozenset(names)
+        self.table = make_name_table(names)
         self.colons = {name: name.count(":") for name in names if ":" in name}
 
     def __len__(self) -> int:
@@ -92,6 +94,12 @@ class _Undecided(Exception):  # noqa: N818 - not an error: another parser decide
 
 def read_json(body: bytes, names: FeatureNames, limits: Limits) -> Lists:
     """The lists of a JSON body; raises :class:`HTTPError` with the reason."""
+    scanned = scan_body(body, names.table, limits)
+    if scanned is not None:
+        offsets = offsets_from_sizes(scanned.sizes)
+        return Lists(
+            scanned.features, offsets, scanned.ids, scanned.top, is_single=scanned.is_single
+        )
     lists = read_typed(body, names, limits)
     if lists is not None:
         return lists
