@@ -8,9 +8,10 @@ Both serve the same model (500 trees x 64 leaves) on loopback; lists of 100 docu
 are sent by wrk, or by a Python client if wrk is not installed. FastAPI runs under uvicorn with
 uvloop and httptools, once with LightGBM's default number of threads and once with one thread per
 request; the better of the two is the peer. Another row serves a linear model, which is scored in
-batches. ``--against NAME=PATH`` adds rows for ``plackett serve`` of another checkout. Servers take
-turns; each row shows the best turn, and the least processor time of a turn. Scores must be equal
-before and after the measurement. ``--soak`` then keeps the load on and prints the server's memory.
+batches, and another one decodes JSON with msgspec instead of the compiled scanner. ``--against
+NAME=PATH`` adds rows for ``plackett serve`` of another checkout. Servers take turns; each row
+shows the best turn, and the least processor time of a turn. Scores must be equal before and after
+the measurement. ``--soak`` then keeps the load on and prints the server's memory.
 """
 
 from __future__ import annotations
@@ -44,6 +45,14 @@ TARGET_RATE, TARGET_P99 = 7.0, 0.2  # of the peer's
 JSON, BYTES = "application/json", "application/octet-stream"
 PEER = Path(__file__).with_name("serving_peer.py")
 OURS, COMPACT, LINEAR = "plackett", "plackett, compact bodies", "plackett, linear model"
+MSGSPEC = "plackett, msgspec without the scanner"
+# The same server with the compiled scanner switched off: msgspec decodes every JSON body.
+WITHOUT_SCANNER = """
+from plackett.serving.server import requests
+requests.scan_body = lambda *_: None
+from plackett.cli import main
+main()
+"""
 PEERS = {"FastAPI + LightGBM": 0, "FastAPI + LightGBM, 1 thread": 1}
 
 
@@ -155,6 +164,11 @@ def start_all(stack: ExitStack, folder: Path, options: argparse.Namespace) -> di
         servers[OURS + suffix] = Server(port, process, texts)
         servers[COMPACT + suffix] = Server(port, process, raw, BYTES)
         servers[LINEAR + suffix] = Server(port, process, texts, JSON, "/models/linear/rank")
+    port = free_port()
+    command = [sys.executable, "-c", WITHOUT_SCANNER, "serve", str(folder / "model.plackett")]
+    command += ["--port", str(port), *(["--quiet"] if options.quiet else [])]
+    process = start(stack, command, port, folder / "msgspec.log")
+    servers[MSGSPEC] = Server(port, process, texts)
     for name, threads in PEERS.items():
         port = free_port()
         command = [sys.executable, str(PEER), str(folder / "model.txt"), str(port), str(threads)]
