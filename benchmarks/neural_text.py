@@ -34,10 +34,7 @@ PAPER: dict[str, dict[str, str]] = {
 }
 """NDCG@1/3/5/10 of Zhu & Klabjan (2020), Table 2."""
 
-SETTINGS = {
-    ", slower": "Slower, the recipes' learning rate:\n",
-    "": "Fast:\n",
-}
+SETTINGS = {", slower": "Slower, the recipes' learning rate:\n", "": "Fast:\n"}
 """What the names of systems end in, and what it means."""
 
 CLAIMS: list[tuple[str, str, str, str]] = [

@@ -225,10 +225,7 @@ def test_pairs_have_the_weight_of_their_better_document() -> None:
 def test_the_softmax_family_compares_with_weighted_shares() -> None:
     scores, labels, weights = np.array([0.3, -1.0, 0.5]), np.array([1, 2, 0]), [2.0, 0.5, 4.0]
     rho = np.exp(scores) / np.exp(scores).sum()
-    masses = {
-        "crossentropy": labels * weights,
-        "listnet": 1.0 + (np.exp(labels) - 1.0) * weights,
-    }
+    masses = {"crossentropy": labels * weights, "listnet": 1.0 + (np.exp(labels) - 1.0) * weights}
     for name, mass in masses.items():
         found = evaluate(objective(name), scores, labels, [0, 3], weights)
         np.testing.assert_allclose(found.gradient, rho - mass / mass.sum(), atol=1e-7)

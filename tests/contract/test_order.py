@@ -67,20 +67,8 @@ def test_data_sets_and_metrics_are_the_same_bits(data: int, shuffle: int) -> Non
     "ranker",
     [
         LinearRanker(objective="xendcg"),
-        TreeRanker(
-            objective="xendcg",
-            trees=5,
-            leaves=4,
-            min_documents=3,
-            threads=1,
-        ),
-        TreeRanker(
-            objective="lightgbm-lambdarank",
-            trees=5,
-            leaves=4,
-            min_documents=3,
-            threads=1,
-        ),
+        TreeRanker(objective="xendcg", trees=5, leaves=4, min_documents=3, threads=1),
+        TreeRanker(objective="lightgbm-lambdarank", trees=5, leaves=4, min_documents=3, threads=1),
     ],
     ids=lambda r: f"{type(r).__name__}-{r.objective}",
 )

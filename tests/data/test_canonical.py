@@ -59,8 +59,7 @@ def test_equal_lists_keep_the_order_of_the_caller() -> None:
 def test_dense_and_sparse_rows_have_the_same_hash(rows: Rows) -> None:
     sparse = csr_array(rows.features)
     assert np.array_equal(
-        hash_documents(rows.features, rows.document_ids),
-        hash_documents(sparse, rows.document_ids),
+        hash_documents(rows.features, rows.document_ids), hash_documents(sparse, rows.document_ids)
     )
 
 

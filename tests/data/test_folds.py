@@ -138,8 +138,7 @@ def test_what_padding_adds_is_missing_where_missing_values_are_allowed(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("train", "test", "widths"),
-    [(FULL_3, FULL_4, (3, 4)), (FULL_3, SPARSE_5, (3, 5))],
+    ("train", "test", "widths"), [(FULL_3, FULL_4, (3, 4)), (FULL_3, SPARSE_5, (3, 5))]
 )
 def test_widths_that_cannot_agree_are_refused_with_both_files(
     tmp_path: Path, train: str, test: str, widths: tuple[int, int]

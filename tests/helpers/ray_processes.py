@@ -51,9 +51,7 @@ class Head:
 
 
 def start(
-    *arguments: str,
-    prefix: tuple[str, ...] = (),
-    environment: dict[str, str] | None = None,
+    *arguments: str, prefix: tuple[str, ...] = (), environment: dict[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
     """``ray start`` with these arguments, as a process that ends Ray when it ends."""
     ray = Path(sys.executable).with_name("ray")

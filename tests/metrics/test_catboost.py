@@ -65,10 +65,7 @@ def test_err_of_labels_that_are_probabilities_is_that_of_catboost(lists, cutoff)
 @pytest.mark.parametrize("name", ["ndcg", "dcg"])
 @pytest.mark.parametrize(
     ("theirs", "options"),
-    [
-        ("type=Exp", {"gain": "exp2"}),
-        ("denominator=Position", {"discount": "reciprocal"}),
-    ],
+    [("type=Exp", {"gain": "exp2"}), ("denominator=Position", {"discount": "reciprocal"})],
 )
 def test_other_gains_and_discounts_of_catboost_are_options(lists, name, cutoff, theirs, options):
     groups = list_of_document(lists.offsets)
@@ -89,10 +86,7 @@ def test_auc_is_the_mean_of_catboost_query_auc(lists, binary_lists):
 
 @pytest.mark.parametrize(
     ("scores", "labels", "published"),
-    [
-        ([1, 0, -2, 5], [0, 0, 0.4, 0.8], 0.82),
-        ([5, 5, 5, 5], [0.1, 0.3, 0.5, 0.7], 0.395125),
-    ],
+    [([1, 0, -2, 5], [0, 0, 0.4, 0.8], 0.82), ([5, 5, 5, 5], [0.1, 0.3, 0.5, 0.7], 0.395125)],
 )
 def test_err_has_the_values_of_catboosts_own_tests(scores, labels, published):
     value = metric("err:catboost")(scores, labels, [0, len(labels)])[0]

@@ -13,11 +13,7 @@ xgboost = pytest.importorskip("xgboost")
 CUTOFFS = [1, 2, 3, 5, 10, 30]
 THEIR_NAME = {"ndcg": "ndcg", "map": "map", "precision": "pre", "auc": "auc"}
 GRADED = ["ndcg", *(f"ndcg@{k}" for k in CUTOFFS)]
-BINARY = [
-    "map",
-    "precision",
-    *(f"{name}@{k}" for name in ("map", "precision") for k in CUTOFFS),
-]
+BINARY = ["map", "precision", *(f"{name}@{k}" for name in ("map", "precision") for k in CUTOFFS)]
 
 
 def xgboost_values(scores, labels, sizes, wanted):

@@ -64,10 +64,7 @@ def test_a_folder_with_other_files_is_not_a_checkpoint(tmp_path) -> None:
 
 def test_a_damaged_description_is_named(tmp_path) -> None:
     (tmp_path / "fit.json").write_text("{")
-    with (
-        pytest.raises(DataError, match="is damaged"),
-        open_checkpoint(tmp_path, IDENTITY),
-    ):
+    with pytest.raises(DataError, match="is damaged"), open_checkpoint(tmp_path, IDENTITY):
         pass
 
 

@@ -19,10 +19,7 @@ OFFSETS = [0, 4]
 
 @pytest.mark.parametrize(
     ("objective", "targets"),
-    [
-        (CrossEntropy(), LABELS / LABELS.sum()),
-        (ListNet(), softmax(LABELS)),
-    ],
+    [(CrossEntropy(), LABELS / LABELS.sum()), (ListNet(), softmax(LABELS))],
 )
 def test_value_gradient_and_curvature_follow_the_formula(objective, targets) -> None:
     d = objective.evaluate(SCORES, LABELS, OFFSETS)

@@ -14,8 +14,7 @@ from plackett.objectives.conditional.cube import log_z
 
 VECTORS = Path(
     os.environ.get(
-        "PLACKETT_VECTORS",
-        Path(__file__).resolve().parents[3] / "shared" / "spec" / "vectors.json",
+        "PLACKETT_VECTORS", Path(__file__).resolve().parents[3] / "shared" / "spec" / "vectors.json"
     )
 )
 

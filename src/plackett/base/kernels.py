@@ -50,9 +50,7 @@ compiled: Any = njit(cache=True, **_OPTIONS)
 # caller from the cache: the same sums in another order, which differ in their last bits. A parallel
 # loop is optimized twice as well, so it must call such functions through a list function's pointer.
 reordered: Any = njit(
-    cache=True,
-    forceinline=True,
-    **_OPTIONS | {"fastmath": {"reassoc", "contract", "nsz"}},
+    cache=True, forceinline=True, **_OPTIONS | {"fastmath": {"reassoc", "contract", "nsz"}}
 )
 """Like ``compiled``, for functions whose sums may be reordered, so that they become vector code.
 

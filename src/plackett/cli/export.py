@@ -50,13 +50,7 @@ def export(
 
     ranker = load(model)
     verified = run(
-        ranker,
-        out,
-        to,
-        feature_names=_read_names(names),
-        name=name,
-        missing=missing,
-        verify=verify,
+        ranker, out, to, feature_names=_read_names(names), name=name, missing=missing, verify=verify
     )
     facts = {"out": str(out), "form": to, "bytes": out.stat().st_size, "verified": verified}
     if json:
@@ -76,8 +70,7 @@ def export(
 
 def import_(
     file: Annotated[
-        Path,
-        typer.Argument(help="Model file of LightGBM (text), XGBoost (JSON, UBJ) or RankLib."),
+        Path, typer.Argument(help="Model file of LightGBM (text), XGBoost (JSON, UBJ) or RankLib.")
     ],
     out: Annotated[Path, typer.Option(help="Folder for the model, for example model.plackett.")],
     form: Annotated[
@@ -85,8 +78,7 @@ def import_(
         typer.Option(help="Format: lightgbm, xgboost or ranklib.  \\[default: detected]"),
     ] = None,
     features: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of features; RankLib files do not contain it."),
+        int | None, typer.Option(min=1, help="Number of features; RankLib files do not contain it.")
     ] = None,
     names: Annotated[Path | None, typer.Option(help="File with one feature name per line.")] = None,
     json: Json = False,

@@ -42,7 +42,7 @@ DataPaths = Annotated[
     list[Path],
     typer.Argument(
         help="A data set (LETOR text, Parquet, Arrow, .pkdata; several Parquet or Arrow files are "
-        "one data set), or a folder of folds.",
+        "one data set), or a folder of folds."
     ),
 ]
 Missing = Annotated[
@@ -172,8 +172,7 @@ class SystemOptions:
     panel: ClassVar[str] = "Models"
 
     models: Annotated[
-        str,
-        typer.Option(help="Recipes, separated by commas; an unknown name lists all recipes."),
+        str, typer.Option(help="Recipes, separated by commas; an unknown name lists all recipes.")
     ]
     preset: Annotated[
         str | None,

@@ -66,8 +66,7 @@ def reproduce(
         ),
     ] = False,
     listed: Annotated[
-        bool,
-        typer.Option("--list", help="List tables and figures, their data and expected time."),
+        bool, typer.Option("--list", help="List tables and figures, their data and expected time.")
     ] = False,
     trials: Annotated[
         int | None,

@@ -43,8 +43,7 @@ def robustness(
     running: TrialOptions,
     reading: DataOptions,
     perturb: Annotated[
-        str,
-        typer.Option(help="Kinds of noise, separated by commas: negatives, labels, clicks."),
+        str, typer.Option(help="Kinds of noise, separated by commas: negatives, labels, clicks.")
     ] = "negatives,labels",
     levels: Annotated[
         str | None,

@@ -20,8 +20,7 @@ def serve(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="[NAME=]MODEL...",
-            help="Models, or folders of models that are versions of one.",
+            metavar="[NAME=]MODEL...", help="Models, or folders of models that are versions of one."
         ),
     ],
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",

@@ -37,8 +37,7 @@ def tune(
     reading: DataOptions,
     running: TrialOptions,
     data: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Training data: a data set, or a folder of folds."),
+        list[Path] | None, typer.Argument(help="Training data: a data set, or a folder of folds.")
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="Recipe to tune; an unknown name lists all recipes.")

@@ -6,14 +6,7 @@
 from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.description import Description, describe
 from plackett.data.files import DataFiles, ReadOptions, find_files
-from plackett.data.folds import (
-    Fold,
-    concat,
-    is_folds,
-    open_data_or_folds,
-    read_folds,
-    split,
-)
+from plackett.data.folds import Fold, concat, is_folds, open_data_or_folds, read_folds, split
 from plackett.data.reader import fits_in_memory, open_data, read
 from plackett.data.streaming import collect_lists, read_blocks, stream
 from plackett.data.writer import convert, write

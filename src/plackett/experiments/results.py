@@ -370,9 +370,7 @@ def _pool(
     }
 
 
-def _seed_intervals(
-    means: Mapping[str, Mapping[str, Values]],
-) -> dict[str, dict[str, Interval]]:
+def _seed_intervals(means: Mapping[str, Mapping[str, Values]]) -> dict[str, dict[str, Interval]]:
     return {
         name: {m: mean_interval(v) for m, v in by_metric.items()}
         for name, by_metric in means.items()

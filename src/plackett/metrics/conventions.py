@@ -52,11 +52,7 @@ CONVENTIONS = (
     Convention(
         "letor3",
         "the LETOR 3.0 script",
-        {
-            "ndcg": _LETOR_NDCG,
-            "map": {"empty": "0"},
-            "precision": {"short": "zero", "empty": "0"},
-        },
+        {"ndcg": _LETOR_NDCG, "map": {"empty": "0"}, "precision": {"short": "zero", "empty": "0"}},
     ),
     Convention(
         "letor4",
@@ -75,10 +71,7 @@ CONVENTIONS = (
     Convention(
         "lightgbm",
         "LightGBM",
-        {
-            "ndcg": {"empty": "1"},
-            "map": {"threshold": 0.5, "denominator": "cutoff", "empty": "1"},
-        },
+        {"ndcg": {"empty": "1"}, "map": {"threshold": 0.5, "denominator": "cutoff", "empty": "1"}},
     ),
     Convention(
         "xgboost",

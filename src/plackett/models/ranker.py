@@ -375,11 +375,7 @@ def check_learnable(data: Dataset, objective: Objective | None = None) -> None:
 def bind_objective(objective: Objective, data: Dataset) -> BoundObjective:
     """The objective for the lists of a dataset, with their weights."""
     return objective.bind(
-        data.labels,
-        data.offsets,
-        data.keys,
-        data.weights,
-        document_weights=data.document_weights,
+        data.labels, data.offsets, data.keys, data.weights, document_weights=data.document_weights
     )
 
 

@@ -25,10 +25,7 @@ COLUMNS: dict[str, Any] = {
     "clicks": [10, 0, 7],
 }
 EXPECTED = Dataset.from_arrays(
-    [[1.5, 10], [2.5, 0], [3.5, 7]],
-    [2, 0, 1],
-    ["a", "a", "b"],
-    feature_names=["price", "clicks"],
+    [[1.5, 10], [2.5, 0], [3.5, 7]], [2, 0, 1], ["a", "a", "b"], feature_names=["price", "clicks"]
 )
 
 

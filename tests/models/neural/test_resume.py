@@ -62,10 +62,7 @@ def test_a_fit_that_is_over_is_not_done_again(parts, tmp_path) -> None:
     first = ranker.fit(parts[0], parts[1], checkpoint=tmp_path / "state")
     before = [value.clone() for value in weights(first)]
     ranker.fit(
-        parts[0],
-        parts[1],
-        checkpoint=tmp_path / "state",
-        progress=lambda *what: told.append(what),
+        parts[0], parts[1], checkpoint=tmp_path / "state", progress=lambda *what: told.append(what)
     )
     assert told == []
     assert all(torch.equal(a, b) for a, b in zip(before, weights(ranker), strict=True))

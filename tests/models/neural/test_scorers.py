@@ -118,10 +118,7 @@ def test_without_layers_the_net_is_linear() -> None:
         ({"batch_documents": 0}, "batch_documents must be a positive whole number or None"),
         ({"attention": 1, "group_size": 2}, "attention and group_size cannot be combined"),
         ({"recurrent": "rnn", "layers": ()}, "recurrent needs the output of a layer"),
-        (
-            {"attention": 1, "heads": 3, "layers": (8,)},
-            "heads must divide the width",
-        ),
+        ({"attention": 1, "heads": 3, "layers": (8,)}, "heads must divide the width"),
         ({"device": "gpu"}, "device 'gpu' cannot be used here"),
         ({"seed": "0"}, "seed must be a whole number"),
         ({"threads": 0}, "threads must be a positive number or None for all"),

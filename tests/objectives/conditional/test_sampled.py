@@ -11,13 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives import (
-    CONDITIONAL,
-    MLE,
-    ConvexLossMAP,
-    ConvexLossNDCG,
-    ExpGainNDCG,
-)
+from plackett.objectives import CONDITIONAL, MLE, ConvexLossMAP, ConvexLossNDCG, ExpGainNDCG
 from references.autograd import as_tensor, hessian_diagonal, value_and_gradient
 from references.conditional import conditional, gain_of_ranking, valid_rankings
 

@@ -15,11 +15,7 @@ from plackett.models.ensembles import import_model
 from plackett.serving.export import export
 from plackett.serving.export.parts import check_feature_names
 from serving_models import NAMES, TREES, data, documents, fitted, probes, scores
-from target_interpreters import (
-    lightgbm_json,
-    ranklib,
-    vespa_lightgbm,
-)
+from target_interpreters import lightgbm_json, ranklib, vespa_lightgbm
 from target_readers import READ, SINGLE, from_lightgbm, from_xgboost, suffixed
 
 TAKE_MISSING = [form for form in READ if form != "ranklib"]

@@ -23,10 +23,7 @@ _IDS = ("impression", "query", "document")
 
 
 def read_clicks(
-    path: PathLike,
-    *,
-    progress: ByteProgress | None = None,
-    **columns: str,
+    path: PathLike, *, progress: ByteProgress | None = None, **columns: str
 ) -> ClickLog:
     """Read a click log.
 

@@ -92,11 +92,7 @@ class ClickLog:
 
     @classmethod
     def from_columns(
-        cls,
-        columns: Mapping[str, Any],
-        *,
-        names: Mapping[str, str],
-        source: LogFile | None = None,
+        cls, columns: Mapping[str, Any], *, names: Mapping[str, str], source: LogFile | None = None
     ) -> ClickLog:
         """Check columns by role; error messages use their names and their file."""
         n_rows = len(as_column(columns["impression"]))

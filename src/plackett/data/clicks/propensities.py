@@ -229,11 +229,7 @@ class _Rates(NamedTuple):
 
 
 def estimate_by_em(
-    log: ClickLog,
-    *,
-    deepest: int | None = None,
-    iterations: int = 2000,
-    tolerance: float = 1e-5,
+    log: ClickLog, *, deepest: int | None = None, iterations: int = 2000, tolerance: float = 1e-5
 ) -> Propensities:
     """Estimate propensities by expectation maximization.
 

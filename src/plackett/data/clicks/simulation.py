@@ -119,11 +119,7 @@ def _as_scores(scores: ArrayLike | None, n_docs: int) -> NDArray[np.float64]:
 
 
 def _make_log(
-    dataset: Dataset,
-    starts: Offsets,
-    order: Rows,
-    clicked: NDArray[np.bool_],
-    ends: Rows | None,
+    dataset: Dataset, starts: Offsets, order: Rows, clicked: NDArray[np.bool_], ends: Rows | None
 ) -> ClickLog:
     impression = list_of_document(starts)
     positions = np.arange(len(order)) - starts[impression] + 1

@@ -102,10 +102,7 @@ def _stamp(path: Path) -> _FileStamp | None:
 
 
 def spool(
-    files: ColumnarFiles,
-    options: ReadOptions,
-    folder: Path,
-    progress: ByteProgress | None = None,
+    files: ColumnarFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None = None
 ) -> Dataset:
     """The data set that reading the files gives, with its features in a scratch file.
 

@@ -47,12 +47,7 @@ class Sizes:
 
 
 def convert_to_mapped(
-    source: Path,
-    target: Path,
-    options: ReadOptions,
-    *,
-    block_bytes: int,
-    progress: TwoPassProgress,
+    source: Path, target: Path, options: ReadOptions, *, block_bytes: int, progress: TwoPassProgress
 ) -> Sizes:
     """Convert text to the memory-mapped format."""
     refuse_other_directory(target)
@@ -76,12 +71,7 @@ def convert_to_mapped(
 
 
 def convert_to_columnar(
-    source: Path,
-    target: Path,
-    options: ReadOptions,
-    *,
-    block_bytes: int,
-    progress: TwoPassProgress,
+    source: Path, target: Path, options: ReadOptions, *, block_bytes: int, progress: TwoPassProgress
 ) -> Sizes:
     """Convert text to Parquet or Arrow, in the order of its rows."""
     from plackett.data.columnar.writer import RowSource, write_columns  # imports pyarrow
@@ -146,11 +136,7 @@ class _ParsedText:
 
 
 def _parse(
-    source: Path,
-    spool: RowSpool,
-    options: ReadOptions,
-    block_bytes: int,
-    progress: TwoPassProgress,
+    source: Path, spool: RowSpool, options: ReadOptions, block_bytes: int, progress: TwoPassProgress
 ) -> _ParsedText:
     labels: list[Labels] = []
     queries: list[Ids] = []

@@ -25,13 +25,7 @@ from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.experiments.figures import Chart, Line, LineChart
-from plackett.experiments.papers.paper import (
-    Budget,
-    ItemContent,
-    ItemInputs,
-    PaperFigure,
-    Study,
-)
+from plackett.experiments.papers.paper import Budget, ItemContent, ItemInputs, PaperFigure, Study
 from plackett.experiments.papers.result_tables import judge, metric_heading
 from plackett.experiments.protocols import Folds
 from plackett.experiments.tables import Row, TextTable

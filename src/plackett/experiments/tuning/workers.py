@@ -213,9 +213,7 @@ def run_on_cluster(
 
 
 def run_task(
-    common: tuple[DataSource, SearchPlan],
-    item: tuple[Ranker, list[float]],
-    context: TaskContext,
+    common: tuple[DataSource, SearchPlan], item: tuple[Ranker, list[float]], context: TaskContext
 ) -> float:
     """Evaluate one trial in a task, except the splits that were finished before."""
     (source, plan), (ranker, known) = common, item

@@ -32,14 +32,7 @@ _MISSING_SHIFT, _MISSING_MASK = 2, 3
 
 # What NaN and zero become: the table in plackett.models.ensembles.bitsliced.
 _REPLACEMENTS = np.array(
-    [
-        (0.0, 0.0),
-        (-np.inf, 0.0),
-        (np.nan, 0.0),
-        (-np.inf, -np.inf),
-        (np.nan, np.nan),
-    ],
-    np.float32,
+    [(0.0, 0.0), (-np.inf, 0.0), (np.nan, 0.0), (-np.inf, -np.inf), (np.nan, np.nan)], np.float32
 )
 _NONE, _NAN_LEFT, _NAN_RIGHT, _ZERO_LEFT, _ZERO_RIGHT = range(len(_REPLACEMENTS))
 
@@ -75,9 +68,7 @@ def nan_goes_left(decision: NDArray[np.uint8], library: str) -> NDArray[np.bool_
     return (decision & DEFAULT_LEFT != 0) & (library != "lightgbm")
 
 
-def replacements(
-    rules: NDArray[np.int64],
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def replacements(rules: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """What NaN and zero become by each of the rules."""
     rows = _REPLACEMENTS[rules]
     return np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
@@ -170,10 +161,7 @@ def depth_first(
 # LightGBM's kZeroThreshold; XGBoost reads every number as it is.
 _TINY = {"lightgbm": np.float32(1e-35), "xgboost": np.float32(0.0)}
 # LightGBM drops the fraction first, so that -0.5 is category 0; XGBoost tests the sign first.
-_LOWEST = {
-    "lightgbm": np.float32(-1.0),
-    "xgboost": np.nextafter(np.float32(0.0), np.float32(-1.0)),
-}
+_LOWEST = {"lightgbm": np.float32(-1.0), "xgboost": np.nextafter(np.float32(0.0), np.float32(-1.0))}
 
 
 @dataclass(frozen=True)

@@ -141,10 +141,7 @@ def _parse_tree_lines(section: str, number: int) -> dict[str, str]:
 
 
 def _parse_categories(
-    fields: dict[str, str],
-    threshold: NDArray[np.float64],
-    decision: NDArray[np.uint8],
-    where: str,
+    fields: dict[str, str], threshold: NDArray[np.float64], decision: NDArray[np.uint8], where: str
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint32]]:
     """Sets of categories of one tree; the threshold of a categorical node is its set's number."""
     offsets = parse_integers(

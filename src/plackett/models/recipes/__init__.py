@@ -269,8 +269,4 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
     return ranker
 
 
-__all__ = [
-    "RECIPES",
-    "Recipe",
-    "recipe",
-]
+__all__ = ["RECIPES", "Recipe", "recipe"]

@@ -162,10 +162,7 @@ _BINNING = ("max_bin", "max_bins", "max_bin_by_feature", "min_data_in_bin", "for
 
 
 def check_memory_for_bins(
-    sample: Sequence[NDArray[np.float64]],
-    n_sampled: int,
-    n_docs: int,
-    params: Mapping[str, Any],
+    sample: Sequence[NDArray[np.float64]], n_sampled: int, n_docs: int, params: Mapping[str, Any]
 ) -> None:
     """Raise DataError if a memory limit leaves too little for LightGBM's bins.
 
@@ -196,10 +193,7 @@ def check_memory_for_bins(
 
 
 def min_bin_bytes(
-    sample: Sequence[NDArray[np.float64]],
-    n_sampled: int,
-    n_docs: int,
-    params: Mapping[str, Any],
+    sample: Sequence[NDArray[np.float64]], n_sampled: int, n_docs: int, params: Mapping[str, Any]
 ) -> list[int]:
     """A lower bound on the memory for the bins of each dense feature."""
     coarse = any(name in params for name in _BINNING)

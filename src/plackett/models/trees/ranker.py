@@ -22,12 +22,7 @@ from plackett.data.dataset import Dataset
 from plackett.models.ensembles import Ensemble, read_lightgbm
 from plackett.models.ranker import FitContext, Ranker, bind_objective
 from plackett.models.trees.distributed import fit_distributed
-from plackett.models.trees.params import (
-    BUILT_IN,
-    check_resumable,
-    lightgbm_settings,
-    resolve_sizes,
-)
+from plackett.models.trees.params import BUILT_IN, check_resumable, lightgbm_settings, resolve_sizes
 from plackett.models.trees.training import (
     BoostingLoop,
     Curves,

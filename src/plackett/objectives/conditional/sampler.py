@@ -38,11 +38,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import UsageError
 from plackett.base.kernels import compiled
 from plackett.base.random import combine, mix, to_uniform
-from plackett.objectives.conditional.rankings import (
-    RankingState,
-    flip,
-    ideal_state,
-)
+from plackett.objectives.conditional.rankings import RankingState, flip, ideal_state
 from plackett.objectives.objective import check_choice, check_count
 
 

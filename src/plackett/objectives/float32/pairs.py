@@ -29,14 +29,7 @@ from numpy.typing import NDArray
 
 from plackett.base.arithmetic import exp_float32
 from plackett.base.gains import discounts
-from plackett.base.kernels import (
-    FLOATS,
-    LABELS,
-    compiled,
-    function_maker,
-    list_function,
-    reordered,
-)
+from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, list_function, reordered
 from plackett.base.ragged import Keys, Scores, even_chunks
 from plackett.base.random import noise_state, perturb
 from plackett.objectives.objective import BoundObjective

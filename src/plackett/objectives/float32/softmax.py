@@ -18,14 +18,7 @@ from numba import float32, float64, int32, int64, njit, prange, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.arithmetic import exp_float32, largest
-from plackett.base.kernels import (
-    FLOATS,
-    LABELS,
-    compiled,
-    function_maker,
-    list_function,
-    reordered,
-)
+from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, list_function, reordered
 from plackett.base.ragged import Keys, Scores, even_chunks
 from plackett.base.random import combine, inner_key, noise_state, perturb
 from plackett.objectives.objective import BoundObjective

@@ -83,8 +83,4 @@ def export(
     return is_verified
 
 
-__all__ = [
-    "TARGETS",
-    "Target",
-    "export",
-]
+__all__ = ["TARGETS", "Target", "export"]

@@ -100,8 +100,7 @@ def make_normalizers(affines: Sequence[Affine]) -> Normalizers:
 def after_normalizers(affine: Affine, normalizers: Normalizers) -> Affine:
     """The affine that gives the same result on normalized features."""
     return Affine(
-        affine.slope * normalizers.scale,
-        affine.slope * normalizers.center + affine.shift,
+        affine.slope * normalizers.scale, affine.slope * normalizers.center + affine.shift
     )
 
 

@@ -72,11 +72,7 @@ class ExportRequest:
 
 
 def make_request(
-    ranker: Ranker,
-    target: str,
-    feature_names: Sequence[str] | None,
-    name: str,
-    missing: Missing,
+    ranker: Ranker, target: str, feature_names: Sequence[str] | None, name: str, missing: Missing
 ) -> ExportRequest:
     """Check the options and split the ranker into its parts."""
     if missing not in MISSING:

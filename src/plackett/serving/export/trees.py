@@ -238,11 +238,7 @@ _MAX_DEPTH = 400  # readers of JSON and XML, Python's among them, limit nesting
 
 
 def fold_tree(
-    trees: Trees,
-    tree: int,
-    *,
-    leaf: Callable[[int, int], T],
-    split: Callable[[int, int, T, T], T],
+    trees: Trees, tree: int, *, leaf: Callable[[int, int], T], split: Callable[[int, int, T, T], T]
 ) -> T:
     """Build a nested object from one tree, from the leaves up.
 

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.ragged import Scores
 from plackett.data.transforms import FittedImpute, FittedStandard
-from plackett.models.ensembles import (
-    EnsembleRanker,
-    read_lightgbm,
-    read_ranklib,
-    read_xgboost,
-)
+from plackett.models.ensembles import EnsembleRanker, read_lightgbm, read_ranklib, read_xgboost
 from plackett.models.ensembles.layout import CATEGORICAL
 from plackett.models.ranker import Ranker
 from plackett.serving.export.parts import ExportRequest, Part

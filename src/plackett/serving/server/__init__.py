@@ -63,12 +63,4 @@ def serve_models(
     serve_app(make_app(models, settings, examples=examples), port=port, on_ready=on_ready)
 
 
-__all__ = [
-    "App",
-    "Examples",
-    "Limits",
-    "ModelRegistry",
-    "Settings",
-    "make_app",
-    "serve_models",
-]
+__all__ = ["App", "Examples", "Limits", "ModelRegistry", "Settings", "make_app", "serve_models"]

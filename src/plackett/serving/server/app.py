@@ -26,14 +26,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from plackett.base.ragged import Scores
 from plackett.serving.server import schemas
-from plackett.serving.server.http import (
-    BYTES,
-    JSON,
-    AccessPolicy,
-    BodyReader,
-    HTTPError,
-    too_busy,
-)
+from plackett.serving.server.http import BYTES, JSON, AccessPolicy, BodyReader, HTTPError, too_busy
 from plackett.serving.server.openapi import (
     SCORING_ERRORS,
     Operation,
@@ -265,10 +258,7 @@ class App:
         return lists
 
     async def _answer_in_batch(
-        self,
-        model: Model,
-        read: Callable[[], Lists],
-        write: Callable[[Lists, Scores], Response],
+        self, model: Model, read: Callable[[], Lists], write: Callable[[Lists, Scores], Response]
     ) -> tuple[Response, Lists]:
         lists = await self._in_thread(read)
         scores = await self._batcher.score(model, lists)

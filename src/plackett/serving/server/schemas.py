@@ -12,10 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 Feature: TypeAlias = Annotated[
     float | None,
-    Meta(
-        description="null is missing",
-        extra_json_schema={"minimum": -3.4e38, "maximum": 3.4e38},
-    ),
+    Meta(description="null is missing", extra_json_schema={"minimum": -3.4e38, "maximum": 3.4e38}),
 ]
 Document: TypeAlias = (
     Annotated[list[Feature], Meta(description="All features in their order")]
