@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.metrics import CONVENTIONS, METRICS, Metric, metric, metrics
 from plackett.metrics.definition import CHOICES
@@ -68,6 +72,77 @@ def test_defaults_are_not_written(made, spelling):
     assert str(made) == spelling
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("nDCG@10", "ndcg@10"),
+        ("NDCG@10", "ndcg@10"),
+        ("P@5", "precision@5"),
+        ("P(rel=2)@5", "precision@5:threshold=1"),
+        ("R@100", "recall@100"),
+        ("AP", "map"),
+        ("AP(rel=3)@100", "map@100:threshold=2"),
+        ("RR@10", "mrr@10"),
+        ("RBP(p=0.8)", "rbp"),
+        ("RBP(p=0.5,rel=2)", "rbp:threshold=1:persistence=0.5"),
+        ("ERR@10", "err@10"),
+        ("Success@5", "success@5"),
+        ("nDCG(dcg='log2')@20", "ndcg@20:gain=identity"),
+        ("ndcg_cut_10", "ndcg@10"),
+        ("P_5", "precision@5"),
+        ("recip_rank", "mrr"),
+        ("nDCG@10:trec_eval", "ndcg@10:trec_eval"),
+    ],
+)
+def test_names_of_ir_measures_and_trec_eval_are_read(theirs, ours):
+    assert str(metric(theirs)) == ours
+
+
+def test_arguments_in_parentheses_may_have_commas():
+    made = metrics("RBP(p=0.5,rel=2), AP")
+    assert [str(m) for m in made] == ["rbp:threshold=1:persistence=0.5", "map"]
+
+
+def first_label(scores, labels):
+    return labels[scores.argmax()] if len(labels) > 1 else np.nan
+
+
+def test_a_function_of_one_list_is_a_metric():
+    made = metric(first_label)
+    values = made([0.1, 0.9, 0.5, 0.2, 1.0], [0, 2, 1, 0, 3], [0, 2, 4, 5])
+    np.testing.assert_array_equal(values, [2.0, 1.0, np.nan])
+    assert metric(str(made)) == made
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert str(metric(first_label, name="best")) == "best"
+    data = pk.Dataset.from_arrays(np.ones((4, 1)), [0, 2, 1, 0], [1, 1, 2, 2])
+    means = pk.evaluate(data.labels, data, [first_label, "ndcg@1"])
+    assert means == {"first_label": 1.5, "ndcg@1": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (first_label, {"name": "ndcg"}, "'ndcg', which is a metric already"),
+        (first_label, {"name": "a@5"}, "not a plain name"),
+        (first_label, {"ties": "expected"}, "no convention and no options"),
+        ("ndcg@5", {"name": "mine"}, "name= is for functions"),
+    ],
+)
+def test_a_function_cannot_be_given_what_it_cannot_have(function, options, message):
+    with pytest.raises(UsageError, match=message):
+        metric(function, **options)
+
+
+def test_a_function_must_return_one_number():
+    with pytest.raises(UsageError, match=r"the metric pair must return one number .* got \(1, 2\)"):
+        metric(lambda _s, _y: (1, 2), name="pair")([1.0], [1], [0, 1])
+
+
+def test_two_functions_of_one_name_are_refused():
+    with pytest.raises(UsageError, match="two metrics are called 'lambda'"):
+        metrics([lambda _s, _y: 0.0, lambda _s, _y: 1.0])
+
+
 def test_a_metric_is_its_own_spelling():
     m = metric("err@10", grade=4)
     assert metric(m) is m
@@ -84,7 +159,7 @@ def test_metrics_come_as_one_as_several_or_separated_by_commas():
     ("spelling", "options", "message"),
     [
         ("nddcg@5", {}, r"no metric 'nddcg'\. Did you mean 'ndcg'\? There are: ndcg, dcg, err"),
-        ("NDCG@5", {}, "Did you mean 'ndcg'"),
+        ("nDCG(judged_only=True)@5", {}, "'judged_only=True' .* has no counterpart"),
         ("ndcg@0", {}, "from 1 to .* got '0'"),
         ("ndcg@", {}, "from 1 to .* got ''"),
         ("ndcg@-3", {}, "from 1 to"),
@@ -119,7 +194,7 @@ def test_what_does_not_exist_is_an_error_that_says_what_does(spelling, options, 
 
 @pytest.mark.parametrize("spelling", [None, 5, b"ndcg", ["ndcg"]])
 def test_a_metric_is_written_as_text(spelling):
-    with pytest.raises(UsageError, match="a metric is written as text, such as 'ndcg@10', got"):
+    with pytest.raises(UsageError, match="a metric is written as text, such as 'ndcg@10', or"):
         metric(spelling)
 
 

@@ -38,6 +38,8 @@ def in_order(name, ranked, labels, cutoff, **options):
         return sum(hits) / (cutoff or len(labels))
     if name == "recall":
         return sum(hits) / relevant
+    if name == "success":
+        return float(any(hits))
     return 0.2 * sum(0.8**r for r, hit in enumerate(hits) if hit)  # rbp
 
 
@@ -71,6 +73,7 @@ METRICS = [
     ("mrr", {}),
     ("precision", {}),
     ("recall", {}),
+    ("success", {}),
     ("rbp", {}),
 ]
 

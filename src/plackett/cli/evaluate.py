@@ -17,7 +17,7 @@ from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.files import atomic_file, tsv_cell
 from plackett.base.ragged import Ids, Scores, Values
 from plackett.cli.console import OUT, print_json
-from plackett.cli.options import DataOptions, Json, split_names
+from plackett.cli.options import DataOptions, Json
 from plackett.data import collect_lists, find_files
 from plackett.data.dataset import Dataset
 from plackett.experiments.significance import Comparison, compare_paired
@@ -179,10 +179,10 @@ def _read_text_scores(path: Path) -> Scores:
 
 
 def _parse_metrics(text: str | None, convention: str | None) -> list[Metric]:
-    from plackett.metrics import metric
+    from plackett.metrics import metric, split
 
     if text is not None:
-        return [metric(name, convention=convention) for name in split_names(text)]
+        return [metric(name, convention=convention) for name in split(text)]
     metric(_DEFAULT_METRICS[0], convention=convention)  # refuses an unknown convention
     metrics = []
     for name in _DEFAULT_METRICS:

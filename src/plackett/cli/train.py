@@ -18,7 +18,6 @@ from plackett.cli.options import (
     Settings,
     find_cluster,
     parse_settings,
-    split_names,
 )
 from plackett.data.dataset import Dataset
 
@@ -93,7 +92,7 @@ def train(
     # The members of a cross-fit also learn from the validation lists: not an honest estimate.
     role = "validation" if crossfit is None else "validation (learnt from)"
     means = {
-        part: evaluate(ranker.predict(lists), lists, split_names(metric))
+        part: evaluate(ranker.predict(lists), lists, metric)
         for part, lists in (("train", training_data), (role, validation_data))
         if lists is not None
     }

@@ -3,7 +3,7 @@
 from plackett.metrics.conventions import CONVENTION_NAMES, CONVENTIONS, METRICS, NAMES
 from plackett.metrics.definition import OPTIONS, Settings
 from plackett.metrics.evaluate import LabelledLists, evaluate, per_list
-from plackett.metrics.metric import Metric, metric, metrics
+from plackett.metrics.metric import FunctionMetric, Metric, MetricLike, metric, metrics, split
 
 __all__ = [
     "CONVENTIONS",
@@ -11,11 +11,14 @@ __all__ = [
     "METRICS",
     "NAMES",
     "OPTIONS",
+    "FunctionMetric",
     "LabelledLists",
     "Metric",
+    "MetricLike",
     "Settings",
     "evaluate",
     "metric",
     "metrics",
     "per_list",
+    "split",
 ]

@@ -1,4 +1,4 @@
-r"""Metrics of binary relevance: precision, recall, average precision, reciprocal rank, AUC.
+r"""Metrics of binary relevance: precision, recall, success, MAP, MRR, AUC.
 
 A document is relevant if its label is above the threshold.
 
@@ -8,6 +8,9 @@ divided by k (``denominator=cutoff``) or by n (``list``); without a cut-off, by 
 
 **Recall** is the share of the list's relevant documents that are among the first k. Without a
 cut-off it is below 1 only if relevant documents were not retrieved.
+
+**Success** is 1 if one of the first k documents is relevant, else 0. Of n tied documents, r of them
+relevant, the first j contain none with probability :math:`\binom{n-j}{r} / \binom nr`.
 
 **Average precision**; its mean over lists is MAP.
 
@@ -99,6 +102,28 @@ def recall_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type
 
 
 RECALL = Definition("recall", recall_list, RELEVANCE, params=threshold_only)
+
+
+@list_function(SIGNATURE)
+def success_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: ignore[no-untyped-def] # noqa: ARG001
+    """Success of one list."""
+    if count_relevant(labels, params[0]) == 0:
+        return np.nan
+    depth = min(cutoff, len(ranked))
+    start = 0
+    while start < depth:
+        stop = group_end(ends, start)
+        hits = count_relevant(ranked[start:stop], params[0])
+        if hits > 0:
+            none_so_far = 1.0
+            for left in range(stop - start, max(stop - depth, 0), -1):
+                none_so_far *= max(left - hits, 0) / left
+            return 1.0 - none_so_far
+        start = stop
+    return 0.0
+
+
+SUCCESS = Definition("success", success_list, RELEVANCE, params=threshold_only)
 
 
 AP_DENOMINATORS = ("relevant", "cutoff", "found")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import boolean, float64, int64, prange, types, void
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import FLOATS, LABELS, parallel_function
 from plackett.base.ragged import Labels, Values
 from plackett.metrics.definition import RANKS, SIGNATURE
@@ -21,6 +21,29 @@ if TYPE_CHECKING:
 
 def values_per_list(metrics: Sequence[Metric], lists: ScoredLists) -> list[Values]:
     """Compute each metric for each list; metrics share rankings where they can."""
+    functions = {m: getattr(m, "function") for m in metrics if hasattr(m, "function")}  # noqa: B009
+    values = {metric: _call_function(metric, f, lists) for metric, f in functions.items()}
+    others = [metric for metric in metrics if metric not in functions]
+    values |= dict(zip(others, _kernel_values(others, lists), strict=True))
+    return [values[metric] for metric in metrics]
+
+
+def _call_function(metric: Metric, function: Any, lists: ScoredLists) -> Values:
+    """Call a user's function for each list with documents."""
+    values = np.full(len(lists.offsets) - 1, np.nan)
+    labels = lists.labels.astype(np.float64)
+    for q in np.flatnonzero(lists.sizes):
+        documents = slice(lists.offsets[q], lists.offsets[q + 1])
+        value = function(lists.scores[documents].copy(), labels[documents].copy())
+        if np.ndim(value) != 0 or not isinstance(value, (int, float, np.number, np.bool_)):
+            raise UsageError(
+                f"the metric {metric} must return one number for a list, got {value!r}."
+            )
+        values[q] = value
+    return values
+
+
+def _kernel_values(metrics: Sequence[Metric], lists: ScoredLists) -> list[Values]:
     for metric in metrics:
         _check_labels(metric, lists.labels)
     rules = [metric.rule for metric in metrics]

@@ -18,11 +18,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from plackett.base.errors import UsageError, unknown_name
-from plackett.metrics.binary import AUC, MAP, MRR, PRECISION, RECALL
+from plackett.metrics.binary import AUC, MAP, MRR, PRECISION, RECALL, SUCCESS
 from plackett.metrics.definition import Definition, Option, Settings
 from plackett.metrics.graded import DCG, ERR, NDCG, RBP
 
-METRICS = (NDCG, DCG, ERR, MAP, MRR, PRECISION, RECALL, AUC, RBP)
+METRICS = (NDCG, DCG, ERR, MAP, MRR, PRECISION, RECALL, SUCCESS, AUC, RBP)
 NAMES = tuple(definition.name for definition in METRICS)
 _DEFINITIONS = {definition.name: definition for definition in METRICS}
 
@@ -105,6 +105,7 @@ CONVENTIONS = (
             "mrr": _TREC,
             "precision": _TREC,
             "recall": _TREC,
+            "success": _TREC,
         },
     ),
     Convention(

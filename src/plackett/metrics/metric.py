@@ -1,20 +1,24 @@
 """A metric as a value: frozen, hashable, with a spelling that can be parsed back.
 
 The spelling is ``name[@cutoff][:convention][:option=value]...``. It has no commas, so several
-metrics can be written ``ndcg@5,err@10:grade=4,map``.
+metrics can be written ``ndcg@5,err@10:grade=4,map``. The names of ir_measures and trec_eval
+(``nDCG@10``, ``P@5``, ``AP``, ``RR``, ``RBP(p=0.8)``, ``ndcg_cut_10``) are read as well; they
+select the metric, not the tool's convention.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.base.ragged import Values
 from plackett.metrics.compute import values_per_list
-from plackett.metrics.conventions import default_settings, definition_of
+from plackett.metrics.conventions import NAMES, default_settings, definition_of
 from plackett.metrics.definition import (
     NO_CUTOFF,
     OPTIONS,
@@ -50,9 +54,9 @@ def parse(text: str) -> ParsedMetric:
     ParsedMetric(name='ndcg', cutoff=5, convention='lightgbm', options={'ties': 'expected'})
     """
     head, *rest = (part.strip() for part in text.split(":"))
-    name, at, cutoff = head.partition("@")
+    head, options = _read_arguments(head, text)
+    name, at, cutoff = _read_trec_eval(head).partition("@")
     convention: str | None = None
-    options: dict[str, Option] = {}
     for part in rest:
         option, equals, value = (piece.strip() for piece in part.partition("="))
         if equals:
@@ -65,16 +69,68 @@ def parse(text: str) -> ParsedMetric:
             raise UsageError(
                 f"{text!r} names two conventions, {convention!r} and {part!r}; {_FORM}."
             )
-    return ParsedMetric(name.strip(), _cutoff(cutoff, text) if at else None, convention, options)
+    cut = _cutoff(cutoff, text) if at else None
+    return ParsedMetric(_our_name(name.strip()), cut, convention, options)
+
+
+_OTHER_NAMES = {
+    "p": "precision",
+    "r": "recall",
+    "ap": "map",
+    "rr": "mrr",
+    "recip_rank": "mrr",
+    "ndcg_cut": "ndcg",
+    "map_cut": "map",
+}
+"""Names of ir_measures and trec_eval, in lower case."""
+
+
+def _our_name(name: str) -> str:
+    lower = name.lower()
+    ours = _OTHER_NAMES.get(lower, lower)
+    return ours if ours in NAMES else name
+
+
+def _read_trec_eval(head: str) -> str:
+    """``ndcg_cut_10`` as ``ndcg_cut@10``; other text is returned unchanged."""
+    name, _, digits = head.rpartition("_")
+    return f"{name}@{digits}" if digits.isdigit() and _our_name(name) in NAMES else head
+
+
+def _read_arguments(head: str, text: str) -> tuple[str, dict[str, Option]]:
+    """Read ir_measures' arguments, ``RBP(p=0.8)`` or ``P(rel=2)@5``."""
+    match = re.fullmatch(r"(\w+)\((.*)\)(.*)", head)
+    if match is None:
+        return head, {}
+    options: dict[str, Option] = {}
+    for pair in filter(None, (pair.strip() for pair in match[2].split(","))):
+        name, _, value = (piece.strip().strip("'\"") for piece in pair.partition("="))
+        if name == "p":
+            options["persistence"] = value
+        elif name == "rel" and value.isdigit() and int(value) > 0:
+            options["threshold"] = int(value) - 1  # labels of at least rel are relevant
+        elif name == "max_rel":
+            options["grade"] = value
+        elif name == "dcg" and value in _GAINS:
+            options["gain"] = _GAINS[value]
+        else:
+            raise UsageError(
+                f"{pair!r} in {text!r} has no counterpart here; of ir_measures' arguments p, rel, "
+                f"max_rel and dcg are read. Otherwise {_FORM}."
+            )
+    return match[1] + match[3], options
+
+
+_GAINS = {"log2": "identity", "exp-log2": "exp2"}
 
 
 def split(text: str) -> tuple[str, ...]:
     """Split a comma-separated list of metrics.
 
-    >>> split("ndcg@5, err@10:grade=4")
-    ('ndcg@5', 'err@10:grade=4')
+    >>> split("ndcg@5, err@10:grade=4, RBP(p=0.8,rel=2)")
+    ('ndcg@5', 'err@10:grade=4', 'RBP(p=0.8,rel=2)')
     """
-    parts = tuple(part.strip() for part in text.split(","))
+    parts = tuple(part.strip() for part in re.split(r",(?![^(]*\))", text))
     if not all(parts):
         raise UsageError(f"{text!r} has an empty place between commas; {_FORM}.")
     return parts
@@ -90,7 +146,7 @@ def _cutoff(text: str, whole: str) -> int:
     return int(digits)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Metric:
     """A metric with its cut-off, convention and settings; made by :func:`metric`.
 
@@ -149,6 +205,9 @@ class Metric:
             return RankingRule("expected", 0, s.rounding, groups=True, retrieved_only=False)
         return RankingRule(s.ties, s.seed, s.rounding, groups=s.ties == "expected")
 
+    def __repr__(self) -> str:
+        return f"Metric({str(self)!r})"
+
     def __str__(self) -> str:
         default = default_settings(self.name, self.convention)
         parts = [self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"]
@@ -161,16 +220,64 @@ class Metric:
         return ":".join(parts)
 
 
-def metric(spelling: str | Metric, convention: str | None = None, **options: Option) -> Metric:
+ListMetric: TypeAlias = Callable[[Any, Any], float]
+"""A user's function of the scores and labels of one list."""
+
+_FUNCTIONS: dict[str, FunctionMetric] = {}
+"""The user's metrics by name, so that their spellings parse back in this process."""
+
+
+@dataclass(frozen=True, repr=False)
+class FunctionMetric(Metric):
+    """A metric that a Python function computes; made by :func:`metric`."""
+
+    function: ListMetric
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A worker process that receives the metric must know its name, too.
+        return _from_function, (self.function, self.name)
+
+
+def _from_function(function: ListMetric, name: str | None = None) -> FunctionMetric:
+    label = name or str(getattr(function, "__name__", type(function).__name__)).strip("<>")
+    if not label.isidentifier() or _our_name(label) in NAMES:
+        reason = "is a metric already" if _our_name(label) in NAMES else "is not a plain name"
+        raise UsageError(
+            f"a metric of a function cannot be called {label!r}, which {reason}; give it another "
+            'name, for example pk.metric(function, name="my_metric").'
+        )
+    made = FunctionMetric(label, None, DEFAULT_CONVENTION, Settings(), function)
+    _FUNCTIONS[label] = made
+    return made
+
+
+MetricLike: TypeAlias = str | Metric | ListMetric
+"""What is accepted as a metric: its spelling, a metric, or a function of one list."""
+
+
+def metric(
+    spelling: MetricLike,
+    convention: str | None = None,
+    *,
+    name: str | None = None,
+    **options: Option,
+) -> Metric:
     """Make a metric from its spelling, ``name[@cutoff][:convention][:option=value]...``.
 
     Parameters
     ----------
     spelling
         Such as ``"ndcg@10"`` or ``"map:lightgbm:ties=expected"``; a metric is returned unchanged.
+        Or a function ``f(scores, labels)`` of one list, whose arguments are float arrays in the
+        order of the documents. It returns one number, higher is better; NaN drops the list.
     convention
         One of ``papers letor3 letor4 mslr lightgbm xgboost catboost trec_eval sklearn``, if the
         spelling names none.
+    name
+        For a function: its name in tables; by default the name of the function.
     **options
         As in the spelling: see :mod:`plackett.metrics.definition`.
 
@@ -178,6 +285,15 @@ def metric(spelling: str | Metric, convention: str | None = None, **options: Opt
     ------
     UsageError
         For a name, convention, option or combination that does not exist.
+
+    Examples
+    --------
+    >>> metric("P@5")
+    Metric('precision@5')
+    >>> def first_label(scores, labels):
+    ...     return labels[scores.argmax()]
+    >>> metric(first_label)([0.1, 0.9, 0.5, 0.2], [0, 2, 1, 0], [0, 2, 4])
+    array([2., 1.])
     """
     if isinstance(spelling, Metric):
         if convention is not None or options:
@@ -185,8 +301,19 @@ def metric(spelling: str | Metric, convention: str | None = None, **options: Opt
                 f"{str(spelling)!r} is a metric already; give its spelling to add options."
             )
         return spelling
+    if callable(spelling):
+        if convention is not None or options:
+            raise UsageError("a metric that a function computes has no convention and no options.")
+        return _from_function(spelling, name)
     if not isinstance(spelling, str):
-        raise UsageError(f"a metric is written as text, such as 'ndcg@10', got {spelling!r}.")
+        raise UsageError(
+            "a metric is written as text, such as 'ndcg@10', or given as a function of the scores "
+            f"and labels of one list, got {spelling!r}."
+        )
+    if name is not None:
+        raise UsageError(f"name= is for functions; {spelling!r} has its name already.")
+    if spelling.strip() in _FUNCTIONS and convention is None and not options:
+        return _FUNCTIONS[spelling.strip()]
     parsed = parse(spelling)
     definition = definition_of(parsed.name)
     _check_agreement("the convention", parsed.convention, convention)
@@ -201,7 +328,7 @@ def metric(spelling: str | Metric, convention: str | None = None, **options: Opt
     return Metric(parsed.name, parsed.cutoff, chosen, settings)
 
 
-def metrics(specs: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
+def metrics(specs: MetricLike | Iterable[MetricLike]) -> tuple[Metric, ...]:
     """Make metrics from one, several, or a comma-separated text, without duplicates.
 
     >>> [str(m) for m in metrics("ndcg@5, err@10")]
@@ -211,7 +338,12 @@ def metrics(specs: str | Metric | Iterable[str | Metric]) -> tuple[Metric, ...]:
         specs = split(specs)
     elif not isinstance(specs, Iterable):
         specs = (specs,)
-    return tuple(dict.fromkeys(metric(spec) for spec in specs))
+    made = tuple(dict.fromkeys(metric(spec) for spec in specs))
+    names = [str(each) for each in made]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"two metrics are called {name!r}; name one with pk.metric(f, name=).")
+    return made
 
 
 def _read(definition: Definition, options: Mapping[str, Option]) -> dict[str, Option]:

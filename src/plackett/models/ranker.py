@@ -38,8 +38,8 @@ from plackett.data.large_arrays import is_large, iter_blocks, release_pages
 from plackett.data.transforms import FittedTransform, chain, transform
 from plackett.data.transforms.base import apply_in_blocks
 from plackett.distributed import Cluster, WorkerGroup, as_cluster
-from plackett.metrics import Metric
-from plackett.metrics import metric as as_metric
+from plackett.metrics import Metric, MetricLike
+from plackett.metrics import metrics as as_metrics
 from plackett.models.artifact.manifest import versions, write
 from plackett.models.artifact.settings import identity_of
 from plackett.models.checkpoint import Checkpoint, open_checkpoint
@@ -59,7 +59,7 @@ WatchFunction: TypeAlias = Callable[[int, int, float], None]
 It may raise an exception to end a fit early; ``fit`` lets the exception through.
 """
 
-MetricSpec: TypeAlias = str | Metric | Sequence[str | Metric]
+MetricSpec: TypeAlias = MetricLike | Sequence[MetricLike]
 """One metric, or several that are compared in this order."""
 
 
@@ -87,12 +87,9 @@ class FitContext:
 
 def parse_metrics(spec: MetricSpec) -> tuple[Metric, ...]:
     """The metrics to select by; a string may name several, separated by commas."""
-    if isinstance(spec, Metric):
-        return (spec,)
-    names = [name.strip() for name in spec.split(",")] if isinstance(spec, str) else spec
-    metrics = tuple(as_metric(name) for name in names)
+    metrics = as_metrics(spec)
     if not metrics:
-        raise UsageError('fit needs a metric to select by, for example metric="ndcg@5".')
+        raise UsageError('fit needs a metric to select by, for example metric="ndcg@10".')
     return metrics
 
 
