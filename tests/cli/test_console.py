@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import pickle
 import sys
 import warnings
 from collections.abc import Iterator
@@ -15,7 +16,15 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.base.errors import ConvergenceWarning, DataWarning
+from plackett.base.errors import (
+    ConvergenceWarning,
+    DataError,
+    DataWarning,
+    Message,
+    Parameter,
+    Setting,
+    message_of,
+)
 from plackett.base.files import tsv_cell
 from plackett.cli import main
 from plackett.cli.console import count_convergence_warnings, use_option_names
@@ -118,17 +127,37 @@ def test_warnings_of_libraries_are_not_shown(capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("python", "here"),
+    ("parameter", "python", "option"),
     [
-        ("choose with label=.", "choose with --label."),
-        ("choose with query=.", "choose with --query."),
-        ("pass deepest= to", "pass --deepest to"),
-        ('label="y" stays', 'label="y" stays'),
-        ("n_features=46 was given", "--features 46 was given"),
+        (Parameter("label"), "label=", "--label"),
+        (Parameter("n_features", 46), "n_features=46", "--features 46"),
+        (Parameter("strict", True), "strict=True", "--strict"),
+        (Parameter("missing", "nan"), 'missing="nan"', "--missing nan"),
+        (Parameter("feature_names"), "feature_names=", "--names"),
+        (Parameter("module"), "module=", "module="),
+        (Setting("C"), "C", "--set C=..."),
+        (Setting("clip", 5.0), "clip=5.0", "--set clip=5.0"),
+        (
+            Setting("transforms", ("standard",)),
+            'transforms=("standard",)',
+            "--set 'transforms=[\"standard\"]'",
+        ),
     ],
 )
-def test_messages_speak_of_options(python, here) -> None:
-    assert use_option_names(python) == here
+def test_a_parameter_in_a_message_is_shown_as_its_option(parameter, python, option) -> None:
+    message = Message("choose with ", parameter, ".")
+    assert message == f"choose with {python}."
+    assert use_option_names(message) == f"choose with {option}."
+
+
+def test_a_message_keeps_its_parameters_on_the_way() -> None:
+    message = Message("there is no column; choose with ", Parameter("label"), ".")
+    error = DataError(DataError(message).message, path="a.parquet")
+    assert str(error) == "a.parquet: there is no column; choose with label=."
+    again = pickle.loads(pickle.dumps(error))
+    for one in (error, again):
+        assert use_option_names(message_of(one)).endswith("choose with --label.")
+    assert use_option_names("label= is text here") == "label= is text here"
 
 
 def test_a_metric_in_which_no_list_counts_says_so(tmp_path) -> None:

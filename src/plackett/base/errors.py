@@ -16,11 +16,78 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter that a message names; the command line shows its option instead.
+
+    >>> str(Parameter("label")), str(Parameter("missing", "nan"))
+    ('label=', 'missing="nan"')
+    """
+
+    name: str
+    value: Any = None
+    """The value to give; None: the message leaves it open."""
+
+    def __str__(self) -> str:
+        return f"{self.name}=" + ("" if self.value is None else _with_double_quotes(self.value))
+
+
+@dataclass(frozen=True)
+class Setting(Parameter):
+    """A parameter of a model that a message names; the command line shows ``--set`` instead.
+
+    >>> str(Setting("C")), str(Setting("transforms", ("standard",)))
+    ('C', 'transforms=("standard",)')
+    """
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else super().__str__()
+
+
+def _with_double_quotes(value: Any) -> str:
+    return repr(value).replace("'", '"')
+
+
+class Message(str):
+    """The text of an error or a warning, with the parameters that it names.
+
+    >>> message = Message("there is no column 'y'; choose with ", Parameter("label"), ".")
+    >>> str(message)
+    "there is no column 'y'; choose with label=."
+    >>> message.parts[1].name
+    'label'
+    """
+
+    parts: tuple[str | Parameter, ...]
+
+    def __new__(cls, *parts: str | Parameter) -> Message:
+        flat = [p for part in parts for p in (part.parts if isinstance(part, Message) else (part,))]
+        message = super().__new__(cls, "".join(map(str, flat)))
+        message.parts = tuple(flat)
+        return message
+
+    def __getnewargs__(self) -> tuple[str | Parameter, ...]:  # type: ignore[override]
+        return self.parts
+
+
+def message_of(error: BaseException | str) -> str:
+    """The text of an error or a warning; a :class:`Message` if it names parameters."""
+    if isinstance(error, str):
+        return error
+    text = error.args[0] if error.args else ""
+    return text if isinstance(text, Message) else str(error)
 
 
 class PlackettError(Exception):
-    """Base class; the text is meant for the user, without a traceback."""
+    """Base class; the text is meant for the user, without a traceback.
+
+    Where it names a parameter, ``args[0]`` is a :class:`Message`.
+    """
 
 
 class DataError(PlackettError, ValueError):
@@ -49,7 +116,7 @@ class DataError(PlackettError, ValueError):
         self.column = column
         place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
         suffix = "" if column is None else f" (column {column})"
-        super().__init__(f"{place}{message}{suffix}")
+        super().__init__(Message(place, message, suffix))
 
 
 class FeatureMismatch(DataError):  # noqa: N818 - reads better in `except FeatureMismatch`

@@ -15,7 +15,7 @@ import typer
 from rich.markup import escape
 
 from plackett._version import __version__
-from plackett.base.errors import PlackettError, UsageError
+from plackett.base.errors import PlackettError, UsageError, message_of
 from plackett.cli.clicks import clicks
 from plackett.cli.compare import compare
 from plackett.cli.console import ERR, OUT, show_warning, use_option_names
@@ -104,7 +104,7 @@ def _describe_os_error(error: OSError) -> str:
     return str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
-def _fail(error: object, *, code: int) -> None:
-    text = escape(use_option_names(str(error)))
+def _fail(error: Exception | str, *, code: int) -> None:
+    text = escape(use_option_names(message_of(error)))
     ERR.print(f"[bold red]error:[/] {text}", highlight=False, soft_wrap=True)
     sys.exit(code)

@@ -5,7 +5,8 @@ Progress bars, durations, warnings, and messages of the library in the terms of 
 
 from __future__ import annotations
 
-import re
+import json
+import shlex
 import sys
 import time
 import warnings
@@ -26,7 +27,14 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from plackett.base.errors import ConvergenceWarning, DataWarning
+from plackett.base.errors import (
+    ConvergenceWarning,
+    DataWarning,
+    Message,
+    Parameter,
+    Setting,
+    message_of,
+)
 from plackett.base.files import to_json
 
 if TYPE_CHECKING:
@@ -116,35 +124,41 @@ def with_time_left(
     return report
 
 
-# Python arguments in messages of the library, and the options that stand for them.
-_OPTION_NAMES = (
-    (re.compile(r"missing=(['\"])nan\1"), "--missing nan"),
-    (re.compile(r"\bn_features="), "--features "),
-    (re.compile(r"\bstrict=True"), "--strict"),
-    (re.compile(r'missing="(never|zero)"'), r"--missing \1"),
-    (re.compile(r"\bfeature_names="), "--names "),
-    (re.compile(r"\bform="), "--form "),
-    (re.compile(r"\b(label|query|deepest|iterations|clip)=(?=[\s.,;:)]|$)"), r"--\1"),
-    (re.compile(r"\bRaise max_iterations\b"), "Raise it (--set max_iterations=...)"),
-    (re.compile(r'\(transforms=\("standard",\)\)'), "(--set 'transforms=[\"standard\"]')"),
-)
+_OPTIONS = {"n_features": "--features", "feature_names": "--names"}
+"""Options whose names differ from those of the parameters that they stand for."""
+_NO_OPTION = {"document", "document_ids", "features", "module"}
+"""Parameters that no option stands for."""
 
 
 def use_option_names(text: str) -> str:
-    """Replace the Python arguments in a message by command-line options.
+    """Show the parameters that a message names as options.
 
-    >>> use_option_names("there is no column 'y'; choose with label=.")
+    >>> use_option_names(Message("there is no column 'y'; choose with ", Parameter("label"), "."))
     "there is no column 'y'; choose with --label."
     """
-    for pattern, option in _OPTION_NAMES:
-        text = pattern.sub(option, text)
-    return text
+    if not isinstance(text, Message):
+        return text
+    return "".join(part if isinstance(part, str) else _option(part) for part in text.parts)
+
+
+def _option(parameter: Parameter) -> str:
+    name, value = parameter.name, parameter.value
+    if isinstance(parameter, Setting):
+        return "--set " + (f"{name}=..." if value is None else shlex.quote(_assign(name, value)))
+    if name in _NO_OPTION:
+        return str(parameter)
+    option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    return option if value is None or value is True else f"{option} {value}"
+
+
+def _assign(name: str, value: Any) -> str:
+    return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
 
 
 def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
     """Print a warning of plackett; hide those of libraries, which are for developers."""
     if issubclass(category, (DataWarning, ConvergenceWarning)):
-        text = escape(use_option_names(str(message)))
+        text = escape(use_option_names(message_of(message)))
         ERR.print(f"[yellow]warning:[/] {text}", highlight=False, soft_wrap=True)
 
 
@@ -165,4 +179,4 @@ def count_convergence_warnings() -> Iterator[None]:
     if convergence:
         more = len(convergence) - 1
         text = f" The same in {more} more {'fit' if more == 1 else 'fits'}." if more else ""
-        show_warning(f"{convergence[0].message}{text}", ConvergenceWarning)
+        show_warning(Message(message_of(convergence[0].message), text), ConvergenceWarning)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from plackett.base.errors import DataError, DataWarning
+from plackett.base.errors import DataError, DataWarning, Message, Parameter
 from plackett.base.ragged import (
     Features,
     Ids,
@@ -208,7 +208,8 @@ class Dataset:
         dataset, contiguous = cls._group(table, table.weights, in_place=True)
         if not contiguous:
             if strict:
-                raise DataError(f"{_describe_scattered(table.source)}; strict=True refuses them.")
+                text = f"{_describe_scattered(table.source)}; "
+                raise DataError(Message(text, Parameter("strict", True), " refuses them."))
             warn_scattered(table.source)
         return dataset
 

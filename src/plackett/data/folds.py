@@ -16,7 +16,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.ragged import Features, Rows, list_of_document
 from plackett.data.canonical import arrange, take_rows
 from plackett.data.dataset import Dataset, Table, take
@@ -259,8 +259,11 @@ def _common_width(parts: Mapping[Path, Table | Dataset]) -> int:
 
 def _width_error(one: Path, width: int, other: Path, other_width: int) -> DataError:
     return DataError(
-        f"{one} has {width} features and {other} has {other_width}; give the number with "
-        "n_features= if the narrower file leaves out the last ones."
+        Message(
+            f"{one} has {width} features and {other} has {other_width}; give the number with ",
+            Parameter("n_features"),
+            " if the narrower file leaves out the last ones.",
+        )
     )
 
 

@@ -15,7 +15,7 @@ import scipy.sparse
 from numba import njit, prange
 from numpy.typing import DTypeLike, NDArray
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.ragged import Features, Ids, Labels, Rows
 from plackett.data.large_arrays import iter_blocks
 
@@ -143,12 +143,13 @@ def check_features(
         column = int(sparse.indices[row])
         row = int(np.searchsorted(sparse.indptr, row, side="right") - 1)
     remedy = (
-        'pass missing="nan" if NaN stands for a missing value'
+        Message("pass ", Parameter("missing", "nan"), " if NaN stands for a missing value")
         if np.isnan(value)
         else "features must be finite float32 numbers (up to 3.4e38)"
     )
     name = f"{column + 1} (counted from 1)" if names is None else repr(names[column])
-    raise DataError(f"row {first_row + row} (counted from 0): feature {name} is {value}; {remedy}.")
+    place = f"row {first_row + row} (counted from 0): feature {name} is {value}; "
+    raise DataError(Message(place, remedy, "."))
 
 
 def _first_bad(values: NDArray[np.float32], allow_nan: bool) -> tuple[int, int] | None:

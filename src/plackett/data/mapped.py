@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.files import atomic_directory
 from plackett.base.ragged import Features, Rows, as_offsets
 from plackett.data.canonical import dense_rows
@@ -95,9 +95,8 @@ def open_mapped(path: Path, *, missing: Missing = None) -> Dataset:
     """
     manifest = read_manifest(path)
     if manifest.missing == "nan" and missing is None:
-        raise DataError(
-            'some features are missing; pass missing="nan" to read them as NaN.', path=str(path)
-        )
+        remedy = ("pass ", Parameter("missing", "nan"), " to read them as NaN.")
+        raise DataError(Message("some features are missing; ", *remedy), path=str(path))
     arrays = {name: _load(path, name, manifest) for name in manifest.files}
     try:
         _check_arrays(arrays, manifest)

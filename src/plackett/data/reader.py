@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.memory import available_memory, memory_limits
 from plackett.data.dataset import Dataset, Table
 from plackett.data.files import (
@@ -151,8 +151,11 @@ def read_mapped(path: Path, options: ReadOptions) -> Dataset:
     dataset = open_mapped(path, missing=options.missing)
     if options.n_features not in (None, dataset.n_features):
         raise DataError(
-            f"there are {dataset.n_features} features, and n_features={options.n_features} was "
-            "given.",
+            Message(
+                f"there are {dataset.n_features} features, and ",
+                Parameter("n_features", options.n_features),
+                " was given.",
+            ),
             path=str(path),
         )
     return dataset

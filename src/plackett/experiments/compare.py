@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plackett.base.errors import DataError, PlackettError, UsageError
+from plackett.base.errors import DataError, Message, PlackettError, UsageError, message_of
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster, as_cluster
@@ -320,4 +320,4 @@ def _get_outcome(trial: Trial, future: Future[Outcome]) -> Outcome:
 
 
 def _failure_text(trial: Trial, error: Exception) -> str:
-    return f"{trial.title}: {error} (Finished trials are kept.)"
+    return Message(f"{trial.title}: ", message_of(error), " (Finished trials are kept.)")

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.sparse import csr_array
 
-from plackett.base.errors import ConvergenceWarning, PlackettError, UsageError
+from plackett.base.errors import ConvergenceWarning, PlackettError, UsageError, message_of
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.data.mapped import open_mapped
@@ -186,7 +186,7 @@ def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[str
             status, content = "done", function(*arguments)
         except Exception as error:
             status, content = "failed", record_error(error)
-    texts = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    texts = [message_of(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
     return status, content, texts
 
 

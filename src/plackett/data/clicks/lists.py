@@ -29,7 +29,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError, Message, Parameter, UsageError
 from plackett.base.ragged import Ids, Rows, list_of_document
 from plackett.data.canonical import take_rows
 from plackett.data.clicks.log import ClickLog, encode_ids, row_error
@@ -148,9 +148,11 @@ def _weigh_clicks(log: ClickLog, propensities: Any, clip: float | None) -> NDArr
     if bad.any():
         row = int(np.argmax(bad))
         problem = "not known" if np.isnan(chances[row]) else "0"
-        message = (
+        message = Message(
             f"a click at position {log.positions[row]}, whose propensity is {problem}; give one "
-            "above 0, set clip= where it is 0, or leave the row out."
+            "above 0, set ",
+            Parameter("clip"),
+            " where it is 0, or leave the row out.",
         )
         raise row_error(log.source, row, message)
     weights[log.clicks] /= chances[log.clicks]

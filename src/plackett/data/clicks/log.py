@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError, Message, UsageError
 from plackett.base.ragged import Ids, Rows
 from plackett.data.inputs import as_column, as_ids
 
@@ -173,10 +173,10 @@ def choose_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[s
 def row_error(source: LogFile | None, row: int, message: str) -> DataError:
     """An error in a row, counted from 0, with its place in the file if there is one."""
     if source is None:
-        return DataError(f"row {row} (counted from 0): {message}")
+        return DataError(Message(f"row {row} (counted from 0): ", message))
     if source.is_text:
         return DataError(message, path=source.path, line=row + source.first)
-    return DataError(f"row {row} (counted from 0): {message}", path=source.path)
+    return DataError(Message(f"row {row} (counted from 0): ", message), path=source.path)
 
 
 def encode_ids(ids: Ids) -> Rows:

@@ -61,7 +61,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csc_array
 from scipy.sparse.csgraph import connected_components
 
-from plackett.base.errors import ConvergenceWarning, DataError, UsageError
+from plackett.base.errors import ConvergenceWarning, DataError, Message, Parameter, UsageError
 from plackett.base.ragged import Rows
 from plackett.data.clicks.log import ClickLog, encode_ids
 
@@ -210,9 +210,12 @@ def refuse_unlinked(documents: Rows, positions: Rows, n_positions: int, remedy: 
     if not connected.all():
         one, other = _list_positions(seen[connected]), _list_positions(seen[~connected])
         raise DataError(
-            f"the propensities of positions {one} and {other} cannot be compared: no document that "
-            "was clicked was shown in both groups (directly or through others), so they are not "
-            f"identifiable; {remedy}"
+            Message(
+                f"the propensities of positions {one} and {other} cannot be compared: no document "
+                "that was clicked was shown in both groups (directly or through others), so they "
+                "are not identifiable; ",
+                remedy,
+            )
         )
 
 
@@ -254,7 +257,11 @@ def estimate_by_em(
         counts.documents,
         counts.positions,
         counts.n_positions,
-        "vary the order in which results are shown, or pass deepest= to pool positions.",
+        Message(
+            "vary the order in which results are shown, or pass ",
+            Parameter("deepest"),
+            " to pool positions.",
+        ),
     )
     rates = _start_rates(counts)
     for _ in range(iterations):
@@ -264,9 +271,14 @@ def estimate_by_em(
             break
     else:
         warnings.warn(
-            f"expectation maximization of propensities has not converged after {iterations} "
-            "iterations, and they may be inaccurate; raise iterations=, or pool low positions, "
-            "which are seldom clicked, with deepest=.",
+            Message(
+                f"expectation maximization of propensities has not converged after {iterations} "
+                "iterations, and they may be inaccurate; raise ",
+                Parameter("iterations"),
+                ", or pool low positions, which are seldom clicked, with ",
+                Parameter("deepest"),
+                ".",
+            ),
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.ragged import Features, Ids, Rows
 from plackett.data.columnar.roles import Roles, check_types, find_roles, refuse_other_roles
 from plackett.data.dataset import Table
@@ -95,9 +95,8 @@ def open_files(paths: Sequence[Path], options: ReadOptions, name: str) -> Column
     with name_file_in_errors(Path(name)):
         n_features = _count_features(shards, roles)
         if options.n_features not in (None, n_features):
-            raise DataError(
-                f"there are {n_features} features, and n_features={options.n_features} was given."
-            )
+            given = Parameter("n_features", options.n_features)
+            raise DataError(Message(f"there are {n_features} features, and ", given, " was given."))
     return ColumnarFiles(name, shards, roles, n_features)
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError, Message, Parameter, UsageError
 
 LABEL, QUERY, DOCUMENT, WEIGHT, FEATURES = "label", "query_id", "document_id", "weight", "features"
 DOCUMENT_WEIGHT, GROUP = "document_weight", "group_id"
@@ -222,13 +222,16 @@ def _find(name: str, default: str, names: Sequence[str], others: Sequence[str], 
         return candidates[0]
     if candidates:
         raise DataError(
-            f"there is no column {name!r}, and {len(candidates)} that could be it: "
-            f"{', '.join(map(repr, candidates))}; choose with {option}=."
+            Message(
+                f"there is no column {name!r}, and {len(candidates)} that could be it: "
+                f"{', '.join(map(repr, candidates))}; choose with ",
+                Parameter(option),
+                ".",
+            )
         )
     also = f" (nor {', '.join(map(repr, aliases))})" if aliases else ""
-    raise DataError(
-        f"there is no column {name!r}{also}; {_list_columns(names)}; choose with {option}=."
-    )
+    text = f"there is no column {name!r}{also}; {_list_columns(names)}; choose with "
+    raise DataError(Message(text, Parameter(option), "."))
 
 
 def _find_optional(

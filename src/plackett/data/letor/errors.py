@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plackett.base.decimals import exact_float32
+from plackett.base.errors import Message, Parameter
 from plackett.data.letor.parser import LARGEST_INDEX
 
 _TOKEN = re.compile(rb"[^ \t]+")
@@ -170,7 +171,8 @@ def _index(name: bytes, column: int, previous: int, rules: Rules) -> int:
     if index < previous:
         raise LineError(f"feature index {index} after {previous}; indices must rise", column)
     if rules.n_features is not None and index > rules.n_features:
-        raise LineError(f"feature index {index} above n_features={rules.n_features}", column)
+        limit = Parameter("n_features", rules.n_features)
+        raise LineError(Message(f"feature index {index} above ", limit), column)
     return index
 
 
@@ -181,8 +183,8 @@ def _value(token: bytes, column: int, index: int, rules: Rules) -> float:
     if _NAN.fullmatch(text):
         if rules.allow_nan:
             return float("nan")
-        message = f"feature {index} is {quote(token)}; missing='nan' allows missing values"
-        raise LineError(message, column)
+        remedy = (Parameter("missing", "nan"), " allows missing values")
+        raise LineError(Message(f"feature {index} is {quote(token)}; ", *remedy), column)
     if _INFINITE.fullmatch(text):
         raise LineError(f"feature {index} is {quote(token)}; values must be finite", column)
     value = exact_float32(text)

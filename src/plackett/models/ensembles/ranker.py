@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError, Message, Parameter, UsageError, message_of
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.ensembles.ensemble import Ensemble
@@ -64,7 +64,7 @@ def import_model(
     try:
         return EnsembleRanker().take(source, library, n_features=n_features, feature_names=names)
     except DataError as error:
-        raise DataError(str(error), path=str(file)) from error
+        raise DataError(message_of(error), path=str(file)) from error
 
 
 def _detect_library(source: bytes, file: Path) -> str:
@@ -74,8 +74,11 @@ def _detect_library(source: bytes, file: Path) -> str:
         if begin.startswith(prefix):
             return library
     raise DataError(
-        "is not a model of LightGBM (text), XGBoost (JSON, UBJSON) or RankLib (XML); give its "
-        "library with form=",
+        Message(
+            "is not a model that can be imported; these can be: LightGBM (text), XGBoost (JSON, "
+            "UBJSON) and RankLib (XML). If it is one of them, name it with ",
+            Parameter("form"),
+        ),
         path=str(file),
     )
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.errors import ConvergenceWarning, DataError
+from plackett.base.errors import ConvergenceWarning, DataError, Message, Setting
 
 Weights = NDArray[np.float64]
 """One number per feature."""
@@ -113,18 +113,28 @@ class Solution:
         return cls(weights, Convergence.from_dict(data["convergence"]), planes)
 
 
+_STANDARD = Setting("transforms", ("standard",))
+
+
 def warn_unless_converged(report: Convergence, *, C: float) -> None:
     """Warn about a solver that stopped early, and say what to do."""
     if report.converged:
         return
     if "max_iterations" in report.reason:
-        advice = (
-            "Raise max_iterations, lower C, or put the features on one scale "
-            '(transforms=("standard",)).'
+        advice = Message(
+            *("Raise ", Setting("max_iterations"), ", lower ", Setting("C")),
+            *(", or put the features on one scale (", _STANDARD, ")."),
         )
     else:
-        advice = (
-            'Lower C, put the features on one scale (transforms=("standard",)), or, for a custom '
-            "objective, check its gradient."
+        advice = Message(
+            *(
+                "Lower ",
+                Setting("C"),
+                ", put the features on one scale (",
+                _STANDARD,
+                "), or, for ",
+            ),
+            "a custom objective, check its gradient.",
         )
-    warnings.warn(f"{report}, with C={C:g}. {advice}", ConvergenceWarning, stacklevel=5)
+    message = Message(f"{report}, with C={C:g}. ", advice)
+    warnings.warn(message, ConvergenceWarning, stacklevel=5)

@@ -43,7 +43,7 @@ from scipy.optimize import minimize as scipy_minimize
 from scipy.sparse import csr_array
 from threadpoolctl import ThreadpoolController
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import Message, Setting, UsageError
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
@@ -96,8 +96,12 @@ def minimize(
     point = search.evaluate(np.array(start, dtype=np.float64))
     if not (np.isfinite(point.value) and np.isfinite(point.gradient).all()):
         raise UsageError(
-            "the value or the gradient of the objective is not finite at the start; check the "
-            'objective, or put the features on one scale (transforms=("standard",)).'
+            Message(
+                "the value or the gradient of the objective is not finite at the start; check the "
+                "objective, or put the features on one scale (",
+                Setting("transforms", ("standard",)),
+                ").",
+            )
         )
     moved = True
     while moved and not search.is_over(point):

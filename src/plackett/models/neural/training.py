@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError, Message, Setting, UsageError
 from plackett.base.ragged import Rows, Scores
 from plackett.data.dataset import Dataset
 from plackett.models.neural.autograd import NotFiniteError, to_float64
@@ -152,12 +152,20 @@ class Training:
     def _diverged(self, reason: str) -> UsageError:
         if self.step == 0:
             return UsageError(
-                f"before its first step, {reason} The features may be too large: scale them "
-                '(transforms=("standard",)), or check your module.'
+                Message(
+                    f"before its first step, {reason} The features may be too large: scale them (",
+                    Setting("transforms", ("standard",)),
+                    "), or check your module.",
+                )
             )
         return UsageError(
-            f"training diverged after {self.step} steps: {reason} Use a smaller learning_rate than "
-            f"{self.ranker.learning_rate:g}, or clip gradients (clip=5.0)."
+            Message(
+                f"training diverged after {self.step} steps: {reason} Use a smaller ",
+                Setting("learning_rate"),
+                f" than {self.ranker.learning_rate:g}, or clip gradients (",
+                Setting("clip", 5.0),
+                ").",
+            )
         )
 
     def _status(self) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import Message, Parameter, UsageError
 from plackett.data.transforms import FittedImpute, FittedStandard, FittedTransform
 from plackett.models.linear import LinearRanker
 from plackett.serving.export.parts import ExportRequest, Missing
@@ -70,9 +70,12 @@ def make_affine(
             )
         elif missing != "never":
             raise UsageError(
-                f"{target} reads a missing feature as 0 and cannot replace it by another value, as "
-                "the transform 'impute' does. Export with missing=\"never\" if every document has "
-                "every feature, or export as onnx."
+                Message(
+                    f"{target} reads a missing feature as 0 and cannot replace it by another "
+                    "value, as the transform 'impute' does. Export with ",
+                    Parameter("missing", "never"),
+                    " if every document has every feature, or export as onnx.",
+                )
             )
     return Affine(slope, shift)
 

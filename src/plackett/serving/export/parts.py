@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import Message, Parameter, UsageError
 from plackett.data.transforms import FittedChain, FittedTransform, QueryMinMax
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import EnsembleRanker, read_lightgbm_sum
@@ -187,11 +187,9 @@ def check_feature_names(
     for name in chosen:
         forbidden = sorted(set(name) & set(_FORBIDDEN.get(target, "")))
         if forbidden or not name:
-            raise UsageError(
-                f"{target} does not accept the feature name {name!r}"
-                + (f": it contains {forbidden[0]!r}" if forbidden else "")
-                + "; give others with feature_names=."
-            )
+            reason = f": it contains {forbidden[0]!r}" if forbidden else ""
+            text = f"{target} does not accept the feature name {name!r}{reason}; give others with "
+            raise UsageError(Message(text, Parameter("feature_names"), "."))
     return chosen
 
 
@@ -210,7 +208,11 @@ def check_absent_is_zero(request: ExportRequest, target: str) -> None:
     count = int(request.trees.nan_differs_from_zero.sum())
     if request.missing != "never" and count:
         raise UsageError(
-            f"{target} reads a missing feature as 0, but {count} splits of the model send missing "
-            'values elsewhere than zeros. Export with missing="never" if every document has every '
-            "feature, or fit the model on features without missing values."
+            Message(
+                f"{target} reads a missing feature as 0, but {count} splits of the model send "
+                "missing values elsewhere than zeros. Export with ",
+                Parameter("missing", "never"),
+                " if every document has every feature, or fit the model on features without "
+                "missing values.",
+            )
         )
