@@ -86,6 +86,19 @@ def test_export_and_import(run) -> None:
     assert set(result) == {"out", "form", "trees", "features"}
 
 
+def test_inspect(run) -> None:
+    assert set(run("inspect", "model.plackett")) == {
+        "model", "kind", "recipe", "objective", "settings", "size", "features", "training",
+        "curves", "importance", "libraries", "files", "note",
+    }  # fmt: skip
+
+
+def test_lists_of_what_there_is(run) -> None:
+    assert set(run("recipes")[0]) == {"name", "kind", "objective", "presets"}
+    assert set(run("objectives")[0]) == {"name", "title", "parameters"}
+    assert set(run("metrics")[0]) == {"name", "title", "cutoff", "options", "conventions"}
+
+
 def test_compare(run) -> None:
     models = ("--models", "listnet-linear,logrank-mle", "--protocol", "holdout")
     result = run("compare", "data.parquet", *models, "--out", "comparison")

@@ -22,6 +22,7 @@ from plackett.cli.console import ERR, OUT, show_warning, use_option_names
 from plackett.cli.data import convert, describe
 from plackett.cli.evaluate import evaluate
 from plackett.cli.export import export, import_
+from plackett.cli.inspect import inspect, metrics, objectives, recipes
 from plackett.cli.options import expand_groups
 from plackett.cli.quickstart import quickstart
 from plackett.cli.rank import rank
@@ -70,6 +71,10 @@ for command in (
     serve,
     reproduce,
     robustness,
+    inspect,
+    recipes,
+    objectives,
+    metrics,
 ):
     app.command()(expand_groups(command))
 app.command("import")(import_)  # "import" is a keyword of Python

@@ -10,6 +10,7 @@ import typer
 from rich import box
 from rich.table import Table
 
+from plackett.base.errors import UsageError
 from plackett.cli.console import OUT, byte_progress, print_json
 from plackett.cli.options import DataOptions, DataPaths, Json
 from plackett.cli.tables import count_table
@@ -18,6 +19,7 @@ from plackett.data.dataset import Dataset
 from plackett.data.description import Description
 from plackett.data.description import describe as describe_dataset
 from plackett.data.folds import Fold, concat
+from plackett.models.artifact.manifest import is_model
 
 
 def convert(
@@ -66,6 +68,8 @@ def describe(data: DataPaths, reading: DataOptions, json: Json = False) -> None:
     A folder with several folds is described by the test lists of all folds, which together are all
     its lists; a folder with one fold by all its parts.
     """
+    if is_model(data[0]):
+        raise UsageError(f"{data[0]} is a model; describe it with: plackett inspect {data[0]}")
     name = data[0].name
     with byte_progress(f"reading {name}") as progress:
         opened = open_data_or_folds(

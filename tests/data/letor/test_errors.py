@@ -43,7 +43,7 @@ LINES = [
     ("0 qid:1 1:5 # a\r\r\n", "CR without LF; lines must end in LF or CRLF (column 16)"),
     ("0 qid:1 1:5\x00", "value '5\\x00' of feature 1 is not a number (column 11)"),
     ("0 qid:1 1:٣", "value '٣' of feature 1 is not a number (column 11)"),
-    ("0 qid:1 1:nan", "feature 1 is 'nan'; missing='nan' allows missing values (column 11)"),
+    ("0 qid:1 1:nan", "feature 1 is 'nan'; missing=\"nan\" allows missing values (column 11)"),
     ("0 qid:1 1:-inf", "feature 1 is '-inf'; values must be finite (column 11)"),
     ("0 qid:1 1:1 2:Infinity", "feature 2 is 'Infinity'; values must be finite (column 15)"),
     ("0 qid:1 1:1e39", "value '1e39' of feature 1 is beyond float32 (3.4028235e38) (column 11)"),

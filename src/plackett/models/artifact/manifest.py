@@ -44,7 +44,7 @@ def check_save_path(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.is_file():
         raise UsageError(f"{target} is a file; a model is a folder, for example model.plackett.")
-    if target.is_dir() and any(target.iterdir()) and not _is_model(target):
+    if target.is_dir() and any(target.iterdir()) and not is_model(target):
         raise UsageError(f"{target} is a folder with other files; give a new folder for the model.")
     return target
 
@@ -88,7 +88,7 @@ def versions(names: tuple[str, ...]) -> dict[str, str]:
     return {name: version(name) for name in names}
 
 
-def _is_model(folder: Path) -> bool:
+def is_model(folder: Path) -> bool:
     """Whether a folder holds a model and nothing else, so that it may be replaced."""
     try:
         data = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
