@@ -142,7 +142,7 @@ def test_an_imported_model_cannot_be_fitted_and_stays_as_it_was(boosters) -> Non
 def test_files_that_are_not_models_are_refused(tmp_path) -> None:
     path = tmp_path / "file"
     path.write_text("0 qid:1 1:0.5\n")
-    with pytest.raises(DataError, match="is not a model of LightGBM"):
+    with pytest.raises(DataError, match="can be imported; these can be: LightGBM"):
         import_model(path)
     with pytest.raises(UsageError, match="use lightgbm, xgboost, ranklib"):
         import_model(path, form="catboost")
