@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import plackett as pk
-from plackett.distributed.partition import split_lists
+from plackett.distributed.training_job import split_lists
 from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 
 BIN_BYTES = 16  # a sum of gradients and one of curvatures, double precision each

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import plackett as pk
-from plackett.models.neural.optimizer import Optimizer
+from plackett.models.neural.training import Optimizer
 
 SIZES = (100, 1_000, 15_000, 100_000, 800_000)
 ROUNDS, RATE = 15, 1e-3

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import tomllib
 
-from plackett.base.optional import _EXTRAS, require
+from plackett.base.errors import _EXTRAS, require
 
 
 def test_a_missing_module_is_an_error_with_the_command_that_installs_it(monkeypatch) -> None:

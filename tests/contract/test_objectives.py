@@ -57,7 +57,7 @@ def test_curvature_bounds_the_second_derivative_where_convex(
 ) -> None:
     lists = random_lists(seed, spread=spread)
     documents = pick(lists[0], seed, 4)
-    assert_curvature_bounds_the_hessian(loss, *lists, documents=documents, kink=0.5)
+    assert_curvature_bounds_the_hessian(loss, *lists, documents=documents)
 
 
 @each(loss for loss in ALL if loss.shift_invariant)

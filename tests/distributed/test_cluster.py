@@ -15,7 +15,7 @@ from plackett.base.errors import UsageError
 from plackett.base.ragged import offsets_from_sizes
 from plackett.distributed import Cluster, as_cluster
 from plackett.distributed.coordinator import combine_arrays
-from plackett.distributed.partition import Partition, find_mapped_folder, split_lists
+from plackett.distributed.training_job import Partition, find_mapped_folder, split_lists
 from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 
 

@@ -14,7 +14,7 @@ import lightgbm
 import numpy as np
 
 import plackett as pk
-from plackett.distributed.partition import split_lists
+from plackett.distributed.training_job import split_lists
 from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 
 OBJECTIVES = ("lambdarank", "ours")

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import plackett as pk
-from plackett.distributed.partition import Partition, split_lists
+from plackett.distributed.training_job import Partition, split_lists
 from plackett.models.neural.batches import BatchPlan, learnable
 from plackett.models.neural.boosted_training import BoostedTraining
 from plackett.models.ranker import FitContext, no_progress, no_watch, parse_metrics

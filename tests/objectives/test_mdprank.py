@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives.mdprank import MDPRank
+from plackett.objectives.listmle import MDPRank
 from references.autograd import hessian_diagonal, value_and_gradient
 from references.plackett_luce import discounted_returns, likelihood
 from references.random_lists import one_list

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from plackett.objectives.rankboost import RankBoost
+from plackett.objectives.pairwise import RankBoost
 from references.autograd import hessian_diagonal, value_and_gradient
 from references.margins import rankboost
 from references.random_lists import one_list

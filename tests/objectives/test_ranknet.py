@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from plackett.base.errors import UsageError
-from plackett.objectives.ranknet import RankNet
+from plackett.objectives.pairwise import RankNet
 from references.autograd import hessian_diagonal, value_and_gradient
 from references.random_lists import one_list
 from references.ranknet import ranknet

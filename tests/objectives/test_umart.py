@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from plackett.base.errors import UsageError
 from plackett.objectives.lambdarank import LambdaRank
-from plackett.objectives.umart import UMart
+from plackett.objectives.urank import UMart
 from references.random_lists import one_list
 from references.umart import umart
 

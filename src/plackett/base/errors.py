@@ -11,13 +11,18 @@
 
     DataWarning              input that was accepted but should be checked (a UserWarning)
     ConvergenceWarning       a solver that stopped before it converged (a UserWarning)
+
+The module also has the error for a missing optional package (:func:`require`) and the warning for
+a parameter under its old name (:func:`rename_deprecated`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
 
@@ -170,3 +175,54 @@ def unknown_name(
     hint = f" Did you mean {close[0]!r}?" if close else ""
     listed = ", ".join(names) or "none"
     return UsageError(f"there is no {kind} {name!r}{owner}.{hint} There are: {listed}.{note}")
+
+
+_EXTRAS = {
+    "granian": ("serve", "plackett serve needs Granian"),
+    "matplotlib": ("figures", "figures need Matplotlib"),
+    "mlflow": ("mlflow", "logging to MLflow needs it"),
+    "onnx": ("export", "export to ONNX needs onnx"),
+    "optuna": ("tune", "tuning needs Optuna"),
+    "psycopg": ("team", "a run store in PostgreSQL needs psycopg"),
+    "ray": ("distributed", "several machines (cluster=...) need Ray"),
+    "safetensors": ("neural", "NeuralRanker needs safetensors"),
+    "sqlalchemy": ("tune", "tuning needs SQLAlchemy"),
+    "torch": ("neural", "NeuralRanker needs PyTorch"),
+}
+"""For each module the extra of plackett that installs it, and what needs it."""
+
+
+def require(*modules: str) -> None:
+    """Raise an ImportError with the command to run if one of the modules cannot be imported."""
+    for module in modules:
+        try:
+            import_module(module)
+        except ImportError as error:
+            extra, reason = _EXTRAS[module]
+            raise ImportError(f"{reason}: pip install 'plackett[{extra}]'") from error
+
+
+RENAMED = {"optimiser": "optimizer"}
+"""Old names and the names that replace them."""
+
+
+def rename_deprecated(parameters: Mapping[str, Any], *, warn: bool = True) -> dict[str, Any]:
+    """Replace old parameter names, also behind ``__``, by the current ones.
+
+    >>> rename_deprecated({"ranker__optimiser": "adam", "seed": 1}, warn=False)
+    {'ranker__optimizer': 'adam', 'seed': 1}
+    """
+    renamed = {}
+    for name, value in parameters.items():
+        head, separator, last = name.rpartition("__")
+        current = head + separator + RENAMED.get(last, last)
+        if warn and current != name:
+            warn_renamed(name, current, stacklevel=4)
+        renamed[current] = value
+    return renamed
+
+
+def warn_renamed(old: str, new: str, *, stacklevel: int = 3) -> None:
+    """Warn that the parameter ``old`` is now called ``new``."""
+    message = f"the parameter {old!r} is deprecated; use {new!r}."
+    warnings.warn(message, DeprecationWarning, stacklevel=stacklevel)

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, g
 
 import typer
 
-from plackett.base.deprecation import rename_deprecated
-from plackett.base.errors import UsageError
+from plackett.base.errors import UsageError, rename_deprecated
 from plackett.cli.console import byte_progress
 from plackett.data import (
     DataFiles,
@@ -235,7 +234,7 @@ def find_cluster(spelling: str | None) -> Cluster | None:
     """Return the cluster that ``--cluster`` names, after checking that Ray is installed."""
     if spelling is None:
         return None
-    from plackett.base.optional import require
+    from plackett.base.errors import require
     from plackett.distributed import as_cluster
 
     cluster = as_cluster(spelling)

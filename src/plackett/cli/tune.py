@@ -98,7 +98,7 @@ def tune(
 
     Trials are kept: the same command resumes an interrupted search. Test lists are never used.
     """
-    from plackett.base.optional import require
+    from plackett.base.errors import require
     from plackett.experiments.tuning import ValidationSplits, plan_search
     from plackett.models.artifact.manifest import check_save_path
 

@@ -11,9 +11,8 @@ Three parts build on each other:
 from plackett.base.errors import ClusterError
 from plackett.distributed.cluster import Cluster, as_cluster
 from plackett.distributed.coordinator import TrainingState, WorkerGroup
-from plackett.distributed.partition import Partition
 from plackett.distributed.task_pool import TaskContext, TaskEvent, TaskPool, map_on_cluster
-from plackett.distributed.training_job import TrainingJob
+from plackett.distributed.training_job import Partition, TrainingJob
 
 __all__ = [
     "Cluster",

@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from plackett.base.errors import ClusterError
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.driver import DriverProcess, Pipe, rebuild_error, record_error
-from plackett.distributed.session import count_workers, describe_resources, on_this_node
+from plackett.distributed.driver import (
+    DriverProcess,
+    Pipe,
+    count_workers,
+    describe_resources,
+    on_this_node,
+    rebuild_error,
+    record_error,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -1,7 +1,7 @@
 """Charts as data, and the files they are drawn to.
 
 A chart is a plain description: :class:`DotChart`, :class:`LineChart` or :class:`BarChart`. HTML
-reports show it with tooltips (:mod:`plackett.experiments.report.charts`). :func:`write_figure`
+reports show it with tooltips (:mod:`plackett.experiments.report.page`). :func:`write_figure`
 draws the same chart with Matplotlib as SVG, PNG and PDF, for papers and slides.
 
 >>> chart = LineChart("NDCG", "trees", [Line("lambdamart", (1, 2, 3), (0.30, 0.36, 0.38))])
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from plackett.base.errors import require
 from plackett.base.files import atomic_file
-from plackett.base.optional import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

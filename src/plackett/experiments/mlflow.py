@@ -16,9 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from plackett._version import __version__
-from plackett.base.errors import PlackettError, UsageError
+from plackett.base.errors import PlackettError, UsageError, require
 from plackett.base.files import write_json
-from plackett.base.optional import require
 from plackett.experiments.compare import CompareResult
 from plackett.experiments.report.write import ReportFiles, write_files
 from plackett.experiments.tuning.tune import TuneResult

@@ -14,8 +14,7 @@ from typing import Any
 
 import plackett
 from plackett._version import __version__
-from plackett.base.deprecation import rename_deprecated
-from plackett.base.errors import UsageError
+from plackett.base.errors import UsageError, rename_deprecated
 from plackett.models import RECIPES, recipe
 from plackett.models.artifact.settings import encode_params
 from plackett.models.ranker import Ranker

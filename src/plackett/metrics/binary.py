@@ -55,15 +55,18 @@ import numpy as np
 
 from plackett.base.kernels import compiled, list_function
 from plackett.metrics.definition import (
+    BINARY,
     CHOICES,
     NO_CUTOFF,
     RELEVANCE,
     SIGNATURE,
     Definition,
     Settings,
+    count_relevant,
+    discounted_sum,
+    group_end,
     threshold_only,
 )
-from plackett.metrics.tied_groups import BINARY, count_relevant, discounted_sum, group_end
 
 PRECISION_DENOMINATORS = ("cutoff", "list")
 _CUTOFF = 0.0  # its position, for the list function

@@ -45,14 +45,18 @@ from numpy.typing import NDArray
 
 from plackett.base.gains import LARGEST_WHOLE, discounts, exp2_gain
 from plackett.base.kernels import compiled, list_function
-from plackett.metrics.definition import RELEVANCE, SIGNATURE, Definition, Settings, threshold_only
-from plackett.metrics.tied_groups import (
+from plackett.metrics.definition import (
     BINARY,
     EXP2,
     IDENTITY,
+    RELEVANCE,
+    SIGNATURE,
+    Definition,
+    Settings,
     count_relevant,
     discounted_sum,
     group_end,
+    threshold_only,
 )
 
 

@@ -29,9 +29,7 @@ from typing import (
 import numpy as np
 from numpy.typing import ArrayLike
 
-from plackett.base.deprecation import rename_deprecated
-from plackett.base.errors import DataError, FeatureMismatch, UsageError
-from plackett.base.optional import require
+from plackett.base.errors import DataError, FeatureMismatch, UsageError, rename_deprecated, require
 from plackett.base.ragged import Scores, list_blocks
 from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.large_arrays import is_large, iter_blocks, release_pages

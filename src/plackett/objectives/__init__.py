@@ -1,5 +1,16 @@
-"""Objectives: losses of one list with value, gradient and curvature."""
+"""Objectives: losses of one list with value, gradient and curvature.
 
+Objectives are also found by name, and written as plain data for files that describe a model. The
+data hold the name and the parameters. Reading them back looks the name up in one explicit
+tuple of objectives and executes nothing from the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from plackett.base.errors import DataError, UsageError, unknown_name
 from plackett.objectives.approx import ApproxMRR, ApproxNDCG
 from plackett.objectives.boltzrank import BoltzRank
 from plackett.objectives.conditional.objectives import (
@@ -18,22 +29,16 @@ from plackett.objectives.conditional.objectives import (
     ExpGainMAP,
     ExpGainNDCG,
 )
-from plackett.objectives.custom import custom
-from plackett.objectives.lambdaloss import LambdaLoss
-from plackett.objectives.lambdarank import LambdaRank
-from plackett.objectives.listmle import ListMLE, PListMLE
-from plackett.objectives.mdprank import MDPRank
+from plackett.objectives.custom import Custom, custom, digest
+from plackett.objectives.lambdarank import LambdaLoss, LambdaRank
+from plackett.objectives.listmle import ListMLE, MDPRank, PListMLE
 from plackett.objectives.objective import BoundObjective, Derivatives, Objective
-from plackett.objectives.rankboost import RankBoost
-from plackett.objectives.ranknet import RankNet
-from plackett.objectives.ranksvm import RankSVM
-from plackett.objectives.registry import OBJECTIVES, objective
+from plackett.objectives.pairwise import RankBoost, RankNet, RankSVM
 from plackett.objectives.softmax import XENDCG, CrossEntropy, ListNet
 from plackett.objectives.softrank import SoftRank
 from plackett.objectives.stochastic import Stochastic
 from plackett.objectives.svmmap import SVMMAP, most_violated
-from plackett.objectives.umart import UMart
-from plackett.objectives.urank import URank
+from plackett.objectives.urank import UMart, URank
 
 __all__ = [
     "CONDITIONAL",
@@ -77,3 +82,81 @@ __all__ = [
     "most_violated",
     "objective",
 ]
+
+
+OBJECTIVES: tuple[type[Objective], ...] = (
+    CrossEntropy,
+    ListNet,
+    XENDCG,
+    ApproxNDCG,
+    ApproxMRR,
+    SoftRank,
+    LambdaRank,
+    LambdaLoss,
+    RankNet,
+    ListMLE,
+    PListMLE,
+    MDPRank,
+    URank,
+    UMart,
+    *CONDITIONAL,
+    RankSVM,
+    RankBoost,
+    SVMMAP,
+    BoltzRank,
+)
+"""Every objective; the command line, the documentation and the tests use this tuple."""
+
+
+def objective(name: str | Objective, **parameters: Any) -> Objective:
+    """Build an objective from its name; an objective is returned unchanged.
+
+    >>> objective("xendcg", order=1)
+    XENDCG(order=1, epsilon=0.0, seed=0)
+    """
+    if isinstance(name, Objective):
+        if parameters:
+            raise UsageError(f"{name!r} has its parameters already; got {sorted(parameters)} too.")
+        return name
+    known = {definition.name: definition for definition in OBJECTIVES}
+    if name not in known:
+        raise unknown_name("objective", name, known)
+    try:
+        return known[name](**parameters)
+    except TypeError as error:
+        raise UsageError(f"objective {name!r}: {error}.") from error
+
+
+_STOCHASTIC = "stochastic"
+
+
+def objective_to_dict(loss: Objective) -> dict[str, Any]:
+    """Name and parameters; for a custom objective its name and a hash of its code."""
+    if isinstance(loss, Custom):
+        data = {"custom": loss.name, "params": list(loss.params), "code": digest(loss.kernel)}
+        return data if loss.weighting is None else data | {"weighting": loss.weighting}
+    parameters = {f.name: getattr(loss, f.name) for f in fields(loss)}  # type: ignore[arg-type]
+    if isinstance(loss, Stochastic):
+        parameters["objective"] = objective_to_dict(loss.objective)
+        return {"name": _STOCHASTIC, **parameters}
+    return {"name": loss.name, **parameters}
+
+
+def objective_from_dict(data: Any) -> Objective | str:
+    """The objective that :func:`objective_to_dict` described.
+
+    A custom objective becomes the text ``custom:NAME``: a model fitted with it can be used, but
+    fitting it again needs the function.
+    """
+    if not isinstance(data, dict) or not isinstance(data.get("name", ""), str):
+        raise DataError(f"an objective is described by its name and parameters, got {data!r}.")
+    if "custom" in data:
+        return f"custom:{data['custom']}"
+    parameters = {key: value for key, value in data.items() if key != "name"}
+    try:
+        if data.get("name") == _STOCHASTIC:
+            parameters["objective"] = objective_from_dict(parameters.get("objective"))
+            return Stochastic(**parameters)
+        return objective(data.get("name", ""), **parameters)
+    except (TypeError, ValueError, UsageError) as error:
+        raise DataError(f"objective {data.get('name')!r}: {error}") from error

@@ -47,8 +47,7 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
-from plackett.objectives.document_weights import Weighting, document_weights
-from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
 from plackett.objectives.objective import ListLabels, Objective, Prepared, check_positive
 from plackett.objectives.pairwise import fill_exponentials, fill_ratios, raise_to_floor
 from plackett.objectives.ranking import normalized_gains

@@ -40,8 +40,7 @@ from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
 from plackett.base.random import combine
-from plackett.objectives.document_weights import Weighting
-from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.driver import LIST_FUNCTION, Weighting
 from plackett.objectives.listmle import draw_order
 from plackett.objectives.objective import (
     ListLabels,
@@ -51,8 +50,7 @@ from plackett.objectives.objective import (
     check_count,
 )
 from plackett.objectives.pairwise import raise_to_floor
-from plackett.objectives.ranking import normalized_gains
-from plackett.objectives.ranking_sets import (
+from plackett.objectives.ranking import (
     add_mean,
     add_spread,
     coefficients_of,
@@ -60,6 +58,7 @@ from plackett.objectives.ranking_sets import (
     fill_energies,
     fill_softmax,
     join_sets,
+    normalized_gains,
     set_size,
 )
 

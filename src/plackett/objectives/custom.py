@@ -15,8 +15,7 @@ from numba.core.errors import NumbaError
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction
-from plackett.objectives.document_weights import Weighting
-from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.driver import LIST_FUNCTION, Weighting
 from plackett.objectives.objective import Objective
 
 Kernel = Callable[..., float]
@@ -74,7 +73,7 @@ def custom(
     weighting
         What document weights scale: ``"gain"`` if the function uses 2^y - 1 of labels y,
         ``"share"`` if y itself, ``"exponential"`` if e^y - 1. It then receives labels that include
-        the weights (:mod:`plackett.objectives.document_weights`). None: weights are an error.
+        the weights (:mod:`plackett.objectives.driver`). None: weights are an error.
 
     Examples
     --------

@@ -38,6 +38,27 @@ and relevance z (label > 0):
 
 Each is O(1) per pair, given sums over prefixes of the ranking, or a running sum along b.
 Burges, Ragno & Le (2006); Donmez, Svore & Burges (2009) for metrics other than NDCG.
+
+**LambdaLoss**: pairwise logistic losses that bound a metric (Wang et al. 2018).
+
+With :math:`G_i = (2^{y_i} - 1)/\mathrm{IDCG}`, ranks :math:`\pi` of the current ranking held
+constant and :math:`D_r = 1/\log_2(1 + r)`,
+
+.. math:: \ell = \sum_{(i, j)} w_{ij} \log(1 + e^{-\sigma(s_i - s_j)})
+
+==============  ====================  =========================================================
+scheme          pairs                 :math:`w_{ij}`
+==============  ====================  =========================================================
+``ndcg1``       all :math:`i \ne j`   :math:`G_i D_{\pi_i}`
+``ndcg2``       :math:`y_i > y_j`     :math:`\delta_{ij} |G_i - G_j|`
+``ndcg2++``     :math:`y_i > y_j`     :math:`(\rho_{ij} + \mu\delta_{ij}) |G_i - G_j|`
+``lambdarank``  :math:`y_i > y_j`     :math:`\rho_{ij} |G_i - G_j|`
+==============  ====================  =========================================================
+
+with :math:`\rho_{ij} = |D_{\pi_i} - D_{\pi_j}|` and :math:`\delta_{ij} = D_k - D_{k+1}`, :math:`k =
+|\pi_i - \pi_j|`. Gradient and curvature are those of the logistic losses with weights frozen, as in
+:mod:`plackett.objectives.lambdarank`. Logarithms of the loss are natural. The value jumps where two
+scores cross, so the objective is not declared exact. O(n²) time, O(n) memory.
 """
 
 from __future__ import annotations
@@ -51,14 +72,14 @@ import numpy as np
 
 from plackett.base.gains import discount, scaled_gain
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.objectives.document_weights import Weighting, document_weights
-from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.float32.pairs import PairsGradient
+from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
+from plackett.objectives.float32 import PairsGradient
 from plackett.objectives.objective import (
     BoundObjective,
     ListLabels,
     Objective,
     Prepared,
+    check_between,
     check_choice,
     check_count,
     check_positive,
@@ -286,6 +307,102 @@ class LambdaRank(Objective):
             query_norm=self.query_norm,
             hess_factor=self.hess_factor,
         )
+
+    def prepare(self, lists: ListLabels) -> Prepared:
+        return normalized_gains(lists.labels, lists.offsets)
+
+
+SCHEMES = ("ndcg1", "ndcg2", "ndcg2++", "lambdarank")
+_NDCG1 = 0
+
+
+@compiled
+def _fill_weights(gains, discounts, steps, near, far, a, weights):  # type: ignore[no-untyped-def]
+    """Fill (near ρ + far δ)(G_a - G_b) for ranks b behind a; steps[k]: δ of ranks k + 1 apart."""
+    g, d, out = gains[a + 1 :], discounts[a + 1 :], weights[a + 1 :]
+    gain, discount = gains[a], discounts[a]
+    for k in range(len(out)):
+        out[k] = (near * (discount - d[k]) + far * steps[k]) * (gain - g[k])
+
+
+@compiled
+def _add_both_ways(x, ratios, gains, discounts, a, weights, g, h):  # type: ignore[no-untyped-def]
+    """Add the pairs (a, b) and (b, a) of ``ndcg1``."""
+    for b in range(a + 1, len(x)):
+        weights[b] = gains[a] * discounts[a]
+    forth, _ = add_pairs(x, ratios, weights, a, a + 1, g, h)
+    for b in range(a + 1, len(x)):
+        weights[b] = -gains[b] * discounts[b]
+    back, _ = add_pairs(x, ratios, weights, a, a + 1, g, h)
+    return forth + back
+
+
+@list_function(LIST_FUNCTION)
+def lambdaloss_list(scores, _labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """All derivatives; params: scheme, sigma, factors of ρ and δ, prepared: normalized gains."""
+    n = len(scores)
+    both_ways, sigma, near, far = int(params[0]) == _NDCG1, params[1], params[2], params[3]
+    order = rank_order(scores)
+    x, gains = sigma * scores[order], prepared[order]
+    discounts, steps = np.empty(n), np.empty(n)
+    exponentials, ratios, weights = np.empty((2, n)), np.empty(n), np.empty(n)
+    g, h = np.zeros(n), np.zeros(n)
+    for k in range(n):
+        discounts[k] = discount(k)
+        steps[k] = discount(k) - discount(k + 1)
+    narrow = fill_exponentials(x, exponentials)
+    value = 0.0
+    for a in range(n - 1):
+        fill_ratios(x, exponentials, narrow, a, a + 1, n, ratios)
+        if both_ways:
+            value += _add_both_ways(x, ratios, gains, discounts, a, weights, g, h)
+        else:
+            _fill_weights(gains, discounts, steps, near, far, a, weights)
+            value += add_pairs(x, ratios, weights, a, a + 1, g, h)[0]
+    for k in range(n):
+        gradient[order[k]] = sigma * g[k]
+        curvature[order[k]] = sigma * sigma * h[k]
+    return value
+
+
+@dataclass(frozen=True)
+class LambdaLoss(Objective):
+    """Pairwise logistic losses whose weights make them bound NDCG (Wang et al. 2018).
+
+    Parameters
+    ----------
+    scheme
+        ``"ndcg1"``, ``"ndcg2"``, ``"ndcg2++"`` or ``"lambdarank"``: the weights of the pairs.
+    sigma
+        Slope of the logistic function.
+    mu
+        Factor of δ in ``"ndcg2++"``; the other schemes ignore it.
+    """
+
+    name: ClassVar[str] = "lambdaloss"
+    exact: ClassVar[bool] = False
+    weighting: ClassVar[Weighting | None] = "gain"
+    function: ClassVar[ListFunction] = lambdaloss_list
+
+    scheme: Literal["ndcg1", "ndcg2", "ndcg2++", "lambdarank"] = "ndcg2++"
+    sigma: float = 1.0
+    mu: float = 10.0
+
+    def __post_init__(self) -> None:
+        check_choice(self.name, SCHEMES, scheme=self.scheme)
+        check_positive(self.name, sigma=self.sigma)
+        check_between(self.name, 0.0, mu=self.mu)
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        factors = {"ndcg2": (0.0, 1.0), "lambdarank": (1.0, 0.0)}.get(self.scheme, (1.0, self.mu))
+        return (float(SCHEMES.index(self.scheme)), self.sigma, *factors)
+
+    @property
+    def float32_form(self) -> Callable[[BoundObjective], PairsGradient] | None:
+        if self.scheme == "ndcg1":
+            return None
+        return partial(PairsGradient, sigma=self.sigma, near=self.params[2], far=self.params[3])
 
     def prepare(self, lists: ListLabels) -> Prepared:
         return normalized_gains(lists.labels, lists.offsets)

@@ -24,13 +24,13 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction, compiled
 from plackett.base.ragged import Keys, Labels, Offsets, Rows, Scores, Values, as_offsets, take_lists
 from plackett.base.random import combine
-from plackett.objectives.document_weights import (
+from plackett.objectives.driver import (
     Weighting,
     append_weights,
     check_document_weights,
+    each_list,
     weighted_labels,
 )
-from plackett.objectives.driver import each_list
 
 Draws: TypeAlias = Mapping[str, Any]
 """Explicit values for what is random, by name."""
@@ -227,7 +227,7 @@ class Objective(ABC):
         draws
             Explicit values for what is random, under the name the objective declares.
         document_weights
-            One factor per document for its gain (:mod:`plackett.objectives.document_weights`).
+            One factor per document for its gain (:mod:`plackett.objectives.driver`).
         """
         bound = self.bind(labels, offsets, keys, weights, draws, document_weights)
         return bound.evaluate(scores, step)

@@ -1,4 +1,6 @@
-r"""Logistic functions of all pairs of a list, without an exponential per pair.
+r"""Losses of pairs with different labels: RankNet, RankBoost and RankSVM.
+
+**Logistic functions of all pairs**, without an exponential per pair.
 
 For a pair with scores x and x', everything logistic follows from :math:`t = e^{-|x - x'|} \le 1`:
 
@@ -14,13 +16,72 @@ vector registers.
 :func:`raise_to_floor` serves objectives that are not convex. Trees divide the sum of gradients in a
 leaf by the sum of curvatures; a document may have a gradient and almost no curvature, so each
 curvature is at least a small share of its list's mean.
+
+**RankNet**: the logistic loss of every pair of documents with different labels.
+
+.. math::
+
+    \ell = \sum_{y_i > y_j} \log(1 + e^{-\sigma(s_i - s_j)}), \qquad
+    \frac{\partial\ell}{\partial s_i} = -\frac{\partial\ell}{\partial s_j} = -\sigma q_{ij}, \qquad
+    \frac{\partial^2\ell}{\partial s_i^2} = \frac{\partial^2\ell}{\partial s_j^2} =
+    \sigma^2 q_{ij}(1 - q_{ij})
+
+summed over the pairs of a document, with :math:`q_{ij} = 1/(1 + e^{\sigma(s_i - s_j)})`. Convex;
+the curvature is exact. Burges et al. (2005). Time grows with the number of pairs whose labels
+differ (documents are visited by label, so that others never meet); O(n) memory. The weight of a
+pair is the document weight of its better document.
+
+**RankBoost**: the exponential over pairs with different labels (Freund et al. 2003).
+
+.. math::
+
+    \ell = \sum_{y_i > y_j} e^{-(s_i - s_j)}, \qquad
+    \frac{\partial\ell}{\partial s_d} = \mathrm{down}_d - \mathrm{up}_d, \qquad
+    \frac{\partial^2\ell}{\partial s_d^2} = \mathrm{down}_d + \mathrm{up}_d
+
+with :math:`\mathrm{up}_d = e^{-s_d} \sum_{y_j < y_d} e^{s_j}` and :math:`\mathrm{down}_d = e^{s_d}
+\sum_{y_i > y_d} e^{-s_i}`. It is convex. The pairs factorize, so after sorting by label the cost
+is O(n), for any number of levels; the sums are kept as logarithms. The weight of a pair is the
+document weight of its better document.
+
+Exponentials saturate: up, down and the value are at most :math:`e^{700}`. The gradient is that of
+the value, and sums to zero, as long as none of them saturates.
+
+**RankSVM**: the hinge over all pairs with different labels (Joachims 2002).
+
+.. math::
+
+    \ell = \sum_{y_i > y_j} \max(0, m_{ij}) \quad\text{or}\quad
+    \sum_{y_i > y_j} \max(0, m_{ij})^2, \qquad
+    m_{ij} = 1 - (s_i - s_j)
+
+An *active* pair has :math:`m_{ij} > 0`, that is :math:`s_i - s_j < 1`; at the kink the subgradient
+is 0. Each active pair adds -1 to the gradient of i and +1 to that of j (squared: :math:`\mp 2
+m_{ij}`). Both are convex.
+
+The curvature is the number of a document's active pairs, twice that for the squared hinge. For the
+squared hinge it is the exact diagonal. The hinge is piecewise linear; its slope of one per active
+pair is spread over the margin of one.
+
+The cost is O(n log n) for any number of label levels (order-statistic trees as in Lee & Lin 2014).
+Documents enter a Fenwick tree over the ranks of the scores, level by level from the highest; before
+a level enters, each of its documents j queries the tree for number, sum and sum of squares of the
+scores :math:`s_i < s_j + 1`, a prefix of the ranks. A second pass from the lowest level does the
+same for i, with all orders reversed. The weight of a pair is the document weight of its better
+document.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
-from plackett.base.kernels import compiled, reordered
+from plackett.base.kernels import ListFunction, compiled, list_function, reordered
+from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
+from plackett.objectives.objective import ListLabels, Objective, Prepared, check_positive
+from plackett.objectives.ranking import label_order
 
 WIDEST = 600.0  # e**300 and e**-300 are far from overflow: products keep all their bits
 
@@ -106,3 +167,231 @@ def raise_to_floor(curvature):  # type: ignore[no-untyped-def]
         mean += h / len(curvature)
     for i in range(len(curvature)):
         curvature[i] = max(curvature[i], _FLOOR_SHARE * mean)
+
+
+@list_function(LIST_FUNCTION)
+def ranknet_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """All derivatives; params: sigma, prepared: documents by falling label, and weights, if any."""
+    n = len(scores)
+    sigma, order = params[0], prepared[:n].astype(np.int64)
+    x, better = sigma * scores[order], document_weights(prepared, n, n)[order]
+    exponentials, ratios, weights = np.empty((2, n)), np.empty(n), np.ones(n)
+    g, h = np.zeros(n), np.zeros(n)
+    narrow = fill_exponentials(x, exponentials)
+    value = 0.0
+    lower = 0  # where labels lower than that of document i begin
+    for i in range(n):
+        while lower < n and labels[order[lower]] == labels[order[i]]:
+            lower += 1
+        if len(prepared) > n:
+            weights[lower:] = better[i]
+        fill_ratios(x, exponentials, narrow, i, lower, n, ratios)
+        value += add_pairs(x, ratios, weights, i, lower, g, h)[0]
+    for k in range(n):
+        gradient[order[k]] = sigma * g[k]
+        curvature[order[k]] = sigma * sigma * h[k]
+    return value
+
+
+@dataclass(frozen=True)
+class RankNet(Objective):
+    """The logistic loss of all pairs with different labels (Burges et al. 2005).
+
+    Parameters
+    ----------
+    sigma
+        Slope of the logistic function.
+    """
+
+    name: ClassVar[str] = "ranknet"
+    convex: ClassVar[bool] = True
+    weighting: ClassVar[Weighting | None] = "order"
+    function: ClassVar[ListFunction] = ranknet_list
+
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self.name, sigma=self.sigma)
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (self.sigma,)
+
+    def prepare(self, lists: ListLabels) -> Prepared:
+        return label_order(lists.labels, lists.offsets)
+
+
+_LARGEST_EXPONENT = 700.0
+_LARGEST = np.exp(_LARGEST_EXPONENT)
+
+
+@compiled
+def _fill_partner_sums(scores, labels, weights, order, side, sums):  # type: ignore[no-untyped-def]
+    """For each document d, the sum of w exp(side * (s_d - s_e)) over e of the levels before.
+
+    w is the weight of the one with the higher label: d if labels rise (side -1), e if they fall.
+    """
+    top, total = -np.inf, 0.0  # of the levels before, exp(top) * total
+    start = 0
+    while start < len(order):
+        stop = start
+        while stop < len(order) and labels[order[stop]] == labels[order[start]]:
+            d = order[stop]
+            exponent = top + np.log(total) + side * scores[d] if total > 0.0 else -np.inf
+            if side < 0.0 and weights[d] != 1.0:
+                exponent += np.log(weights[d])
+            sums[d] = np.exp(min(exponent, _LARGEST_EXPONENT))
+            stop += 1
+        for d in order[start:stop]:
+            exponent = -side * scores[d]
+            if exponent > top:
+                total *= np.exp(top - exponent)
+                top = exponent
+            total += np.exp(exponent - top) * (weights[d] if side > 0.0 else 1.0)
+        start = stop
+
+
+@list_function(LIST_FUNCTION)
+def rankboost_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; prepared: document weights, if any."""
+    weights = document_weights(prepared, len(scores), 0)
+    order = np.argsort(labels, kind="mergesort")
+    up, down = np.empty(len(scores)), np.empty(len(scores))
+    _fill_partner_sums(scores, labels, weights, order, -1.0, up)
+    _fill_partner_sums(scores, labels, weights, order[::-1].copy(), 1.0, down)
+    value = 0.0
+    for d in range(len(scores)):
+        value = min(value + up[d], _LARGEST)
+        gradient[d] = down[d] - up[d]
+        curvature[d] = down[d] + up[d]
+    return value
+
+
+@dataclass(frozen=True)
+class RankBoost(Objective):
+    """Exponential loss over all pairs with different labels (Freund et al. 2003)."""
+
+    name: ClassVar[str] = "rankboost"
+    convex: ClassVar[bool] = True
+    weighting: ClassVar[Weighting | None] = "order"
+    function: ClassVar[ListFunction] = rankboost_list
+
+
+MARGIN = 1.0
+
+
+@compiled
+def enter_score(tree, place, score, weight):  # type: ignore[no-untyped-def]
+    """Add a score at a place, counted from 0."""
+    at = place + 1
+    while at < len(tree):
+        tree[at, 0] += weight
+        tree[at, 1] += weight * score
+        tree[at, 2] += weight * (score * score)
+        at += at & -at
+
+
+@compiled
+def sum_margins(tree, length, distance):  # type: ignore[no-untyped-def]
+    """Over the first places: their number, and sums of distance + score and its square."""
+    count, total, squares = 0.0, 0.0, 0.0
+    while length > 0:
+        count += tree[length, 0]
+        total += tree[length, 1]
+        squares += tree[length, 2]
+        length &= length - 1
+    margins = count * distance + total
+    return count, max(margins, 0.0), max(distance * (margins + total) + squares, 0.0)
+
+
+@compiled
+def fill_reach(ascending, margin, reach):  # type: ignore[no-untyped-def]
+    """For each rank j, how many of the lowest scores lie less than the margin above it."""
+    # The difference itself is compared: rounded subtraction is monotone, so that the pairs seen
+    # from below and from above are the same, to the last bit.
+    high = 0
+    for j in range(len(ascending)):
+        while high < len(ascending) and ascending[high] - ascending[j] < margin:
+            high += 1
+        reach[j] = high
+
+
+@compiled
+def _add_pairs(  # type: ignore[no-untyped-def]
+    scores, places, labels, weights, by_label, reach, squared, side, gradient, curvature
+):
+    """One pass over the levels; side is 1 for the lower documents of pairs, -1 for the higher."""
+    # A pair has the weight of its higher document: the one that queries, or the one in the tree.
+    n = len(scores)
+    tree = np.zeros((n + 1, 3))
+    value = 0.0
+    start = 0
+    while start < n:
+        stop = start
+        while stop < n and labels[by_label[stop]] == labels[by_label[start]]:
+            stop += 1
+        for i in by_label[start:stop]:
+            distance = MARGIN + side * scores[i]
+            count, margins, squares = sum_margins(tree, reach[places[i]], distance)
+            weight = weights[i] if side < 0 else 1.0
+            value += squares if squared else margins
+            gradient[i] += weight * side * (2.0 * margins if squared else count)
+            curvature[i] += weight * (2.0 * count if squared else count)
+        for i in by_label[start:stop]:
+            weight = weights[i] if side > 0 else 1.0
+            enter_score(tree, places[i], -side * scores[i], weight)
+        start = stop
+    return value
+
+
+@list_function(LIST_FUNCTION)
+def ranksvm_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: squared or not, prepared: weights, if any."""
+    n, weights = len(scores), document_weights(prepared, len(scores), 0)
+    order = np.argsort(scores, kind="mergesort")
+    # Sums of squares are relative to the middle score, which loses less if scores are far from
+    # zero.
+    centered = scores - scores[order[n // 2]]
+    places, reach = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    for rank in range(n):
+        places[order[rank]] = rank
+    squared = params[0] > 0.0
+    by_label = np.argsort(-labels, kind="mergesort")
+    fill_reach(centered[order], MARGIN, reach)
+    value = _add_pairs(
+        centered, places, labels, weights, by_label, reach, squared, 1, gradient, curvature
+    )
+    # For the other side, the order of scores and the order of labels are both reversed.
+    fill_reach(-centered[order[::-1]], MARGIN, reach)
+    by_label_reversed = by_label[::-1].copy()
+    reversed_places = n - 1 - places
+    _add_pairs(
+        centered,
+        reversed_places,
+        labels,
+        weights,
+        by_label_reversed,
+        reach,
+        squared,
+        -1,
+        gradient,
+        curvature,
+    )
+    return value
+
+
+@dataclass(frozen=True)
+class RankSVM(Objective):
+    """Hinge, plain or squared, over all pairs with different labels (Joachims 2002)."""
+
+    name: ClassVar[str] = "ranksvm"
+    convex: ClassVar[bool] = True
+    weighting: ClassVar[Weighting | None] = "order"
+    function: ClassVar[ListFunction] = ranksvm_list
+
+    squared: bool = False
+    """Square the hinge, which makes it smooth."""
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (1.0 if self.squared else 0.0,)

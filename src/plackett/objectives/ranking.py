@@ -1,17 +1,30 @@
-"""Rankings and normalized gains of lists, for compiled list functions.
+r"""Rankings and normalized gains of lists, for compiled list functions.
 
 Documents are ranked by falling score; equal scores keep their order. Gains are divided by the ideal
 DCG of the list (:mod:`plackett.base.gains`). Normalized gains and the order of labels depend on
 labels alone, so they are prepared once.
+
+**Sets of rankings.** Some objectives use a fixed set of rankings of each list. Each ranking r gives
+the documents integer coefficients :math:`c_{rd}`; its energy at scores s is :math:`a_r = \sum_d
+c_{rd} s_d`, and the softmax of the energies is a distribution over the set. Values, gradients and
+curvatures are means and variances of the coefficients.
+
+A list's set is stored in the prepared numbers of the list:
+
+    m, then ``columns`` numbers for each of the m rankings, column by column, then the
+    coefficients, row by row
+
+Coefficients are packed as float32, two to a number; integers up to 2**24 are exact.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plackett.base.gains import discount, scaled_gain
-from plackett.base.kernels import compiled
-from plackett.base.ragged import Labels, Offsets
+from plackett.base.kernels import compiled, reordered
+from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
 from plackett.objectives.objective import Prepared
 
 _COUNTED = 64  # whole labels below it are sorted by counting, ten times as fast as by comparing
@@ -89,3 +102,77 @@ def _count_labels(labels, places, order):  # type: ignore[no-untyped-def]
         label = int(labels[i])
         order[places[label]] = i
         places[label] += 1
+
+
+@compiled
+def set_size(n_rankings, n_docs, columns):  # type: ignore[no-untyped-def]
+    """How many numbers a list's set takes."""
+    return 1 + columns * n_rankings + (n_rankings * n_docs + 1) // 2
+
+
+@compiled
+def column_of(stored, column):  # type: ignore[no-untyped-def]
+    """The numbers in one column, one per ranking; writeable if the set is."""
+    m = int(stored[0])
+    return stored[1 + column * m : 1 + (column + 1) * m]
+
+
+@compiled
+def coefficients_of(stored, n_docs, columns):  # type: ignore[no-untyped-def]
+    """The coefficients, rankings x documents; writeable if the set is."""
+    m = int(stored[0])
+    return stored[1 + columns * m :].view(np.float32)[: m * n_docs].reshape(m, n_docs)
+
+
+def join_sets(sets: list[NDArray[np.float64]]) -> Prepared:
+    """The sets of all lists, one after the other."""
+    return Prepared(
+        np.concatenate([*sets, np.empty(0)]), offsets_from_sizes([len(stored) for stored in sets])
+    )
+
+
+@reordered
+def fill_energies(coefficients, scores, factor, energies):  # type: ignore[no-untyped-def]
+    """Fill factor times the energy of each ranking."""
+    for r in range(len(coefficients)):
+        row = coefficients[r]
+        energy = 0.0
+        for d in range(len(scores)):
+            energy += np.float64(row[d]) * scores[d]
+        energies[r] = factor * energy
+
+
+@compiled
+def fill_softmax(logits, softmax):  # type: ignore[no-untyped-def]
+    """Fill the softmax; returns the log of its normalizer."""
+    best = np.argmax(logits)
+    others = 0.0  # all but the largest term, which is 1: keeps small logarithms exact
+    for r in range(len(logits)):
+        softmax[r] = np.exp(logits[r] - logits[best])
+        if r != best:
+            others += softmax[r]
+    softmax /= 1.0 + others
+    return logits[best] + np.log1p(others)
+
+
+@compiled
+def add_mean(coefficients, weights, factor, mean):  # type: ignore[no-untyped-def]
+    """Add factor times the weighted sum of the coefficients of each document."""
+    for r in range(len(coefficients)):
+        weight = factor * weights[r]
+        if weight != 0.0:  # far from the best rankings, most weights underflow
+            row = coefficients[r]
+            for d in range(len(mean)):
+                mean[d] += weight * row[d]
+
+
+@compiled
+def add_spread(coefficients, weights, mean, factor, spread):  # type: ignore[no-untyped-def]
+    """Add the weighted sum of (factor * coefficient - mean)^2 of each document."""
+    for r in range(len(coefficients)):
+        weight = weights[r]
+        if weight != 0.0:
+            row = coefficients[r]
+            for d in range(len(mean)):
+                difference = factor * row[d] - mean[d]
+                spread[d] += weight * difference * difference

@@ -40,8 +40,7 @@ import numpy as np
 
 from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.objectives.document_weights import Weighting
-from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.driver import LIST_FUNCTION, Weighting
 from plackett.objectives.objective import ListLabels, Objective, Prepared, check_positive
 from plackett.objectives.pairwise import raise_to_floor
 from plackett.objectives.ranking import normalized_gains

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives.document_weights import Weighting
+from plackett.objectives.driver import Weighting
 from plackett.objectives.objective import BoundObjective, Draws, Noise, Objective
 
 
@@ -54,7 +54,7 @@ class Stochastic(Objective):
 
     def __post_init__(self) -> None:
         if isinstance(self.objective, str):
-            from plackett.objectives.registry import objective
+            from plackett.objectives import objective
 
             object.__setattr__(self, "objective", objective(self.objective))
         if isinstance(self.objective, Stochastic):

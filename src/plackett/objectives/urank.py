@@ -22,6 +22,26 @@ declared neither exact nor convex. O(n²/u + n|R|) time.
 
 Gains of labels above 512 count as :math:`2^{512}`, so that sums stay finite. The weight of a
 document multiplies its :math:`G_d`; levels stay those of the labels.
+
+**uMart**: LambdaMART with softmaxes over windows in place of pairs (Zhu & Klabjan 2020).
+
+For each document d, the documents with lower labels are sorted by falling score and cut into
+windows. Within a window b, with :math:`K = e^{\sigma s_d} + \sum_{j \in b} e^{\sigma s_j}`,
+:math:`p_j = e^{\sigma s_j}/K` and :math:`P = e^{\sigma s_d}/K`, each j adds
+
+.. math::
+
+    g_d \mathrel{-}= \sigma\Delta_{dj}p_j, \quad g_j \mathrel{+}= \sigma\Delta_{dj}p_j, \quad
+    h_d \mathrel{+}= \eta\sigma^2\Delta_{dj}p_jP, \quad
+    h_j \mathrel{+}= \eta\sigma^2\Delta_{dj}p_j(1 - p_j)
+
+with :math:`\Delta_{dj} = |G_d - G_j|\,|D_d - D_j|/[\mathrm{IDCG}\,(0.01 + |s_d - s_j|)]`: the
+change of NDCG when the two swap ranks, over their distance if ``score_norm`` (unless all scores are
+equal). These are the paper's equations 5 and 6 with their signs corrected; :math:`\eta = 2` is its
+factor of the curvature, :math:`\eta = 1` the derivative of g with constant weights.
+
+A window of 1 is LambdaMART, and the value is LambdaMART's. For larger windows g is not the gradient
+of any function (its Jacobian is not symmetric), so there is no value: NaN. O(n²) time, O(n) memory.
 """
 
 from __future__ import annotations
@@ -31,12 +51,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from plackett.base.gains import scaled_gain
-from plackett.base.kernels import ListFunction, compiled, list_function
-from plackett.objectives.document_weights import Weighting, document_weights
-from plackett.objectives.driver import LIST_FUNCTION
-from plackett.objectives.objective import ListLabels, Objective, Prepared, check_count
-from plackett.objectives.ranking import label_order, rank_order
+from plackett.base.gains import discount, scaled_gain
+from plackett.base.kernels import ListFunction, compiled, list_function, reordered
+from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
+from plackett.objectives.lambdarank import SCORE_OFFSET
+from plackett.objectives.objective import (
+    ListLabels,
+    Objective,
+    Prepared,
+    check_count,
+    check_positive,
+)
+from plackett.objectives.pairwise import fill_exponentials
+from plackett.objectives.ranking import label_order, normalized_gains, rank_order
 
 _TOP_LABEL = 512.0
 _NOTHING = -np.inf  # the logarithm of an empty sum
@@ -204,3 +231,188 @@ class URank(Objective):
 
     def prepare(self, lists: ListLabels) -> Prepared:
         return label_order(lists.labels, lists.offsets)
+
+
+_HIGHEST = 700.0  # e**700 is finite
+
+# Rows of the array about the documents below a label, by falling score.
+_SCORE, _GAIN, _DISCOUNT, _MASS, _OTHERS, _TOP, _DOWN = 0, 1, 2, 3, 4, 5, 6
+
+
+@compiled
+def _next_lower(level, lowest, y):  # type: ignore[no-untyped-def]
+    """The highest label below a level."""
+    highest = lowest
+    for label in y:
+        if highest < label < level:
+            highest = label
+    return highest
+
+
+@compiled
+def _gather_lower(level, y, ranked, lower, below):  # type: ignore[no-untyped-def]
+    """Fill positions and columns of the documents with lower labels; returns their number."""
+    count = 0
+    for k in range(len(y)):
+        if y[k] < level:
+            lower[count] = k
+            for row in range(3):
+                below[row, count] = ranked[row, k]
+            count += 1
+    return count
+
+
+@compiled
+def _fill_windows(x, exponentials, narrow, lower, size, below):  # type: ignore[no-untyped-def]
+    """Fill each document's mass, that of the others in its window, and the top score.
+
+    Masses are relative to the top document, which comes first.
+    """
+    for start in range(0, len(lower), size):
+        end = min(start + size, len(lower))
+        top = lower[start]
+        before = 0.0
+        for k in range(start, end):
+            below[_MASS, k] = np.exp(x[lower[k]] - x[top])
+            below[_OTHERS, k] = before
+            below[_TOP, k] = x[top]
+            below[_DOWN, k] = exponentials[1, top] if narrow else 0.0
+            before += below[_MASS, k]
+        after = 0.0
+        for k in range(end - 1, start - 1, -1):
+            below[_OTHERS, k] += after
+            after += below[_MASS, k]
+
+
+@compiled
+def _fill_relative_mass(x, up, narrow, tops, downs, masses):  # type: ignore[no-untyped-def]
+    """Fill a document's mass relative to the top of each lower document's window."""
+    if narrow:
+        for k in range(len(masses)):
+            masses[k] = up * downs[k]
+    else:
+        for k in range(len(masses)):
+            masses[k] = np.exp(min(x - tops[k], _HIGHEST))
+
+
+@compiled
+def _fill_swaps(ranked, d, below, score_norm, swaps):  # type: ignore[no-untyped-def]
+    s, gains, discounts = below[_SCORE], below[_GAIN], below[_DISCOUNT]
+    score, gain, discount = ranked[_SCORE, d], ranked[_GAIN, d], ranked[_DISCOUNT, d]
+    for k in range(len(swaps)):
+        swaps[k] = (gain - gains[k]) * abs(discount - discounts[k])
+    if score_norm:
+        for k in range(len(swaps)):
+            swaps[k] /= SCORE_OFFSET + abs(score - s[k])
+
+
+@reordered
+def _add_row(mass, swaps, masses, others, g, h):  # type: ignore[no-untyped-def]
+    """Add one document against all lower ones; returns its own gradient and curvature."""
+    own_gradient, own_curvature = 0.0, 0.0
+    for k in range(len(swaps)):
+        rest = mass[k] + others[k]
+        inverse = 1.0 / (masses[k] + rest)
+        force = swaps[k] * masses[k] * inverse
+        g[k] += force
+        h[k] += force * rest * inverse
+        own_gradient -= force
+        own_curvature += force * mass[k] * inverse
+    return own_gradient, own_curvature
+
+
+@compiled
+def _pair_costs(x, tops, swaps):  # type: ignore[no-untyped-def]
+    """Cost of a document against lower ones that are each a window."""
+    cost = 0.0
+    for k in range(len(swaps)):
+        cost += swaps[k] * (max(tops[k] - x, 0.0) + np.log1p(np.exp(-abs(x - tops[k]))))
+    return cost
+
+
+@compiled
+def _add_level(level, y, x, ranked, exponentials, narrow, size, score_norm, g, h):  # type: ignore[no-untyped-def]
+    """Add the documents of one label; returns their cost, which only windows of 1 have."""
+    n = len(y)
+    lower, below = np.empty(n, np.int64), np.empty((7, n))
+    count = _gather_lower(level, y, ranked, lower, below)
+    mass, swaps, sums = np.empty(count), np.empty(count), np.zeros((2, count))
+    _fill_windows(x, exponentials, narrow, lower[:count], size, below)
+    cost = 0.0
+    for d in range(n):
+        if y[d] == level:
+            _fill_relative_mass(x[d], exponentials[0, d], narrow, below[_TOP], below[_DOWN], mass)
+            _fill_swaps(ranked, d, below, score_norm, swaps)
+            own_g, own_h = _add_row(mass, swaps, below[_MASS], below[_OTHERS], sums[0], sums[1])
+            g[d] += own_g
+            h[d] += own_h
+            if size == 1:
+                cost += _pair_costs(x[d], below[_TOP], swaps)
+    for k in range(count):
+        g[lower[k]] += sums[0, k]
+        h[lower[k]] += sums[1, k]
+    return cost
+
+
+@list_function(LIST_FUNCTION)
+def umart_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Gradient and curvature; params in the order of the fields, prepared: normalized gains."""
+    n, sigma = len(scores), params[1]
+    size = int(min(params[0], n)) if params[0] > 0.0 else n
+    order = rank_order(scores)
+    x, y = sigma * scores[order], labels[order]
+    ranked, exponentials, g, h = np.empty((3, n)), np.empty((2, n)), np.zeros(n), np.zeros(n)
+    for k in range(n):
+        ranked[_SCORE, k] = scores[order[k]]
+        ranked[_GAIN, k] = prepared[order[k]]
+        ranked[_DISCOUNT, k] = discount(k)
+    narrow = fill_exponentials(x, exponentials)
+    score_norm = params[2] > 0.0 and ranked[_SCORE, 0] != ranked[_SCORE, n - 1]
+    value, level, lowest = 0.0, np.max(y), np.min(y)
+    while level > lowest:
+        value += _add_level(level, y, x, ranked, exponentials, narrow, size, score_norm, g, h)
+        level = _next_lower(level, lowest, y)
+    for k in range(n):
+        gradient[order[k]] = sigma * g[k]
+        curvature[order[k]] = params[3] * sigma * sigma * h[k]
+    return value if params[0] == 1.0 else np.nan
+
+
+@dataclass(frozen=True)
+class UMart(Objective):
+    """LambdaMART's pairs with softmaxes over windows (Zhu & Klabjan 2020).
+
+    Parameters
+    ----------
+    window
+        Number of lower documents per softmax; None: all of them. The paper takes 2 for OHSUMED and
+        MSLR, 10 for MQ2007.
+    sigma
+        Slope of the scores in the softmax.
+    score_norm
+        Divide each pair's weight by 0.01 + the distance of its scores, unless all scores of the
+        list are equal.
+    hess_factor
+        Factor of the curvature; 1 is the derivative of the gradient with constant weights.
+    """
+
+    name: ClassVar[str] = "umart"
+    exact: ClassVar[bool] = False
+    weighting: ClassVar[Weighting | None] = "gain"
+    function: ClassVar[ListFunction] = umart_list
+
+    window: int | None = 2
+    sigma: float = 2.0
+    score_norm: bool = True
+    hess_factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_count(self.name, window=self.window)
+        check_positive(self.name, sigma=self.sigma, hess_factor=self.hess_factor)
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (float(self.window or 0), self.sigma, float(self.score_norm), self.hess_factor)
+
+    def prepare(self, lists: ListLabels) -> Prepared:
+        return normalized_gains(lists.labels, lists.offsets)

@@ -7,8 +7,14 @@ import pytest
 
 from plackett.experiments.papers import PAPERS
 from plackett.experiments.papers.paper import Budget
-from plackett.experiments.papers.published import A_TABLE_1, D_TABLES, number
-from plackett.experiments.papers.result_tables import ResultTable, claim_better, judge
+from plackett.experiments.papers.result_tables import (
+    A_TABLE_1,
+    D_TABLES,
+    ResultTable,
+    claim_better,
+    judge,
+    number,
+)
 from plackett.experiments.protocols import Splits
 from plackett.experiments.report.page import template_environment
 from plackett.experiments.results import ComparisonResults

@@ -9,8 +9,7 @@ import pytest
 
 import plackett as pk
 from plackett.experiments.figures import Bar, BarChart, DotChart, Dots, Line, LineChart
-from plackett.experiments.report.charts import MAX_POINTS, chart_html, reduce_points
-from plackett.experiments.report.page import format_setting
+from plackett.experiments.report.page import MAX_POINTS, chart_html, format_setting, reduce_points
 from plackett.experiments.systems import System
 
 

@@ -7,8 +7,8 @@ torch = pytest.importorskip("torch")
 
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import NeuralRanker  # noqa: E402
-from plackett.models.neural.optimizer import Optimizer  # noqa: E402
 from plackett.models.neural.scorers import build_net  # noqa: E402
+from plackett.models.neural.training import Optimizer  # noqa: E402
 
 PEERS = {
     "adam": lambda weights, decay: torch.optim.Adam(weights, lr=0.1, weight_decay=decay),

@@ -14,7 +14,7 @@ from interrupted_fits import interrupt_fit, weights  # noqa: E402
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load, recipe  # noqa: E402
 from plackett.models.neural.autograd import listwise_values  # noqa: E402
-from plackett.models.neural.optimizer import Optimizer  # noqa: E402
+from plackett.models.neural.training import Optimizer  # noqa: E402
 from plackett.models.selection import LEXICOGRAPHIC  # noqa: E402
 from plackett.objectives import Stochastic, objective  # noqa: E402
 from simulated_device import NAME, SimulatedTensor, simulated_device  # noqa: E402

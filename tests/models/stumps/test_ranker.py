@@ -13,7 +13,7 @@ from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
 from plackett.models import StumpRanker
 from plackett.models.checkpoint import Checkpoint
-from plackett.models.stumps.boosting import (
+from plackett.models.stumps import (
     best_stump,
     encode_features,
     fill_potential,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives.conditional import (
+from plackett.objectives.conditional.rankings import (
     alpha,
     bit,
     bits_of,

@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 
 from plackett.base.errors import UsageError
-from plackett.objectives.conditional import (
-    alpha,
-    bits_of,
-    flippable,
-    gain_of,
-    sample_rankings,
-    state_of,
-)
-from plackett.objectives.conditional.sampler import mutate, restart, start_walk
+from plackett.objectives.conditional.rankings import alpha, bits_of, flippable, gain_of, state_of
+from plackett.objectives.conditional.sampler import mutate, restart, sample_rankings, start_walk
 from references.conditional import valid_rankings
 
 pytestmark = pytest.mark.kernels

@@ -15,10 +15,9 @@ from plackett import Dataset, TreeRanker
 from plackett.base.errors import DataError, UsageError
 from plackett.data.transforms import Impute, Log1p, Quantile, Standard, chain
 from plackett.models.ensembles import EnsembleRanker
-from plackett.serving.export import TARGETS, export
+from plackett.serving.export import TARGETS, export, find_target
 from plackett.serving.export.parts import ExportRequest, Part, find_parts
 from plackett.serving.export.solr import SLACK, subtract_slack
-from plackett.serving.export.targets import find_target
 from plackett.serving.export.trees import Trees, undo_transforms
 from plackett.serving.export.verify import verify_scores
 from plackett.serving.export.xgboost import to_json, xgboost_model

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from plackett.experiments.papers.curve_figures import LearningCurves
 from plackett.experiments.papers.paper import Budget, Claim, Paper, Study
-from plackett.experiments.papers.published import A_TABLE_1
 from plackett.experiments.papers.result_tables import (
+    A_TABLE_1,
     ResultTable,
     TableTests,
     claim_better,

@@ -17,8 +17,17 @@ from plackett.experiments.papers.paper import (
     PaperTable,
     Study,
 )
-from plackett.experiments.papers.published import D_TABLE_1, D_TABLE_6, D_TABLES, Published, number
-from plackett.experiments.papers.result_tables import ResultTable, TableTests, claim_better, judge
+from plackett.experiments.papers.result_tables import (
+    D_TABLE_1,
+    D_TABLE_6,
+    D_TABLES,
+    Published,
+    ResultTable,
+    TableTests,
+    claim_better,
+    judge,
+    number,
+)
 from plackett.experiments.protocols import DataSource, Folds, Protocol, Split, SplitData
 from plackett.experiments.tables import Row, TextTable
 from plackett.models.selection import LEXICOGRAPHIC

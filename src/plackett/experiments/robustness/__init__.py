@@ -5,7 +5,11 @@ from plackett.experiments.robustness.curves import (
     curve_charts,
     curve_table,
     read_curves,
+    render_curves,
     robustness,
+    robustness_payload,
+    write_curves,
+    write_robustness,
 )
 from plackett.experiments.robustness.noise import (
     NOISE_KINDS,
@@ -15,12 +19,6 @@ from plackett.experiments.robustness.noise import (
     LabelNoise,
     NoiseProtocol,
     noise_kind,
-)
-from plackett.experiments.robustness.report import (
-    render_curves,
-    robustness_payload,
-    write_curves,
-    write_robustness,
 )
 
 __all__ = [

@@ -24,8 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from plackett.base.errors import StoreError
-from plackett.base.optional import require
+from plackett.base.errors import StoreError, require
 
 Result = TypeVar("Result")
 

@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from plackett.base.deprecation import rename_deprecated
-from plackett.base.errors import UsageError
-from plackett.base.optional import require
+from plackett.base.errors import UsageError, rename_deprecated, require
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster, as_cluster

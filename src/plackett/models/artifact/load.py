@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plackett.base.deprecation import rename_deprecated
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError, UsageError, rename_deprecated
 from plackett.data.transforms import FittedTransform, transform_from_dict
 from plackett.models.artifact.manifest import MANIFEST_FILE, read_manifest
 from plackett.models.artifact.settings import ModuleSource, decode

@@ -16,10 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plackett.base.errors import DataError, UsageError
-from plackett.base.optional import require
+from plackett.base.errors import DataError, UsageError, require
+from plackett.objectives import objective_from_dict, objective_to_dict
 from plackett.objectives.objective import Objective
-from plackett.objectives.registry import objective_from_dict, objective_to_dict
 
 if TYPE_CHECKING:
     from plackett.models.ranker import Ranker

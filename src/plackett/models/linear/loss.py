@@ -36,7 +36,7 @@ from plackett.objectives import Objective, Stochastic
 from plackett.objectives.conditional.sampled import COLUMNS, fill_weights, sampled_list
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import BoundObjective
-from plackett.objectives.ranking_sets import coefficients_of, column_of
+from plackett.objectives.ranking import coefficients_of, column_of
 
 BLOCK = 2048
 """Documents (or rankings) that share a partial sum."""

@@ -17,7 +17,7 @@ smooth                L-BFGS; random objectives keep the noise of step 0
                       (:mod:`plackett.models.linear.lbfgs`)
 hinge over pairs      smoothed, with a duality gap (:mod:`plackett.models.linear.hinge`)
 SVM-MAP               cutting planes (:mod:`plackett.models.linear.cutting_plane`)
-without a value       Adam; a metric selects (:mod:`plackett.models.linear.adam`)
+without a value       Adam; a metric selects (:mod:`plackett.models.linear.solvers`)
 ====================  =====================================================================
 """
 

@@ -1,8 +1,15 @@
-"""The solver of a linear problem, chosen by what the objective declares."""
+"""The solver of a linear problem, chosen by what the objective declares.
+
+Objectives without a value (MDPRank, uMart, LambdaRank) are minimized by full-batch Adam.
+Their gradients are not the derivative of a function, so a line search has nothing to compare.
+Adam (Kingma & Ba 2015) takes steps of a given length, and a metric selects the best weights: on the
+validation lists where there are any, otherwise on the training lists. The search ends after
+``patience`` steps without a better metric. Random objectives draw new noise at each step.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -10,16 +17,123 @@ import numpy as np
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.metrics import Metric
-from plackett.models.linear.adam import minimize_adam
-from plackett.models.linear.convergence import Planes, Solution, Weights
+from plackett.models.linear.convergence import Convergence, Planes, Solution, Weights
 from plackett.models.linear.cutting_plane import minimize_by_planes
 from plackett.models.linear.hinge import minimize_hinge
 from plackett.models.linear.lbfgs import Save, minimize
-from plackett.models.linear.loss import Loss, ScoreLoss, make_loss
+from plackett.models.linear.loss import Loss, ScoreLoss, make_loss, matvec
+from plackett.models.selection import Selection, measure
 from plackett.objectives import SVMMAP, Objective, RankSVM, Stochastic
 
 if TYPE_CHECKING:
     from plackett.models.linear.ranker import LinearRanker
+
+
+_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+
+
+def minimize_adam(
+    loss: ScoreLoss,
+    start: Weights,
+    *,
+    C: float,
+    max_iterations: int,
+    learning_rate: float,
+    patience: int,
+    selection_data: Dataset,
+    metrics: tuple[Metric, ...],
+    resume: dict[str, Any] | None = None,
+    save: Save | None = None,
+) -> Solution:
+    """Follow the gradient of the loss plus ||w||^2 / C.
+
+    Parameters
+    ----------
+    loss
+        Gives a gradient at each step.
+    start
+        The first weights.
+    C, max_iterations
+        The penalty; the maximum number of steps.
+    learning_rate
+        Length of a step for each weight.
+    patience
+        Stop after this many steps without a better metric.
+    selection_data, metrics
+        Lists and metrics that select the best weights.
+    resume, save
+        State of an earlier run to continue from; a function that is called with the state after
+        each step.
+    """
+    zero = np.zeros_like(start)
+    state = _State(start, zero, zero, start) if resume is None else _State.from_dict(resume)
+    n_lists = loss.data.n_lists
+    norm = np.nan
+    while state.step < max_iterations and not state.has_waited(patience):
+        gradient = loss.evaluate(state.weights, state.step)[1]
+        gradient = (gradient + 2.0 * state.weights / C) / n_lists
+        norm = float(np.max(np.abs(gradient)))
+        state.move(gradient, learning_rate)
+        state.measure(selection_data, metrics)
+        if save is not None:
+            save(state.to_dict())
+    stopped = state.has_waited(patience)
+    reason = (
+        f"no better {metrics[0]} for {patience} steps"
+        if stopped
+        else f"max_iterations={max_iterations} reached"
+    )
+    end = ("adam", stopped, reason, state.step, state.step, np.nan, norm)
+    return Solution(state.best, Convergence(*end, trace=tuple(state.trace)))
+
+
+@dataclass
+class _State:
+    """Weights and moments, and the best weights so far."""
+
+    weights: Weights
+    first: Weights
+    second: Weights
+    best: Weights
+    step: int = 0
+    selection: Selection = field(default_factory=Selection)
+    trace: list[float] = field(default_factory=list)
+
+    def move(self, gradient: Weights, learning_rate: float) -> None:
+        self.step += 1
+        self.first = _BETA1 * self.first + (1.0 - _BETA1) * gradient
+        self.second = _BETA2 * self.second + (1.0 - _BETA2) * gradient**2
+        mean = self.first / (1.0 - _BETA1**self.step)
+        deviation = np.sqrt(self.second / (1.0 - _BETA2**self.step))
+        self.weights = self.weights - learning_rate * mean / (deviation + _EPSILON)
+
+    def measure(self, data: Dataset, metrics: tuple[Metric, ...]) -> None:
+        means = measure(matvec(data.features, self.weights), data, metrics)
+        self.trace.append(means[0])
+        if self.selection.offer(means):
+            self.best = self.weights
+
+    def has_waited(self, patience: int) -> bool:
+        return self.step > 0 and self.selection.steps_since_best >= patience
+
+    def to_dict(self) -> dict[str, Any]:
+        vectors = {k: getattr(self, k).tolist() for k in ("weights", "first", "second", "best")}
+        return {
+            **vectors,
+            "best_means": self.selection.best,
+            "best_step": self.selection.best_step,
+            "offers": self.selection.steps,
+            "step": self.step,
+            "trace": self.trace,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> _State:
+        weights, first, second, best = (
+            np.array(data[k]) for k in ("weights", "first", "second", "best")
+        )
+        selection = Selection(tuple(data["best_means"]), data["best_step"], data["offers"])
+        return cls(weights, first, second, best, data["step"], selection, list(data["trace"]))
 
 
 Solver = Literal["auto", "lbfgs", "smoothed-hinge", "cutting-plane", "adam"]

@@ -11,9 +11,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from plackett.base.deprecation import rename_deprecated, warn_renamed
-from plackett.base.errors import DataError, UsageError
-from plackett.base.optional import require
+from plackett.base.errors import DataError, UsageError, rename_deprecated, require, warn_renamed
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.ranker import FitContext, Ranker

@@ -35,8 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from plackett.base.kernels import compiled, list_function, reordered
-from plackett.objectives.document_weights import document_weights
-from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.driver import LIST_FUNCTION, document_weights
 from plackett.objectives.pairwise import (
     fill_exponentials,
     fill_ratios,

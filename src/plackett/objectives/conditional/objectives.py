@@ -30,7 +30,7 @@ from plackett.objectives.conditional.sampled import (
     sampled_list,
 )
 from plackett.objectives.conditional.sampler import RestartName, SamplerSettings, check_settings
-from plackett.objectives.document_weights import Weighting
+from plackett.objectives.driver import Weighting
 from plackett.objectives.objective import ListLabels, Objective, Prepared, check_choice, check_count
 
 Space: TypeAlias = Literal["cube", "sampled"]

@@ -52,7 +52,7 @@ from plackett.objectives.conditional.sampler import SamplerSettings, draw_rankin
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import ListLabels, Prepared
 from plackett.objectives.pairwise import raise_to_floor
-from plackett.objectives.ranking_sets import (
+from plackett.objectives.ranking import (
     add_mean,
     add_spread,
     coefficients_of,

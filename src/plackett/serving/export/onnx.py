@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.errors import UsageError
-from plackett.base.optional import require
+from plackett.base.errors import UsageError, require
 from plackett.base.ragged import offsets_from_sizes
 from plackett.data.transforms import (
     FittedImpute,

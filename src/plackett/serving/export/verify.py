@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,10 @@ from plackett.models.ensembles import EnsembleRanker, read_lightgbm, read_rankli
 from plackett.models.ensembles.layout import CATEGORICAL
 from plackett.models.ranker import Ranker
 from plackett.serving.export.parts import ExportRequest, Part
-from plackett.serving.export.targets import Target
 from plackett.serving.export.trees import TINY, to_float32_threshold
+
+if TYPE_CHECKING:
+    from plackett.serving.export import Target
 
 _DOCUMENTS = 128
 _LARGEST_VALUE = 1e30  # beyond, differences of features overflow float32

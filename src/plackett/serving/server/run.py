@@ -19,8 +19,7 @@ from typing import Any, NoReturn
 
 from prometheus_client import disable_created_metrics
 
-from plackett.base.errors import UsageError
-from plackett.base.optional import require
+from plackett.base.errors import UsageError, require
 from plackett.serving.server.app import App
 from plackett.serving.server.settings import Settings
 

@@ -10,7 +10,7 @@ pair in the wrong order, and :math:`q = 1 / (1 + e^{\sigma (s_a - s_b)})`. Then
 and :math:`g_a \mathrel{-}= \sigma\lambda`, :math:`g_b \mathrel{+}= \sigma\lambda`,
 :math:`h_a, h_b \mathrel{+}= \sigma^2 \eta` (:mod:`plackett.objectives.lambdarank` has the
 formulas). The discounts D go by rank; :math:`\delta` goes by the distance of ranks and is 0 for
-LambdaRank (:mod:`plackett.objectives.lambdaloss` defines it). Exponentials are computed per
+LambdaRank (:mod:`plackett.objectives.lambdarank` defines it). Exponentials are computed per
 document, not per pair: :math:`e^{\sigma (s_a - s_b)} = e^{\sigma s_a} \cdot e^{-\sigma s_b}`, as
 long as the scores of the list are not too far apart for single precision. Sums are in any
 order (``reassoc``), without which the loop would not become vector code.
