@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from plackett.base.errors import UsageError
-from plackett.objectives.softrank import SoftRank
+from plackett.objectives.approx import SoftRank
 from references.autograd import hessian_diagonal, value_and_gradient
 from references.random_lists import one_list
 from references.softrank import softrank

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plackett.objectives import Stochastic, most_violated, objective
-from plackett.objectives.conditional.cube import log_z
+from plackett.objectives.conditional.losses import log_z
 
 VECTORS = Path(
     os.environ.get(

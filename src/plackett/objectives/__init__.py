@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from plackett.base.errors import DataError, UsageError, unknown_name
-from plackett.objectives.approx import ApproxMRR, ApproxNDCG
+from plackett.objectives.approx import ApproxMRR, ApproxNDCG, SoftRank
 from plackett.objectives.boltzrank import BoltzRank
 from plackett.objectives.conditional.objectives import (
     CONDITIONAL,
@@ -35,7 +35,6 @@ from plackett.objectives.listmle import ListMLE, MDPRank, PListMLE
 from plackett.objectives.objective import BoundObjective, Derivatives, Objective
 from plackett.objectives.pairwise import RankBoost, RankNet, RankSVM
 from plackett.objectives.softmax import XENDCG, CrossEntropy, ListNet
-from plackett.objectives.softrank import SoftRank
 from plackett.objectives.stochastic import Stochastic
 from plackett.objectives.svmmap import SVMMAP, most_violated
 from plackett.objectives.urank import UMart, URank

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plackett.base.errors import UsageError
 from plackett.objectives import L2AUC, L3AUC, MLE, ConvexLossAUC, ConvexLossNDCG, ExpGainAUC
-from plackett.objectives.conditional.cube import log_z
+from plackett.objectives.conditional.losses import log_z
 from references.autograd import hessian_diagonal, value_and_gradient
 from references.conditional import conditional, cube, gain_of_ranking
 

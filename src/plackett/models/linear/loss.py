@@ -33,7 +33,7 @@ from plackett.data.dataset import Dataset
 from plackett.models.linear.convergence import Weights
 from plackett.models.ranker import bind_objective
 from plackett.objectives import Objective, Stochastic
-from plackett.objectives.conditional.sampled import COLUMNS, fill_weights, sampled_list
+from plackett.objectives.conditional.losses import COLUMNS, fill_weights, sampled_list
 from plackett.objectives.driver import LIST_FUNCTION
 from plackett.objectives.objective import BoundObjective
 from plackett.objectives.ranking import coefficients_of, column_of

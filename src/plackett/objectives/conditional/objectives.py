@@ -2,8 +2,8 @@
 
 Each family but MLE exists for the gains AUC, MAP and NDCG: ``ExpGainAUC`` is ``expgain-auc``. The
 field ``space`` selects what the sums run over: ``"cube"``, all sign vectors, in closed form (MLE
-and AUC only; :mod:`plackett.objectives.conditional.cube`), or ``"sampled"``, a fixed sample of
-rankings (:mod:`plackett.objectives.conditional.sampled`). The two give different values.
+and AUC only; :mod:`plackett.objectives.conditional.losses`), or ``"sampled"``, a fixed sample of
+rankings (:mod:`plackett.objectives.conditional.losses`). The two give different values.
 """
 
 from __future__ import annotations
@@ -13,22 +13,20 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction
-from plackett.objectives.conditional.cube import (
+from plackett.objectives.conditional.losses import (
     CONVEX_LOSS,
     EXP_GAIN,
     L2_LOSS,
     L3_LOSS,
     MLE_LOSS,
-    cube_list,
-)
-from plackett.objectives.conditional.rankings import DISCOUNTS, GAINS, DiscountName, GainName
-from plackett.objectives.conditional.sampled import (
     NO_GAIN,
     Measure,
+    cube_list,
     explicit_sets,
     sample_sets,
     sampled_list,
 )
+from plackett.objectives.conditional.rankings import DISCOUNTS, GAINS, DiscountName, GainName
 from plackett.objectives.conditional.sampler import RestartName, SamplerSettings, check_settings
 from plackett.objectives.driver import Weighting
 from plackett.objectives.objective import ListLabels, Objective, Prepared, check_choice, check_count
