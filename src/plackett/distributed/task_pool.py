@@ -15,16 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from plackett.base.errors import ClusterError
+from plackett.distributed import driver
 from plackett.distributed.cluster import Cluster
-from plackett.distributed.driver import (
-    DriverProcess,
-    Pipe,
-    count_workers,
-    describe_resources,
-    on_this_node,
-    rebuild_error,
-    record_error,
-)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -62,7 +54,7 @@ class TaskPool:
 
     def __init__(self, cluster: Cluster, function: TaskFunction, common: Any) -> None:
         self._cluster = cluster
-        self._driver = DriverProcess(cluster, serve_tasks, function, common, cluster)
+        self._driver = driver.DriverProcess(cluster, serve_tasks, function, common, cluster)
         try:
             deadline = time.monotonic() + cluster.start_limit
             self.slots: int = self._driver.receive(deadline, self._timeout_message)[1]
@@ -88,7 +80,9 @@ class TaskPool:
         if kind != "result":
             return None
         number, (status, result) = content
-        return TaskEvent(number, status, rebuild_error(result) if status == "failed" else result)
+        return TaskEvent(
+            number, status, driver.rebuild_error(result) if status == "failed" else result
+        )
 
     def map(
         self, items: Mapping[int, Any], *, on_poll: Callable[[], None] = lambda: None
@@ -247,7 +241,7 @@ class _Cancel:
     number: int
 
 
-def serve_tasks(pipe: Pipe, function: TaskFunction, common: Any, cluster: Cluster) -> None:
+def serve_tasks(pipe: driver.Pipe, function: TaskFunction, common: Any, cluster: Cluster) -> None:
     """Run the tasks that come over the pipe; runs in the driver process.
 
     ``(number, item)`` starts a task and :class:`_Cancel` cancels it. The replies are ``("message",
@@ -258,7 +252,7 @@ def serve_tasks(pipe: Pipe, function: TaskFunction, common: Any, cluster: Cluste
 
     try:
         server = _TaskServer(pipe, function, ray.put(common), cluster)
-        pipe.send(("slots", count_workers(cluster)))
+        pipe.send(("slots", driver.count_workers(cluster)))
         while not pipe.closed.is_set():
             try:
                 server.handle(pipe.receive(_WAIT_SECONDS))
@@ -274,7 +268,7 @@ def serve_tasks(pipe: Pipe, function: TaskFunction, common: Any, cluster: Cluste
 
 @dataclass
 class _TaskServer:
-    pipe: Pipe
+    pipe: driver.Pipe
     function: TaskFunction
     common: Any
     cluster: Cluster
@@ -290,7 +284,7 @@ class _TaskServer:
     def __post_init__(self) -> None:
         import ray
 
-        monitor = ray.remote(num_cpus=0, scheduling_strategy=on_this_node())(TaskMonitor)
+        monitor = ray.remote(num_cpus=0, scheduling_strategy=driver.on_this_node())(TaskMonitor)
         self._monitor = monitor.remote()
         self._task = ray.remote(num_cpus=self.cluster.threads, max_retries=self.cluster.retries)(
             _run_task
@@ -301,7 +295,7 @@ class _TaskServer:
         except ray.exceptions.GetTimeoutError as error:
             raise ClusterError(
                 f"{self.cluster.location} started no process within {limit:g} s (start_seconds): "
-                f"{describe_resources()}."
+                f"{driver.describe_resources()}."
             ) from error
 
     def handle(self, message: tuple[int, Any] | _Cancel) -> None:
@@ -365,8 +359,9 @@ class _TaskServer:
             threads = self.cluster.threads
             raise ClusterError(
                 f"no worker with {threads} core{'s' * (threads > 1)} could be started within "
-                f"{limit:g} s (start_seconds): {describe_resources()}. Ask for fewer threads, wait "
-                "until the cluster is free, or raise start_seconds if the data take long to send."
+                f"{limit:g} s (start_seconds): {driver.describe_resources()}. Ask for fewer "
+                "threads, wait until the cluster is free, or raise start_seconds if the data take "
+                "long to send."
             )
 
 
@@ -399,4 +394,4 @@ def _run_task(
     except TaskCanceled:
         return "canceled", None
     except Exception as error:
-        return "failed", record_error(error)
+        return "failed", driver.record_error(error)

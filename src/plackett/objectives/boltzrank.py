@@ -40,6 +40,7 @@ from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
 from plackett.base.random import combine
+from plackett.objectives import ranking
 from plackett.objectives.driver import LIST_FUNCTION, Weighting
 from plackett.objectives.listmle import draw_order
 from plackett.objectives.objective import (
@@ -50,17 +51,6 @@ from plackett.objectives.objective import (
     check_count,
 )
 from plackett.objectives.pairwise import raise_to_floor
-from plackett.objectives.ranking import (
-    add_mean,
-    add_spread,
-    coefficients_of,
-    column_of,
-    fill_energies,
-    fill_softmax,
-    join_sets,
-    normalized_gains,
-    set_size,
-)
 
 _COLUMNS = 2  # NDCG of the ranking, and its probability under the labels
 _STREAM = 3  # of random numbers, for the rankings
@@ -70,22 +60,22 @@ _STREAM = 3  # of random numbers, for the rankings
 def boltzrank_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """Value, gradient and curvature; params: mix; prepared: the set of rankings."""
     n, mix = len(scores), params[0]
-    ndcg, target = column_of(prepared, 0), column_of(prepared, 1)
-    coefficients = coefficients_of(prepared, n, _COLUMNS)
+    ndcg, target = ranking.column_of(prepared, 0), ranking.column_of(prepared, 1)
+    coefficients = ranking.coefficients_of(prepared, n, _COLUMNS)
     factor = 2.0 / (n * (n - 1.0))
     energies, shares, weights = np.empty(len(ndcg)), np.empty(len(ndcg)), np.empty(len(ndcg))
     mean = np.zeros(n)
-    fill_energies(coefficients, scores, factor, energies)
-    log_total = fill_softmax(energies, shares)
-    add_mean(coefficients, shares, factor, mean)
+    ranking.fill_energies(coefficients, scores, factor, energies)
+    log_total = ranking.fill_softmax(energies, shares)
+    ranking.add_mean(coefficients, shares, factor, mean)
     expected = np.dot(shares, ndcg)
     cross_entropy = log_total - np.dot(target, energies)
     for r in range(len(ndcg)):
         surplus = ndcg[r] - expected
         weights[r] = -mix * shares[r] * surplus + (1.0 - mix) * (shares[r] - target[r])
         shares[r] *= mix * abs(surplus) + 1.0 - mix
-    add_mean(coefficients, weights, factor, gradient)
-    add_spread(coefficients, shares, mean, factor, curvature)
+    ranking.add_mean(coefficients, weights, factor, gradient)
+    ranking.add_spread(coefficients, shares, mean, factor, curvature)
     raise_to_floor(curvature)
     return -mix * expected + (1.0 - mix) * cross_entropy
 
@@ -94,15 +84,15 @@ def boltzrank_list(scores, labels, prepared, key, params, gradient, curvature): 
 def _store(order, r, labels, gains, stored):  # type: ignore[no-untyped-def]
     """Store one ranking of a list: coefficients, NDCG, and minus its energy under the labels."""
     n = len(order)
-    row = coefficients_of(stored, n, _COLUMNS)[r]
+    row = ranking.coefficients_of(stored, n, _COLUMNS)[r]
     ndcg, energy = 0.0, 0.0
     for rank in range(n):
         document = order[rank]
         row[document] = n - 1 - 2 * rank
         ndcg += gains[document] * discount(rank)
         energy += (n - 1 - 2 * rank) * np.float64(labels[document])
-    column_of(stored, 0)[r] = ndcg
-    column_of(stored, 1)[r] = 2.0 * energy / (n * (n - 1.0))
+    ranking.column_of(stored, 0)[r] = ndcg
+    ranking.column_of(stored, 1)[r] = 2.0 * energy / (n * (n - 1.0))
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -119,8 +109,8 @@ def _draw_sets(labels, gains, offsets, keys, samples, values, starts):  # type: 
             if r == 0:  # the ideal ranking, with ties in the order drawn
                 order = order[np.argsort(-y[order], kind="mergesort")]
             _store(order, r, y, gains[low:high], stored)
-        target = column_of(stored, 1)
-        fill_softmax(target.copy(), target)
+        target = ranking.column_of(stored, 1)
+        ranking.fill_softmax(target.copy(), target)
 
 
 @compiled
@@ -157,11 +147,13 @@ class BoltzRank(Objective):
 
     def prepare(self, lists: ListLabels) -> Prepared:
         labels, offsets, keys, draws, _ = lists
-        gains = normalized_gains(labels, offsets).values
+        gains = ranking.normalized_gains(labels, offsets).values
         if "permutations" in draws:
             return _explicit_sets(draws["permutations"], labels, gains, offsets)
         sizes = np.diff(offsets)
-        where = offsets_from_sizes(np.where(sizes > 1, set_size(self.samples, sizes, _COLUMNS), 0))
+        where = offsets_from_sizes(
+            np.where(sizes > 1, ranking.set_size(self.samples, sizes, _COLUMNS), 0)
+        )
         values = np.empty(where[-1])
         mixed = _mix_seed(np.ascontiguousarray(keys), np.uint64(self.seed % 2**64))
         _draw_sets(labels, gains, offsets, mixed, self.samples, values, where)
@@ -182,15 +174,15 @@ def _explicit_sets(
     for q in range(n_lists):
         low, high = offsets[q], offsets[q + 1]
         orders = _check_permutations(permutations[q], q, int(high - low))
-        part = np.zeros(set_size(len(orders), high - low, _COLUMNS))
+        part = np.zeros(ranking.set_size(len(orders), high - low, _COLUMNS))
         part[0] = len(orders)
         if high - low > 1:
             for r, order in enumerate(orders):
                 _store(order, r, labels[low:high], gains[low:high], part)
-            target = column_of(part, 1)
-            fill_softmax(target.copy(), target)
+            target = ranking.column_of(part, 1)
+            ranking.fill_softmax(target.copy(), target)
         parts.append(part)
-    return join_sets(parts)
+    return ranking.join_sets(parts)
 
 
 def _check_permutations(permutations: Any, q: int, n: int) -> NDArray[np.int64]:

@@ -24,13 +24,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import ListFunction, compiled
 from plackett.base.ragged import Keys, Labels, Offsets, Rows, Scores, Values, as_offsets, take_lists
 from plackett.base.random import combine
-from plackett.objectives.driver import (
-    Weighting,
-    append_weights,
-    check_document_weights,
-    each_list,
-    weighted_labels,
-)
+from plackett.objectives import driver
 
 Draws: TypeAlias = Mapping[str, Any]
 """Explicit values for what is random, by name."""
@@ -102,7 +96,7 @@ class Objective(ABC):
     draw: ClassVar[str | None] = None
     """Key of ``draws`` that replaces the objective's random numbers; None if it has none."""
 
-    weighting: ClassVar[Weighting | None] = None
+    weighting: ClassVar[driver.Weighting | None] = None
     """What document weights scale; None: they are not supported."""
     unweighted_reason: ClassVar[str] = "it does not define what they would scale"
     """Why document weights are not supported."""
@@ -143,7 +137,7 @@ class Objective(ABC):
         """Like :meth:`prepare`, for objectives that weight documents by ``"order"``."""
         assert lists.document_weights is not None
         prepared = self.prepare(lists) or _nothing_prepared(lists.offsets)
-        return Prepared(*append_weights(*prepared, lists.document_weights, lists.offsets))
+        return Prepared(*driver.append_weights(*prepared, lists.document_weights, lists.offsets))
 
     def bind(
         self,
@@ -187,7 +181,7 @@ class Objective(ABC):
         """Labels and prepared numbers, with the document weights in one or the other."""
         weights = None
         if document_weights is not None:
-            weights = check_document_weights(document_weights, len(lists.labels))
+            weights = driver.check_document_weights(document_weights, len(lists.labels))
         if weights is not None:
             if self.weighting is None:
                 raise UsageError(
@@ -196,7 +190,9 @@ class Objective(ABC):
             if self.weighting == "order":
                 weighted = lists._replace(document_weights=weights)
                 return lists.labels, self.prepare_weighted(weighted)
-            lists = lists._replace(labels=weighted_labels(self.weighting, lists.labels, weights))
+            lists = lists._replace(
+                labels=driver.weighted_labels(self.weighting, lists.labels, weights)
+            )
         return lists.labels, self.prepare(lists) or _nothing_prepared(lists.offsets)
 
     def evaluate(
@@ -299,7 +295,7 @@ class BoundObjective:
     def _run(self, function: ListFunction, scores: ArrayLike, step: int) -> Derivatives:
         s = self._check_scores(scores)
         values, gradient, curvature = np.empty(len(self.keys)), np.empty(len(s)), np.empty(len(s))
-        each_list.compiled(
+        driver.each_list.compiled(
             *function.addresses,
             s,
             self.labels,

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from plackett.experiments.papers import result_tables as tables
 from plackett.experiments.papers.curve_figures import LearningCurves
 from plackett.experiments.papers.paper import Budget, Claim, Paper, Study
-from plackett.experiments.papers.result_tables import (
-    A_TABLE_1,
-    ResultTable,
-    TableTests,
-    claim_better,
-    metric_heading,
-)
 from plackett.experiments.protocols import Holdout, Protocol, Seeds
 from plackett.models.ranker import Ranker
 
@@ -61,17 +55,19 @@ def _own_settings(data: str, budget: Budget) -> Study:
     return _study(data, budget, tuned=True, protocol=Holdout(budget.seed))
 
 
-def _claims(_: str, judged: TableTests) -> Sequence[Claim]:
-    better = [claim_better(judged, f"E[{n}]", n) for n in ("ApproxNDCG", "λMART")]
+def _claims(_: str, judged: tables.TableTests) -> Sequence[Claim]:
+    better = [tables.claim_better(judged, f"E[{n}]", n) for n in ("ApproxNDCG", "λMART")]
     return [*better, *_no_difference(judged)]
 
 
-def _no_difference(judged: TableTests) -> list[Claim]:
+def _no_difference(judged: tables.TableTests) -> list[Claim]:
     name = "E[CrossEntropy]"
     pairs = [d for (system, _), d in judged.differences.items() if system == name]
     if not pairs:
         return []
-    here = ", ".join(f"{metric_heading(d.metric)} {d.mean:+.4f} (p {d.p:.2g})" for d in pairs)
+    here = ", ".join(
+        f"{tables.metric_heading(d.metric)} {d.mean:+.4f} (p {d.p:.2g})" for d in pairs
+    )
     holds = all(d.p >= d.alpha for d in pairs)
     return [Claim(f"{name} does not differ significantly from CrossEntropy", here, holds)]
 
@@ -91,9 +87,9 @@ PAPER = Paper(
     authors="Bruch, Han, Bendersky & Najork (2020)",
     title="A stochastic treatment of learning to rank scoring functions",
     items=(
-        ResultTable(
+        tables.ResultTable(
             1, "NDCG on test lists with 95 % intervals over 10 seeds", (WEB, YAHOO),
-            study=_table, published=A_TABLE_1, against=_baselines, percent=True, spread=True,
+            study=_table, published=tables.A_TABLE_1, against=_baselines, percent=True, spread=True,
             claims=_claims,
             notes=(
                 "Nets of E[CrossEntropy] and E[ApproxNDCG] are the tuned ones of the paper's "

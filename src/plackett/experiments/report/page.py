@@ -19,16 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from plackett.base.files import write_text
-from plackett.experiments.figures import (
-    COLORS,
-    BarChart,
-    Chart,
-    DotChart,
-    Line,
-    LineChart,
-    format_ticks,
-    round_ticks,
-)
+from plackett.experiments import figures
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -148,13 +139,13 @@ class LineView:
     dots: str
 
 
-def chart_html(chart: Chart) -> Markup:
+def chart_html(chart: figures.Chart) -> Markup:
     """The HTML of a chart."""
     macros: Any = template_environment().get_template("charts.html").module
-    if isinstance(chart, DotChart):
+    if isinstance(chart, figures.DotChart):
         scale = Scale(*chart.limits)
         return macros.dots(chart, scale, _ticks(scale, signed=chart.zero), dot_tip)
-    if isinstance(chart, BarChart):
+    if isinstance(chart, figures.BarChart):
         return macros.bars(chart, bar_tip)
     across, up = Scale(*chart.x_limits), Scale(*chart.y_limits)
     lines = [_line_view(chart, line, across, up) for line in chart.lines]
@@ -167,18 +158,18 @@ def _ticks(
     scale: Scale, *, signed: bool = False, percent: bool = False
 ) -> list[tuple[float, str, bool]]:
     """Position, label, and whether it is 0."""
-    ticks = round_ticks(scale.low, scale.high)
-    labels = format_ticks(ticks, signed=signed, percent=percent)
+    ticks = figures.round_ticks(scale.low, scale.high)
+    labels = figures.format_ticks(ticks, signed=signed, percent=percent)
     return [(scale(t), label, t == 0) for t, label in zip(ticks, labels, strict=True)]
 
 
-def line_class(chart: LineChart, name: str) -> str:
+def line_class(chart: figures.LineChart, name: str) -> str:
     """CSS classes of the color."""
     index = chart.color_of(name)
-    return f"c{index % len(COLORS)}" + (" dashed" if index >= len(COLORS) else "")
+    return f"c{index % len(figures.COLORS)}" + (" dashed" if index >= len(figures.COLORS) else "")
 
 
-def _line_view(chart: LineChart, line: Line, across: Scale, up: Scale) -> LineView:
+def _line_view(chart: figures.LineChart, line: figures.Line, across: Scale, up: Scale) -> LineView:
     xs, ys = reduce_points(line.xs, line.ys)
     points = _points(xs, ys, across, up)
     band = ""
@@ -212,7 +203,7 @@ def reduce_points(
     return [xs[i] for i in chosen], [ys[i] for i in chosen]
 
 
-def dot_tip(chart: DotChart, index: int) -> str:
+def dot_tip(chart: figures.DotChart, index: int) -> str:
     """A row in words."""
     row = chart.rows[index]
     sign = "+" if chart.zero else ""
@@ -224,13 +215,13 @@ def dot_tip(chart: DotChart, index: int) -> str:
     return f"{text}; {row.note}" if row.note else text
 
 
-def bar_tip(chart: BarChart, index: int) -> str:
+def bar_tip(chart: figures.BarChart, index: int) -> str:
     """A bar in words."""
     bar = chart.bars[index]
     return f"{bar.name}: {bar.text}"
 
 
-def summarize(chart: LineChart) -> str:
+def summarize(chart: figures.LineChart) -> str:
     """The chart for those who cannot see it: first and last value of each line."""
     lines = [line for line in chart.lines if not line.thin]
     values = "; ".join(f"{x.name} from {x.ys[0]:.4f} to {x.ys[-1]:.4f}" for x in lines)

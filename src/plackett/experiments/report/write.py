@@ -15,12 +15,7 @@ from plackett.data.description import Description, describe
 from plackett.experiments.compare import CompareResult
 from plackett.experiments.figures import FORMATS, Chart, can_draw, write_figure
 from plackett.experiments.protocols import DataSource, Seeds, Splits
-from plackett.experiments.report.comparison import (
-    Report,
-    curve_chart,
-    difference_chart,
-    write_report,
-)
+from plackett.experiments.report import comparison
 from plackett.experiments.report.query_browser import FeatureTable, browse_queries
 from plackett.experiments.report.segments import Column, segment_results
 from plackett.experiments.results import TrialDetails
@@ -96,7 +91,7 @@ def write_files(
     write_text(files.markdown, markdown_table(compared.board))
     write_text(files.latex, latex_table(compared.board))
     write_text(files.per_list, per_list_table(compared.results.details))
-    write_report(report, files.report)
+    comparison.write_report(report, files.report)
     return files
 
 
@@ -118,13 +113,13 @@ def per_list_table(trials: Sequence[TrialDetails]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _charts(report: Report) -> dict[str, Chart]:
+def _charts(report: comparison.Report) -> dict[str, Chart]:
     """Charts that are written to files, by name."""
     charts: dict[str, Chart] = {}
     if len(report.board.entries) > 1:
-        charts["differences"] = difference_chart(report.board, report.board.primary)
+        charts["differences"] = comparison.difference_chart(report.board, report.board.primary)
     if report.curves:
-        charts["learning_curves"] = curve_chart(report.curves, report.curve_metric)
+        charts["learning_curves"] = comparison.curve_chart(report.curves, report.curve_metric)
     return charts
 
 
@@ -171,12 +166,12 @@ def _report(
     description: Description,
     command: str | None,
     segments: Mapping[str, Column] | None,
-) -> Report:
+) -> comparison.Report:
     plan, board, results = compared.plan, compared.board, compared.results
     systems = [entry.name for entry in board.entries]
     shares = [own.mean(axis=0) for own in results.importances.values()]
     features = FeatureTable(plan.source, np.mean(shares, axis=0) if shares else None)
-    return Report(
+    return comparison.Report(
         title=f"Comparison on {plan.source.name}",
         lead=_lead(compared),
         board=board,

@@ -23,12 +23,7 @@ from plackett.experiments.tuning.trial import build_ranker
 from plackett.metrics import metric as as_metric
 from plackett.models import recipe
 from plackett.models.ranker import Progress, Ranker, no_progress
-from plackett.models.recipes.search_spaces import (
-    Dimension,
-    get_setting,
-    search_space_of,
-    with_settings,
-)
+from plackett.models.recipes import search_spaces
 
 if TYPE_CHECKING:
     from plackett.experiments.tuning.study import Study
@@ -113,7 +108,7 @@ def tune(
     validation: Dataset | None = None,
     folds: int | None = None,
     share: float = 0.2,
-    space: Mapping[str, Dimension | str] | None = None,
+    space: Mapping[str, search_spaces.Dimension | str] | None = None,
     settings: Mapping[str, Any] | None = None,
     store: str | os.PathLike[str] | None = None,
     jobs: int = 1,
@@ -205,7 +200,7 @@ def plan_search(
     model: str | Ranker,
     *,
     metric: str = "ndcg@10",
-    space: Mapping[str, Dimension | str] | None = None,
+    space: Mapping[str, search_spaces.Dimension | str] | None = None,
     settings: Mapping[str, Any] | None = None,
     preset: str | None = None,
     splits: ValidationSplits | None = None,
@@ -216,13 +211,15 @@ def plan_search(
     ranker = recipe(model, preset=preset) if isinstance(model, str) else model
     fixed, searched = rename_deprecated(settings or {}), rename_deprecated(space or {})
     for name in fixed:
-        get_setting(ranker, name)
-    ranker = with_settings(ranker, fixed)
+        search_spaces.get_setting(ranker, name)
+    ranker = search_spaces.with_settings(ranker, fixed)
     both = sorted(set(fixed) & set(searched))
     if both:
         raise UsageError(f"{both[0]} is both fixed and searched; choose one.")
     defaults = {
-        name: dimension for name, dimension in search_space_of(ranker).items() if name not in fixed
+        name: dimension
+        for name, dimension in search_spaces.search_space_of(ranker).items()
+        if name not in fixed
     }
     return SearchPlan(
         ranker.recipe_name or type(ranker).__name__,

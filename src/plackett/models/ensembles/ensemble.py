@@ -40,16 +40,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Scores, offsets_from_sizes
-from plackett.models.ensembles.layout import (
-    CATEGORICAL,
-    KNOWN_BITS,
-    MISSING_NAN,
-    Layout,
-    TreeOrder,
-    depth_first,
-    make_layout,
-    missing_type,
-)
+from plackett.models.ensembles import layout
 from plackett.models.ensembles.scoring import score
 
 LIBRARIES = ("lightgbm", "xgboost")
@@ -155,10 +146,10 @@ class Ensemble:
         return score(self, features, n_threads=n_threads)
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> layout.Layout:
         """The arrays that the compiled loops read."""
-        order: TreeOrder = self.__dict__["_order"]
-        return make_layout(self, order)
+        order: layout.TreeOrder = self.__dict__["_order"]
+        return layout.make_layout(self, order)
 
     def __repr__(self) -> str:
         largest = int(np.diff(self.leaves).max(initial=0))
@@ -241,7 +232,7 @@ def _concatenate(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
     return np.concatenate(parts).astype(dtype) if parts else np.empty(0, dtype)
 
 
-def _check(ensemble: Ensemble) -> TreeOrder:
+def _check(ensemble: Ensemble) -> layout.TreeOrder:
     """Raise if the arrays do not describe trees; return the order of their nodes."""
     if ensemble.library not in LIBRARIES:
         raise DataError(f"library {ensemble.library!r}; known are {', '.join(LIBRARIES)}.")
@@ -308,9 +299,11 @@ def _check_decisions(ensemble: Ensemble) -> None:
     outside = (feature < 0) | (feature >= ensemble.n_features)
     allowed = f"split features must be 0 to {ensemble.n_features - 1}"
     _raise_if(ensemble, outside, allowed, feature)
-    unknown = ((decision & ~np.uint8(KNOWN_BITS)) != 0) | (missing_type(decision) > MISSING_NAN)
+    unknown = ((decision & ~np.uint8(layout.KNOWN_BITS)) != 0) | (
+        layout.missing_type(decision) > layout.MISSING_NAN
+    )
     _raise_if(ensemble, unknown, "unknown decision type", decision)
-    categorical = (decision & CATEGORICAL) != 0
+    categorical = (decision & layout.CATEGORICAL) != 0
     n_sets = len(ensemble.set_offsets) - 1
     outside = categorical & ((sets < 0) | (sets >= n_sets))
     _raise_if(ensemble, outside, f"sets of categories must be 0 to {n_sets - 1}", sets)
@@ -328,14 +321,14 @@ def _check_children(ensemble: Ensemble) -> None:
         _raise_if(ensemble, outside, f"its {name} child is not in the tree", child)
 
 
-def _check_trees(ensemble: Ensemble) -> TreeOrder:
+def _check_trees(ensemble: Ensemble) -> layout.TreeOrder:
     wrong = np.flatnonzero(~np.isfinite(ensemble.leaf_values))
     if len(wrong):
         tree = int(np.searchsorted(ensemble.leaves, wrong[0], side="right")) - 1
         leaf = int(wrong[0] - ensemble.leaves[tree])
         value = ensemble.leaf_values[wrong[0]]
         raise DataError(f"tree {tree}, leaf {leaf}: leaf values must be finite, got {value}.")
-    order, tree, node = depth_first(
+    order, tree, node = layout.depth_first(
         ensemble.nodes, ensemble.leaves, left=ensemble.left, right=ensemble.right
     )
     if tree >= 0:

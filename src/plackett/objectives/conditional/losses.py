@@ -76,26 +76,11 @@ from plackett.base.errors import DataError
 from plackett.base.kernels import compiled, list_function, reordered
 from plackett.base.ragged import offsets_from_sizes
 from plackett.base.random import combine
+from plackett.objectives import pairwise, ranking
 from plackett.objectives.conditional.rankings import gain_of_weighted_wins, gain_of_wins
 from plackett.objectives.conditional.sampler import SamplerSettings, draw_rankings
 from plackett.objectives.driver import LIST_FUNCTION, document_weights
 from plackett.objectives.objective import ListLabels, Prepared
-from plackett.objectives.pairwise import (
-    fill_exponentials,
-    fill_ratios,
-    raise_to_floor,
-    twice_artanh,
-)
-from plackett.objectives.ranking import (
-    add_mean,
-    add_spread,
-    coefficients_of,
-    column_of,
-    fill_energies,
-    fill_softmax,
-    join_sets,
-    set_size,
-)
 
 MLE_LOSS = 0.0
 EXP_GAIN = 1.0
@@ -137,7 +122,7 @@ def cube_list(scores, labels, prepared, key, params, gradient, curvature):  # ty
     gradient[documents] = 2.0 * g
     curvature[documents] = 4.0 * h
     if loss in (EXP_GAIN, L2_LOSS):
-        raise_to_floor(curvature)
+        pairwise.raise_to_floor(curvature)
     return value
 
 
@@ -145,12 +130,12 @@ def cube_list(scores, labels, prepared, key, params, gradient, curvature):  # ty
 def _loss_over_pairs(x, n_goods, weights, n_pairs, loss, gradient, curvature):  # type: ignore[no-untyped-def]
     """Sum over pairs of a softplus(-z) + b sigma(-z), z = x_g - x_b; derivatives by x."""
     exponentials, ratios = np.empty((2, len(x))), np.empty(len(x))
-    narrow = fill_exponentials(x, exponentials)
+    narrow = pairwise.fill_exponentials(x, exponentials)
     softplus = 0.0 if loss == L2_LOSS else 1.0
     sigma = 1.0 / n_pairs if loss in (L2_LOSS, L3_LOSS) else 0.0
     value = 0.0
     for i in range(n_goods):
-        fill_ratios(x, exponentials, narrow, i, n_goods, len(x), ratios)
+        pairwise.fill_ratios(x, exponentials, narrow, i, n_goods, len(x), ratios)
         first, second = weights[i] * softplus, weights[i] * sigma
         value += _add_good(x, ratios, i, n_goods, first, second, gradient, curvature)
     return value
@@ -170,7 +155,7 @@ def _add_good(x, ratios, i, n_goods, softplus, sigma, gradient, curvature):  # t
         share = (2.0 + t[k]) * inverse  # 1 / (1 + t)
         q = (t[k] if z > 0.0 else 1.0) * share
         bend = t[k] * share * share
-        log1p = twice_artanh(t[k] * (1.0 + t[k]) * inverse)  # of t
+        log1p = pairwise.twice_artanh(t[k] * (1.0 + t[k]) * inverse)  # of t
         value += softplus * (max(-z, 0.0) + log1p) + sigma * q
         slope = softplus * q + sigma * bend
         curve = bend * max(softplus + sigma * (1.0 - 2.0 * q * exact), 0.0)
@@ -187,12 +172,12 @@ def _add_good(x, ratios, i, n_goods, softplus, sigma, gradient, curvature):  # t
 def _gain_over_pairs(x, n_goods, weights, n_pairs, gradient, curvature):  # type: ignore[no-untyped-def]
     """Minus the log of the mean of sigma(z) over pairs, and derivatives by x."""
     exponentials, ratios, parts = np.empty((2, len(x))), np.empty(len(x)), np.empty(len(x))
-    narrow = fill_exponentials(x, exponentials)
+    narrow = pairwise.fill_exponentials(x, exponentials)
     # Where sigmas may underflow they are relative to the largest: their ratios still count.
     top = 0.0 if narrow else min(np.max(x[:n_goods]) - np.min(x[n_goods:]), 0.0)
     total = 0.0
     for i in range(n_goods):
-        fill_ratios(x, exponentials, narrow, i, n_goods, len(x), ratios)
+        pairwise.fill_ratios(x, exponentials, narrow, i, n_goods, len(x), ratios)
         for j in range(n_goods, len(x)):  # sigma(z) (1 + t) is the exponential of min(z, 0)
             if narrow:
                 parts[j] = 1.0 if x[i] > x[j] else ratios[j]
@@ -234,22 +219,22 @@ def sampled_list(scores, labels, prepared, key, params, gradient, curvature):  #
     """Value, gradient and curvature; params: which loss; prepared: the sampled rankings."""
     if len(prepared) == 0:  # no goods, or no bads
         return 0.0
-    loss, losses = params[0], column_of(prepared, 0)
-    coefficients = coefficients_of(prepared, len(scores), COLUMNS)
+    loss, losses = params[0], ranking.column_of(prepared, 0)
+    coefficients = ranking.coefficients_of(prepared, len(scores), COLUMNS)
     m = len(losses)
     energies, shares, slopes, bends = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     mean = np.zeros(len(scores))
     # Coefficients of a ranking sum to 0, so the scores may be centered: less is lost in the sums.
-    fill_energies(coefficients, scores - np.mean(scores), 1.0, energies)
+    ranking.fill_energies(coefficients, scores - np.mean(scores), 1.0, energies)
     value = fill_weights(loss, losses, energies, shares, slopes, bends)
-    add_mean(coefficients, shares, 1.0, mean)
+    ranking.add_mean(coefficients, shares, 1.0, mean)
     if loss in (MLE_LOSS, CONVEX_LOSS):
         gradient[:] = mean
     else:
-        add_mean(coefficients, slopes, 1.0, gradient)
-    add_spread(coefficients, bends, mean, 1.0, curvature)
+        ranking.add_mean(coefficients, slopes, 1.0, gradient)
+    ranking.add_spread(coefficients, bends, mean, 1.0, curvature)
     if loss in (EXP_GAIN, L2_LOSS):
-        raise_to_floor(curvature)
+        pairwise.raise_to_floor(curvature)
     return value
 
 
@@ -260,7 +245,7 @@ def fill_weights(loss, losses, energies, shares, slopes, bends):  # type: ignore
         energies += losses
     elif loss == EXP_GAIN:
         energies -= np.max(energies)  # the value does not change, and keeps its digits
-    log_total = fill_softmax(energies, shares)
+    log_total = ranking.fill_softmax(energies, shares)
     slopes[:] = shares
     bends[:] = shares
     if loss == EXP_GAIN:
@@ -286,7 +271,7 @@ def _tilt(losses, energies, log_total, slopes):  # type: ignore[no-untyped-def]
     if np.max(tilted) == -np.inf:  # only with explicit rankings: none has a gain, nothing to learn
         slopes[:] = 0.0
         return 0.0
-    log_gain = fill_softmax(tilted.copy(), tilted)
+    log_gain = ranking.fill_softmax(tilted.copy(), tilted)
     for r in range(len(losses)):
         slopes[r] -= tilted[r]
     return log_total - log_gain
@@ -310,7 +295,9 @@ def sample_sets(
     has_pairs = (sizes > 0) & (goods > 0) & (goods < sizes)
     if len(weights):
         has_pairs &= np.add.reduceat(np.append(weights * relevant, 0.0), offsets[:-1]) > 0
-    starts = offsets_from_sizes(np.where(has_pairs, set_size(settings.samples, sizes, COLUMNS), 0))
+    starts = offsets_from_sizes(
+        np.where(has_pairs, ranking.set_size(settings.samples, sizes, COLUMNS), 0)
+    )
     values = np.empty(starts[-1])
     word = np.uint64(seed % 2**64)
     _draw_sets(labels, weights, offsets, lists.keys, word, settings, measure, values, starts)
@@ -339,11 +326,11 @@ def explicit_sets(lists: ListLabels, measure: Measure) -> Prepared:
             continue
         signs = _check_signs(rankings[q], q, n_goods, n_bads)
         wins = np.concatenate([(signs == 1).sum(axis=2), (signs == -1).sum(axis=1)], axis=1)
-        stored = np.zeros(set_size(len(wins), len(y), COLUMNS))
+        stored = np.zeros(ranking.set_size(len(wins), len(y), COLUMNS))
         beaten = np.einsum("rgb,g->rb", signs == -1, w[y > 0] if len(w) else np.ones(n_goods))
         _store(y, w, wins.astype(np.int32), beaten, len(wins), measure, stored)
         sets.append(stored)
-    return join_sets(sets)
+    return ranking.join_sets(sets)
 
 
 def _weights_of(lists: ListLabels) -> NDArray[np.float64]:
@@ -408,7 +395,10 @@ def _store(labels, weights, wins, beaten, count, measure, stored):  # type: igno
     n_goods = np.sum(labels > 0)
     n_bads = len(labels) - n_goods
     stored[0] = count
-    losses, coefficients = column_of(stored, 0), coefficients_of(stored, len(labels), COLUMNS)
+    losses, coefficients = (
+        ranking.column_of(stored, 0),
+        ranking.coefficients_of(stored, len(labels), COLUMNS),
+    )
     for r in range(count):
         losses[r] = 0.0
         if measure[0] != NO_GAIN:

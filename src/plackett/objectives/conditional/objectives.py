@@ -13,19 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction
-from plackett.objectives.conditional.losses import (
-    CONVEX_LOSS,
-    EXP_GAIN,
-    L2_LOSS,
-    L3_LOSS,
-    MLE_LOSS,
-    NO_GAIN,
-    Measure,
-    cube_list,
-    explicit_sets,
-    sample_sets,
-    sampled_list,
-)
+from plackett.objectives.conditional import losses
 from plackett.objectives.conditional.rankings import DISCOUNTS, GAINS, DiscountName, GainName
 from plackett.objectives.conditional.sampler import RestartName, SamplerSettings, check_settings
 from plackett.objectives.driver import Weighting
@@ -79,9 +67,9 @@ class Conditional(Objective):
         )
 
     @property
-    def measure(self) -> Measure:
+    def measure(self) -> losses.Measure:
         """The gain as compiled code takes it."""
-        return (NO_GAIN, 1, 0)
+        return (losses.NO_GAIN, 1, 0)
 
     @property
     def draw(self) -> str | None:  # type: ignore[override]
@@ -89,7 +77,7 @@ class Conditional(Objective):
 
     @property
     def function(self) -> ListFunction:  # type: ignore[override]
-        return sampled_list if self.space == "sampled" else cube_list
+        return losses.sampled_list if self.space == "sampled" else losses.cube_list
 
     @property
     def params(self) -> tuple[float, ...]:
@@ -99,8 +87,10 @@ class Conditional(Objective):
         if self.space == "cube":
             return None
         if "rankings" in lists.draws:
-            return explicit_sets(lists, self.measure)
-        return sample_sets(lists, seed=self.seed, settings=self.settings, measure=self.measure)
+            return losses.explicit_sets(lists, self.measure)
+        return losses.sample_sets(
+            lists, seed=self.seed, settings=self.settings, measure=self.measure
+        )
 
     def prepare_weighted(self, lists: ListLabels) -> Prepared:
         # The sets of rankings already contain the weights.
@@ -113,7 +103,7 @@ class MLE(Conditional):
 
     name: ClassVar[str] = "mle"
     convex: ClassVar[bool] = True
-    loss: ClassVar[float] = MLE_LOSS
+    loss: ClassVar[float] = losses.MLE_LOSS
 
     space: Space = "cube"
 
@@ -131,7 +121,7 @@ class _ForGain(Conditional):
         check_choice(self.name, DISCOUNTS, discount=self.discount)
 
     @property
-    def measure(self) -> Measure:
+    def measure(self) -> losses.Measure:
         assert self.gain is not None
         return (GAINS.index(self.gain), self.cutoff, DISCOUNTS.index(self.discount))
 
@@ -160,12 +150,14 @@ def _family(
     return for_gain("auc", "AUC"), for_gain("map", "average precision"), for_gain("ndcg", "NDCG")
 
 
-ExpGainAUC, ExpGainMAP, ExpGainNDCG = _family("ExpGain", EXP_GAIN, "Minus the log of the expected")
-ConvexLossAUC, ConvexLossMAP, ConvexLossNDCG = _family(
-    "ConvexLoss", CONVEX_LOSS, "A convex bound on MLE plus the expected loss in", convex=True
+ExpGainAUC, ExpGainMAP, ExpGainNDCG = _family(
+    "ExpGain", losses.EXP_GAIN, "Minus the log of the expected"
 )
-L2AUC, L2MAP, L2NDCG = _family("L2", L2_LOSS, "The expected loss in")
-L3AUC, L3MAP, L3NDCG = _family("L3", L3_LOSS, "MLE plus the expected loss in", convex=True)
+ConvexLossAUC, ConvexLossMAP, ConvexLossNDCG = _family(
+    "ConvexLoss", losses.CONVEX_LOSS, "A convex bound on MLE plus the expected loss in", convex=True
+)
+L2AUC, L2MAP, L2NDCG = _family("L2", losses.L2_LOSS, "The expected loss in")
+L3AUC, L3MAP, L3NDCG = _family("L3", losses.L3_LOSS, "MLE plus the expected loss in", convex=True)
 
 CONDITIONAL: tuple[type[Objective], ...] = (
     MLE,

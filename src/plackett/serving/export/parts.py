@@ -23,13 +23,7 @@ from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.ranker import Ranker
 from plackett.models.stumps import StumpRanker
 from plackett.models.trees import TreeRanker
-from plackett.serving.export.trees import (
-    LARGEST,
-    Trees,
-    concatenate,
-    from_ensemble,
-    undo_transforms,
-)
+from plackett.serving.export import trees
 
 Kind = Literal["trees", "linear", "net"]
 Missing = Literal["keep", "zero", "never"]
@@ -66,9 +60,11 @@ class ExportRequest:
     missing: Missing
 
     @cached_property
-    def trees(self) -> Trees:
+    def trees(self) -> trees.Trees:
         """All trees of the parts, on untransformed features, with the factors in their leaves."""
-        return concatenate([undo_transforms(_part_trees(p), p.transforms) for p in self.parts])
+        return trees.concatenate(
+            [trees.undo_transforms(_part_trees(p), p.transforms) for p in self.parts]
+        )
 
 
 def make_request(
@@ -129,7 +125,7 @@ def _find_kind(parts: tuple[Part, ...]) -> Kind:
     raise UsageError(f"{' and '.join(names)} cannot be exported as one model.")
 
 
-def _part_trees(part: Part) -> Trees:
+def _part_trees(part: Part) -> trees.Trees:
     ranker = part.ranker
     if isinstance(ranker, StumpRanker):
         return _stump_trees(ranker).scale(part.factor)
@@ -140,20 +136,20 @@ def _part_trees(part: Part) -> Trees:
         ensemble = read_lightgbm_sum(ranker.model_)
     if ensemble.n_trees == 0:
         raise UsageError("the model has no trees.")
-    return from_ensemble(ensemble).scale(part.factor)
+    return trees.from_ensemble(ensemble).scale(part.factor)
 
 
-def _stump_trees(ranker: StumpRanker) -> Trees:
+def _stump_trees(ranker: StumpRanker) -> trees.Trees:
     """One tree per stump; values at or below the threshold and missing ones add nothing."""
     n = len(ranker.stump_features_)
     if n == 0:
         raise UsageError("the model has no stumps.")
-    return Trees(
+    return trees.Trees(
         n_features=ranker.n_features_ or 0,
         nodes=np.arange(n + 1),
         leaves=2 * np.arange(n + 1),
         feature=ranker.stump_features_.astype(np.int32),
-        threshold=np.clip(ranker.stump_thresholds_, -LARGEST, LARGEST),
+        threshold=np.clip(ranker.stump_thresholds_, -trees.LARGEST, trees.LARGEST),
         nan_left=np.ones(n, np.bool_),
         left=np.full(n, -1, np.int32),
         right=np.full(n, -2, np.int32),

@@ -31,15 +31,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import UsageError
 from plackett.base.ragged import offsets_from_sizes
 from plackett.data.transforms import FittedTransform
-from plackett.models.ensembles import Ensemble
-from plackett.models.ensembles.layout import (
-    CATEGORICAL,
-    DEFAULT_LEFT,
-    MISSING_NAN,
-    MISSING_ZERO,
-    missing_type,
-    round_down,
-)
+from plackett.models.ensembles import Ensemble, layout
 
 LARGEST = np.finfo(np.float32).max
 TINY = np.float32(1e-35)
@@ -114,7 +106,7 @@ def concatenate(trees: Sequence[Trees]) -> Trees:
 
 def from_ensemble(ensemble: Ensemble) -> Trees:
     """Convert an ensemble; raise if it has sets of categories or zeros that go out of order."""
-    if (ensemble.decision & CATEGORICAL).any():
+    if (ensemble.decision & layout.CATEGORICAL).any():
         raise UsageError(
             "the model has splits on categories, which this target does not support; export it as "
             "lightgbm-text, or fit it without categorical features."
@@ -138,20 +130,20 @@ def from_ensemble(ensemble: Ensemble) -> Trees:
 
 def _nan_left(ensemble: Ensemble, *, zero_left: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Whether each node sends missing values left; zeros that count as missing go with them."""
-    default_left = (ensemble.decision & DEFAULT_LEFT) != 0
-    missing = missing_type(ensemble.decision)
-    out_of_order = (missing == MISSING_ZERO) & (default_left != zero_left)
+    default_left = (ensemble.decision & layout.DEFAULT_LEFT) != 0
+    missing = layout.missing_type(ensemble.decision)
+    out_of_order = (missing == layout.MISSING_ZERO) & (default_left != zero_left)
     if out_of_order.any():
         raise UsageError(
             "the model was fitted with zero_as_missing and sends zeros against the order of "
             f"values at {int(out_of_order.sum())} splits; only lightgbm-text supports that."
         )
-    return np.where(missing == MISSING_NAN, default_left, zero_left)
+    return np.where(missing == layout.MISSING_NAN, default_left, zero_left)
 
 
 def to_float32_threshold(threshold: NDArray[np.float64]) -> NDArray[np.float32]:
     """The largest finite float32 that is not above each threshold."""
-    return np.clip(round_down(threshold), -LARGEST, LARGEST)
+    return np.clip(layout.round_down(threshold), -LARGEST, LARGEST)
 
 
 def next_above(threshold: NDArray[np.float32]) -> NDArray[np.float32]:

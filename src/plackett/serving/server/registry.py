@@ -19,17 +19,10 @@ from typing import Literal, TypeAlias
 from plackett.base.errors import DataError, PlackettError, UsageError
 from plackett.models.artifact.load import load
 from plackett.models.artifact.manifest import MANIFEST_FILE
+from plackett.serving.server import scoring
 from plackett.serving.server.http import HTTPError
 from plackett.serving.server.requests import FeatureNames
 from plackett.serving.server.scanner import scan_body
-from plackett.serving.server.scoring import (
-    Model,
-    make_scorer,
-    parallel_loops,
-    plain_trees,
-    takes_missing,
-    warm_up,
-)
 from plackett.serving.server.settings import Limits
 
 _VERSION_DIGITS = 12
@@ -42,9 +35,9 @@ _Stamp: TypeAlias = tuple[int, int, int]
 class Catalog:
     """The versions of each model by name, the current version last."""
 
-    models: dict[str, tuple[Model, ...]]
+    models: dict[str, tuple[scoring.Model, ...]]
 
-    def find(self, name: str | None, version: str | None) -> Model:
+    def find(self, name: str | None, version: str | None) -> scoring.Model:
         """A model; without a name the first, without a version the current one."""
         versions = next(iter(self.models.values())) if name is None else self.models.get(name)
         if versions is None:
@@ -58,7 +51,7 @@ class Catalog:
         known = ", ".join(model.version for model in versions)
         raise HTTPError(404, f"{versions[-1].name} has no version {version!a}; it has: {known}.")
 
-    def all(self) -> list[Model]:
+    def all(self) -> list[scoring.Model]:
         """Every version of every model."""
         return [model for versions in self.models.values() for model in versions]
 
@@ -109,25 +102,25 @@ def _natural_order(path: Path) -> list[tuple[int, int, str]]:
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
 
 
-def load_model(name: str, path: Path) -> Model:
+def load_model(name: str, path: Path) -> scoring.Model:
     """Load a model, check it and run it once; raises DataError if it is not a model."""
     version = _read_version(path)
-    with parallel_loops():
+    with scoring.parallel_loops():
         ranker = load(path)
     assert ranker.n_features_ is not None
     names = ranker.feature_names_ or tuple(str(j + 1) for j in range(ranker.n_features_))
-    scorer = make_scorer(ranker)
-    warm_up(scorer, len(names))
+    scorer = scoring.make_scorer(ranker)
+    scoring.warm_up(scorer, len(names))
     feature_names = FeatureNames(names)
     scan_body(b'{"documents":[[0.5]]}', feature_names.table, Limits())  # compiles or loads it
-    model = Model(
+    model = scoring.Model(
         name=name,
         version=version,
         path=path,
         ranker=ranker,
         names=feature_names,
-        takes_missing=takes_missing(scorer, len(names)),
-        is_batched=plain_trees(ranker) is None,
+        takes_missing=scoring.takes_missing(scorer, len(names)),
+        is_batched=scoring.plain_trees(ranker) is None,
         scorer=scorer,
     )
     if _read_version(path) != version:
@@ -143,8 +136,8 @@ def _read_version(path: Path) -> str:
 class ReloadReport:
     """What a reload has changed."""
 
-    loaded: list[Model] = field(default_factory=list)
-    removed: list[Model] = field(default_factory=list)
+    loaded: list[scoring.Model] = field(default_factory=list)
+    removed: list[scoring.Model] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -182,7 +175,7 @@ class ModelRegistry:
         with self._lock:
             report = ReloadReport()
             before = {(model.name, model.path): model for model in self.catalog.all()}
-            models: dict[str, list[Model]] = {}
+            models: dict[str, list[scoring.Model]] = {}
             for source in self._sources:
                 for folder in self._folders(source):
                     old = before.get((source.name, folder))
@@ -211,11 +204,11 @@ class ModelRegistry:
         self,
         source: ModelSource,
         folder: Path,
-        old: Model | None,
+        old: scoring.Model | None,
         report: ReloadReport,
         on_error: str,
         force: bool,
-    ) -> Model | None:
+    ) -> scoring.Model | None:
         try:
             stamp = _read_stamp(folder)
             if old is not None and stamp == self._stamps.get(folder) and not force:

@@ -23,17 +23,9 @@ from numpy.typing import NDArray
 
 from plackett.base.decimals import exact_float32
 from plackett.base.ragged import Features, Offsets, offsets_from_sizes
+from plackett.serving.server import schemas
 from plackett.serving.server.http import HTTPError
 from plackett.serving.server.scanner import make_name_table, scan_body
-from plackett.serving.server.schemas import (
-    LARGEST_ID,
-    Absent,
-    BatchItem,
-    BatchRequest,
-    Document,
-    Id,
-    ListRequest,
-)
 from plackett.serving.server.settings import Limits
 
 
@@ -44,7 +36,7 @@ class Lists:
     features: Features
     """float32, one row per document; NaN is missing, nothing is infinite."""
     offsets: Offsets
-    ids: tuple[list[Id] | None, ...]
+    ids: tuple[list[schemas.Id] | None, ...]
     """The client's ids of the documents of each list, if any."""
     top: int | None = None
     """How many documents of each list to put in the order."""
@@ -77,15 +69,15 @@ class FeatureNames:
 
 # ---- JSON ----------------------------------------------------------------------------------------
 
-_LIST_DECODER = msgspec.json.Decoder(ListRequest)
-_BATCH_DECODER = msgspec.json.Decoder(BatchRequest)
+_LIST_DECODER = msgspec.json.Decoder(schemas.ListRequest)
+_BATCH_DECODER = msgspec.json.Decoder(schemas.BatchRequest)
 _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 _SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 _EXTRA_BITS, _MIDPOINT = (1 << 29) - 1, 1 << 28  # float64 has 29 bits more than float32
 
 # Parsing makes objects of 30 bytes and more out of two bytes of text: one body at a time.
 _ONE_AT_A_TIME = threading.Lock()
-_Request: TypeAlias = ListRequest | BatchRequest
+_Request: TypeAlias = schemas.ListRequest | schemas.BatchRequest
 
 
 class _Undecided(Exception):  # noqa: N818 - not an error: another parser decides
@@ -137,8 +129,8 @@ def read_typed(body: bytes, names: FeatureNames, limits: Limits) -> Lists | None
     return None if np.isinf(lists.features).any() else lists
 
 
-def _groups(request: _Request) -> Sequence[ListRequest | BatchItem]:
-    return request.lists if isinstance(request, BatchRequest) else [request]
+def _groups(request: _Request) -> Sequence[schemas.ListRequest | schemas.BatchItem]:
+    return request.lists if isinstance(request, schemas.BatchRequest) else [request]
 
 
 def _may_repeat_names(body: bytes, request: _Request, names: FeatureNames) -> bool:
@@ -146,7 +138,7 @@ def _may_repeat_names(body: bytes, request: _Request, names: FeatureNames) -> bo
 
     Outside of strings, a colon follows each name of an object and occurs nowhere else.
     """
-    n_colons = int(isinstance(request, BatchRequest))
+    n_colons = int(isinstance(request, schemas.BatchRequest))
     n_colons += (request.top is not None) + (request.absent is not None)
     for group in _groups(request):
         n_colons += 1
@@ -184,11 +176,13 @@ def _to_lists(request: _Request, names: FeatureNames, *, is_exact: bool = False)
         offsets_from_sizes(np.array([len(group.documents) for group in groups])),
         tuple(group.ids for group in groups),
         request.top,
-        is_single=isinstance(request, ListRequest),
+        is_single=isinstance(request, schemas.ListRequest),
     )
 
 
-def _to_row(document: Document, names: FeatureNames, fill: float | None) -> Sequence[float | None]:
+def _to_row(
+    document: schemas.Document, names: FeatureNames, fill: float | None
+) -> Sequence[float | None]:
     """The features of a document in the model's order."""
     if isinstance(document, list):
         return document
@@ -295,13 +289,13 @@ def _check_request(data: Any, names: FeatureNames, limits: Limits) -> _Request:
     if ("documents" in data) == ("lists" in data):
         _refuse('the body must have either "documents" (one list) or "lists" (a batch).')
     absent, top = data.setdefault("absent", "refuse"), data.get("top")
-    if absent not in get_args(Absent):
-        _refuse(f'"absent" must be one of {", ".join(get_args(Absent))}.')
+    if absent not in get_args(schemas.Absent):
+        _refuse(f'"absent" must be one of {", ".join(get_args(schemas.Absent))}.')
     if top is not None and (type(top) is not int or top < 1):
         _refuse(f'"top" must be a whole number from 1, got {_type(top)}.')
     if "documents" in data:
         _check_list(data, names, limits, absent, "")
-        return ListRequest(**data)
+        return schemas.ListRequest(**data)
     if "ids" in data:
         _refuse('in a batch, "ids" stand in each list.')
     lists = data.pop("lists")
@@ -314,7 +308,7 @@ def _check_request(data: Any, names: FeatureNames, limits: Limits) -> _Request:
             _refuse(f'lists[{k}] must be an object with "documents", got {_type(group)}.')
         _check_keys(group, _LIST_KEYS, f"lists[{k}]")
         _check_list(group, names, limits, absent, f"lists[{k}].")
-    return BatchRequest([BatchItem(**group) for group in lists], **data)
+    return schemas.BatchRequest([schemas.BatchItem(**group) for group in lists], **data)
 
 
 def _check_list(
@@ -367,7 +361,7 @@ def _check_ids(ids: Any, n_docs: int, place: str) -> None:
     for i, value in enumerate(ids):
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             _refuse(f"{place}ids[{i}] must be a text or a whole number, got {_type(value)}.")
-        if isinstance(value, int) and not -LARGEST_ID <= value <= LARGEST_ID:
+        if isinstance(value, int) and not -schemas.LARGEST_ID <= value <= schemas.LARGEST_ID:
             _refuse(f"{place}ids[{i}] does not fit in 64 bits; send it as a text.")
         if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
             _refuse(f"{place}ids[{i}] has half a surrogate pair, which no text has.")

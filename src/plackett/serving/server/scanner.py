@@ -22,14 +22,7 @@ import numpy as np
 from numba import uint64
 from numpy.typing import NDArray
 
-from plackett.base.decimals import (
-    digits_ahead,
-    digits_value,
-    find_either,
-    nearest_float32,
-    parse_float32,
-    word_at,
-)
+from plackett.base import decimals
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features
 from plackett.serving.server.schemas import LARGEST_ID
@@ -147,36 +140,36 @@ def read_value(text, at):  # type: ignore[no-untyped-def]
         return np.float32(np.nan), (at + 4 if null else GIVE_UP)
     negative = text[at] == _MINUS
     first = at + 1 if negative else at
-    word = word_at(text, first)
-    count = digits_ahead(word)
+    word = decimals.word_at(text, first)
+    count = decimals.digits_ahead(word)
     # Numbers of JSON begin with a digit and have no leading zeros.
     if count == 0 or (count > 1 and text[first] == _ZERO):
         return np.float32(0.0), GIVE_UP
     if count == _WORD:
         return _read_long_number(text, at, first)
-    mantissa, end = digits_value(word, count), first + count
+    mantissa, end = decimals.digits_value(word, count), first + count
     fraction = 0
     if text[end] == _POINT:
         end += 1
         count = _WORD
         while count == _WORD and mantissa < np.uint64(_ROOM):
-            word = word_at(text, end)
-            count = digits_ahead(word)
+            word = decimals.word_at(text, end)
+            count = decimals.digits_ahead(word)
             if count > 0:
-                mantissa = mantissa * _TENS[count] + digits_value(word, count)
+                mantissa = mantissa * _TENS[count] + decimals.digits_value(word, count)
                 fraction, end = fraction + count, end + count
         if fraction == 0:
             return np.float32(0.0), GIVE_UP
     if _is_digit(text[end]) or text[end] | _LOWER == _E:
         return _read_long_number(text, at, first)
-    value, known = nearest_float32(mantissa, -fraction)
+    value, known = decimals.nearest_float32(mantissa, -fraction)
     return (-value if negative else value), (end if known else GIVE_UP)
 
 
 @compiled
 def _read_long_number(text, at, first):  # type: ignore[no-untyped-def]
     """Read a number with many digits or an exponent."""
-    value, end = parse_float32(text, at)
+    value, end = decimals.parse_float32(text, at)
     for i in range(first, end):
         if text[i] == _POINT and not _is_digit(text[i + 1]):  # which JSON has not
             return value, GIVE_UP
@@ -249,7 +242,7 @@ def _read_key(text, at, length):  # type: ignore[no-untyped-def]
     if text[at] != _QUOTE:
         return at, at, GIVE_UP
     start = at + 1
-    end = find_either(text, start, _QUOTE, _BACKSLASH)
+    end = decimals.find_either(text, start, _QUOTE, _BACKSLASH)
     if end >= length or text[end] == _BACKSLASH:
         return start, end, GIVE_UP
     at = skip(text, end + 1)
@@ -324,9 +317,9 @@ def _end_of_value(text, at, length):  # type: ignore[no-untyped-def]
     while at < length:
         c = text[at]
         if c == _QUOTE:
-            at = find_either(text, at + 1, _QUOTE, _BACKSLASH)
+            at = decimals.find_either(text, at + 1, _QUOTE, _BACKSLASH)
             while at < length and text[at] == _BACKSLASH:
-                at = find_either(text, at + 2, _QUOTE, _BACKSLASH)
+                at = decimals.find_either(text, at + 2, _QUOTE, _BACKSLASH)
             if depth == 0:
                 return at + 1
         elif c == _OPEN_LIST or c == _OPEN:  # noqa: SIM109 - Numba would make a tuple

@@ -40,21 +40,13 @@ from plackett.models.ensembles import Ensemble, EnsembleRanker
 from plackett.models.linear import LinearRanker
 from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
+from plackett.serving.server import schemas
 from plackett.serving.server.http import HTTPError
 from plackett.serving.server.requests import FeatureNames, Lists
-from plackett.serving.server.schemas import (
-    Explanation,
-    ExplanationBatch,
-    Method,
-    ModelInfo,
-    RankedList,
-    Ranking,
-    RankingBatch,
-)
 
 Scorer: TypeAlias = Callable[[Features, Offsets], Scores]
 
-NOTES: dict[Method, str] = {
+NOTES: dict[schemas.Method, str] = {
     "shap": "SHAP values: with the base they sum to the score.",
     "weights": "Weight times value, after the model's transforms: they sum to the score.",
     "replacement": "By how much the score falls when this feature alone gets the median of its "
@@ -102,9 +94,9 @@ class Model:
             )
         return scores
 
-    def describe(self) -> ModelInfo:
+    def describe(self) -> schemas.ModelInfo:
         """What clients are told about the model."""
-        return ModelInfo(
+        return schemas.ModelInfo(
             name=self.name,
             version=self.version,
             kind=type(self.ranker).__name__,
@@ -235,25 +227,27 @@ def score_batch(model: Model, batch: Sequence[Lists]) -> list[Scores | Exception
         return [result for lists in batch for result in score_batch(model, [lists])]
 
 
-def rank(model: Model, lists: Lists, scores: Scores) -> Ranking | RankingBatch:
+def rank(model: Model, lists: Lists, scores: Scores) -> schemas.Ranking | schemas.RankingBatch:
     """The response of a ranking."""
     parts = _rank_lists(lists, scores)
     if not lists.is_single:
-        return RankingBatch(model.name, model.version, parts)
-    return Ranking(model.name, model.version, parts[0].scores, parts[0].order, parts[0].ids)
+        return schemas.RankingBatch(model.name, model.version, parts)
+    return schemas.Ranking(model.name, model.version, parts[0].scores, parts[0].order, parts[0].ids)
 
 
-def _rank_lists(lists: Lists, scores: Scores) -> list[RankedList]:
+def _rank_lists(lists: Lists, scores: Scores) -> list[schemas.RankedList]:
     parts = []
     for q, ids in enumerate(lists.ids):
         list_scores = scores[lists.offsets[q] : lists.offsets[q + 1]]
         order = np.argsort(-list_scores, kind="stable")[: lists.top].tolist()
         ranked_ids = UNSET if ids is None else [ids[i] for i in order]
-        parts.append(RankedList(list_scores.tolist(), order, ranked_ids))
+        parts.append(schemas.RankedList(list_scores.tolist(), order, ranked_ids))
     return parts
 
 
-def explain(model: Model, lists: Lists, scores: Scores) -> Explanation | ExplanationBatch:
+def explain(
+    model: Model, lists: Lists, scores: Scores
+) -> schemas.Explanation | schemas.ExplanationBatch:
     """The response of a ranking with the contributions of features."""
     method, base, contributions = _contributions(model, lists, scores)
     parts = _rank_lists(lists, scores)
@@ -261,10 +255,10 @@ def explain(model: Model, lists: Lists, scores: Scores) -> Explanation | Explana
         part.contributions = contributions[lists.offsets[q] : lists.offsets[q + 1]].tolist()
     features = list(model.names.names)
     if not lists.is_single:
-        return ExplanationBatch(
+        return schemas.ExplanationBatch(
             model.name, model.version, parts, method, NOTES[method], base, features
         )
-    return Explanation(
+    return schemas.Explanation(
         model.name,
         model.version,
         parts[0].scores,
@@ -280,7 +274,7 @@ def explain(model: Model, lists: Lists, scores: Scores) -> Explanation | Explana
 
 def _contributions(
     model: Model, lists: Lists, scores: Scores
-) -> tuple[Method, float, NDArray[np.float64]]:
+) -> tuple[schemas.Method, float, NDArray[np.float64]]:
     """Method, base, and one row of contributions per document."""
     ranker = model.ranker
     if isinstance(ranker, TreeRanker):
