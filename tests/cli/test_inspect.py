@@ -7,13 +7,13 @@ import sys
 from unittest import mock
 
 import pytest
-from plackett.objectives.registry import OBJECTIVES
 
 import plackett as pk
 from plackett.cli import main
 from plackett.cli.inspect import _METRIC_TITLES, format_objective
 from plackett.metrics import NAMES
 from plackett.models import RECIPES
+from plackett.objectives import OBJECTIVES
 
 
 @pytest.fixture(scope="module")

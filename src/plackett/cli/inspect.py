@@ -175,7 +175,7 @@ def format_objective(objective: Any) -> str:
 
 
 def _objective_defaults(name: str) -> dict[str, Any]:
-    from plackett.objectives.registry import OBJECTIVES
+    from plackett.objectives import OBJECTIVES
 
     kind = next((kind for kind in OBJECTIVES if kind.name == name), None)
     if kind is None:
@@ -276,7 +276,7 @@ def recipes(json: Json = False) -> None:
 
 def objectives(json: Json = False) -> None:
     """List the objectives and their parameters, which --set objective.NAME=VALUE changes."""
-    from plackett.objectives.registry import OBJECTIVES
+    from plackett.objectives import OBJECTIVES
 
     rows: list[dict[str, Any]] = [
         {
