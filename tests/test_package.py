@@ -16,8 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 PUBLIC = """
-BoostedNeuralRanker ConvergenceWarning CrossFit DataError DataWarning Dataset FeatureMismatch Fold
-LinearRanker Metric NeuralRanker PlackettError Stochastic StumpRanker TreeRanker UsageError
+AutoRanker BoostedNeuralRanker ConvergenceWarning CrossFit DataError DataWarning Dataset
+FeatureMismatch Fold LinearRanker Metric NeuralRanker PlackettError Stochastic StumpRanker
+TreeRanker UsageError
 __version__ concat convert describe evaluate load metric objective objectives per_list read
 read_folds recipe split stream synthetic write
 """

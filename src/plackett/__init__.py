@@ -23,6 +23,7 @@ from plackett.data.synthetic import synthetic
 from plackett.data.writer import convert, write
 from plackett.metrics import Metric, evaluate, metric, per_list
 from plackett.models import (
+    AutoRanker,
     BoostedNeuralRanker,
     CrossFit,
     LinearRanker,
@@ -35,6 +36,7 @@ from plackett.models import (
 from plackett.objectives import Stochastic, objective
 
 __all__ = [
+    "AutoRanker",
     "BoostedNeuralRanker",
     "ConvergenceWarning",
     "CrossFit",

@@ -65,6 +65,21 @@ def test_train(run) -> None:
     assert set(result["metrics"]) == {"train", "validation"}
 
 
+def test_auto(run, folder) -> None:
+    command = ("auto", "data.parquet", "--minutes", "0.2", "--members", "listnet-linear")
+    result = run(*command, "--out", "auto.plackett", "--test", "data.parquet", "--report", "a.html")
+    assert set(result) == {
+        "model", "kind", "metric", "minutes", "seconds", "training", "members", "leaderboard",
+        "distillation", "test",
+    }  # fmt: skip
+    assert set(result["leaderboard"][0]) == {
+        "name", "value", "low", "high", "p_best", "p_baseline", "weight", "seconds", "note",
+    }  # fmt: skip
+    assert set(result["test"]) == {"lists", "means", "p_values"}
+    assert "listnet-linear" in (folder / "a.html").read_text()
+    assert not (folder / "auto.plackett.work").exists()
+
+
 def test_rank(run) -> None:
     rows = run("rank", "model.plackett", "data.parquet", "--label", "label", "--top", "2")
     assert set(rows[0]) == {"query_id", "document", "rank", "score"}

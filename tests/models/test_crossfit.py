@@ -159,7 +159,8 @@ def test_the_recipe_of_the_ranker_is_remembered() -> None:
 
 def test_parameters_by_name_are_those_of_the_cross_fit_itself() -> None:
     known = pk.CrossFit(pk.TreeRanker()).set_params(ranker__leaves=7).get_params()
-    assert set(known) == {"ranker", "folds", "repeats", "combine", "seed", "transforms"}
+    own = {"ranker", "folds", "repeats", "combine", "seed", "transforms", "stop_on"}
+    assert set(known) == own
 
 
 @pytest.mark.parametrize(
@@ -177,3 +178,26 @@ def test_wrong_names_and_values_raise(settings, reason) -> None:
         pk.CrossFit(pk.TreeRanker()).set_params(**settings)
     with pytest.raises(pk.UsageError, match="'ranker' holds no ranker whose 'leaves'"):
         pk.CrossFit().set_params(ranker__leaves=3)
+
+
+@pytest.mark.parametrize("stop_on", ["held-out", "next"])
+def test_out_of_fold_scores_come_from_members_that_did_not_see_the_list(parts, stop_on) -> None:
+    train = parts[0]
+    fit = pk.CrossFit(_tree(), folds=3, stop_on=stop_on).fit(train)
+    scores = fit.out_of_fold(train)
+    part = fit._part_of(train, 0)
+    for i, (member, scale) in enumerate(zip(fit.members_, fit.scales_, strict=True)):
+        held_out = train.select(np.flatnonzero(part == i))
+        documents = np.repeat(part == i, np.diff(train.offsets))
+        assert np.array_equal(scores[documents], member.predict(held_out) / scale)
+        seen = member.training_["train"]["lists"] + member.training_["validation"]["lists"]
+        assert seen == train.n_lists if stop_on == "held-out" else train.n_lists - held_out.n_lists
+        if stop_on == "next":
+            n_next = int(np.sum(part == (i + 1) % 3))
+            assert member.training_["validation"]["lists"] == n_next
+    assert pk.evaluate(scores, train, "ndcg@10")["ndcg@10"] > 0.4
+
+
+def test_stopping_on_the_next_part_needs_three(parts) -> None:
+    with pytest.raises(pk.UsageError, match='stop_on="next" needs folds >= 3, got 2'):
+        pk.CrossFit(_tree(), folds=2, stop_on="next").fit(parts[0])

@@ -16,6 +16,7 @@ from rich.markup import escape
 
 from plackett._version import __version__
 from plackett.base.errors import PlackettError, UsageError, message_of
+from plackett.cli.auto import auto
 from plackett.cli.clicks import clicks
 from plackett.cli.compare import compare
 from plackett.cli.console import ERR, OUT, show_warning, use_option_names
@@ -60,6 +61,7 @@ def _root(
 for command in (
     quickstart,
     train,
+    auto,
     rank,
     evaluate,
     compare,

@@ -1,6 +1,7 @@
 """Rankers: linear models, boosted trees, stumps and nets for any objective."""
 
 from plackett.models.artifact.load import KINDS, load
+from plackett.models.auto import AutoRanker
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import EnsembleRanker
 from plackett.models.linear import LinearRanker
@@ -13,6 +14,7 @@ from plackett.models.trees import TreeRanker
 __all__ = [
     "KINDS",
     "RECIPES",
+    "AutoRanker",
     "BoostedNeuralRanker",
     "CrossFit",
     "EnsembleRanker",

@@ -9,6 +9,10 @@ member m are divided by
 its pooled standard deviation within the held-out lists. That is a constant, so the average of
 linear members is linear and the average of tree members is a sum of trees.
 
+A member's scores of its held-out lists are *out-of-fold*: :meth:`CrossFit.out_of_fold` collects
+them. Lists that decided when to stop are scored a little too well, so with ``stop_on="next"`` a
+member stops on the part after the held-out one and has not seen the held-out part at all.
+
 On a cluster each member is one task of a :class:`~plackett.distributed.TaskPool`, fitted by one
 worker with the whole data. Nothing passes between workers, every kind of ranker can be a member,
 and each member is the one that a single process with as many threads would fit, to the bit. Each
@@ -71,6 +75,10 @@ class CrossFit(Ranker):
         scores one document at a time.
     seed
         Seed of the parts; members use the ranker's seed plus their number.
+    stop_on
+        The part on which a member stops early: ``"held-out"``, the part that it does not learn
+        from, or ``"next"``, the part after it. Members then learn from ``folds - 2`` parts, and
+        out-of-fold scores are those of lists that a member has never seen.
     """
 
     takes_missing: ClassVar[bool] = True
@@ -82,6 +90,7 @@ class CrossFit(Ranker):
     combine: Literal["scale", "list"] = "scale"
     seed: int = 0
     transforms: tuple[str, ...] = ()
+    stop_on: Literal["held-out", "next"] = "held-out"
 
     def set_params(self, **parameters: Any) -> Self:
         """Change parameters by name; ``ranker__leaves`` is the parameter ``leaves`` of the ranker.
@@ -109,6 +118,8 @@ class CrossFit(Ranker):
             raise UsageError(
                 f"CrossFit needs folds >= 2 and repeats >= 1, got {self.folds} and {self.repeats}."
             )
+        if self.stop_on == "next" and self.folds < 3:
+            raise UsageError(f'stop_on="next" needs folds >= 3, got {self.folds}.')
         data = train if validation is None else concat([train, validation])
         n_groups = int(group_codes(data).max()) + 1
         if n_groups < self.folds:
@@ -128,6 +139,25 @@ class CrossFit(Ranker):
             total += scores / scale if by_scale else standardize(scores, data.offsets)
         return total / len(self.members_)
 
+    def out_of_fold(self, data: Dataset) -> Scores:
+        """Scores of the lists of the fit, each by members that did not learn from it.
+
+        Parameters
+        ----------
+        data
+            All lists of the fit: training and validation lists together.
+        """
+        prepared = self._prepare(data)
+        total = np.zeros(data.n_docs)
+        for i, (member, scale) in enumerate(zip(self.members_, self.scales_, strict=True)):
+            mask = self._held_out(prepared, i)
+            held_out = prepared.select(np.flatnonzero(mask))
+            scores = member.predict(held_out)
+            by_scale = self.combine == "scale"
+            scores = scores / scale if by_scale else standardize(scores, held_out.offsets)
+            total[np.repeat(mask, np.diff(prepared.offsets))] += scores
+        return total / self.repeats
+
     @property
     def _n_members(self) -> int:
         return self.folds * self.repeats
@@ -135,6 +165,11 @@ class CrossFit(Ranker):
     def _held_out(self, data: Dataset, i: int) -> NDArray[np.bool_]:
         """A mask of the lists that a member does not learn from."""
         return np.asarray(self._part_of(data, i // self.folds) == i % self.folds)
+
+    def _stopping_lists(self, data: Dataset, i: int) -> NDArray[np.bool_]:
+        """A mask of the lists on which a member stops early."""
+        shift = 0 if self.stop_on == "held-out" else 1
+        return np.asarray(self._part_of(data, i // self.folds) == (i + shift) % self.folds)
 
     def _part_of(self, data: Dataset, repeat: int) -> NDArray[np.int64]:
         """The part of each list; parts differ in size by at most one list, or group of lists."""
@@ -155,14 +190,16 @@ class CrossFit(Ranker):
         checkpoint: Path | None,
         progress: Progress,
     ) -> Member:
-        """Fit a member on all lists but the held-out ones, with early stopping on those."""
+        """Fit a member on all lists but the held-out ones and those on which it stops early."""
         assert self.ranker is not None
         member = self.ranker.clone()
         if "seed" in member.get_params():
             member.set_params(seed=member.get_params()["seed"] + i)
-        mask = self._held_out(data, i)
-        train, held_out = (data.select(np.flatnonzero(part)) for part in (~mask, mask))
-        member.fit(train, held_out, metrics, checkpoint, progress=progress)
+        held, stopping = self._held_out(data, i), self._stopping_lists(data, i)
+        train, stopping_lists, held_out = (
+            data.select(np.flatnonzero(mask)) for mask in (~(held | stopping), stopping, held)
+        )
+        member.fit(train, stopping_lists, metrics, checkpoint, progress=progress)
         return member, pooled_deviation(member.predict(held_out), held_out.offsets)
 
     def _write(self, folder: Path) -> None:

@@ -116,6 +116,8 @@ class Ranker(ABC):
     """Whether the last bits of the model depend on the number of threads."""
     supports_cluster: ClassVar[bool] = False
     """Whether it can be fitted on several machines."""
+    not_identity: ClassVar[tuple[str, ...]] = ()
+    """Parameters with which a checkpoint may be continued after they were changed."""
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
     """Libraries whose versions a saved model records."""
 
@@ -278,7 +280,7 @@ class Ranker(ABC):
         features = data.features
         if self.transform_ is not None:
             features = apply_in_blocks(self.transform_, features, data.offsets)
-        if not self.takes_missing and _has_nan(features):
+        if not self.takes_missing and has_nan(features):
             raise DataError(
                 f"{type(self).__name__} cannot take missing features (NaN); add an imputing "
                 'transform, for example transforms=("impute", "standard").'
@@ -343,7 +345,8 @@ def _summarize(data: Dataset) -> dict[str, Any]:
     return {"lists": data.n_lists, "documents": data.n_docs, "fingerprint": fingerprint(data)}
 
 
-def _has_nan(features: Any) -> bool:
+def has_nan(features: Any) -> bool:
+    """Whether a value of the features is missing."""
     values = features if isinstance(features, np.ndarray) else features.data
     # A sum is NaN if and only if some value is; this needs no mask as large as the features.
     return any(np.isnan(np.sum(values[rows], dtype=np.float64)) for rows in iter_blocks(values))

@@ -12,6 +12,7 @@ from plackett.base.errors import DataError, UsageError, rename_deprecated
 from plackett.data.transforms import FittedTransform, transform_from_dict
 from plackett.models.artifact.manifest import MANIFEST_FILE, read_manifest
 from plackett.models.artifact.settings import ModuleSource, decode
+from plackett.models.auto import AutoRanker
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import EnsembleRanker
 from plackett.models.linear import LinearRanker
@@ -28,6 +29,7 @@ KINDS: tuple[type[Ranker], ...] = (
     BoostedNeuralRanker,
     EnsembleRanker,
     CrossFit,
+    AutoRanker,
 )
 """Every kind of ranker that can be saved and loaded."""
 

@@ -76,6 +76,8 @@ def identity_of(ranker: Ranker) -> dict[str, Any]:
     identity = encode_params(ranker)
     if not ranker.threads_matter:
         identity.pop("threads", None)
+    for name in ranker.not_identity:
+        identity.pop(name, None)
     for name, value in ranker.get_params().items():
         if isinstance(value, Ranker):
             identity[name] = {"kind": type(value).__name__, "settings": identity_of(value)}

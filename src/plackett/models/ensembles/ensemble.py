@@ -203,8 +203,42 @@ def assemble(
     )
 
 
-def _renumber_sets(trees: Sequence[Tree]) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
-    """The set of each node, counted over all trees, and the offsets of all sets."""
+def merge(ensembles: Sequence[tuple[Ensemble, float]]) -> Ensemble:
+    """One ensemble whose score is the weighted sum of several of the same library.
+
+    Parameters
+    ----------
+    ensembles
+        Each with the factor of its scores.
+    """
+    first = ensembles[0][0]
+    parts = [ensemble for ensemble, _ in ensembles]
+    if any((e.library, e.n_features) != (first.library, first.n_features) for e in parts):
+        raise DataError("only ensembles of one library and number of features can be merged.")
+    category_sets, set_offsets = _renumber_sets(parts)
+    arrays = {
+        name: _concatenate([getattr(part, name) for part in parts], dtype)
+        for name, dtype in {**_NODE_TYPES, "sets": np.uint32}.items()
+    }
+    arrays["category_set"] = _concatenate(category_sets, np.int32)
+    values = [ensemble.leaf_values * factor for ensemble, factor in ensembles]
+    return Ensemble(
+        library=first.library,
+        n_features=first.n_features,
+        nodes=offsets_from_sizes(np.concatenate([np.diff(part.nodes) for part in parts])),
+        leaves=offsets_from_sizes(np.concatenate([np.diff(part.leaves) for part in parts])),
+        leaf_values=_concatenate(values, np.float64),
+        set_offsets=set_offsets,
+        base_score=float(sum(ensemble.base_score * factor for ensemble, factor in ensembles)),
+        feature_names=first.feature_names,
+        **arrays,
+    )
+
+
+def _renumber_sets(
+    trees: Sequence[Tree | Ensemble],
+) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
+    """The set of each node, counted over all given trees, and the offsets of all sets."""
     first_set = offsets_from_sizes([len(tree.set_offsets) - 1 for tree in trees])
     first_word = offsets_from_sizes([len(tree.sets) for tree in trees])
     category_sets = [

@@ -16,6 +16,7 @@ import numpy as np
 
 from plackett.base.errors import Message, Parameter, UsageError
 from plackett.data.transforms import FittedChain, FittedTransform, QueryMinMax
+from plackett.models.auto import AutoRanker
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import EnsembleRanker, read_lightgbm_sum
 from plackett.models.linear import LinearRanker
@@ -100,6 +101,12 @@ def _find_parts(ranker: Ranker, factor: float, before: tuple[FittedTransform, ..
     fitted = ranker.transform_
     chain = fitted.transforms if isinstance(fitted, FittedChain) else (fitted,)
     transforms = before + tuple(transform for transform in chain if transform is not None)
+    if isinstance(ranker, AutoRanker):
+        return [
+            part
+            for member, weight in ranker.parts()
+            for part in _find_parts(member, factor * weight, transforms)
+        ]
     if not isinstance(ranker, CrossFit):
         return [Part(ranker, factor, transforms)]
     if ranker.combine != "scale":
@@ -122,7 +129,10 @@ def _find_kind(parts: tuple[Part, ...]) -> Kind:
         if all(isinstance(part.ranker, classes) for part in parts):
             return kind
     names = sorted({type(part.ranker).__name__ for part in parts})
-    raise UsageError(f"{' and '.join(names)} cannot be exported as one model.")
+    raise UsageError(
+        f"{' and '.join(names)} cannot be exported as one model. An AutoRanker with "
+        'distill="trees" can, and so can one with members="trees".'
+    )
 
 
 def _part_trees(part: Part) -> trees.Trees:

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Offsets, Scores, list_of_document
 from plackett.data.dataset import Dataset
+from plackett.models.auto import AutoRanker
 from plackett.models.ensembles import Ensemble, EnsembleRanker
 from plackett.models.linear import LinearRanker
 from plackett.models.ranker import Ranker
@@ -126,6 +127,9 @@ def plain_trees(ranker: Ranker) -> Ensemble | None:
         return None
     if isinstance(ranker, TreeRanker):
         return ranker._ensemble  # what its predict uses; parsing the trees again doubles memory
+    if isinstance(ranker, AutoRanker):
+        ensembles, others = ranker._terms
+        return ensembles[0] if len(ensembles) == 1 and not others else None
     return ranker.ensemble_ if isinstance(ranker, EnsembleRanker) else None
 
 

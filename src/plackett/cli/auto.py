@@ -1,0 +1,202 @@
+"""``plackett auto``: the best model that a number of minutes allows, with its leaderboard."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from plackett.base.errors import UsageError
+from plackett.cli.console import OUT, print_json, step_progress
+from plackett.cli.options import (
+    ClusterOption,
+    DataOptions,
+    DataPaths,
+    Json,
+    find_cluster,
+    split_names,
+)
+
+if TYPE_CHECKING:
+    from plackett.data.dataset import Dataset
+    from plackett.models import AutoRanker
+
+
+def auto(
+    data: DataPaths,
+    out: Annotated[Path, typer.Option(help="Folder of the model, for example model.plackett.")],
+    reading: DataOptions,
+    minutes: Annotated[float, typer.Option(min=0.01, help="Minutes to spend.")] = 10.0,
+    metric: Annotated[str, typer.Option(help="Metric to select by.")] = "ndcg@10",
+    preset: Annotated[
+        Literal["fast", "good", "best"],
+        typer.Option(help="fast: one small model of trees; good: trees; best: everything."),
+    ] = "best",
+    members: Annotated[
+        str,
+        typer.Option(help="What may be tried: auto, families (trees, nets, linear) or recipes."),
+    ] = "auto",
+    validation: Annotated[
+        Path | None, typer.Option(help="More training lists: members rotate over both.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="Test data; the finished model is measured on it.")
+    ] = None,
+    distill: Annotated[
+        bool, typer.Option("--distill", help="Train one tree model on the ensemble's scores.")
+    ] = False,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for work in progress; the same command resumes a killed run.  "
+            "\\[default: OUT.work, removed at the end]",
+            show_default=False,
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the leaderboard as an HTML file.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Number of threads.  \\[default: all]")
+    ] = None,
+    cluster: ClusterOption = None,
+    json: Json = False,
+) -> None:
+    """Find the best model that a number of minutes allows, and write it to disk."""
+    import shutil
+
+    from plackett.models import AutoRanker
+    from plackett.models.artifact.manifest import check_save_path
+
+    check_save_path(out)
+    folder = work or out.with_name(out.name + ".work")
+    if folder.resolve() == out.resolve():
+        raise UsageError("--out and --work name the same folder; choose two folders.")
+    place = find_cluster(cluster)
+    training, extra, test_data = _open_parts(data, validation, test, reading)
+    ranker = AutoRanker(
+        minutes=minutes,
+        metric=metric,
+        members=tuple(split_names(members)),
+        presets=preset,
+        distill="trees" if distill else None,
+        seed=seed,
+        threads=threads,
+    )
+    begin = time.perf_counter()
+    with step_progress() as progress:
+        ranker.fit(training, extra, checkpoint=folder, progress=progress, cluster=place)
+    seconds = time.perf_counter() - begin
+    ranker.save(out)
+    if work is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    result = _describe(ranker, out, test_data, seconds)
+    if report is not None:
+        from plackett.experiments.report.page import write_page
+
+        lead = f"{minutes:g} minutes, {training.n_lists:,} lists. {ranker.summary()}."
+        write_page(
+            report, "auto.html", title=f"The best ranking: {out.name}", lead=lead, result=result
+        )
+    if json:
+        print_json(result)
+    else:
+        _print_result(ranker, result)
+
+
+def _open_parts(
+    paths: list[Path], validation: Path | None, test: Path | None, reading: DataOptions
+) -> tuple[Dataset, Dataset | None, Dataset | None]:
+    """Open the training, validation and test lists; a folder of one fold holds all of them."""
+    from plackett.data.folds import is_folds
+
+    extra: Dataset | None = None
+    test_data: Dataset | None = None
+    if len(paths) == 1 and is_folds(paths[0]):
+        folds = reading.open_source(paths).folds
+        if len(folds) > 1:
+            raise UsageError(
+                f"{paths[0]} has {len(folds)} folds; use one of them, for example {paths[0]}/"
+                f"{folds[0].name}."
+            )
+        training, extra, test_data = folds[0].train, folds[0].validation, folds[0].test
+    else:
+        training = reading.open(paths, cache="train")
+    # LETOR text may leave out its last features: it has as many as the training data.
+    width = training.n_features
+    if validation is not None:
+        extra = reading.open([validation], cache="validation", n_features=width)
+    if test is not None:
+        test_data = reading.open([test], cache="test", n_features=width)
+    return training, extra, test_data
+
+
+def _describe(
+    ranker: AutoRanker, out: Path, test: Dataset | None, seconds: float
+) -> dict[str, Any]:
+    """The result as plain data."""
+    distilled = ranker.distillation_
+    return {
+        "model": str(out),
+        "kind": "AutoRanker",
+        "metric": ranker.metric,
+        "minutes": ranker.minutes,
+        "seconds": seconds,
+        "training": ranker.training_,
+        "members": dict(zip(ranker.member_names_, ranker.weights_.tolist(), strict=True)),
+        "leaderboard": [row.to_dict() for row in ranker.leaderboard_],
+        "distillation": None
+        if distilled is None
+        else distilled.to_dict() | {"loss": distilled.loss},
+        "test": None if test is None else _measure_test(ranker, test),
+    }
+
+
+def _measure_test(ranker: AutoRanker, test: Dataset) -> dict[str, Any]:
+    """The model and its members on the test lists, with paired tests."""
+    from plackett.experiments.significance import compare_paired
+    from plackett.metrics import evaluate, per_list
+
+    metrics = list(dict.fromkeys([ranker.metric, "ndcg@1", "ndcg@5", "ndcg@10"]))
+    scores = {"model": ranker.predict(test)} | ranker.member_scores(test)
+    values = {name: per_list(s, test, ranker.metric)[ranker.metric] for name, s in scores.items()}
+    return {
+        "lists": test.n_lists,
+        "means": {name: evaluate(s, test, metrics) for name, s in scores.items()},
+        "p_values": {
+            name: compare_paired(values["model"], value).randomisation
+            for name, value in values.items()
+            if name != "model"
+        },
+    }
+
+
+def _print_result(ranker: AutoRanker, result: dict[str, Any]) -> None:
+    if ranker.leaderboard_:
+        OUT.print("out-of-fold lists", highlight=False)
+        OUT.print(ranker.leaderboard(), highlight=False, soft_wrap=True, markup=False)
+    distilled = ranker.distillation_
+    if distilled is not None:
+        loss = "not measured" if distilled.loss is None else f"{distilled.loss:.4f}"
+        OUT.print(
+            f"distilled: {distilled.trees} trees, loses {loss} {ranker.metric}; a list takes "
+            f"{distilled.milliseconds:.2f} ms, with the ensemble "
+            f"{distilled.ensemble_milliseconds:.2f} ms",
+            highlight=False,
+            soft_wrap=True,
+        )
+    if result["test"] is not None:
+        OUT.print("test lists", highlight=False)
+        for name, means in result["test"]["means"].items():
+            text = ", ".join(f"{metric} {mean:.4f}" for metric, mean in means.items())
+            p = result["test"]["p_values"].get(name)
+            suffix = "" if p is None else f"  (model against it: p {p:.3f})"
+            OUT.print(f"{name:<26} {text}{suffix}", highlight=False, soft_wrap=True)
+    OUT.print(
+        f"{result['model']}: {ranker.summary()}, {result['seconds']:.1f} s",
+        highlight=False,
+        soft_wrap=True,
+    )

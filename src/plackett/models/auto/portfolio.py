@@ -1,0 +1,166 @@
+"""The portfolio: settings worth trying, and the order in which a budget is spent on them.
+
+Each candidate is a recipe with changed settings. For small, medium and large data the portfolio
+holds the gain that the candidate brought to an ensemble of the candidates before it, and for each
+candidate the seconds that one fit took per million feature values. Candidates are tried in the
+order of expected gain per second. ``benchmarks/auto_portfolio.py`` measures the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from plackett.base.errors import UsageError, unknown_name
+from plackett.data.dataset import Dataset
+from plackett.models.ranker import Ranker
+from plackett.models.recipes import RECIPES, recipe
+from plackett.models.recipes.search_spaces import FAMILIES, family_of, with_settings
+
+Size = Literal["small", "medium", "large"]
+_MEDIUM_LISTS, _LARGE_LISTS = 500, 5_000
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A ranker to try."""
+
+    name: str
+    recipe: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Changed settings by path, as in :mod:`plackett.models.recipes.search_spaces`."""
+    seconds: float = 1.0
+    """Seconds of one fit per million feature values (documents times features), on two cores."""
+    gains: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    """Expected gain in thousandths of NDCG on small, medium and large data."""
+
+    @property
+    def family(self) -> str:
+        """The kind of model: a key of :data:`~plackett.models.recipes.search_spaces.FAMILIES`."""
+        return family_of(self.recipe)
+
+    def build(self, *, seed: int, threads: int | None) -> Ranker:
+        """The unfitted ranker."""
+        ranker = with_settings(recipe(self.recipe), self.settings)
+        common = {"seed": seed, "threads": threads}
+        known = ranker.get_params()
+        return ranker.set_params(**{k: v for k, v in common.items() if k in known})
+
+    def expected_seconds(self, data: Dataset, fits: int) -> float:
+        """Seconds of cross-fitting before anything was measured on this data."""
+        millions = data.n_docs * data.n_features / 1e6
+        return fits * (_SECONDS_PER_FIT + self.seconds * millions)
+
+
+_SECONDS_PER_FIT = 0.2  # whatever the size of the data
+
+_SMOOTH = {"lightgbm.path_smooth": 10.0}
+_QUICK_NET = {"learning_rate": 1e-3, "batch_lists": 8, "epochs": 40, "patience": 8}
+_LINEAR = {"C": tuple(10.0**k for k in range(-4, 4))}
+
+BASELINE = "lightgbm-defaults"
+"""The candidate that the leaderboard compares the others with."""
+
+CANDIDATES: tuple[Candidate, ...] = (
+    Candidate("listnet-linear", "listnet-linear", _LINEAR, 0.7, (4.0, 2.0, 1.0)),
+    Candidate(
+        BASELINE,
+        "lightgbm-lambdarank",
+        {
+            "trees": 100,
+            "learning_rate": 0.1,
+            "leaves": 31,
+            "min_documents": 20,
+            "feature_fraction": 1.0,
+            "smoothing": 1,
+        },
+        0.5,
+        (2.0, 2.0, 2.0),
+    ),
+    Candidate("e-lambdaloss-smooth", "e-lambdaloss-mart", _SMOOTH, 3.0, (10.0, 20.0, 20.0)),
+    Candidate("e-xendcg-smooth", "e-xendcg-mart", _SMOOTH, 3.0, (6.0, 10.0, 8.0)),
+    Candidate("urank-quick", "urank", _QUICK_NET, 4.0, (20.0, 6.0, 1.0)),
+    Candidate("e-lambdamart", "e-lambdamart", {}, 3.0, (2.0, 4.0, 10.0)),
+    Candidate("e-lambdaloss-mart", "e-lambdaloss-mart", {}, 3.0, (2.0, 4.0, 6.0)),
+    Candidate(
+        "e-xendcg-l2",
+        "e-xendcg-mart",
+        {"lightgbm.lambda_l2": 10.0, "leaves": 16, "feature_fraction": 0.3},
+        3.0,
+        (3.0, 4.0, 2.0),
+    ),
+    Candidate(
+        "lambdaloss-net-quick", "lambdaloss-net", _QUICK_NET | {"dropout": 0.1}, 4.0, (4.0, 2.0, 1)
+    ),
+    Candidate("e-approxndcg-net-quick", "e-approxndcg-net", _QUICK_NET, 6.0, (4.0, 2.0, 1.0)),
+    Candidate("logrank-convex-ndcg", "logrank-convex-ndcg", _LINEAR, 3.0, (1.0, 0.5, 0.2)),
+    Candidate("urank", "urank", {}, 40.0, (6.0, 2.0, 0.5)),
+)
+"""Every candidate; the order breaks ties and numbers the members of an ensemble."""
+
+
+def size_of(data: Dataset) -> Size:
+    """The size class of the data, by its number of lists."""
+    if data.n_lists < _MEDIUM_LISTS:
+        return "small"
+    return "medium" if data.n_lists < _LARGE_LISTS else "large"
+
+
+def order_candidates(
+    candidates: Sequence[Candidate], data: Dataset, fits: int
+) -> tuple[Candidate, ...]:
+    """The candidates by expected gain per second for data of this size.
+
+    The cheapest comes first, so that a model exists early, and the baseline second.
+    """
+    place = ("small", "medium", "large").index(size_of(data))
+
+    def density(candidate: Candidate) -> float:
+        return candidate.gains[place] / candidate.expected_seconds(data, fits)
+
+    first = min(candidates, key=lambda c: c.expected_seconds(data, fits))
+    ordered = sorted((c for c in candidates if c is not first), key=density, reverse=True)
+    ordered.sort(key=lambda c: c.name != BASELINE)  # stable: only the baseline moves
+    return (first, *ordered)
+
+
+def find_candidates(members: str | Sequence[str]) -> tuple[Candidate, ...]:
+    """The candidates that a user names: ``"auto"``, families, candidates or recipes."""
+    names = (members,) if isinstance(members, str) else tuple(members)
+    if not names:
+        raise UsageError('members is empty; write "auto" for all kinds of models.')
+    chosen: list[Candidate] = []
+    for name in names:
+        for candidate in _named(name):
+            if candidate.name not in {other.name for other in chosen}:
+                chosen.append(candidate)
+    available = tuple(c for c in chosen if _is_installed(c))
+    if not available:
+        raise UsageError(
+            f"none of {', '.join(c.name for c in chosen)} can run: install their libraries "
+            "(pip install 'plackett[neural]' for nets)."
+        )
+    return available
+
+
+def _named(name: str) -> list[Candidate]:
+    if name == "auto":
+        return list(CANDIDATES)
+    if name in FAMILIES:
+        return [c for c in CANDIDATES if c.family == name]
+    by_name = {c.name: c for c in CANDIDATES}
+    if name in by_name:
+        return [by_name[name]]
+    if name in RECIPES:
+        return [Candidate(name, name, seconds=3.0)]
+    raise unknown_name("member", name, ["auto", *FAMILIES, *by_name, *RECIPES])
+
+
+_LIBRARIES = {"nets": "torch", "boosted nets": "torch"}
+
+
+def _is_installed(candidate: Candidate) -> bool:
+    library = _LIBRARIES.get(candidate.family)
+    return library is None or find_spec(library) is not None

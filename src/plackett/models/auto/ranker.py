@@ -1,0 +1,416 @@
+"""AutoRanker: the best ranking that the data allows within a number of minutes."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plackett.base.errors import DataError, DataWarning, UsageError
+from plackett.base.ragged import Scores
+from plackett.data.dataset import Dataset
+from plackett.data.folds import concat, group_codes
+from plackett.models.auto.distillation import Distillation, distill_trees
+from plackett.models.auto.leaderboard import ENSEMBLE, Row, format_table, make_row, read_rows
+from plackett.models.auto.portfolio import BASELINE, Candidate, find_candidates, order_candidates
+from plackett.models.auto.search import Budget, Search, read_spent
+from plackett.models.auto.selection import EnsembleSelection, select_ensemble
+from plackett.models.crossfit import CrossFit
+from plackett.models.ensembles import Ensemble, EnsembleRanker
+from plackett.models.ensembles.ensemble import merge
+from plackett.models.ranker import FitContext, MetricSpec, Ranker, check_learnable, has_nan
+from plackett.models.recipes import recipe
+from plackett.models.trees import TreeRanker
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_FILE = "auto.json"
+_MIN_GROUPS = 6  # fewer lists are not cut into parts
+_FINISHING_SHARE = 0.05  # of the budget, for ensemble selection
+_DISTILLING_SHARE = 0.25
+_FAST = "e-lambdaloss-smooth"
+_FAST_SETTINGS = {"trees": 200, "learning_rate": 0.1, "patience": 30}
+
+
+@dataclass
+class AutoRanker(Ranker):
+    """The best ranking for a budget: many candidates, cross-fitted, and a weighted sum of the best.
+
+    Candidates are tried in the order of expected gain per second. Each is cross-fitted, so that
+    every list gets a score from models that have not seen it; weights are selected on these scores
+    only. With validation data, members rotate over the training and the validation lists together.
+
+    With a checkpoint, a killed fit goes on where it was, and a fit with more minutes goes on from
+    one with fewer. If the time suffices for all candidates, the same seed gives the same model to
+    the bit. Ctrl-C ends the search; the model is then the best so far.
+
+    Parameters
+    ----------
+    minutes
+        Time to spend, kept to about 10 %.
+    metric
+        What to select by, unless ``fit`` is given another metric.
+    members
+        ``"auto"``, or what may be tried: families (``"trees"``, ``"nets"``, ``"linear"``),
+        candidates of the portfolio, or recipes.
+    presets
+        ``"fast"``: one small model of trees; ``"good"``: trees; ``"best"``: everything.
+    folds
+        Number of parts for cross-fitting; None: 8 up to 1000 lists, else 5.
+    distill
+        ``"trees"``: train one tree model on the scores of the ensemble. It then makes the
+        predictions and is what is saved and exported.
+    seed
+        Random seed of parts, members and ensemble selection.
+    threads
+        Number of threads; None: all.
+    transforms
+        Applied to the features first. Members have transforms of their own and seldom need any.
+    """
+
+    takes_missing: ClassVar[bool] = True
+    supports_cluster: ClassVar[bool] = True
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")
+    not_identity: ClassVar[tuple[str, ...]] = ("minutes", "distill", "members", "presets")
+    clock: ClassVar[Callable[[], float]] = staticmethod(time.monotonic)
+
+    minutes: float = 10.0
+    metric: str = "ndcg@10"
+    members: str | tuple[str, ...] = "auto"
+    presets: Literal["fast", "good", "best"] = "best"
+    folds: int | None = None
+    distill: Literal["trees"] | None = None
+    seed: int = 0
+    threads: int | None = None
+    transforms: tuple[str, ...] = ()
+
+    def fit(
+        self,
+        train: Dataset,
+        validation: Dataset | None = None,
+        metric: MetricSpec | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        *,
+        presets: Literal["fast", "good", "best"] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Search for the best ensemble; parameters as for other rankers.
+
+        ``metric`` is by default the ranker's; ``presets`` replaces the parameter of that name.
+        """
+        if presets is not None:
+            self.set_params(presets=presets)
+        return super().fit(train, validation, metric or self.metric, checkpoint, **options)
+
+    def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
+        if not self.minutes > 0:
+            raise UsageError(f"AutoRanker needs minutes > 0, got {self.minutes!r}.")
+        candidates = self._candidates()
+        data = train if validation is None else concat([train, validation])
+        check_learnable(data)
+        n_groups = int(group_codes(data).max()) + 1
+        if n_groups < _MIN_GROUPS:
+            what = "lists" if data.groups is None else "groups of lists"
+            reason = f"{n_groups} {what} are too few for cross-fitting ({_MIN_GROUPS} are needed)"
+            self._fit_simplest(data, context, reason)
+            return
+        with _open_folder(context) as folder:
+            spent = read_spent(folder)
+            reserve = _FINISHING_SHARE + (_DISTILLING_SHARE if self.distill else 0.0)
+            budget = Budget(60 * self.minutes * (1 - reserve), spent, type(self).clock)
+            search = self._search(folder, data, context, budget)
+            fits = self._n_folds(data)
+            try:
+                search.run(order_candidates(candidates, data, fits))
+            except KeyboardInterrupt:
+                if not search.finished:
+                    raise
+            self._finish(search, candidates, context)
+            if self.distill and self.members_:
+                limit = 60 * self.minutes - budget.spent
+                self.distillation_: Distillation | None = self._distill(data, context, limit)
+                """The distilled model and what it loses; None without ``distill``."""
+
+    def _candidates(self) -> tuple[Candidate, ...]:
+        candidates = find_candidates(self.members)
+        if self.presets == "fast":
+            (fast,) = find_candidates(_FAST)
+            settings = {**fast.settings, **_FAST_SETTINGS}
+            return (Candidate("fast", fast.recipe, settings, fast.seconds / 3),)
+        if self.presets == "good":
+            trees = tuple(c for c in candidates if "tree" in c.family)
+            if not trees:
+                raise UsageError(
+                    f'presets="good" tries trees only, and members={self.members!r} has none; '
+                    'use presets="best".'
+                )
+            return trees
+        return candidates
+
+    def _n_folds(self, data: Dataset) -> int:
+        if self.folds is not None and self.folds < 3:
+            raise UsageError(f"AutoRanker needs folds >= 3, got {self.folds}.")
+        n_groups = int(group_codes(data).max()) + 1
+        folds = self.folds or (8 if n_groups <= 1000 else 5)
+        return min(folds, n_groups // 2)
+
+    def _search(self, folder: Path, data: Dataset, context: FitContext, budget: Budget) -> Search:
+        missing = has_nan(data.features)
+        folds = self._n_folds(data)
+
+        def make_crossfit(candidate: Candidate) -> CrossFit:
+            ranker = candidate.build(seed=self.seed, threads=self.threads)
+            if missing and not ranker.takes_missing:
+                ranker.set_params(transforms=("impute", *ranker.transforms))
+            crossfit = CrossFit(ranker, folds=folds, seed=self.seed, stop_on="next")
+            crossfit.recipe_name = candidate.recipe
+            return crossfit
+
+        return Search(
+            folder, data, context.metrics, budget, make_crossfit, context.progress, context.cluster
+        )
+
+    def _finish(
+        self, search: Search, candidates: tuple[Candidate, ...], context: FitContext
+    ) -> None:
+        """Select the ensemble among the finished candidates."""
+        finished = [
+            search.results[c.name]
+            for c in candidates
+            if c.name in search.results and search.results[c.name].scores is not None
+        ]
+        if not finished:
+            notes = "; ".join(f"{r.candidate.name} {r.note}" for r in search.results.values())
+            self._fit_simplest(search.data, context, f"no candidate could be cross-fitted: {notes}")
+            return
+        if len(finished) == 1 and len(candidates) > 1 and search.budget.left < 0:
+            warnings.warn(
+                f"{self.minutes:g} minutes were enough for one candidate only "
+                f"({finished[0].candidate.name}); give more minutes for a better model.",
+                DataWarning,
+                stacklevel=2,
+            )
+        context.progress("selecting the ensemble", 0, 1)
+        scores = np.stack([result.scores for result in finished if result.scores is not None])
+        selection = select_ensemble(scores, search.data, search.metric, seed=self.seed)
+        weights = dict(
+            zip((r.candidate.name for r in finished), selection.weights.tolist(), strict=True)
+        )
+        kept = [r.candidate for r in finished if weights[r.candidate.name] > 0]
+        self._set_members(
+            {candidate.name: search.model(candidate) for candidate in kept},
+            np.array([weights[candidate.name] for candidate in kept]),
+        )
+        self.leaderboard_: tuple[Row, ...] = _make_leaderboard(search, selection, weights)
+        """Candidates and the ensemble on out-of-fold lists, the best first."""
+        context.progress("selecting the ensemble", 1, 1)
+
+    def _fit_simplest(self, data: Dataset, context: FitContext, reason: str) -> None:
+        """Fit one linear model to all lists, where nothing else works."""
+        ranker = recipe("listnet-linear", C=1.0, seed=self.seed)
+        if has_nan(data.features):
+            ranker.set_params(transforms=("impute", *ranker.transforms))
+        warnings.warn(
+            f"{reason}. The model is one linear model, and nothing is known of its quality.",
+            DataWarning,
+            stacklevel=2,
+        )
+        ranker.fit(data, None, context.metrics)
+        self._set_members({"listnet-linear": ranker}, np.ones(1))
+        self.leaderboard_ = ()
+
+    def _distill(self, data: Dataset, context: FitContext, seconds: float) -> Distillation:
+        return distill_trees(
+            self.members_,
+            self.weights_,
+            data,
+            context.metrics,
+            seed=self.seed,
+            threads=self.threads,
+            seconds=seconds,
+            clock=type(self).clock,
+            progress=context.progress,
+        )
+
+    def _set_members(self, members: dict[str, Ranker], weights: NDArray[np.float64]) -> None:
+        self.member_names_: tuple[str, ...] = tuple(members)
+        self.members_: tuple[Ranker, ...] = tuple(members.values())
+        """The members of the ensemble, each a cross-fit."""
+        self.weights_: NDArray[np.float64] = weights
+        """One per member, with sum 1."""
+        self.distillation_ = None
+        self.__dict__.pop("_terms", None)
+
+    def leaderboard(self) -> str:
+        """The leaderboard as a table of text."""
+        self._require_fitted()
+        return format_table(self.leaderboard_, self.metric)
+
+    def summary(self) -> str:
+        """A one-line description."""
+        self._require_fitted()
+        shares = ", ".join(
+            f"{weight:.2f} {name}"
+            for name, weight in zip(self.member_names_, self.weights_, strict=True)
+        )
+        prefix = "trees distilled from " if self.distillation_ is not None else ""
+        return f"AutoRanker on {self.n_features_} features: {prefix}{shares}"
+
+    def member_scores(self, data: Dataset) -> dict[str, Scores]:
+        """The scores of each member of the ensemble, by name."""
+        self._require_fitted()
+        pairs = zip(self.member_names_, self.members_, strict=True)
+        return {name: member.predict(data) for name, member in pairs}
+
+    def parts(self) -> list[tuple[Ranker, float]]:
+        """The rankers whose weighted sum the model is, with their weights."""
+        self._require_fitted()
+        if self.distillation_ is not None:
+            return [(self.distillation_.ranker, 1.0)]
+        return [(m, float(w)) for m, w in zip(self.members_, self.weights_, strict=True)]
+
+    @cached_property
+    def _terms(self) -> tuple[list[Ensemble], list[tuple[Ranker, float]]]:
+        """All trees in one ensemble per library, and the other members with their weights."""
+        trees: list[tuple[Ensemble, float]] = []
+        others: list[tuple[Ranker, float]] = []
+        for ranker, weight in self.parts():
+            found = find_trees(ranker, weight)
+            if found is None:
+                others.append((ranker, weight))
+            else:
+                trees.extend(found)
+        libraries = sorted({ensemble.library for ensemble, _ in trees})
+        merged = [merge([t for t in trees if t[0].library == name]) for name in libraries]
+        return merged, others
+
+    def _predict(self, data: Dataset) -> Scores:
+        ensembles, others = self._terms
+        total = np.zeros(data.n_docs)
+        for ensemble in ensembles:
+            total += ensemble.predict(data.features, n_threads=self.threads)
+        for ranker, weight in others:
+            total += weight * ranker.predict(data)
+        return total
+
+    def _write(self, folder: Path) -> None:
+        for j, (ranker, _) in enumerate(self.parts()):
+            ranker.save(folder / f"part-{j}")
+        distilled = self.distillation_
+        content = {
+            "names": list(self.member_names_),
+            "weights": self.weights_.tolist(),
+            "leaderboard": [row.to_dict() for row in self.leaderboard_],
+            "distillation": None if distilled is None else distilled.to_dict(),
+        }
+        (folder / _FILE).write_text(json.dumps(content), encoding="utf-8")
+
+    def _read(self, folder: Path) -> None:
+        from plackett.models.artifact.load import load
+
+        path = folder / _FILE
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            names = tuple(str(name) for name in content["names"])
+            weights = np.array(content["weights"], dtype=np.float64)
+            leaderboard = read_rows(content["leaderboard"])
+            distilled = content["distillation"]
+        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
+            raise DataError("does not describe an ensemble", path=str(path)) from error
+        if weights.shape != (len(names),) or not np.all(np.isfinite(weights) & (weights >= 0)):
+            raise DataError(f"must hold {len(names)} weights", path=str(path))
+        count = len(names) if distilled is None else 1
+        parts = [load(folder / f"part-{j}") for j in range(count)]
+        for ranker in parts:
+            if ranker.n_features_ != self.n_features_:
+                raise DataError("members differ in their number of features", path=str(folder))
+        if distilled is None:
+            self._set_members(dict(zip(names, parts, strict=True)), weights)
+        else:  # the members themselves are not saved
+            self._set_members({}, np.empty(0))
+            self.member_names_, self.weights_ = names, weights
+            self.distillation_ = Distillation.from_dict(distilled, parts[0], path)
+        self.leaderboard_ = leaderboard
+
+
+@contextmanager
+def _open_folder(context: FitContext) -> Iterator[Path]:
+    """The folder of the checkpoint, or a temporary one."""
+    if context.checkpoint is not None:
+        yield context.checkpoint.folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="plackett-auto-") as folder:
+            yield Path(folder)
+
+
+def find_trees(ranker: Ranker, factor: float) -> list[tuple[Ensemble, float]] | None:
+    """The tree ensembles, with factors, whose sum a ranker is; None if it is no such sum."""
+    if ranker.transform_ is not None:
+        return None
+    if isinstance(ranker, TreeRanker):
+        return [(ranker._ensemble, factor)]
+    if isinstance(ranker, EnsembleRanker):
+        # XGBoost rounds sums to float32: scaled leaves would give other scores.
+        is_exact = ranker.ensemble_.library != "xgboost"
+        return [(ranker.ensemble_, factor)] if is_exact else None
+    if not isinstance(ranker, CrossFit) or ranker.combine != "scale":
+        return None
+    trees: list[tuple[Ensemble, float]] = []
+    for member, scale in zip(ranker.members_, ranker.scales_, strict=True):
+        found = find_trees(member, factor / len(ranker.members_) / float(scale))
+        if found is None:
+            return None
+        trees.extend(found)
+    return trees
+
+
+def _make_leaderboard(
+    search: Search, selection: EnsembleSelection, weights: dict[str, float]
+) -> tuple[Row, ...]:
+    data = search.data
+
+    def values(scores: Scores) -> NDArray[np.float64]:
+        return search.metric(scores, data.labels, data.offsets, data.document_ids, data.keys)
+
+    finished = {r.candidate.name: r for r in search.finished}
+    by_name = {name: values(r.scores) for name, r in finished.items() if r.scores is not None}
+    best = max(finished, key=lambda name: finished[name].value)
+    baseline = by_name.get(BASELINE)
+    rows = [
+        make_row(
+            name,
+            by_name[name],
+            best=None if name == best else by_name[best],
+            baseline=None if name == BASELINE else baseline,
+            weight=weights.get(name, 0.0),
+            seconds=result.seconds,
+        )
+        for name, result in finished.items()
+    ]
+    rows.sort(key=lambda row: row.value or 0.0, reverse=True)
+    ensemble = make_row(
+        ENSEMBLE,
+        values(selection.scores),
+        best=by_name[best],
+        baseline=baseline,
+        weight=1.0,
+        seconds=sum(result.seconds for result in finished.values()),
+    )
+    unfinished = [
+        Row(r.candidate.name, None, seconds=r.seconds, note=r.note)
+        for r in search.results.values()
+        if r.scores is None
+    ]
+    return (ensemble, *rows, *unfinished)

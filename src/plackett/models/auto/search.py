@@ -1,0 +1,268 @@
+"""The search: cross-fit one candidate after the other until the time is used up.
+
+Every candidate is cross-fitted, so that each list gets a score from members that have never seen
+it. Finished candidates and the state of the current one are in a folder: a killed search goes on
+where it was. The time of a candidate is predicted from those before it, and candidates that would
+not finish are left out.
+
+Folder of a search::
+
+    fit.json, lock         what is searched, and the process that does it
+    spent.json             seconds used so far
+    fits/NAME/             checkpoint of a cross-fit that is not finished
+    candidates/NAME/       model/ (a saved CrossFit), scores.npy, result.json
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from plackett.base.errors import ConvergenceWarning, DataError, PlackettError
+from plackett.base.files import atomic_directory, write_json
+from plackett.base.ragged import Scores
+from plackett.data.dataset import Dataset
+from plackett.distributed import Cluster
+from plackett.metrics import Metric
+from plackett.models.auto.portfolio import Candidate
+from plackett.models.crossfit import CrossFit
+from plackett.models.ranker import Progress
+from plackett.models.selection import measure
+
+Clock = Callable[[], float]
+
+
+class OutOfTime(Exception):  # noqa: N818 - not an error
+    """The budget is used up, or the current candidate would exceed it."""
+
+
+@dataclass
+class Budget:
+    """Seconds to spend, less those spent by earlier processes on the same folder."""
+
+    seconds: float
+    spent_before: float = 0.0
+    clock: Clock = time.monotonic
+    _start: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._start = self.clock()
+
+    @property
+    def spent(self) -> float:
+        """Seconds spent so far."""
+        return self.spent_before + self.clock() - self._start
+
+    @property
+    def left(self) -> float:
+        """Seconds left; negative if the budget is exceeded."""
+        return self.seconds - self.spent
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A candidate that was tried."""
+
+    candidate: Candidate
+    seconds: float
+    scores: Scores | None = None
+    """Out-of-fold scores; None if it was not finished."""
+    value: float = float("nan")
+    """Mean of the metric over the lists, from the out-of-fold scores."""
+    note: str = ""
+    """Why it was not finished."""
+
+
+class Search:
+    """Cross-fits candidates within a budget.
+
+    Parameters
+    ----------
+    folder
+        Where results are kept.
+    data
+        All lists, in canonical order.
+    metrics
+        What members stop by; the first is what candidates and ensembles are compared by.
+    budget
+        Seconds to spend.
+    make_crossfit
+        The unfitted cross-fit of a candidate.
+    progress
+        Told what is tried, the best so far and the time left.
+    cluster
+        Where to fit; None: in this process.
+    """
+
+    save_seconds: ClassVar[float] = 5.0
+    """Time between two records of the time spent."""
+
+    def __init__(
+        self,
+        folder: Path,
+        data: Dataset,
+        metrics: tuple[Metric, ...],
+        budget: Budget,
+        make_crossfit: Callable[[Candidate], CrossFit],
+        progress: Progress,
+        cluster: Cluster | None = None,
+    ) -> None:
+        self.folder = folder
+        self.data = data
+        self.metrics = metrics
+        self.metric = metrics[0]
+        self.budget = budget
+        self.make_crossfit = make_crossfit
+        self.progress = progress
+        self.cluster = cluster
+        self.results: dict[str, Result] = {}
+        self._next_save = 0.0
+
+    @property
+    def finished(self) -> list[Result]:
+        """The candidates with scores, in the order in which they were tried."""
+        return [result for result in self.results.values() if result.scores is not None]
+
+    def run(self, candidates: Sequence[Candidate]) -> None:
+        """Try the candidates in this order; the first is finished whatever it takes."""
+        for candidate in candidates:
+            if candidate.name in self.results:
+                continue
+            is_first = not self.finished
+            result = self._load(candidate)
+            if result is None and not is_first:
+                expected = self.predict_seconds(candidate)
+                if expected > self.budget.left:
+                    note = f"left out: needs about {expected:.0f} s"
+                    result = Result(candidate, 0.0, note=note)
+            if result is None:
+                result = self._try(candidate, must_finish=is_first)
+            self.results[candidate.name] = result
+
+    def predict_seconds(self, candidate: Candidate) -> float:
+        """Seconds that a candidate will take, by those of its family before it."""
+        fits = self.make_crossfit(candidate)._n_members
+        expected = candidate.expected_seconds(self.data, fits)
+        family = candidate.family
+        ratios = [
+            result.seconds / result.candidate.expected_seconds(self.data, fits)
+            for result in self.finished
+            if result.candidate.family == family
+        ]
+        # The first fit of a family also loads and compiles code, so the smallest ratio counts. Of a
+        # family that was not measured here, only what is certainly too slow is left out.
+        return expected * min(ratios) if ratios else expected / 3
+
+    def _try(self, candidate: Candidate, *, must_finish: bool) -> Result:
+        start = self.budget.clock()
+        checkpoint = self.folder / "fits" / candidate.name
+        crossfit = self.make_crossfit(candidate)
+        progress = self._progress(candidate, crossfit._n_members, must_finish)
+        note = ""
+        try:
+            with warnings.catch_warnings():
+                # Members are compared by what they score, not by how well a solver converged.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                crossfit.fit(
+                    self.data,
+                    metric=self.metrics,
+                    checkpoint=checkpoint,
+                    progress=progress,
+                    cluster=self.cluster,
+                )
+        except OutOfTime as error:
+            note = str(error)
+        except PlackettError as error:
+            # One kind of model may refuse data that others take.
+            note = f"failed: {error}"
+        seconds = self.budget.clock() - start
+        self._save_spent(force=True)
+        if note:
+            return Result(candidate, seconds, note=note)
+        scores = crossfit.out_of_fold(self.data)
+        result = Result(candidate, seconds, scores, self._measure(scores))
+        self._save(result, crossfit)
+        shutil.rmtree(checkpoint, ignore_errors=True)
+        return result
+
+    def _measure(self, scores: Scores) -> float:
+        return measure(scores, self.data, (self.metric,))[0]
+
+    def _progress(self, candidate: Candidate, fits: int, must_finish: bool) -> Progress:
+        """Report progress, and end the fit when the time is up or will not suffice."""
+        start = self.budget.clock()
+
+        def report(text: str, done: int, total: int) -> None:
+            self._save_spent()
+            left = self.budget.left
+            best = max((r.value for r in self.finished), default=float("nan"))
+            so_far = "" if np.isnan(best) else f", best {self.metric} {best:.4f}"
+            member = text.partition(":")[0]
+            status = f"{candidate.name}, {member}{so_far}, {max(left, 0):.0f} s left"
+            self.progress(status, done, total)
+            if must_finish:
+                return
+            if left <= 0:
+                raise OutOfTime("not finished: the time was up")
+            fits_done = done * fits // max(total, 1)
+            elapsed = self.budget.clock() - start
+            if fits_done > 0 and elapsed * (fits - fits_done) / fits_done > left:
+                needed = elapsed * fits / fits_done
+                raise OutOfTime(f"not finished: needs about {needed:.0f} s")
+
+        return report
+
+    def model(self, candidate: Candidate) -> CrossFit:
+        """The fitted cross-fit of a finished candidate."""
+        from plackett.models.artifact.load import load
+
+        model = load(self._path(candidate) / "model")
+        assert isinstance(model, CrossFit)
+        return model
+
+    def _path(self, candidate: Candidate) -> Path:
+        return self.folder / "candidates" / candidate.name
+
+    def _save(self, result: Result, crossfit: CrossFit) -> None:
+        assert result.scores is not None
+        with atomic_directory(self._path(result.candidate)) as folder:
+            crossfit.save(folder / "model")
+            np.save(folder / "scores.npy", result.scores, allow_pickle=False)
+            write_json(folder / "result.json", {"seconds": result.seconds})
+
+    def _load(self, candidate: Candidate) -> Result | None:
+        """A result of an earlier process; None if there is none."""
+        path = self._path(candidate)
+        if not path.is_dir():
+            return None
+        try:
+            seconds = float(json.loads((path / "result.json").read_text())["seconds"])
+            scores = np.load(path / "scores.npy", allow_pickle=False)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError("is damaged; delete this folder", path=str(path)) from error
+        if scores.shape != (self.data.n_docs,):
+            raise DataError("holds scores of other data; delete this folder", path=str(path))
+        return Result(candidate, seconds, scores, self._measure(scores))
+
+    def _save_spent(self, *, force: bool = False) -> None:
+        spent = self.budget.spent
+        if force or spent >= self._next_save:
+            write_json(self.folder / "spent.json", {"seconds": spent})
+            self._next_save = spent + self.save_seconds
+
+
+def read_spent(folder: Path) -> float:
+    """Seconds that earlier processes have spent in a folder."""
+    try:
+        spent: Any = json.loads((folder / "spent.json").read_text())["seconds"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0
+    return max(float(spent), 0.0)

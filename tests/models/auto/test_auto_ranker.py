@@ -1,0 +1,270 @@
+"""AutoRanker: the best ensemble for a budget, reproducible, resumable, and never too late."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import plackett as pk
+from plackett.models.auto import portfolio
+from plackett.models.auto.portfolio import BASELINE, Candidate
+from plackett.models.auto.search import Search
+
+_TREES = {"trees": 12, "leaves": 6, "learning_rate": 0.2, "patience": 6, "smoothing": 1}
+TINY = (
+    Candidate("linear", "listnet-linear", {"C": 1.0, "max_iterations": 20}, 0.1),
+    Candidate(BASELINE, "lightgbm-lambdarank", _TREES, 0.2),
+    Candidate("lambdaloss", "e-lambdaloss-mart", _TREES, 0.3),
+    Candidate("xendcg", "e-xendcg-mart", _TREES, 0.3),
+)
+
+
+class Clock:
+    """A clock that only moves when it is read."""
+
+    def __init__(self, step: float = 0.0) -> None:
+        self.now = 0.0
+        self.step = step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def _tiny(monkeypatch):
+    monkeypatch.setattr(portfolio, "CANDIDATES", TINY)
+    monkeypatch.setattr(pk.AutoRanker, "clock", Clock())
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return pk.split(pk.synthetic("letor", n_lists=70, seed=5), (0.7, 0.3), seed=0)
+
+
+def _auto(**parameters):
+    return pk.AutoRanker(**{"minutes": 1, "folds": 3, "threads": 1, "seed": 1} | parameters)
+
+
+@pytest.fixture(scope="module")
+def fitted(parts):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(portfolio, "CANDIDATES", TINY)
+        patch.setattr(pk.AutoRanker, "clock", Clock())
+        return _auto().fit(parts[0])
+
+
+def test_it_ranks_unseen_lists_better_than_chance(fitted, parts) -> None:
+    test = parts[1]
+    nothing = pk.evaluate(np.zeros(test.n_docs), test, "ndcg@10")["ndcg@10"]
+    assert pk.evaluate(fitted.predict(test), test, "ndcg@10")["ndcg@10"] > nothing + 0.03
+
+
+def test_weights_sum_to_one_and_every_member_has_some(fitted) -> None:
+    assert fitted.weights_.sum() == pytest.approx(1.0)
+    assert (fitted.weights_ > 0).all()
+    assert len(fitted.members_) == len(fitted.member_names_) == len(fitted.weights_)
+
+
+def test_the_score_is_the_weighted_sum_of_the_members(fitted, parts) -> None:
+    scores = fitted.member_scores(parts[1])
+    weights = dict(zip(fitted.member_names_, fitted.weights_, strict=True))
+    expected = sum(weights[name] * scores[name] for name in scores)
+    assert np.allclose(fitted.predict(parts[1]), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_the_leaderboard_has_every_candidate_and_the_ensemble_first(fitted) -> None:
+    rows = {row.name: row for row in fitted.leaderboard_}
+    assert set(rows) == {"ensemble", *(c.name for c in TINY)}
+    assert fitted.leaderboard_[0].name == "ensemble"
+    best = max((row for row in fitted.leaderboard_[1:]), key=lambda row: row.value)
+    assert best.p_best is None
+    assert rows[BASELINE].p_baseline is None
+    assert 0 <= rows["ensemble"].p_baseline <= 1
+    assert rows["ensemble"].low < rows["ensemble"].value < rows["ensemble"].high
+    assert "lambdaloss" in fitted.leaderboard()
+
+
+def test_a_saved_model_scores_as_before(fitted, parts, tmp_path) -> None:
+    fitted.save(tmp_path / "m.plackett")
+    back = pk.load(tmp_path / "m.plackett")
+    assert np.array_equal(back.predict(parts[1]), fitted.predict(parts[1]))
+    assert back.leaderboard_ == fitted.leaderboard_
+    assert back.summary() == fitted.summary()
+
+
+def test_the_same_seed_and_shuffled_rows_give_the_same_model(fitted, parts) -> None:
+    data = parts[0]
+    ids = np.repeat(np.arange(data.n_lists), np.diff(data.offsets))
+    rows = np.random.default_rng(0).permutation(data.n_docs)
+    shuffled = pk.Dataset.from_arrays(
+        data.features[rows], data.labels[rows], ids[rows], feature_names=data.feature_names
+    )
+    again = _auto().fit(shuffled)
+    assert np.array_equal(again.predict(parts[1]), fitted.predict(parts[1]))
+
+
+def test_a_killed_fit_goes_on_where_it_was(fitted, parts, tmp_path) -> None:
+    class KilledError(BaseException):
+        pass
+
+    calls: list[str] = []
+
+    def kill(text: str, *_: int) -> None:
+        calls.append(text)
+        if text.startswith("lambdaloss, member 2"):
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        _auto().fit(parts[0], checkpoint=tmp_path / "work", progress=kill)
+    calls.clear()
+
+    def watch(text: str, *_: int) -> None:
+        calls.append(text)
+
+    again = _auto().fit(parts[0], checkpoint=tmp_path / "work", progress=watch)
+    assert np.array_equal(again.predict(parts[1]), fitted.predict(parts[1]))
+    assert not any(text.startswith(("linear", BASELINE)) for text in calls)
+    assert not any(text.startswith("lambdaloss, member 1") for text in calls)
+    # More minutes continue the same work; other data does not.
+    _auto(minutes=2).fit(parts[0], checkpoint=tmp_path / "work")
+    with pytest.raises(pk.UsageError, match="belongs to another fit"):
+        _auto().fit(parts[1], checkpoint=tmp_path / "work")
+
+
+def test_control_c_gives_the_best_so_far(parts) -> None:
+    def interrupt(text: str, *_: int) -> None:
+        if text.startswith("lambdaloss"):
+            raise KeyboardInterrupt
+
+    ranker = _auto().fit(parts[0], progress=interrupt)
+    names = {row.name for row in ranker.leaderboard_}
+    assert names == {"ensemble", "linear", BASELINE}
+
+    def at_once(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _auto().fit(parts[0], progress=at_once)
+
+
+def test_the_budget_is_kept(parts, monkeypatch) -> None:
+    clock = Clock(step=0.15)
+    monkeypatch.setattr(pk.AutoRanker, "clock", clock)
+    ranker = _auto(minutes=1).fit(parts[0])
+    notes = {row.name: row.note for row in ranker.leaderboard_}
+    assert any("not finished" in note or "left out" in note for note in notes.values())
+    assert clock.now < 66
+
+
+def test_too_little_time_gives_the_simplest_model_and_a_warning(parts, monkeypatch) -> None:
+    monkeypatch.setattr(pk.AutoRanker, "clock", Clock(step=5.0))
+    with pytest.warns(pk.DataWarning, match="enough for one candidate only"):
+        ranker = _auto(minutes=0.01).fit(parts[0])
+    assert ranker.member_names_ == ("linear",)
+
+
+def test_too_few_lists_give_one_linear_model_and_a_warning(parts) -> None:
+    few = parts[0].lists(0, 4)
+    with pytest.warns(pk.DataWarning, match="4 lists are too few for cross-fitting"):
+        ranker = _auto().fit(few)
+    assert np.isfinite(ranker.predict(parts[1])).all()
+    assert ranker.leaderboard_ == ()
+
+
+def test_constant_features_give_the_simplest_model_and_a_warning(parts) -> None:
+    data = parts[0].with_features(np.ones((parts[0].n_docs, 2), np.float32))
+    ranker = _auto().fit(data)
+    assert ranker.member_names_ == ("linear",)
+    notes = {row.name: row.note for row in ranker.leaderboard_}
+    assert "nothing to learn from" in notes["xendcg"]
+
+
+def test_bad_input_is_refused_with_a_remedy(parts) -> None:
+    one_level = parts[0].with_labels(np.ones(parts[0].n_docs))
+    with pytest.raises(pk.DataError, match="no list has two levels of labels"):
+        _auto().fit(one_level)
+    with pytest.raises(pk.UsageError, match="minutes > 0"):
+        _auto(minutes=0).fit(parts[0])
+    with pytest.raises(pk.UsageError, match="folds >= 3"):
+        _auto(folds=2).fit(parts[0])
+    with pytest.raises(pk.UsageError, match=r"there is no member 'tres'\. Did you mean 'trees'"):
+        _auto(members="tres").fit(parts[0])
+    with pytest.raises(pk.UsageError, match="tries trees only"):
+        _auto(members="linear").fit(parts[0], presets="good")
+
+
+def test_missing_values_are_imputed_for_members_that_need_it(parts) -> None:
+    X = parts[0].features.copy()
+    X[::5, 3] = np.nan
+    ranker = _auto(members=("linear", "xendcg")).fit(parts[0].with_features(X))
+    assert all(row.value is not None for row in ranker.leaderboard_)
+
+
+def test_presets_choose_what_is_tried(parts, monkeypatch) -> None:
+    ranker = _auto().fit(parts[0], presets="good")
+    tried = {row.name for row in ranker.leaderboard_}
+    assert tried == {"ensemble", BASELINE, "lambdaloss", "xendcg"}
+    assert not ranker._terms[1]
+    assert len(ranker._terms[0]) == 1
+    small = Candidate("e-lambdaloss-smooth", "e-lambdaloss-mart", _TREES)
+    monkeypatch.setattr(portfolio, "CANDIDATES", (small,))
+    monkeypatch.setattr("plackett.models.auto.ranker._FAST_SETTINGS", {"trees": 5})
+    assert len(_auto(presets="fast").fit(parts[0]).members_) == 1
+
+
+def test_trees_are_distilled_into_one_model(parts, tmp_path, monkeypatch) -> None:
+    from plackett.models.auto import distillation
+
+    monkeypatch.setattr(distillation, "_TREES", 30)
+    monkeypatch.setattr(distillation, "_DOCUMENTS", 2000)
+    ranker = _auto(distill="trees").fit(parts[0])
+    distilled = ranker.distillation_
+    assert distilled is not None
+    assert distilled.trees == 30
+    assert distilled.lists > 0
+    assert distilled.loss == pytest.approx(distilled.ensemble_value - distilled.value)
+    ensemble = sum(
+        w * s for w, s in zip(ranker.weights_, ranker.member_scores(parts[1]).values(), strict=True)
+    )
+    assert np.corrcoef(ranker.predict(parts[1]), ensemble)[0, 1] > 0.8
+    ranker.save(tmp_path / "m.plackett")
+    back = pk.load(tmp_path / "m.plackett")
+    assert np.array_equal(back.predict(parts[1]), ranker.predict(parts[1]))
+    assert back.distillation_.to_dict() == distilled.to_dict()
+    assert back.members_ == ()
+
+
+def test_a_damaged_file_is_refused(tmp_path) -> None:
+    from plackett.models.auto.ranker import AutoRanker
+
+    folder = tmp_path / "m"
+    folder.mkdir()
+    ranker = AutoRanker()
+    for content in (
+        "[]",
+        '{"names": ["a"], "weights": [], "leaderboard": [], "distillation": null}',
+    ):
+        (folder / "auto.json").write_text(content)
+        with pytest.raises(pk.DataError, match=r"auto\.json"):
+            ranker._read(folder)
+
+
+def test_time_of_a_candidate_is_predicted_from_its_family(parts, tmp_path) -> None:
+    from plackett.metrics import metric
+    from plackett.models.auto.search import Budget, Result
+
+    search = Search(
+        tmp_path,
+        parts[0],
+        (metric("ndcg@10"),),
+        Budget(60.0, clock=Clock()),
+        lambda candidate: pk.CrossFit(candidate.build(seed=0, threads=1), folds=3),
+        lambda *_: None,
+    )
+    trees, other = TINY[2:]
+    first = search.predict_seconds(trees)
+    expected = trees.expected_seconds(parts[0], 3)
+    assert first < expected
+    search.results[trees.name] = Result(trees, 10 * expected, np.zeros(parts[0].n_docs), 0.5)
+    assert search.predict_seconds(other) == pytest.approx(10 * other.expected_seconds(parts[0], 3))
