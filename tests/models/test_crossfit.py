@@ -166,7 +166,7 @@ def test_parameters_by_name_are_those_of_the_cross_fit_itself() -> None:
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"ranker__leafs": 3}, "TreeRanker has no parameter 'leafs'; it has"),
+        ({"ranker__leafs": 3}, "TreeRanker has no parameter 'leafs'. Did you mean"),
         ({"ranker__leaves": "many"}, "TreeRanker's leaves must be a whole number"),
         ({"folds__leaves": 3}, "'folds' holds no ranker"),
         ({"model__leaves": 3}, "'model' holds no ranker"),

@@ -187,6 +187,7 @@ _EXTRAS = {
     "ray": ("distributed", "several machines (cluster=...) need Ray"),
     "safetensors": ("neural", "NeuralRanker needs safetensors"),
     "sqlalchemy": ("tune", "tuning needs SQLAlchemy"),
+    "sklearn": ("sklearn", "plackett.sklearn needs scikit-learn"),
     "torch": ("neural", "NeuralRanker needs PyTorch"),
 }
 """For each module the extra of plackett that installs it, and what needs it."""

@@ -37,7 +37,11 @@ from plackett.data.folds import concat, group_codes
 from plackett.distributed import ClusterError
 from plackett.metrics import Metric
 from plackett.models.artifact.settings import find_user_module
-from plackett.models.ranker import FitContext, Progress, Ranker, split_nested
+from plackett.models.explanation import Method
+from plackett.models.importance import shares
+from plackett.models.parameters import split_nested
+from plackett.models.progress import Callback, Curves
+from plackett.models.ranker import FitContext, Progress, Ranker
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -52,7 +56,7 @@ Member = tuple[Ranker, float]
 """A fitted ranker and its scale."""
 
 
-@dataclass
+@dataclass(eq=False)
 class CrossFit(Ranker):
     """The average of members fitted on rotating parts of the data.
 
@@ -83,6 +87,7 @@ class CrossFit(Ranker):
 
     takes_missing: ClassVar[bool] = True
     supports_cluster: ClassVar[bool] = True
+    supports_init: ClassVar[bool] = False
 
     ranker: Ranker | None = None
     folds: int = 5
@@ -159,6 +164,36 @@ class CrossFit(Ranker):
         return total / self.repeats
 
     @property
+    def _importance_kinds(self) -> tuple[str, ...]:  # type: ignore[override]
+        kinds = [set(member._importance_kinds) for member in self.members_]
+        common = set.intersection(*kinds)
+        return tuple(kind for kind in self.members_[0]._importance_kinds if kind in common)
+
+    def _importance(self, kind: str) -> NDArray[np.float64]:
+        return np.mean([shares(np.asarray(m._importance(kind))) for m in self.members_], axis=0)
+
+    @property
+    def _explained_by(self) -> Method:  # type: ignore[override]
+        methods = {member._explained_by for member in self.members_}
+        adds_up = self.combine == "scale" and self.transform_ is None
+        return methods.pop() if adds_up and len(methods) == 1 else "replacement"
+
+    def _contributions(self, features: Any, offsets: Offsets) -> tuple[float, NDArray[np.float64]]:
+        parts = [member._contributions(features, offsets) for member in self.members_]
+        pairs = list(zip(parts, self.scales_, strict=True))
+        base = sum(base / scale for (base, _), scale in pairs) / len(pairs)
+        return float(base), sum(values / scale for (_, values), scale in pairs) / len(pairs)
+
+    @property
+    def curves_(self) -> Curves:  # type: ignore[override]
+        """The curves of the members, each on the lists held out from it."""
+        return {
+            f"member {i + 1}": dict(member.curves_["validation"])
+            for i, member in enumerate(self.members_)
+            if "validation" in member.curves_
+        }
+
+    @property
     def _n_members(self) -> int:
         return self.folds * self.repeats
 
@@ -189,6 +224,7 @@ class CrossFit(Ranker):
         metrics: tuple[Metric, ...],
         checkpoint: Path | None,
         progress: Progress,
+        callbacks: tuple[Callback, ...] = (),
     ) -> Member:
         """Fit a member on all lists but the held-out ones and those on which it stops early."""
         assert self.ranker is not None
@@ -199,7 +235,13 @@ class CrossFit(Ranker):
         train, stopping_lists, held_out = (
             data.select(np.flatnonzero(mask)) for mask in (~(held | stopping), stopping, held)
         )
-        member.fit(train, stopping_lists, metrics, checkpoint, progress=progress)
+        # verbose=False: the progress of the members is that of the whole.
+        member.fit(
+            *(train, stopping_lists, metrics, checkpoint),
+            progress=progress,
+            callbacks=callbacks,
+            verbose=False,
+        )
         return member, pooled_deviation(member.predict(held_out), held_out.offsets)
 
     def _write(self, folder: Path) -> None:
@@ -245,7 +287,9 @@ class _Fit:
                 checkpoint = context.checkpoint
                 state = None if checkpoint is None else checkpoint.folder / f"fit-{i}"
                 progress = _member_progress(context.progress, i, count)
-                member = crossfit._fit_member(i, self.data, context.metrics, state, progress)
+                member = crossfit._fit_member(
+                    i, self.data, context.metrics, state, progress, context.callbacks
+                )
                 self._save(i, member[0])
             members.append(member)
         return members

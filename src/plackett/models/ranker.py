@@ -6,31 +6,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
-from functools import lru_cache
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Literal,
-    TypeAlias,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError, rename_deprecated, require
-from plackett.base.ragged import Scores, list_blocks
+from plackett.base.ragged import Offsets, Scores, list_blocks
 from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.large_arrays import is_large, iter_blocks, release_pages
 from plackett.data.transforms import FittedTransform, chain, transform
@@ -41,15 +30,19 @@ from plackett.metrics import metrics as as_metrics
 from plackett.models.artifact.manifest import versions, write
 from plackett.models.artifact.settings import identity_of
 from plackett.models.checkpoint import Checkpoint, open_checkpoint
+from plackett.models.explanation import Explanation, Method, explain_dataset
+from plackett.models.importance import importances
+from plackett.models.inputs import DataOptions, scoring_data, training_data, validation_data
+from plackett.models.parameters import ALIASES, check_types, to_python, translate, unknown_parameter
+from plackett.models.progress import Callback, Curves, FitStep, show_progress, tell
+from plackett.models.progress import Progress as Progress
+from plackett.models.progress import no_progress as no_progress
 from plackett.objectives import CONDITIONAL, SVMMAP, Objective, Stochastic
 from plackett.objectives.objective import BoundObjective
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with a status text, the steps done, and the maximum number of steps."""
 
 WatchFunction: TypeAlias = Callable[[int, int, float], None]
 """Called with the steps done, the maximum number of steps, and the first metric on validation.
@@ -76,6 +69,14 @@ class FitContext:
     """Where to fit; None: in this process."""
     worker_group: WorkerGroup | None = None
     """In a worker: the workers of the same fit; None: one process fits alone."""
+    callbacks: tuple[Callback, ...] = ()
+    """Called after each step; they may end the fit."""
+    init: Ranker | None = None
+    """A fitted model of the same features to start from; None: start from nothing."""
+
+    def should_stop(self, step: int, total: int, metrics: dict[str, dict[str, float]]) -> bool:
+        """Tell the callbacks about a step; return whether one of them ends the fit."""
+        return bool(self.callbacks) and tell(self.callbacks, FitStep(step, total, metrics))
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -89,10 +90,6 @@ def parse_metrics(spec: MetricSpec) -> tuple[Metric, ...]:
     if not metrics:
         raise UsageError('fit needs a metric to select by, for example metric="ndcg@10".')
     return metrics
-
-
-def no_progress(text: str, done: int, total: int) -> None:
-    """No-op progress callback."""
 
 
 def no_watch(done: int, total: int, mean: float) -> None:
@@ -118,8 +115,13 @@ class Ranker(ABC):
     """Whether it can be fitted on several machines."""
     not_identity: ClassVar[tuple[str, ...]] = ()
     """Parameters with which a checkpoint may be continued after they were changed."""
+    supports_init: ClassVar[bool] = True
+    """Whether a fit can start from a fitted model."""
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
     """Libraries whose versions a saved model records."""
+
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
+    """Names of parameters in other libraries, and what this ranker calls them."""
 
     transforms: tuple[str, ...]
     recipe_name: str | None = None
@@ -130,6 +132,9 @@ class Ranker(ABC):
     feature_names_: tuple[str, ...] | None = None
     transform_: FittedTransform | None = None
     """The fitted transforms; None if there are none."""
+    curves_: Curves
+    """Metrics after each step, by part of the data; empty where a model has no steps."""
+    _best_step: int | None = None
     training_: dict[str, Any] | None = None
     """Training data and metrics as plain data; None before ``fit``."""
 
@@ -138,19 +143,26 @@ class Ranker(ABC):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters by name."""
-        parameters = rename_deprecated(parameters)
+        """Change parameters by name, or by the names that other libraries have for them."""
+        parameters = self._translate(parameters, self.get_params())
         known = self.get_params()
         for name in parameters:
             if name not in known:
-                raise UsageError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}."
-                )
-        parameters = {name: _to_python(value) for name, value in parameters.items()}
-        _check_types(type(self), parameters)
+                raise unknown_parameter(type(self), name, known, self.aliases)
+        parameters = {name: to_python(value) for name, value in parameters.items()}
+        check_types(type(self), parameters)
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
+
+    @classmethod
+    def _translate(
+        cls,
+        parameters: Mapping[str, Any],
+        current: Mapping[str, Any] | None = None,  # noqa: ARG003 - for subclasses
+    ) -> dict[str, Any]:
+        """Parameters by the names of this ranker; ``current`` are its values, if there are any."""
+        return translate(rename_deprecated(parameters), cls.aliases)
 
     def clone(self) -> Self:
         """Return a ranker with the same parameters that is not fitted."""
@@ -161,33 +173,77 @@ class Ranker(ABC):
         copy.recipe_name = self.recipe_name
         return copy
 
+    def __sklearn_clone__(self) -> Self:
+        return self.clone()
+
     def fit(
         self,
-        train: Dataset,
-        validation: Dataset | None = None,
+        train: Dataset | Any,
+        *more: Any,
+        y: Any = None,
+        qid: Any = None,
+        group: Any = None,
+        label: str | None = None,
+        query: str | None = None,
+        document: str | None = None,
+        features: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        weights: Any = None,
+        validation: Any = None,
         metric: MetricSpec = "ndcg@5",
         checkpoint: str | os.PathLike[str] | None = None,
-        *,
+        callbacks: Callback | Sequence[Callback] = (),
+        init: Ranker | None = None,
+        verbose: bool | int | None = None,
         progress: Progress = no_progress,
         watch: WatchFunction = no_watch,
         cluster: Cluster | str | None = None,
     ) -> Self:
         """Fit on ``train``; with ``validation``, select by ``metric`` on it.
 
+        ``fit(train, validation, metric, checkpoint)`` takes data sets, ``fit(X, y, qid=ids)``
+        arrays or a table of features, ``fit(df, label="grade", query="qid")`` a table that holds
+        all.
+
         Parameters
         ----------
         train
-            The lists to learn from.
+            The lists to learn from: a :class:`~plackett.data.dataset.Dataset`, or features with one
+            row per document (NumPy, SciPy sparse, pandas, polars, Arrow).
+        more
+            After a data set: ``validation``, ``metric``, ``checkpoint``. After features: ``y``.
+        y
+            For features: the labels.
+        qid, group
+            For features: the query of each row, or the sizes of the lists in the order of the rows.
+        label, query, document, features, drop
+            For a table: the columns of the labels, of the queries and of the documents' ids; the
+            columns that are features (by default all others), and columns to leave out.
+        weights
+            For features: a weight per list or per row.
         validation
-            Lists for early stopping and model selection.
+            Lists for early stopping and model selection: a data set, ``(X, y, qid)``, or a table
+            with the columns of the training table.
         metric
             What to select by. Several, as a sequence or separated by commas, are compared in their
             order: a later one counts where the earlier ones are equal.
         checkpoint
             A folder for the state of the fit. If the process is killed, the same call with the same
             folder resumes the fit and ends in the same model.
+        callbacks
+            Functions that are called after each step with a
+            :class:`~plackett.models.progress.FitStep`: the steps done, the steps in total and the
+            metrics. If one returns True or raises :class:`~plackett.models.progress.StopFit`, the
+            fit ends and the best model so far is kept.
+        init
+            A fitted model of the same kind and features to start from: trees and stumps are added
+            to its own, weights of linear models and nets are changed further. Its fitted transforms
+            are kept.
+        verbose
+            True: show the progress; a number above 1: print a line each so many steps. By default
+            the progress is shown in an interactive session and in a notebook.
         progress
-            Called after each step with a text, the steps done and the steps in total.
+            Called after each step with a text, the steps done and the steps in total, instead.
         watch
             Called after each step that is measured on ``validation``, with the steps done, the
             steps in total and the first metric. An exception that it raises ends the fit.
@@ -195,14 +251,28 @@ class Ranker(ABC):
             Fit with several workers, on one machine or many, where the model supports it:
             ``"local:2"``, ``"auto"``, or a :class:`plackett.distributed.Cluster`.
         """
+        options = DataOptions(qid, group, label, query, document, features, drop, weights)
+        named = {"y": y, "validation": validation, "metric": metric, "checkpoint": checkpoint}
+        named |= _name_positional(more, is_dataset=isinstance(train, Dataset), named=named)
+        train, columns = training_data(train, named["y"], options)
+        if named["validation"] is not None:
+            validation = validation_data(named["validation"], options)
+        metric, checkpoint = named["metric"], named["checkpoint"]
         self.set_params(**self.get_params())  # the constructor does not check
         metrics = parse_metrics(metric)
         workers = self._parse_cluster(cluster)
+        callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
+        if workers is not None and (callbacks or init is not None):
+            raise UsageError("callbacks and init are not supported with cluster=.")
+        if init is not None:
+            self._check_init(init, train)
         training = {
             "train": _summarize(train),
             "validation": None if validation is None else _summarize(validation),
             "metric": [str(metric) for metric in metrics],
         }
+        if columns is not None:
+            training["columns"] = columns
         store: AbstractContextManager[Checkpoint | None] = nullcontext()
         if checkpoint is not None:
             identity = {
@@ -211,18 +281,32 @@ class Ranker(ABC):
                 "training": training,
                 "libraries": versions(self.libraries),
             }
+            if init is not None:
+                scores = np.ascontiguousarray(init.predict(train))
+                identity["init"] = hashlib.sha256(scores.tobytes()).hexdigest()
             store = open_checkpoint(checkpoint, identity)
         fitted_before = (self.n_features_, self.feature_names_, self.transform_)
         try:
-            train, validation = self._prepare_fit(train, validation)
-            with store as state:
-                self._fit(train, validation, FitContext(metrics, state, progress, watch, workers))
+            parts = self._prepare_fit(train, validation)
+            if init is not None and init.transform_ is not None:
+                self.transform_ = init.transform_  # its weights and thresholds belong to these
+                held_out = None if validation is None else self._prepare(validation)
+                parts = self._prepare(train), held_out
+            with store as state, show_progress(verbose, progress) as shown:
+                context = FitContext(metrics, state, shown, watch, workers, None, callbacks, init)
+                self._fit(*parts, context)
         except BaseException:
             # An earlier model is still there and needs the features it was fitted on.
             self.n_features_, self.feature_names_, self.transform_ = fitted_before
             raise
-        self.training_ = training
+        self.training_ = training | {"best_step": self._best_step}
         return self
+
+    @property
+    def best_step_(self) -> int | None:
+        """Steps of the model: trees, rounds, epochs up to the best; None if it has none."""
+        step = (self.training_ or {}).get("best_step")
+        return step if isinstance(step, int) else None
 
     def _prepare_fit(
         self, train: Dataset, validation: Dataset | None
@@ -235,9 +319,124 @@ class Ranker(ABC):
             self.transform_ = chain(*(transform(name) for name in self.transforms)).fit(train)
         return self._prepare(train), None if validation is None else self._prepare(validation)
 
+    def _check_init(self, init: Ranker, train: Dataset) -> None:
+        """Raise for a model that a fit of this ranker cannot start from."""
+        kind = type(self).__name__
+        if not self.supports_init:
+            raise UsageError(f"{kind} does not support init=.")
+        if not isinstance(init, self._init_kinds()):
+            names = " or ".join(kind.__name__ for kind in self._init_kinds())
+            raise UsageError(f"init must be a fitted {names}, got {type(init).__name__}.")
+        init._check_features(train)
+        if init.transforms != self.transforms:
+            raise UsageError(
+                f"init has transforms={init.transforms!r}, this {kind} has {self.transforms!r}; "
+                "they must be the same."
+            )
+
+    def _init_kinds(self) -> tuple[type[Ranker], ...]:
+        return (type(self),)
+
     def summary(self) -> str:
         """A one-line description."""
         return f"{self.recipe_name or type(self).__name__} on {self.n_features_} features"
+
+    def importance(
+        self,
+        kind: str | None = None,
+        data: Dataset | None = None,
+        *,
+        metric: MetricSpec = "ndcg@10",
+        seed: int = 0,
+    ) -> dict[str, float]:
+        """How much each feature counts, the most important first.
+
+        :mod:`plackett.models.importance` describes the kinds.
+
+        Parameters
+        ----------
+        kind
+            ``"gain"`` or ``"split"`` for trees, ``"weights"`` for linear models and stumps,
+            ``"gradient"`` for nets, ``"permutation"`` for every model. By default
+            ``"permutation"`` if data are given, else the first of the model's kind.
+        data
+            For ``"permutation"``: the lists to measure on.
+        metric, seed
+            For ``"permutation"``: what to measure, and the seed of the permutations.
+        """
+        names = self._feature_labels()
+        values = importances(self, kind, data, metric=metric, seed=seed)
+        order = np.argsort(-values, kind="stable")
+        return {names[j]: float(values[j]) for j in order}
+
+    _importance_kinds: ClassVar[tuple[str, ...]] = ()
+    _explained_by: ClassVar[Method] = "replacement"
+
+    def _importance(self, kind: str) -> Any:
+        """One number per feature, for a kind of ``_importance_kinds``."""
+        raise NotImplementedError
+
+    def _contributions(self, features: Any, offsets: Offsets) -> tuple[float, NDArray[np.float64]]:
+        """Base and contributions of grouped documents, for models not explained by replacement."""
+        raise NotImplementedError
+
+    def _transform_grouped(self, features: Any, offsets: Offsets) -> Any:
+        return features if self.transform_ is None else self.transform_.apply(features, offsets)
+
+    def explain(
+        self, data: Dataset | ArrayLike, *, query_ids: ArrayLike | None = None
+    ) -> Explanation:
+        """What each feature adds to the score of each document.
+
+        :mod:`plackett.models.explanation` describes the methods.
+
+        Parameters
+        ----------
+        data, query_ids
+            As for :meth:`predict`.
+        """
+        self._require_fitted()
+        if isinstance(data, Dataset):
+            self._check_features(data)
+            return explain_dataset(self, data)
+        columns = (self.training_ or {}).get("columns")
+        rows, ids = scoring_data(data, query_ids, self.feature_names_, columns)
+        dataset = Dataset.from_arrays(rows, None, ids, missing="nan")
+        self._check_features(dataset)
+        explanation = explain_dataset(self, dataset)
+        values = dataset.to_rows(explanation.contributions)
+        return replace(explanation, contributions=values)
+
+    def plot_curves(self, metric: str | None = None, *, ax: Any = None) -> Any:
+        """Draw the learning curves with Matplotlib (extra ``figures``); return the axes.
+
+        Parameters
+        ----------
+        metric
+            By default the first.
+        ax
+            Axes to draw on; by default new ones.
+        """
+        from plackett.models.display import plot_curves
+
+        return plot_curves(self, metric, ax=ax)
+
+    def plot_importance(
+        self, kind: str | None = None, data: Dataset | None = None, *, top: int = 20, ax: Any = None
+    ) -> Any:
+        """Draw the importance of the ``top`` features with Matplotlib; return the axes.
+
+        ``kind`` and ``data`` are those of :meth:`importance`.
+        """
+        from plackett.models.display import plot_importance
+
+        return plot_importance(self, kind, data, top=top, ax=ax)
+
+    def _repr_html_(self) -> str:
+        """A summary for notebooks."""
+        from plackett.models.display import html_summary
+
+        return html_summary(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model as the folder ``path``; :func:`plackett.load` reads it back."""
@@ -249,19 +448,20 @@ class Ranker(ABC):
         Parameters
         ----------
         data
-            A dataset: scores are aligned with its labels and offsets. Or features with one row per
-            document: scores are in the order of these rows.
+            A dataset, or features with one row per document. The columns of a table (pandas,
+            polars, Arrow) may be in any order.
         query_ids
-            For features: the query of each row, for models that score whole lists; by default all
-            rows form one list.
+            For features: the query of each row, for models that score whole lists; by default the
+            query column that ``fit`` was given, if the table has it, else all rows form one list.
         """
         if isinstance(data, Dataset):
             if is_large(data.features):
                 return self._predict_blocks(data)
             return self._predict(self._prepare(data))
-        n_rows = int(np.shape(data)[0])
-        ids = np.zeros(n_rows, np.int64) if query_ids is None else query_ids
-        dataset = Dataset.from_arrays(data, None, ids, missing="nan")
+        self._require_fitted()
+        columns = (self.training_ or {}).get("columns")
+        rows, ids = scoring_data(data, query_ids, self.feature_names_, columns)
+        dataset = Dataset.from_arrays(rows, None, ids, missing="nan")
         return dataset.to_rows(self.predict(dataset))
 
     def _predict_blocks(self, data: Dataset) -> Scores:
@@ -341,6 +541,28 @@ class Ranker(ABC):
         """Read the fitted model from the files in ``folder``, which may be malicious."""
 
 
+def _name_positional(
+    values: tuple[Any, ...], *, is_dataset: bool, named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The positional arguments of ``fit`` after the first, by name."""
+    names = ("validation", "metric", "checkpoint") if is_dataset else ("y",)
+    if len(values) > len(names):
+        raise TypeError(
+            "fit takes (train, validation, metric, checkpoint) for data sets and (X, y) for "
+            f"features, got {1 + len(values)} positional arguments; give the others by name."
+        )
+    if is_dataset and values and not isinstance(values[0], (Dataset, type(None))):
+        raise UsageError(
+            "a Dataset has its labels; the second argument is the validation set, a Dataset, got "
+            f"{type(values[0]).__name__}."
+        )
+    given = dict(zip(names, values, strict=False))
+    for name in ("y", "validation"):
+        if name in given and named[name] is not None:
+            raise TypeError(f"fit got {name!r} twice.")
+    return given
+
+
 def _summarize(data: Dataset) -> dict[str, Any]:
     return {"lists": data.n_lists, "documents": data.n_docs, "fingerprint": fingerprint(data)}
 
@@ -375,78 +597,3 @@ def bind_objective(objective: Objective, data: Dataset) -> BoundObjective:
     return objective.bind(
         data.labels, data.offsets, data.keys, data.weights, document_weights=data.document_weights
     )
-
-
-def split_nested(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Separate parameters of a ranker from those of rankers inside it.
-
-    As in scikit-learn, two underscores lead inside:
-
-    >>> split_nested({"folds": 3, "ranker__leaves": 31})
-    ({'folds': 3}, {'ranker': {'leaves': 31}})
-    """
-    outer: dict[str, Any] = {}
-    inner: dict[str, dict[str, Any]] = {}
-    for name, value in parameters.items():
-        head, separator, rest = name.partition("__")
-        if separator:
-            inner.setdefault(head, {})[rest] = value
-        else:
-            outer[name] = value
-    return outer, inner
-
-
-def _to_python(value: Any) -> Any:
-    """NumPy's numbers as Python's, which files and seeds can take, and sequences as tuples."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    return tuple(map(_to_python, value)) if isinstance(value, list) else value
-
-
-def _check_types(kind: type, parameters: dict[str, Any]) -> None:
-    """Raise UsageError for a parameter whose type differs from its annotation."""
-    hints = _hints(kind)
-    for name, value in parameters.items():
-        if name in hints and not _matches(value, hints[name]):
-            expected = _describe_hint(hints[name])
-            raise UsageError(f"{kind.__name__}'s {name} must be {expected}, got {value!r}.")
-
-
-@lru_cache(maxsize=64)
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _matches(value: Any, hint: Any) -> bool:
-    if hint is Any:
-        return True
-    origin, options = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        return any(_matches(value, option) for option in options)
-    if origin is Literal:
-        return any(type(value) is type(option) and value == option for option in options)
-    if origin is tuple:
-        items = [option for option in options if option is not Ellipsis]
-        return isinstance(value, tuple) and all(
-            not items or any(_matches(item, option) for option in items) for item in value
-        )
-    if hint in (int, float):
-        accepted = (int, float) if hint is float else int
-        return isinstance(value, accepted) and not isinstance(value, bool)
-    expected = origin or hint
-    return isinstance(value, expected) if isinstance(expected, type) else True
-
-
-def _describe_hint(hint: Any) -> str:
-    """An annotation in words."""
-    origin = get_origin(hint)
-    if origin in (Union, types.UnionType):
-        return " or ".join(_describe_hint(option) for option in get_args(hint))
-    if origin is Literal:
-        return " or ".join(repr(option) for option in get_args(hint))
-    words = {int: "a whole number", float: "a number", str: "a text", bool: "True or False"}
-    words |= {tuple: "a tuple", dict: "a dictionary", type(None): "None"}
-    expected = origin or hint
-    return words.get(expected) or str(getattr(expected, "__name__", expected))

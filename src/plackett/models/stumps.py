@@ -41,6 +41,9 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import compiled, kernel_threads
 from plackett.base.ragged import Features, Labels, Offsets, Scores
 from plackett.data.dataset import Dataset
+from plackett.models.explanation import Method
+from plackett.models.parameters import accept_aliases
+from plackett.models.progress import Curves, latest, read_curves, write_curves
 from plackett.models.ranker import FitContext, Ranker, check_learnable
 from plackett.models.selection import Selection, measure
 
@@ -70,7 +73,12 @@ class StumpBoosting:
             part: encode_features(data.features, self.thresholds)
             for part, data in self.parts.items()
         }
-        self.scores = {part: np.zeros(data.n_docs) for part, data in self.parts.items()}
+        init = self.context.init
+        self.scores = {
+            part: np.zeros(data.n_docs) if init is None else init._predict(data)
+            for part, data in self.parts.items()
+        }
+        self.stopped = False
         self._order = label_order(train.labels, train.offsets)
         self._weights = np.ones(train.n_lists) if train.weights is None else train.weights
         weights = train.document_weights
@@ -105,10 +113,11 @@ class StumpBoosting:
         self._add((feature, place, 0.5 * float(np.log1p(r) - np.log1p(-r))))
         part = "validation" if "validation" in self.parts else "train"
         name = self.context.metric_names[0]
-        latest, rounds = self.curves[part][name][-1], self.ranker.rounds
-        self.context.progress(f"stumps, {name} {latest:.4f}", len(self.stumps), rounds)
+        mean, rounds = self.curves[part][name][-1], self.ranker.rounds
+        self.context.progress(f"stumps, {name} {mean:.4f}", len(self.stumps), rounds)
         if part == "validation":
-            self.context.watch(len(self.stumps), rounds, latest)
+            self.context.watch(len(self.stumps), rounds, mean)
+        self.stopped = self.context.should_stop(len(self.stumps), rounds, latest(self.curves))
         return True
 
     def _potential(self) -> tuple[NDArray[np.float64], float]:
@@ -151,7 +160,7 @@ class StumpBoosting:
             self.selection.best is not None
             and self.selection.steps_since_best >= self.ranker.patience
         )
-        return stopped or len(self.stumps) >= self.ranker.rounds
+        return stopped or self.stopped or len(self.stumps) >= self.ranker.rounds
 
 
 def merge_stumps(
@@ -295,7 +304,8 @@ _FILE = "stumps.json"
 _MAX_THRESHOLDS = 65_534  # codes are 16 bits wide
 
 
-@dataclass
+@accept_aliases
+@dataclass(eq=False)
 class StumpRanker(Ranker):
     """A sum of weighted thresholds on single features (RankBoost).
 
@@ -332,12 +342,21 @@ class StumpRanker(Ranker):
         with kernel_threads(self.threads):
             boosting = StumpBoosting(self, parts, context)
             boosting.run()
-        self.curves_: dict[str, dict[str, list[float]]] = boosting.curves
+        self.curves_: Curves = boosting.curves
         """Means of the metrics after each round, for each part of the data."""
         self.losses_: tuple[float, ...] = tuple(boosting.losses)
         """The exponential loss over the pairs of the training lists before each round."""
         stumps = boosting.stumps[: boosting.best]
-        self._set_stumps(*merge_stumps(stumps, boosting.thresholds))
+        merged = merge_stumps(stumps, boosting.thresholds)
+        init = context.init
+        if isinstance(init, StumpRanker):
+            merged = _sort(
+                np.concatenate([init.stump_features_, merged[0]]),
+                np.concatenate([init.stump_thresholds_, merged[1]]),
+                np.concatenate([init.stump_weights_, merged[2]]),
+            )
+        self._best_step = len(stumps)
+        self._set_stumps(*merged)
 
     def coefficients_by_name(self) -> dict[str, float]:
         """How much each feature can change the score, the most first; unused ones are absent."""
@@ -348,14 +367,34 @@ class StumpRanker(Ranker):
             ranges[names[j]] = float(max(steps.max(), 0.0) - min(steps.min(), 0.0))
         return dict(sorted(ranges.items(), key=lambda item: -item[1]))
 
+    _importance_kinds: ClassVar[tuple[str, ...]] = ("weights",)
+    _explained_by: ClassVar[Method] = "weights"
+
+    def _importance(self, kind: str) -> list[float]:  # noqa: ARG002 - there is one
+        ranges = self.coefficients_by_name()
+        return [ranges.get(name, 0.0) for name in self._feature_labels()]
+
+    def _contributions(self, features: Any, offsets: Offsets) -> tuple[float, NDArray[np.float64]]:
+        rows = self._transform_grouped(features, offsets)
+        values = np.zeros(rows.shape)
+        for j, column in enumerate(columns(rows)):
+            scores = np.zeros(len(column))
+            self._add_feature(j, column, scores)
+            values[:, j] = scores
+        return 0.0, values
+
     def _predict(self, data: Dataset) -> Scores:
         scores = np.zeros(data.n_docs)
         for j, column in enumerate(columns(data.features)):
-            low, high = np.searchsorted(self.stump_features_, [j, j + 1])
-            if high > low:
-                levels = np.append(0.0, np.cumsum(self.stump_weights_[low:high]))
-                _add_levels(column, self.stump_thresholds_[low:high], levels, scores)
+            self._add_feature(j, column, scores)
         return scores
+
+    def _add_feature(self, j: int, column: NDArray[np.float32], scores: Scores) -> None:
+        """Add what the stumps of one feature give each document."""
+        low, high = np.searchsorted(self.stump_features_, [j, j + 1])
+        if high > low:
+            levels = np.append(0.0, np.cumsum(self.stump_weights_[low:high]))
+            _add_levels(column, self.stump_thresholds_[low:high], levels, scores)
 
     def _check_settings(self) -> None:
         for name in ("rounds", "thresholds", "patience"):
@@ -383,6 +422,7 @@ class StumpRanker(Ranker):
             "weights": self.stump_weights_.tolist(),
         }
         (folder / _FILE).write_text(json.dumps(content), encoding="utf-8")
+        write_curves(self.curves_, folder)
 
     def _read(self, folder: Path) -> None:
         path = folder / _FILE
@@ -398,9 +438,16 @@ class StumpRanker(Ranker):
         finite = np.all(np.isfinite(thresholds)) and np.all(np.isfinite(weights))
         if len(shapes) > 1 or features.ndim != 1 or not known or not finite:
             raise DataError("must hold one feature, threshold and weight per stump", path=str(path))
-        order = np.lexsort((thresholds, features))
-        self._set_stumps(features[order], thresholds[order], weights[order])
-        self.curves_, self.losses_ = {}, ()
+        self._set_stumps(*_sort(features, thresholds, weights))
+        self.curves_, self.losses_ = read_curves(folder), ()
+
+
+def _sort(
+    features: NDArray[np.int64], thresholds: NDArray[np.float32], weights: Scores
+) -> tuple[NDArray[np.int64], NDArray[np.float32], Scores]:
+    """Stumps by feature and threshold."""
+    order = np.lexsort((thresholds, features))
+    return features[order], thresholds[order], weights[order]
 
 
 @njit(cache=True, nogil=True, parallel=True, error_model="numpy")

@@ -75,6 +75,8 @@ def test_a_loaded_model_can_be_fitted_again(parts, tmp_path) -> None:
 def test_the_file_describes_the_module_and_holds_no_code(parts, tmp_path) -> None:
     NeuralRanker(module=_made(Tied), **QUICK).fit(parts[0]).save(tmp_path / "model")
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "curves.json",
+        "gradients.json",
         "manifest.json",
         "weights-1.safetensors",
     ]

@@ -74,7 +74,7 @@ def test_all_nets_of_a_boosted_model_are_saved(parts, tmp_path) -> None:
 def test_no_file_of_a_model_is_a_pickle(parts, tmp_path) -> None:
     folder = _saved(NeuralRanker(**QUICK), parts, tmp_path / "model")
     names = sorted(path.name for path in folder.iterdir())
-    assert names == ["manifest.json", "weights-1.safetensors"]
+    assert names == ["curves.json", "gradients.json", "manifest.json", "weights-1.safetensors"]
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_contributions_sum_to_the_score_and_importance_goes_by_name(parts) -> No
     values = list(importance.values())
     assert values == sorted(values, reverse=True)
     assert sum(ranker.importance("split").values()) == ranker.model_.count("\nTree=") * 5
-    with pytest.raises(pk.UsageError, match='"gain" or by "split"'):
+    with pytest.raises(pk.UsageError, match="'gain', 'split'"):
         ranker.importance("weight")
 
 

@@ -178,15 +178,17 @@ def test_contributions_of_linear_models_sum_to_the_score(app) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["stumps-missing", "linear-minmax", "linear-crossfit"])
-def test_other_models_are_explained_by_replacement(name, saved) -> None:
+@pytest.mark.parametrize("name", ["stumps-missing", "linear-minmax", "linear-crossfit", "net"])
+def test_other_models_are_explained_by_steps_weights_or_replacement(name, saved) -> None:
     features = X[:8].copy()
     features[2, 3] = np.nan if name == "stumps-missing" else 1.0
     rows = [[None if np.isnan(v) else float(v) for v in row] for row in features]
     with app_of({"m": saved(name)}) as app:
         found = rank(app, {"documents": rows}, "/explain").json
-    method = "weights" if name == "linear-minmax" else "replacement"
+    method = "replacement" if name == "net" else "weights"
     assert found["method"] == method
+    if method == "weights":
+        assert np.sum(found["contributions"], axis=1) == pytest.approx(found["scores"], abs=1e-5)
     if method == "replacement":
         changed = features.copy()
         changed[:, 0] = np.median(features[:, 0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import time
 import warnings
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, DataWarning, UsageError
-from plackett.base.ragged import Scores
+from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
 from plackett.models.auto.distillation import Distillation, distill_trees
@@ -29,7 +28,11 @@ from plackett.models.auto.selection import EnsembleSelection, select_ensemble
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import Ensemble, EnsembleRanker
 from plackett.models.ensembles.ensemble import merge
-from plackett.models.ranker import FitContext, MetricSpec, Ranker, check_learnable, has_nan
+from plackett.models.explanation import Method
+from plackett.models.importance import shares
+from plackett.models.parameters import accept_aliases
+from plackett.models.progress import Curves
+from plackett.models.ranker import FitContext, Ranker, check_learnable, has_nan
 from plackett.models.recipes import recipe
 from plackett.models.trees import TreeRanker
 
@@ -44,7 +47,8 @@ _FAST = "e-lambdaloss-smooth"
 _FAST_SETTINGS = {"trees": 200, "learning_rate": 0.1, "patience": 30}
 
 
-@dataclass
+@accept_aliases
+@dataclass(eq=False)
 class AutoRanker(Ranker):
     """The best ranking for a budget: many candidates, cross-fitted, and a weighted sum of the best.
 
@@ -82,6 +86,7 @@ class AutoRanker(Ranker):
 
     takes_missing: ClassVar[bool] = True
     supports_cluster: ClassVar[bool] = True
+    supports_init: ClassVar[bool] = False
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")
     not_identity: ClassVar[tuple[str, ...]] = ("minutes", "distill", "members", "presets")
     clock: ClassVar[Callable[[], float]] = staticmethod(time.monotonic)
@@ -98,11 +103,8 @@ class AutoRanker(Ranker):
 
     def fit(
         self,
-        train: Dataset,
-        validation: Dataset | None = None,
-        metric: MetricSpec | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        *,
+        train: Dataset | Any,
+        *more: Any,
         presets: Literal["fast", "good", "best"] | None = None,
         **options: Any,
     ) -> Self:
@@ -112,7 +114,9 @@ class AutoRanker(Ranker):
         """
         if presets is not None:
             self.set_params(presets=presets)
-        return super().fit(train, validation, metric or self.metric, checkpoint, **options)
+        if len(more) < 2 and options.get("metric") is None:  # the third argument is the metric
+            options["metric"] = self.metric
+        return super().fit(train, *more, **options)
 
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
         if not self.minutes > 0:
@@ -304,6 +308,32 @@ class AutoRanker(Ranker):
         for ranker, weight in others:
             total += weight * ranker.predict(data)
         return total
+
+    @property
+    def curves_(self) -> Curves:  # type: ignore[override]
+        """None: the leaderboard tells how the candidates did."""
+        return {}
+
+    @property
+    def _importance_kinds(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("shares",) if all(ranker._importance_kinds for ranker, _ in self.parts()) else ()
+
+    def _importance(self, kind: str) -> NDArray[np.float64]:  # noqa: ARG002 - there is one
+        terms = [
+            weight * shares(np.asarray(ranker._importance(ranker._importance_kinds[0])))
+            for ranker, weight in self.parts()
+        ]
+        return np.sum(terms, axis=0)
+
+    @property
+    def _explained_by(self) -> Method:  # type: ignore[override]
+        methods = {ranker._explained_by for ranker, _ in self.parts()}
+        return methods.pop() if self.transform_ is None and len(methods) == 1 else "replacement"
+
+    def _contributions(self, features: Any, offsets: Offsets) -> tuple[float, NDArray[np.float64]]:
+        terms = [(w, *ranker._contributions(features, offsets)) for ranker, w in self.parts()]
+        base = sum(weight * base for weight, base, _ in terms)
+        return float(base), np.sum([weight * values for weight, _, values in terms], axis=0)
 
     def _write(self, folder: Path) -> None:
         for j, (ranker, _) in enumerate(self.parts()):

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from plackett.base.errors import DataError, Message, Parameter, UsageError, message_of
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
@@ -16,6 +18,7 @@ from plackett.models.ensembles.ensemble import Ensemble
 from plackett.models.ensembles.lightgbm import read_lightgbm_sum
 from plackett.models.ensembles.ranklib import read_ranklib
 from plackett.models.ensembles.xgboost import read_xgboost
+from plackett.models.progress import Curves
 from plackett.models.ranker import FitContext, Ranker
 
 if TYPE_CHECKING:
@@ -83,7 +86,7 @@ def _detect_library(source: bytes, file: Path) -> str:
     )
 
 
-@dataclass
+@dataclass(eq=False)
 class EnsembleRanker(Ranker):
     """A sum of trees read from a file; :func:`import_model` makes it.
 
@@ -106,6 +109,16 @@ class EnsembleRanker(Ranker):
             "an EnsembleRanker holds trees trained with another library and cannot be fitted; "
             "fit a TreeRanker."
         )
+
+    @property
+    def curves_(self) -> Curves:  # type: ignore[override]
+        """None: the file has no curves."""
+        return {}
+
+    _importance_kinds: ClassVar[tuple[str, ...]] = ("split",)
+
+    def _importance(self, kind: str) -> Any:  # noqa: ARG002 - there is one
+        return np.bincount(self.ensemble_.feature, minlength=self.ensemble_.n_features)
 
     def take(
         self,

@@ -34,6 +34,7 @@ from plackett.models.linear.convergence import Convergence, Solution, Weights
 from plackett.models.linear.lbfgs import Save
 from plackett.models.linear.loss import matvec
 from plackett.models.linear.solvers import Problem
+from plackett.models.progress import Curves, latest
 from plackett.models.ranker import FitContext
 from plackett.models.selection import Means, Selection, measure
 from plackett.objectives import Objective, objective
@@ -64,6 +65,8 @@ class Path:
     validation: Dataset | None
     context: FitContext
     journal: Journal
+    init: Weights | None = None
+    """Where the path begins; None: nowhere."""
     runs: list[SolverRun] = field(default_factory=list)
     selection: Selection = field(default_factory=Selection)
     best: tuple[float, Solution] | None = None
@@ -73,7 +76,7 @@ class Path:
 
     def follow(self, penalties: tuple[float, ...]) -> tuple[float, Solution]:
         """Return the best C and its solution."""
-        weights: Weights | None = None
+        weights: Weights | None = self.init
         total = len(penalties) * len(self.starts)
         for C in sorted(penalties):
             names = [name for name in self.starts if name != "path" or weights is not None]
@@ -86,8 +89,19 @@ class Path:
             weights, means = self._choose(C, solutions)
             if means is not None:
                 self.context.watch(self.selection.steps, len(penalties), means[0])
+            done = sum(run.chosen for run in self.runs)
+            if self.context.should_stop(done, len(penalties), latest(self.curves())):
+                break
         assert self.best is not None
         return self.best
+
+    def curves(self) -> Curves:
+        """The metrics on the validation lists for each C."""
+        means = [run.means for run in self.runs if run.means is not None]
+        if not means:
+            return {}
+        names = self.context.metric_names
+        return {"validation": dict(zip(names, map(list, zip(*means, strict=True)), strict=True))}
 
     def _choose(self, C: float, solutions: dict[str, Solution]) -> tuple[Weights, Means | None]:
         """Record the runs of one C; return the weights of the best one and their metrics."""

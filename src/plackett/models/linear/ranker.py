@@ -27,18 +27,23 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path as File
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import kernel_threads
-from plackett.base.ragged import Scores
+from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
+from plackett.models.explanation import Method
+from plackett.models.importance import deviations
 from plackett.models.linear.convergence import Convergence, warn_unless_converged
 from plackett.models.linear.loss import matvec
 from plackett.models.linear.path import Journal, Path, SolverRun, select_starts
 from plackett.models.linear.solvers import Problem, Solver
+from plackett.models.parameters import accept_aliases
+from plackett.models.progress import Curves, read_curves, write_curves
 from plackett.models.ranker import FitContext, Ranker, check_learnable
 from plackett.objectives import Objective
 from plackett.objectives import objective as as_objective
@@ -53,7 +58,8 @@ Sums over pairs need the small ones: a list with 50 relevant documents of 150 ha
 """
 
 
-@dataclass
+@accept_aliases
+@dataclass(eq=False)
 class LinearRanker(Ranker):
     """A weight for each feature.
 
@@ -111,7 +117,12 @@ class LinearRanker(Ranker):
         selection_data = train if validation is None else validation
         problem = Problem(self, loss, train, selection_data, context.metrics, self.solver)
         starts = select_starts(loss, self.starts)
-        path = Path(problem, starts, validation, context, Journal(context.checkpoint))
+        init = context.init
+        weights = init.coefficients_ if isinstance(init, LinearRanker) else None
+        if weights is not None and "path" not in starts:
+            starts = ("path", *starts)
+        journal = Journal(context.checkpoint)
+        path = Path(problem, starts, validation, context, journal, weights)
         with kernel_threads(self.threads):
             C, solution = path.follow(penalties)
         self.coefficients_: NDArray[np.float64] = solution.weights
@@ -122,7 +133,16 @@ class LinearRanker(Ranker):
         """How the solver ended."""
         self.trials_: tuple[SolverRun, ...] = tuple(path.runs)
         """Every run of the solver: each C, each start."""
+        self.spread_: NDArray[np.float64] = deviations(train.features)
+        """The standard deviation of each (transformed) feature in the training data."""
+        self._curves = path.curves()
+        self._best_step = 1 + sorted({run.C for run in path.runs}).index(C)
         warn_unless_converged(solution.convergence, C=C)
+
+    @property
+    def curves_(self) -> Curves:  # type: ignore[override]
+        """The metrics on the validation lists for each C, from the smallest."""
+        return self._curves
 
     def coefficients_by_name(self) -> dict[str, float]:
         """The coefficient of each feature, the largest in absolute value first.
@@ -133,6 +153,17 @@ class LinearRanker(Ranker):
         names = self._feature_labels()
         order = np.argsort(-np.abs(self.coefficients_), kind="stable")
         return {names[j]: float(self.coefficients_[j]) for j in order}
+
+    _importance_kinds: ClassVar[tuple[str, ...]] = ("weights",)
+    _explained_by: ClassVar[Method] = "weights"
+
+    def _importance(self, kind: str) -> NDArray[np.float64]:  # noqa: ARG002 - there is one
+        return np.abs(self.coefficients_) * self.spread_
+
+    def _contributions(self, features: Any, offsets: Offsets) -> tuple[float, NDArray[np.float64]]:
+        rows = self._transform_grouped(features, offsets)
+        dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        return 0.0, dense * self.coefficients_
 
     def _predict(self, data: Dataset) -> Scores:
         return matvec(data.features, self.coefficients_)
@@ -148,8 +179,10 @@ class LinearRanker(Ranker):
             "coefficients": self.coefficients_.tolist(),
             "C": self.C_,
             "convergence": self.convergence_.to_dict(),
+            "spread": self.spread_.tolist(),
         }
         (folder / _FILE).write_text(json.dumps(content), encoding="utf-8")
+        write_curves(self.curves_, folder)
 
     def _read(self, folder: File) -> None:
         path = folder / _FILE
@@ -158,10 +191,14 @@ class LinearRanker(Ranker):
             coefficients = np.array(content["coefficients"], dtype=np.float64)
             C = float(content["C"])
             report = Convergence.from_dict(content["convergence"])
+            # Earlier versions did not write it; after "standard" it is 1.
+            spread = np.array(content.get("spread", np.ones(len(coefficients))), dtype=np.float64)
         except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise DataError(f"is not a linear model: {error}", path=str(path)) from error
-        if coefficients.shape != (self.n_features_,) or not np.all(np.isfinite(coefficients)):
-            raise DataError(f"must hold {self.n_features_} finite numbers", path=str(path))
+        for numbers in (coefficients, spread):
+            if numbers.shape != (self.n_features_,) or not np.all(np.isfinite(numbers)):
+                raise DataError(f"must hold {self.n_features_} finite numbers", path=str(path))
+        self.spread_, self._curves = spread, read_curves(folder)
         self.coefficients_, self.C_, self.convergence_ = coefficients, C, report
         self.trials_ = ()
 

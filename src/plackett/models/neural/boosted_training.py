@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from plackett.data.dataset import Dataset
 from plackett.models.neural.batches import BatchPlan
 from plackett.models.neural.environment import gradients_enabled, preserve_rng
 from plackett.models.neural.loss import LevelLoss, ListLoss, Loss, ResidualLoss
-from plackett.models.neural.ranker import BaseNeuralRanker, Curves
+from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import build_net
 from plackett.models.neural.training import (
     Training,
@@ -36,6 +37,7 @@ from plackett.models.neural.training import (
 )
 from plackett.models.neural.user_module import fingerprint, name_of
 from plackett.models.neural.weights import damaged_state, read_state, write_state
+from plackett.models.progress import Callback, Curves, FitStep
 from plackett.models.ranker import FitContext, bind_objective
 from plackett.models.selection import Means, Selection
 from plackett.objectives import objective as as_objective
@@ -57,6 +59,10 @@ class BoostedTraining:
     """Number of epochs of each finished net."""
     curves: Curves = field(default_factory=dict)
     best: Means | None = None
+    best_step: int = 0
+    """Epochs of all nets up to the best epoch of the last one that is kept."""
+    stopped: bool = False
+    """Whether a callback has ended the fit."""
     steps: int = 0
     """Number of steps of the finished nets."""
     _module_fingerprint: str | None = None
@@ -68,7 +74,7 @@ class BoostedTraining:
             self.curves["validation"] = {name: [] for name in self.context.metric_names}
         with preserve_rng(self.device), gradients_enabled():
             state = self._restore()
-            while len(self.epochs) < self.ranker.max_nets:
+            while len(self.epochs) < self.ranker.max_nets and not self.stopped:
                 if not self._train_next(state):
                     break
                 state = None
@@ -80,7 +86,9 @@ class BoostedTraining:
             with self._report_damage():
                 training.restore(*state)
         training.finish()
+        before = sum(self.epochs)
         self.epochs.append(training.epoch)
+        self.stopped = training.stopped
         self.steps += training.step
         self.curves["train"]["loss"] += training.losses
         for name, means in training.means.items():
@@ -88,6 +96,9 @@ class BoostedTraining:
         if training.best is None:
             return False
         self.best = training.selection.best
+        has_validation = training.validation is not None
+        kept = training.selection.best_step + 1 if has_validation else training.epoch
+        self.best_step = before + kept
         self.nets.append(load_net(self.ranker, training.best, len(self.nets), self.device))
         return True
 
@@ -99,7 +110,7 @@ class BoostedTraining:
             validation = ValidationScores(self.validation, base, scale if self.nets else 1.0)
         training = Training(
             self.ranker,
-            build_net(self.ranker, self.train.n_features, learner=len(self.nets)),
+            self._first_net(),
             self._make_loss(),
             self.train,
             validation,
@@ -112,6 +123,21 @@ class BoostedTraining:
         )
         return training
 
+    def _first_net(self) -> nn.Module:
+        """The next net before its training, with the weights of ``init``'s if it has one."""
+        place = len(self.nets)
+        net = build_net(self.ranker, self.train.n_features, learner=place)
+        init = self.context.init
+        if isinstance(init, BaseNeuralRanker) and place < len(init.networks_):
+            try:
+                net.load_state_dict(copy_weights(init.networks_[place]))
+            except RuntimeError as error:
+                raise UsageError(
+                    "init is a net of another structure; give the ranker the same layers, "
+                    f"activation, batch_norm and so on: {str(error).splitlines()[-1].strip()}"
+                ) from error
+        return net
+
     def _continued_context(self) -> FitContext:
         """The context of the fit, with the epochs of finished nets added to its reports."""
         before, total = sum(self.epochs), self.ranker.epochs * self.ranker.max_nets
@@ -120,6 +146,7 @@ class BoostedTraining:
             context,
             progress=lambda text, done, _: context.progress(text, before + done, total),
             watch=lambda done, _, mean: context.watch(before + done, total, mean),
+            callbacks=tuple(partial(_call_later, before, total, c) for c in context.callbacks),
         )
 
     def _make_loss(self) -> Loss:
@@ -143,6 +170,7 @@ class BoostedTraining:
             "steps": self.steps,
             "curves": self.curves,
             "best": self.best,
+            "best_step": self.best_step,
             "module": self._fingerprint_module(),
         }
         for place, net in enumerate(self.nets):
@@ -161,6 +189,7 @@ class BoostedTraining:
             self._check_module(finished.get("module"), latest)
             self.epochs, self.steps = finished["epochs"], finished["steps"]
             self.curves = finished["curves"]
+            self.best_step = finished.get("best_step", 0)
             self.best = None if finished["best"] is None else tuple(finished["best"])
             self.nets = [
                 load_net(self.ranker, select_prefix(tensors, f"learner{i}."), i, self.device)
@@ -194,6 +223,11 @@ class BoostedTraining:
                 f"{name_of(self.ranker.module)} has another structure or begins with other "
                 "weights. Use another folder, or delete this one."
             )
+
+
+def _call_later(before: int, total: int, callback: Callback, step: FitStep) -> Any:
+    """Call a callback with the epochs of earlier nets added."""
+    return callback(replace(step, step=before + step.step, total=total))
 
 
 def load_net(

@@ -27,9 +27,10 @@ from plackett.models.neural.batch_norm import check_batch_norm
 from plackett.models.neural.batches import BatchPlan, learnable
 from plackett.models.neural.boosted_training import BoostedTraining, load_net
 from plackett.models.neural.environment import limit_threads, resolve_device
-from plackett.models.neural.ranker import BaseNeuralRanker, Curves
+from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import build_net
 from plackett.models.neural.training import copy_weights
+from plackett.models.progress import Curves
 from plackett.models.ranker import FitContext, no_watch
 
 

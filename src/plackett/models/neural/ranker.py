@@ -5,24 +5,24 @@ Importing this module does not import PyTorch.
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from plackett.base.errors import DataError, UsageError, rename_deprecated, require, warn_renamed
+import numpy as np
+
+from plackett.base.errors import DataError, UsageError, require, warn_renamed
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
+from plackett.models.parameters import accept_aliases
+from plackett.models.progress import Curves, read_curves, write_curves
 from plackett.models.ranker import FitContext, Ranker
 from plackett.objectives import Objective
 
 if TYPE_CHECKING:
     from torch import nn
-
-T = TypeVar("T")
-Curves = dict[str, dict[str, list[float]]]
-"""Part of the data ("train", "validation") -> loss or metric -> its mean after each epoch."""
 
 ACTIVATIONS = ("relu", "elu", "gelu", "tanh", "sigmoid", "silu")
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -35,21 +35,10 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "score_from": ("both", "state"),
 }
 _WEIGHTS_FILE = "weights-{}.safetensors"
+_GRADIENTS_FILE = "gradients.json"
 
 
-def _accept_old_names(kind: type[T]) -> type[T]:
-    """Let the constructor of a class take deprecated parameter names."""
-    initialize = kind.__init__
-
-    @wraps(initialize)
-    def init(self: Any, *args: Any, **parameters: Any) -> None:
-        initialize(self, *args, **rename_deprecated(parameters))
-
-    kind.__init__ = init  # type: ignore[method-assign]
-    return kind
-
-
-@dataclass
+@dataclass(eq=False)
 class BaseNeuralRanker(Ranker):
     """A ranker whose score is that of a net, plus those of nets that correct it.
 
@@ -127,14 +116,36 @@ class BaseNeuralRanker(Ranker):
             with limit_threads(self.threads):
                 training.finish()
             nets, curves, epochs = training.nets, training.curves, training.epochs
+            self._best_step = training.best_step
         else:
             nets, curves, epochs = train_on_cluster(self, train, validation, context)
+            self._best_step = None
         self.networks_: list[nn.Module] = nets
         """The fitted nets: modules that map features and offsets of lists to scores."""
         self.curves_: Curves = curves
         """Loss and metrics after each epoch of each net, by part of the data."""
+        self._gradients = self._measure_gradients(train)
         self.epochs_: list[int] = epochs
         """The number of epochs of each net, including a last one that was discarded."""
+
+    _importance_kinds: ClassVar[tuple[str, ...]] = ("gradient",)
+
+    def _importance(self, kind: str) -> Any:  # noqa: ARG002 - there is one
+        if self._gradients is None:
+            raise UsageError(
+                "the gradients of this net are not known: it was saved by an earlier version, or "
+                "its module has none. Use importance(data=validation), which permutes features."
+            )
+        return self._gradients
+
+    def _measure_gradients(self, train: Dataset) -> list[float] | None:
+        from plackett.models.neural.environment import limit_threads, resolve_device
+        from plackett.models.neural.training import mean_gradients
+
+        device = resolve_device(self.device)
+        nets = [net.to(device) for net in self.networks_]
+        with limit_threads(self.threads):
+            return mean_gradients(nets, train, device, scale=self.correction_scale)
 
     def _predict(self, data: Dataset) -> Scores:
         require("torch", "safetensors")
@@ -151,6 +162,9 @@ class BaseNeuralRanker(Ranker):
 
         for place, net in enumerate(self.networks_):
             write_weights(net, folder / _WEIGHTS_FILE.format(place + 1))
+        write_curves(self.curves_, folder)
+        if self._gradients is not None:
+            (folder / _GRADIENTS_FILE).write_text(json.dumps(self._gradients), encoding="utf-8")
 
     def _read(self, folder: Path) -> None:
         require("torch", "safetensors")
@@ -165,7 +179,8 @@ class BaseNeuralRanker(Ranker):
         if not paths or not all(path.is_file() for path in paths):
             raise DataError(f"must hold {_WEIGHTS_FILE.format(1)} and so on", path=str(folder))
         assert self.n_features_ is not None
-        self.curves_, self.epochs_ = {}, []  # not saved with the model
+        self.curves_, self.epochs_ = read_curves(folder), []
+        self._gradients = self._read_gradients(folder / _GRADIENTS_FILE)
         if self.module is not None:
             self.networks_ = [read_module_weights(self, self.n_features_, path) for path in paths]
             return
@@ -174,9 +189,20 @@ class BaseNeuralRanker(Ranker):
             for place, path in enumerate(paths)
         ]
 
+    def _read_gradients(self, path: Path) -> list[float] | None:
+        if not path.is_file():
+            return None
+        try:
+            values = np.array(json.loads(path.read_text(encoding="utf-8")), dtype=np.float64)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise DataError(f"holds no gradients: {error}", path=str(path)) from error
+        if values.shape != (self.n_features_,) or not np.all(np.isfinite(values)):
+            raise DataError(f"must hold {self.n_features_} finite numbers", path=str(path))
+        return list(map(float, values))
 
-@_accept_old_names
-@dataclass
+
+@accept_aliases
+@dataclass(eq=False)
 class NeuralRanker(BaseNeuralRanker):
     """A neural net that scores documents, trained on whole lists.
 
@@ -244,8 +270,8 @@ class NeuralRanker(BaseNeuralRanker):
         return 1.0
 
 
-@_accept_old_names
-@dataclass
+@accept_aliases
+@dataclass(eq=False)
 class BoostedNeuralRanker(BaseNeuralRanker):
     """A neural net and further nets, each fitted to the negative gradient of those before it.
 

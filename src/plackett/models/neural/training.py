@@ -38,6 +38,7 @@ from torch.optim.adamw import adamw
 from plackett.base.errors import DataError, Message, Setting, UsageError
 from plackett.base.ragged import Rows, Scores
 from plackett.data.dataset import Dataset
+from plackett.models.importance import deviations
 from plackett.models.neural.autograd import NotFiniteError, to_float64
 from plackett.models.neural.batches import BatchPlan, FeatureRows, make_batch, scoring_batches
 from plackett.models.neural.environment import seed_step
@@ -45,6 +46,7 @@ from plackett.models.neural.loss import Loss, make_loss_module
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import draws_random_numbers
 from plackett.models.neural.user_module import ModuleScorer
+from plackett.models.progress import latest
 from plackett.models.ranker import SCORING_BLOCK, FitContext
 from plackett.models.selection import Selection, measure
 
@@ -200,6 +202,8 @@ class Training:
     means: dict[str, list[float]] = field(default_factory=dict)
     """Metric -> its mean on validation after each epoch."""
     best: Weights | None = None
+    stopped: bool = False
+    """Whether a callback has ended the training."""
 
     def __post_init__(self) -> None:
         self.net.to(self.device).train()
@@ -227,7 +231,7 @@ class Training:
             and self.epoch > 0
             and self.selection.steps_since_best >= self.ranker.patience
         )
-        return self.epoch >= self.ranker.epochs or stopped
+        return self.epoch >= self.ranker.epochs or stopped or self.stopped
 
     def _finish_epoch(self) -> None:
         batches = self.plan.batches(self.ranker, self.epoch)
@@ -242,8 +246,10 @@ class Training:
         self._validate()
         self.context.progress(self._status(), self.epoch, self.ranker.epochs)
         if self.validation is not None:
-            latest = self.means[self.context.metric_names[0]][-1]
-            self.context.watch(self.epoch, self.ranker.epochs, latest)
+            mean = self.means[self.context.metric_names[0]][-1]
+            self.context.watch(self.epoch, self.ranker.epochs, mean)
+        metrics = latest({"train": {"loss": self.losses}, "validation": self.means})
+        self.stopped = self.context.should_stop(self.epoch, self.ranker.epochs, metrics)
         self.save_if_due()
 
     def _take_step(self, positions: Rows, progress: float) -> None:
@@ -369,3 +375,31 @@ def score_nets(
     for place, net in enumerate(nets):
         total += score_net(net, data, device) * (scale if place else 1.0)
     return total
+
+
+_SAMPLED_DOCUMENTS = 4096
+
+
+def mean_gradients(
+    nets: Sequence[nn.Module], data: Dataset, device: torch.device, *, scale: float
+) -> list[float] | None:
+    """Mean absolute derivative of scores by each feature, times the feature's deviation.
+
+    It is measured on the first documents of the data. None: a user's module has no derivative.
+    """
+    total, n_docs = np.zeros(data.n_features), 0
+    for batch in scoring_batches(data.offsets, _SAMPLED_DOCUMENTS):
+        rows = FeatureRows(data.features, device)[batch.documents].clone().requires_grad_()
+        try:
+            with torch.enable_grad():
+                scores = [net.eval()(rows, batch.offsets) for net in nets]
+                value = sum(s.sum() * (scale if place else 1.0) for place, s in enumerate(scores))
+                (gradient,) = torch.autograd.grad(value, rows)
+        except (RuntimeError, TypeError):
+            return None
+        total += gradient.abs().sum(dim=0).cpu().double().numpy()
+        n_docs += len(rows)
+        if n_docs >= _SAMPLED_DOCUMENTS:
+            break
+    result = total / n_docs * deviations(data.features)
+    return list(map(float, result)) if np.isfinite(result).all() else None

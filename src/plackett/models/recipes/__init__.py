@@ -264,7 +264,7 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
             raise unknown_name("preset", preset, entry.presets, of=name)
         settings |= entry.presets[preset]
     # A copy, so that rankers share no objects.
-    ranker = entry.kind().set_params(**{**deepcopy(settings), **overrides})
+    ranker = entry.kind().set_params(**deepcopy(settings)).set_params(**overrides)
     ranker.recipe_name = name
     return ranker
 

@@ -23,7 +23,7 @@ from plackett.models.ranker import Ranker
 from plackett.models.recipes import RECIPES, recipe
 from plackett.models.stumps import StumpRanker
 from plackett.models.trees import TreeRanker
-from plackett.models.trees.params import BUILT_IN
+from plackett.models.trees.names import BUILT_IN
 from plackett.objectives import Objective, Stochastic
 from plackett.objectives import objective as as_objective
 

@@ -19,9 +19,10 @@ from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.distributed import Partition, TrainingJob, WorkerGroup
 from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
+from plackett.models.progress import Curves
 from plackett.models.ranker import FitContext, no_watch
 from plackett.models.trees.params import check_resumable, feature_indices
-from plackett.models.trees.training import Curves, translate_errors
+from plackett.models.trees.training import translate_errors
 
 if TYPE_CHECKING:
     from plackett.metrics import Metric

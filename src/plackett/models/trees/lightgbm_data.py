@@ -40,7 +40,8 @@ from plackett.base.memory import memory_limits
 from plackett.base.ragged import Features
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import is_large, release_pages, rows_per_block
-from plackett.models.trees.params import BUILT_IN, feature_indices
+from plackett.models.trees.names import BUILT_IN
+from plackett.models.trees.params import feature_indices
 from plackett.models.trees.training import predict_in_blocks
 
 if TYPE_CHECKING:

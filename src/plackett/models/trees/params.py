@@ -6,58 +6,30 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from plackett.base.errors import UsageError
+from plackett.models.parameters import ALIASES
+from plackett.models.trees.names import (
+    BUILT_IN,
+    OUR_NAMES,
+    check_lightgbm_dictionary,
+    check_objective_name,
+)
 
 if TYPE_CHECKING:
     from plackett.models.trees.ranker import TreeRanker
 
 
-BUILT_IN = {"lightgbm-lambdarank": "lambdarank", "lightgbm-xendcg": "rank_xendcg"}
-"""LightGBM's built-in objectives by their names here."""
-
 # With these, the model does not depend on the number of threads.
 _DETERMINISTIC = {"deterministic": True, "force_col_wise": True}
-# Aliases of parameters that we always set. Of a main name and its alias LightGBM silently uses the
-# main name, so an alias would have no effect; main names in ``lightgbm`` override ours.
-_OUR_NAMES = {
-    "sub_feature": "feature_fraction",
-    "colsample_bytree": "feature_fraction",
-    "num_leaf": "leaves",
-    "max_leaves": "leaves",
-    "max_leaf": "leaves",
-    "max_leaf_nodes": "leaves",
-    "shrinkage_rate": "learning_rate",
-    "eta": "learning_rate",
-    "min_data_per_leaf": "min_documents",
-    "min_data": "min_documents",
-    "min_child_samples": "min_documents",
-    "min_samples_leaf": "min_documents",
-    "num_thread": "threads",
-    "n_jobs": "threads",
-    "nthread": "threads",
-    "nthreads": "threads",
-    "random_state": "seed",
-    "random_seed": "seed",
-    # The loop is ours: these would have no effect, or another one.
-    "num_iterations": "trees",
-    "n_estimators": "trees",
-    "num_boost_round": "trees",
-    "num_trees": "trees",
-    "num_tree": "trees",
-    "num_round": "trees",
-    "num_rounds": "trees",
-    "nrounds": "trees",
-    "num_iteration": "trees",
-    "n_iter": "trees",
-    "max_iter": "trees",
-    "early_stopping_rounds": "patience",
-    "early_stopping": "patience",
-    "n_iter_no_change": "patience",
-    "application": "objective",
-    "app": "objective",
-    "loss": "objective",
-    "objective": "objective",
-    "early_stopping_round": "patience",
-    "categorical_feature": "categorical",
+# LightGBM's main names that override ours in ``lightgbm``. Of a main name and its alias LightGBM
+# silently uses the main name, which we always set: an alias would have no effect.
+_OVERRIDES = {
+    "num_leaves",
+    "learning_rate",
+    "min_data_in_leaf",
+    "feature_fraction",
+    "num_threads",
+    "seed",
+    "monotone_constraints",
 }
 _NOT_RESUMABLE = (
     "feature_fraction",
@@ -140,6 +112,7 @@ def _monotone_constraints(ranker: TreeRanker) -> list[int]:
 
 
 def _check(ranker: TreeRanker) -> None:
+    check_objective_name(ranker.objective)
     _check_lightgbm_names(ranker)
     _check_built_in(ranker)
     for name in ("trees", "patience", "smoothing"):
@@ -158,11 +131,13 @@ def _check(ranker: TreeRanker) -> None:
 
 def _check_lightgbm_names(ranker: TreeRanker) -> None:
     """Raise UsageError for LightGBM parameters that would have no effect here, or a bad one."""
+    ours = {**ALIASES, **OUR_NAMES, "objective": "objective"}
     for key in ranker.lightgbm:
-        if key in _OUR_NAMES:
+        if key in ours and key not in _OVERRIDES:
             raise UsageError(
-                f"give {_OUR_NAMES[key]!r} to TreeRanker itself instead of {key!r} in lightgbm."
+                f"give {ours[key]!r} to TreeRanker itself instead of {key!r} in lightgbm."
             )
+    check_lightgbm_dictionary(ranker.lightgbm, built_in=ranker.objective in BUILT_IN)
     if ranker.lightgbm.get("linear_tree") or ranker.lightgbm.get("linear_trees"):
         raise UsageError("trees with linear leaves cannot be scored or exported here.")
     for key in _BOOSTING:

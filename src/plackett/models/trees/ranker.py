@@ -6,8 +6,8 @@ grow one tree on them. Names that begin with ``lightgbm-`` select LightGBM's bui
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -17,15 +17,18 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import kernel_threads
-from plackett.base.ragged import Scores
+from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
-from plackett.models.ensembles import Ensemble, read_lightgbm
+from plackett.models.ensembles import Ensemble, EnsembleRanker, read_lightgbm
+from plackett.models.explanation import Method
+from plackett.models.parameters import ALIASES, accept_aliases
+from plackett.models.progress import Curves, read_curves, write_curves
 from plackett.models.ranker import FitContext, Ranker, bind_objective
 from plackett.models.trees.distributed import fit_distributed
-from plackett.models.trees.params import BUILT_IN, check_resumable, lightgbm_settings, resolve_sizes
+from plackett.models.trees.names import BUILT_IN, OUR_NAMES, translate_names
+from plackett.models.trees.params import check_resumable, lightgbm_settings, resolve_sizes
 from plackett.models.trees.training import (
     BoostingLoop,
-    Curves,
     NewtonLeaves,
     predict_in_blocks,
     sample_lists,
@@ -34,13 +37,16 @@ from plackett.objectives import Objective
 from plackett.objectives import objective as as_objective
 from plackett.objectives.objective import GradientFunction, reseed
 
-_MODEL_FILE, _CURVES_FILE = "model.txt", "curves.json"
-_MAX_CURVE_BYTES = 64 << 20
+_MODEL_FILE = "model.txt"
 
 
-@dataclass
+@accept_aliases
+@dataclass(eq=False)
 class TreeRanker(Ranker):
     """Gradient-boosted regression trees.
+
+    LightGBM's names of parameters work too: ``n_estimators`` is ``trees``, ``reg_lambda`` goes into
+    ``lightgbm``, and what has no meaning here is refused.
 
     Parameters
     ----------
@@ -82,6 +88,7 @@ class TreeRanker(Ranker):
     takes_missing: ClassVar[bool] = True
     supports_cluster: ClassVar[bool] = True
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")
+    aliases: ClassVar[Mapping[str, str]] = {**ALIASES, **OUR_NAMES}
 
     objective: str | Objective = "xendcg"
     trees: int = 500
@@ -100,6 +107,14 @@ class TreeRanker(Ranker):
     lightgbm: dict[str, Any] = field(default_factory=dict)
     transforms: tuple[str, ...] = ()
 
+    @classmethod
+    def _translate(
+        cls, parameters: Mapping[str, Any], current: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        defaults: dict[str, Any] = {"objective": cls.objective, "lightgbm": {}}
+        known = [field.name for field in fields(cls)]
+        return translate_names(parameters, known, current or defaults)
+
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
         if context.checkpoint is not None:
             check_resumable(self)
@@ -112,6 +127,7 @@ class TreeRanker(Ranker):
         self.curves_: Curves = curves
         """Means of the metrics after each tree, for each part of the data."""
         self._set_model(model)
+        self._best_step = self.best_step_
 
     def _train(
         self,
@@ -151,20 +167,16 @@ class TreeRanker(Ranker):
     def _predict(self, data: Dataset) -> Scores:
         return self._ensemble.predict(data.features, n_threads=self.threads)
 
-    def importance(self, kind: Literal["gain", "split"] = "gain") -> dict[str, float]:
-        """How much each feature was used, the most used first.
+    _importance_kinds: ClassVar[tuple[str, ...]] = ("gain", "split")
+    _explained_by: ClassVar[Method] = "shap"
 
-        Parameters
-        ----------
-        kind
-            ``"gain"``: the total gain of its splits; ``"split"``: their number.
-        """
-        names = self._feature_labels()
-        if kind not in ("gain", "split"):
-            raise UsageError(f'importance is by "gain" or by "split", got {kind!r}.')
-        values = self._booster.feature_importance(importance_type=kind)
-        order = np.argsort(-values, kind="stable")
-        return {names[j]: float(values[j]) for j in order}
+    def _importance(self, kind: str) -> Any:
+        return self._booster.feature_importance(importance_type=kind)
+
+    def _contributions(self, features: Any, offsets: Offsets) -> tuple[float, NDArray[np.float64]]:
+        rows = self._transform_grouped(features, offsets)
+        values = predict_in_blocks(self._booster.predict, rows, pred_contrib=True)
+        return float(values[0, -1]), values[:, :-1]
 
     def contributions(self, data: Dataset) -> NDArray[np.float64]:
         """What each feature adds to each document's score (SHAP values).
@@ -174,6 +186,29 @@ class TreeRanker(Ranker):
         """
         features = self._prepare(data).features
         return predict_in_blocks(self._booster.predict, features, pred_contrib=True)
+
+    @property
+    def best_step_(self) -> int | None:
+        """Number of trees of the model."""
+        return None if self.n_features_ is None else self.model_.count("\nTree=")
+
+    def _init_kinds(self) -> tuple[type[Ranker], ...]:
+        return (TreeRanker, EnsembleRanker)
+
+    def init_booster(self, init: Ranker) -> Any:
+        """The trees of a model to start from, as LightGBM's booster."""
+        from lightgbm import Booster
+
+        if isinstance(init, EnsembleRanker):
+            if init.form_ != "lightgbm":
+                raise UsageError(
+                    f"init is a model of {init.form_}; only LightGBM's trees can be continued."
+                )
+            model = TreeRanker()
+            model._set_model(init.source_.decode("utf-8", errors="replace"))
+            return model._booster
+        assert isinstance(init, TreeRanker)
+        return Booster(model_str=init._booster.model_to_string())
 
     def _set_model(self, text: str) -> None:
         self.model_: str = text
@@ -196,11 +231,11 @@ class TreeRanker(Ranker):
 
     def _write(self, folder: Path) -> None:
         (folder / _MODEL_FILE).write_text(self.model_, encoding="utf-8")
-        (folder / _CURVES_FILE).write_text(json.dumps(self.curves_), encoding="utf-8")
+        write_curves(self.curves_, folder)
 
     def _read(self, folder: Path) -> None:
         path = folder / _MODEL_FILE
-        self.curves_ = _read_curves(folder / _CURVES_FILE)
+        self.curves_ = read_curves(folder)
         self._set_model(path.read_text(encoding="utf-8", errors="replace"))
         try:
             n_features = self._ensemble.n_features  # checks the whole text before LightGBM reads it
@@ -210,25 +245,3 @@ class TreeRanker(Ranker):
             raise DataError(
                 f"is a model of {n_features} features, not of {self.n_features_}", path=str(path)
             )
-
-
-def _read_curves(path: Path) -> Curves:
-    """Learning curves from a file that may be damaged; none if there is no file."""
-    if not path.is_file():
-        return {}
-    if path.stat().st_size > _MAX_CURVE_BYTES:
-        raise DataError(f"is larger than {_MAX_CURVE_BYTES >> 20} MB", path=str(path))
-    try:
-        curves = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-    except (ValueError, RecursionError) as error:
-        raise DataError("is not JSON", path=str(path)) from error
-    if not isinstance(curves, dict) or not all(_is_part(part) for part in curves.values()):
-        raise DataError("must hold numbers by part and metric", path=str(path))
-    return curves
-
-
-def _is_part(part: Any) -> bool:
-    return isinstance(part, dict) and all(
-        isinstance(values, list) and all(isinstance(v, (int, float)) for v in values)
-        for values in part.values()
-    )

@@ -39,6 +39,7 @@ from plackett.base.random import combine, mix, to_uniform
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
 from plackett.distributed import WorkerGroup
+from plackett.models.progress import Curves, latest
 from plackett.models.ranker import FitContext
 from plackett.models.selection import Selection, measure, smooth
 from plackett.objectives.objective import GradientFunction
@@ -46,9 +47,6 @@ from plackett.objectives.objective import GradientFunction
 if TYPE_CHECKING:
     from plackett.models.trees.ranker import TreeRanker
 
-
-Curves = dict[str, dict[str, list[float]]]
-"""Part ("train", "validation") to metric to its mean after each step."""
 
 _MAX_EMPTY = 50  # steps in a row without a tree after which the fit ends
 _MODEL_FILE, _STATE_FILE = "model.txt", "state.json"
@@ -69,6 +67,11 @@ class BoostingLoop:
     """A LightGBM dataset whose bins are used; None: LightGBM finds its own."""
     booster: Any = None
     step: int = 0
+    """Trees of the model, with those of the model that the fit started from."""
+    first: int = 0
+    """Trees of the model that the fit started from."""
+    stopped: bool = False
+    """Whether a callback has ended the fit."""
     empty: int = 0
     """Steps that grew no tree."""
     empty_in_a_row: int = 0
@@ -82,7 +85,7 @@ class BoostingLoop:
         from plackett.models.trees.lightgbm_data import make_lightgbm_dataset
 
         self.curves = {part: {m: [] for m in self.context.metric_names} for part in self.parts}
-        booster = self._load_latest()
+        booster = self._load_latest() or self._load_init()
         if booster is not None and self._is_over():
             return booster
         data = make_lightgbm_dataset(self.ranker, self.parts["train"], self.bins)
@@ -128,13 +131,15 @@ class BoostingLoop:
             means = measure(scores, data, context.metrics, context.worker_group)
             for name, mean in zip(context.metric_names, means, strict=True):
                 self.curves[part][name].append(mean)
-        self._select(self.step - self.ranker.smoothing // 2)
+        done = self.step - self.first
+        self._select(done - self.ranker.smoothing // 2)
         part = "validation" if "validation" in self.parts else "train"
         name = context.metric_names[0]
-        latest = self.curves[part][name][-1]
-        context.progress(f"trees, {part} {name} {latest:.4f}", self.step, self.ranker.trees)
+        mean = self.curves[part][name][-1]
+        context.progress(f"trees, {part} {name} {mean:.4f}", done, self.ranker.trees)
         if part == "validation":
-            context.watch(self.step, self.ranker.trees, latest)
+            context.watch(done, self.ranker.trees, mean)
+        self.stopped = context.should_stop(done, self.ranker.trees, latest(self.curves))
         if context.checkpoint is not None and context.checkpoint.due():
             with context.checkpoint.saving(self.step) as folder:
                 self._save(booster, folder)
@@ -142,8 +147,10 @@ class BoostingLoop:
 
     def best_step(self) -> int:
         """Number of trees to keep: up to the best on validation, or all."""
-        self._select(self.step)
-        return self.step if self.selection.best is None else self.selection.best_step + 1
+        self._select(self.step - self.first)
+        if self.selection.best is None:
+            return self.step
+        return self.first + self.selection.best_step + 1
 
     def _select(self, stop: int) -> None:
         """Compare the steps before ``stop``, whose neighbors are known."""
@@ -156,7 +163,7 @@ class BoostingLoop:
             self.selection.best is not None
             and self.selection.steps_since_best >= self.ranker.patience
         )
-        return stopped or self.step >= self.ranker.trees
+        return stopped or self.stopped or self.step - self.first >= self.ranker.trees
 
     @property
     def _draw(self) -> int:
@@ -199,6 +206,7 @@ class BoostingLoop:
         (folder / _MODEL_FILE).write_text(booster.model_to_string(num_iteration=-1))
         state = {
             "step": self.step,
+            "first": self.first,
             "empty": self.empty,
             "curves": self.curves,
             "best": self.selection.best,
@@ -212,14 +220,25 @@ class BoostingLoop:
         from lightgbm import Booster
 
         checkpoint = self.context.checkpoint
-        latest = None if checkpoint is None else checkpoint.latest()
-        if latest is None:
+        folder = None if checkpoint is None else checkpoint.latest()
+        if folder is None:
             return None
-        state = json.loads((latest / _STATE_FILE).read_text())
+        state = json.loads((folder / _STATE_FILE).read_text())
         self.step, self.empty, self.curves = state["step"], state["empty"], state["curves"]
+        self.first = state.get("first", 0)
         best = None if state["best"] is None else tuple(state["best"])
         self.selection = Selection(best, state["best_step"], state["seen"])
-        booster = Booster(model_str=(latest / _MODEL_FILE).read_text())
+        booster = Booster(model_str=(folder / _MODEL_FILE).read_text())
+        if self.leaves is not None:
+            self.leaves.restore(booster)
+        return booster
+
+    def _load_init(self) -> Any:
+        """The booster of the model that the fit starts from; None if there is none."""
+        if self.context.init is None:
+            return None
+        booster = self.ranker.init_booster(self.context.init)
+        self.step = self.first = booster.current_iteration()
         if self.leaves is not None:
             self.leaves.restore(booster)
         return booster

@@ -4,17 +4,7 @@ Trees are scored in the thread of the request: the compiled code releases the in
 a document's score depends on nothing else. Other models (linear, nets, cross-fits, trees with
 transforms) are scored in batches by :class:`MicroBatcher`. Scores are the same to the bit as those
 of :meth:`~plackett.models.ranker.Ranker.predict`.
-
-Contributions of features to scores are computed by the best method a model supports:
-
-``shap``
-    Trees: SHAP values. With the base, the mean score of the training data, they sum to the score.
-``weights``
-    Linear models: weight times (transformed) value. They sum to the score.
-``replacement``
-    All other models: how much the score falls when the feature gets the median of its list,
-    :math:`s(x) - s(x_{j \leftarrow \text{median}})`, one feature at a time. Features that can
-    replace each other all get small values, and the values do not sum to the score.
+Contributions of features to scores are those of :mod:`plackett.models.explanation`.
 """
 
 from __future__ import annotations
@@ -31,14 +21,13 @@ from typing import TypeAlias
 import numba
 import numpy as np
 from msgspec import UNSET
-from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Offsets, Scores, list_of_document
-from plackett.data.dataset import Dataset
 from plackett.models.auto import AutoRanker
 from plackett.models.ensembles import Ensemble, EnsembleRanker
-from plackett.models.linear import LinearRanker
+from plackett.models.explanation import NOTES, method_of
+from plackett.models.explanation import contributions as explain_documents
 from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
 from plackett.serving.server import schemas
@@ -47,14 +36,7 @@ from plackett.serving.server.requests import FeatureNames, Lists
 
 Scorer: TypeAlias = Callable[[Features, Offsets], Scores]
 
-NOTES: dict[schemas.Method, str] = {
-    "shap": "SHAP values: with the base they sum to the score.",
-    "weights": "Weight times value, after the model's transforms: they sum to the score.",
-    "replacement": "By how much the score falls when this feature alone gets the median of its "
-    "list; they do not sum to the score.",
-}
 _BATCH_DOCUMENTS = 20_000  # more are not scored together
-_REPLACED_ROWS = 20_000  # scored at a time by replacement
 # Lists of these lengths together run every compiled loop that a tree model has.
 _WARM_UP_SIZES = (1, 100, 600)
 _LOCK = threading.RLock()
@@ -253,7 +235,11 @@ def explain(
     model: Model, lists: Lists, scores: Scores
 ) -> schemas.Explanation | schemas.ExplanationBatch:
     """The response of a ranking with the contributions of features."""
-    method, base, contributions = _contributions(model, lists, scores)
+    method = method_of(model.ranker)
+    with nullcontext() if method == "replacement" else parallel_loops():  # model.scorer locks
+        _, base, contributions = explain_documents(
+            model.ranker, lists.features, lists.offsets, scorer=model.scorer
+        )
     parts = _rank_lists(lists, scores)
     for q, part in enumerate(parts):
         part.contributions = contributions[lists.offsets[q] : lists.offsets[q + 1]].tolist()
@@ -274,43 +260,3 @@ def explain(
         features=features,
         contributions=parts[0].contributions,
     )
-
-
-def _contributions(
-    model: Model, lists: Lists, scores: Scores
-) -> tuple[schemas.Method, float, NDArray[np.float64]]:
-    """Method, base, and one row of contributions per document."""
-    ranker = model.ranker
-    if isinstance(ranker, TreeRanker):
-        with parallel_loops():
-            ids = list_of_document(lists.offsets)
-            data = Dataset.from_arrays(lists.features, None, ids, missing="nan")
-            values = data.to_rows(ranker.contributions(data))
-        return "shap", float(values[0, -1]), values[:, :-1]
-    if isinstance(ranker, LinearRanker):
-        features = lists.features
-        if ranker.transform_ is not None:
-            with parallel_loops():
-                features = np.asarray(ranker.transform_.apply(features, lists.offsets))
-        return "weights", 0.0, features * ranker.coefficients_
-    return "replacement", 0.0, _replace(model, lists, scores)
-
-
-def _replace(model: Model, lists: Lists, scores: Scores) -> NDArray[np.float64]:
-    contributions = np.zeros(lists.features.shape)
-    for low, high in zip(lists.offsets[:-1], lists.offsets[1:], strict=True):
-        part = lists.features[low:high]
-        varying = np.flatnonzero((part != part[0]).any(axis=0) & ~np.isnan(part).all(axis=0))
-        step = max(_REPLACED_ROWS // len(part), 1)
-        for k in range(0, len(varying), step):
-            columns = varying[k : k + step]
-            changed = np.repeat(part[None], len(columns), axis=0)
-            for copy, j in enumerate(columns):
-                changed[copy, :, j] = np.nanmedian(part[:, j])
-            # Each copy is a list of its own, because some models compare the documents of a list.
-            offsets = np.arange(len(columns) + 1) * len(part)
-            lower = model.scorer(changed.reshape(-1, part.shape[1]), offsets)
-            contributions[low:high, columns] = (
-                scores[low:high, None] - lower.reshape(-1, len(part)).T
-            )
-    return contributions

@@ -1,0 +1,231 @@
+"""What ``fit`` and ``predict`` take besides data sets: arrays, and tables with named columns.
+
+Arrays come with labels and with the query of each row (``qid``) or the sizes of the lists
+(``group``), as LightGBM and XGBoost have it. A table (pandas, polars, Arrow) may hold them as
+columns.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plackett.base.errors import DataError, FeatureMismatch, UsageError
+from plackett.data.dataset import Dataset
+
+Columns = dict[str, Any]
+"""The names of columns that are no features: "label", "query", "document", and "ignored" ones."""
+
+_FRAMES = {"pandas": ("DataFrame",), "polars": ("DataFrame",), "pyarrow": ("Table", "RecordBatch")}
+_SHOWN = 10  # names of columns in a message
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """What the arguments of ``fit`` say about arrays and tables."""
+
+    qid: Any = None
+    group: Any = None
+    label: str | None = None
+    query: str | None = None
+    document: str | None = None
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    weights: Any = None
+
+    def used(self) -> list[str]:
+        """The names of the arguments that were given."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        unset = (None, ())
+        return [name for name, value in values.items() if not any(value is u for u in unset)]
+
+
+def training_data(data: Any, labels: Any, options: DataOptions) -> tuple[Dataset, Columns | None]:
+    """The lists to learn from, and the columns of a table that are not features."""
+    if isinstance(data, Dataset):
+        extra = [*(["y"] if labels is not None else []), *options.used()]
+        if extra:
+            raise UsageError(
+                f"a Dataset has its labels and queries; leave out {', '.join(extra)}, or give "
+                "features instead of a Dataset."
+            )
+        return data, None
+    if options.label is not None or options.query is not None:
+        return _from_frame(data, labels, options)
+    names = column_names(data)
+    if labels is None:
+        raise UsageError(
+            "fit needs labels: fit(X, y, qid=ids)"
+            + (
+                f', or fit(df, label="...", query="...") with columns of {_listed(names)}.'
+                if names
+                else ", or fit(dataset)."
+            )
+        )
+    ids = _query_ids(options, n_rows(data))
+    weights = options.weights
+    return Dataset.from_arrays(data, labels, ids, weights=weights, missing="nan"), None
+
+
+def validation_data(data: Any, options: DataOptions) -> Dataset:
+    """Validation lists from a data set, from (X, y, qid), or from a table like the training one."""
+    if isinstance(data, Dataset):
+        return data
+    if isinstance(data, (tuple, list)) and len(data) == 3:
+        X, y, lists = data
+        is_sizes = len(lists) != n_rows(X)
+        given = DataOptions(group=lists) if is_sizes else DataOptions(qid=lists)
+        return training_data(X, y, given)[0]
+    if column_names(data) is not None and (options.label or options.query):
+        return training_data(data, None, options)[0]
+    raise UsageError(
+        "validation must be a Dataset, (X, y, qid), or a table with the columns of the training "
+        f"table, got {type(data).__name__}."
+    )
+
+
+def scoring_data(
+    data: Any, query_ids: Any, feature_names: tuple[str, ...] | None, columns: Columns | None
+) -> tuple[Any, Any]:
+    """Features in the model's order and the query of each row, from an array or a table."""
+    names = column_names(data)
+    if names is not None and feature_names is not None:
+        roles = columns if isinstance(columns, dict) else {}  # a loaded model's may be anything
+        query = roles.get("query")
+        if query_ids is None and isinstance(query, str) and query in names:
+            query_ids = _column(data, names.index(query))
+        missing = [name for name in feature_names if name not in names]
+        known = {*feature_names, *_role_names(roles)}
+        extra = [name for name in names if name not in known]
+        if missing or extra:
+            raise FeatureMismatch(
+                f"the model was fitted on {len(feature_names)} features, and the table differs: "
+                + "; ".join(
+                    f"{what} {_listed(some)}"
+                    for what, some in (("it lacks", missing), ("it also has", extra))
+                    if some
+                )
+                + "."
+            )
+        data = _select(data, [names.index(name) for name in feature_names])
+    if query_ids is None:
+        query_ids = np.zeros(n_rows(data), np.int64)
+    return data, query_ids
+
+
+def _role_names(columns: Columns) -> list[str]:
+    ignored = columns.get("ignored")
+    values = [*columns.values(), *(ignored if isinstance(ignored, list) else ())]
+    return [name for name in values if isinstance(name, str)]
+
+
+def column_names(data: Any) -> list[str] | None:
+    """The names of a table's columns; None for an array."""
+    for library, kinds in _FRAMES.items():
+        module = sys.modules.get(library)
+        if module is None or not isinstance(data, tuple(getattr(module, k) for k in kinds)):
+            continue
+        table: Any = data
+        names = table.column_names if library == "pyarrow" else table.columns
+        return [str(name) for name in names]
+    return None
+
+
+def n_rows(data: Any) -> int:
+    """The number of rows of an array or a table."""
+    shape = getattr(data, "shape", None)
+    return int(shape[0]) if shape else len(data)
+
+
+def _from_frame(data: Any, labels: Any, options: DataOptions) -> tuple[Dataset, Columns]:
+    names = column_names(data)
+    if names is None:
+        raise UsageError(
+            "label= and query= name columns of a pandas, polars or Arrow table, got "
+            f"{type(data).__name__}; give arrays as fit(X, y, qid=ids)."
+        )
+    if options.qid is not None or options.group is not None:
+        raise UsageError("give either query= (a column) or qid= / group=, not both.")
+    if labels is not None and options.label is not None:
+        raise UsageError("give either label= (a column) or y, not both.")
+    if options.query is None or (options.label is None and labels is None):
+        what = "query" if options.query is None else "label"
+        raise UsageError(f'name the column of the {what}: {what}="...", one of {_listed(names)}.')
+    columns: Columns = {
+        role: name
+        for role in ("label", "query", "document")
+        if (name := getattr(options, role)) is not None
+    }
+    left_out = {*columns.values(), *options.drop}
+    features = [name for name in names if name not in left_out]
+    if options.features is not None:
+        features = list(options.features)
+    for name in (*columns.values(), *features, *options.drop):
+        if name not in names:
+            raise DataError(f"there is no column {name!r}; the table has {_listed(names)}.")
+    document = columns.get("document")
+    dataset = Dataset.from_arrays(
+        _select(data, [names.index(name) for name in features]),
+        labels if labels is not None else _column(data, names.index(str(columns["label"]))),
+        _column(data, names.index(str(columns["query"]))),
+        document_ids=None if document is None else _column(data, names.index(document)),
+        weights=options.weights,
+        missing="nan",
+    )
+    taken = {*features, *columns.values()}
+    return dataset, columns | {"ignored": [name for name in names if name not in taken]}
+
+
+def _query_ids(options: DataOptions, n_docs: int) -> Any:
+    if options.qid is not None and options.group is not None:
+        raise UsageError("give qid (the query of each row) or group (the sizes), not both.")
+    if options.qid is not None:
+        return options.qid
+    if options.group is None:
+        raise UsageError(
+            "fit needs to know which rows belong to one query: fit(X, y, qid=ids) with one id per "
+            "row, fit(X, y, group=sizes) with the size of each list in the order of the rows, or "
+            'fit(df, label="grade", query="qid") with columns of a table.'
+        )
+    return ids_of_sizes(options.group, n_docs)
+
+
+def ids_of_sizes(sizes: Any, n_docs: int) -> NDArray[np.int64]:
+    """One number per row, from the sizes of the lists in the order of the rows."""
+    counts = np.asarray(sizes)
+    if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 1).any():
+        raise DataError("group must be the sizes of the lists: positive whole numbers.")
+    if counts.sum() != n_docs:
+        hint = "; one id per row is qid=" if len(counts) == n_docs else ""
+        raise DataError(
+            f"group holds {len(counts)} sizes that add up to {int(counts.sum())}, for {n_docs} "
+            f"rows{hint}."
+        )
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def _select(data: Any, positions: list[int]) -> Any:
+    if hasattr(data, "iloc"):
+        return data.iloc[:, positions]
+    if hasattr(data, "column_names"):  # Arrow
+        return data.select(positions)
+    return data[:, positions]
+
+
+def _column(data: Any, position: int) -> Any:
+    if hasattr(data, "iloc"):
+        return data.iloc[:, position]
+    if hasattr(data, "column_names"):
+        return data.column(position)
+    return data.to_series(position)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_SHOWN])
+    more = len(names) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

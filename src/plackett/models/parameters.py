@@ -1,0 +1,165 @@
+"""Parameters of rankers: their types, and the names that other libraries have for them."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from functools import lru_cache, wraps
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from plackett.base.errors import UsageError
+
+T = TypeVar("T")
+
+ALIASES = {
+    "random_state": "seed",
+    "random_seed": "seed",
+    "n_jobs": "threads",
+    "num_threads": "threads",
+    "num_thread": "threads",
+    "nthread": "threads",
+    "nthreads": "threads",
+    "thread_count": "threads",
+}
+"""Names that every ranker takes, and what it calls them."""
+
+
+def accept_aliases(kind: type[T]) -> type[T]:
+    """Let the constructor of a ranker, a dataclass, take the names of other libraries."""
+    ranker: Any = kind
+    initialize = ranker.__init__
+    known = [field.name for field in fields(ranker)]
+
+    @wraps(initialize)
+    def init(self: Any, *args: Any, **parameters: Any) -> None:
+        translated = type(self)._translate(parameters)
+        for name in translated:
+            if name not in known and type(self) is kind:
+                raise unknown_parameter(kind, name, known, ranker.aliases)
+        initialize(self, *args, **translated)
+
+    ranker.__init__ = init
+    return kind
+
+
+def translate(parameters: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    """Replace aliases by the names of a ranker, and their values by what these mean.
+
+    A seed of None is left out, so that the default applies; a generator gives a seed; any number of
+    threads below 1 means all.
+    """
+    result: dict[str, Any] = {}
+    for name, value in parameters.items():
+        ours = aliases.get(name, name)
+        if ours in result:
+            other = next(key for key in parameters if aliases.get(key, key) == ours)
+            raise UsageError(f"{other!r} and {name!r} are the same parameter; give one of them.")
+        if ours == name:
+            result[name] = value
+        elif ours == "seed":
+            if value is not None:
+                result["seed"] = _draw_seed(value)
+        elif ours == "threads":
+            result["threads"] = None if value is None or value < 1 else value
+        else:
+            result[ours] = value
+    return result
+
+
+def _draw_seed(value: Any) -> Any:
+    if isinstance(value, np.random.RandomState):
+        return int(value.randint(2**31 - 1))
+    if isinstance(value, np.random.Generator):
+        return int(value.integers(2**31 - 1))
+    return value
+
+
+def unknown_parameter(
+    kind: type, name: str, known: Iterable[str], also: Iterable[str] = ()
+) -> UsageError:
+    """The error for a name that a ranker does not know; ``also`` are names to suggest only."""
+    names = list(known)
+    close = get_close_matches(name, [*names, *also], n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return UsageError(
+        f"{kind.__name__} has no parameter {name!r}.{hint} It has {', '.join(names)}."
+    )
+
+
+def split_nested(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Separate parameters of a ranker from those of rankers inside it.
+
+    As in scikit-learn, two underscores lead inside:
+
+    >>> split_nested({"folds": 3, "ranker__leaves": 31})
+    ({'folds': 3}, {'ranker': {'leaves': 31}})
+    """
+    outer: dict[str, Any] = {}
+    inner: dict[str, dict[str, Any]] = {}
+    for name, value in parameters.items():
+        head, separator, rest = name.partition("__")
+        if separator:
+            inner.setdefault(head, {})[rest] = value
+        else:
+            outer[name] = value
+    return outer, inner
+
+
+def to_python(value: Any) -> Any:
+    """NumPy's numbers as Python's, which files and seeds can take, and sequences as tuples."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(map(to_python, value)) if isinstance(value, list) else value
+
+
+def check_types(kind: type, parameters: Mapping[str, Any]) -> None:
+    """Raise UsageError for a parameter whose type differs from its annotation."""
+    hints = _hints(kind)
+    for name, value in parameters.items():
+        if name in hints and not _matches(value, hints[name]):
+            expected = _describe_hint(hints[name])
+            raise UsageError(f"{kind.__name__}'s {name} must be {expected}, got {value!r}.")
+
+
+@lru_cache(maxsize=64)
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _matches(value: Any, hint: Any) -> bool:
+    if hint is Any:
+        return True
+    origin, options = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(_matches(value, option) for option in options)
+    if origin is Literal:
+        return any(type(value) is type(option) and value == option for option in options)
+    if origin is tuple:
+        items = [option for option in options if option is not Ellipsis]
+        return isinstance(value, tuple) and all(
+            not items or any(_matches(item, option) for option in items) for item in value
+        )
+    if hint in (int, float):
+        accepted = (int, float) if hint is float else int
+        return isinstance(value, accepted) and not isinstance(value, bool)
+    expected = origin or hint
+    return isinstance(value, expected) if isinstance(expected, type) else True
+
+
+def _describe_hint(hint: Any) -> str:
+    """An annotation in words."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_describe_hint(option) for option in get_args(hint))
+    if origin is Literal:
+        return " or ".join(repr(option) for option in get_args(hint))
+    words = {int: "a whole number", float: "a number", str: "a text", bool: "True or False"}
+    words |= {tuple: "a tuple", dict: "a dictionary", type(None): "None"}
+    expected = origin or hint
+    return words.get(expected) or str(getattr(expected, "__name__", expected))
