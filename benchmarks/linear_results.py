@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 
@@ -84,10 +83,10 @@ def board_table(results: CellResults, data: str, baselines: Sequence[str]) -> st
 
 def _with_binary_training(fold: Fold) -> Fold:
     train, validation = (
-        replace(part, labels=(part.labels > 0).astype(np.float32))
+        part._replace(labels=(part.labels > 0).astype(np.float32))
         for part in (fold.train, fold.validation)
     )
-    return replace(fold, train=train, validation=validation)
+    return fold._replace(train=train, validation=validation)
 
 
 def letor_table(folds: list[Fold], keep: Path) -> str:

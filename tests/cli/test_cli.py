@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
     data = pk.synthetic("letor", n_lists=20, seed=1)
     pk.write(data, path / "data.txt")
     rng = np.random.default_rng(0)
-    by_row = data.to_rows(data.labels)
+    by_row = data.labels
     np.savetxt(path / "good.txt", by_row + rng.normal(size=data.n_docs))
     np.save(path / "bad.npy", rng.normal(size=data.n_docs))
     return path
@@ -327,7 +327,7 @@ def test_train_does_not_write_over_other_files(folder) -> None:
 
 def test_rank_writes_what_the_suffix_says(folder, model, tmp_path) -> None:
     data = pk.read(folder / "data.txt")
-    scores = data.to_rows(pk.load(model).predict(data))
+    scores = pk.load(model).predict(data)
     for name in ("s.txt", "s.npy", "r.tsv", "r.run", "r.parquet"):
         assert _run("rank", model, folder / "data.txt", "--out", tmp_path / name).returncode == 0
     assert np.array_equal(np.loadtxt(tmp_path / "s.txt"), scores)
@@ -360,7 +360,7 @@ def test_rank_needs_no_labels_in_a_table(folder, model, tmp_path) -> None:
     pq.write_table(table, tmp_path / "bare.parquet")
     done = _run("rank", model, tmp_path / "bare.parquet", "--out", tmp_path / "s.npy")
     assert done.returncode == 0, done.stderr
-    assert np.array_equal(np.load(tmp_path / "s.npy"), data.to_rows(pk.load(model).predict(data)))
+    assert np.array_equal(np.load(tmp_path / "s.npy"), pk.load(model).predict(data))
 
 
 def test_evaluate_takes_models(folder, model) -> None:

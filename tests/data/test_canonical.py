@@ -8,13 +8,17 @@ from scipy.sparse import csr_array
 
 from dataset_helpers import Rows, make_rows, row_sets
 from plackett.data.canonical import (
-    arrange,
-    arrange_hashes,
+    CanonicalOrder,
+    PermutedRows,
     hash_documents,
     hash_ids,
-    permute_rows,
     take_rows,
 )
+from plackett.data.inputs import factorize
+
+
+def arrange(features, codes, n_lists: int, document_ids=None) -> CanonicalOrder:
+    return CanonicalOrder.of(hash_documents(features, document_ids), codes, n_lists)
 
 
 def _codes(rows: Rows) -> tuple[np.ndarray, int]:
@@ -37,7 +41,7 @@ def test_the_arrangement_is_a_permutation_that_keeps_lists_together(rows: Rows) 
 def test_documents_stand_in_order_of_hash_and_lists_in_order_of_key(rows: Rows) -> None:
     codes, n_lists = _codes(rows)
     hashes = hash_documents(rows.features, rows.document_ids)
-    plan = arrange_hashes(hashes, codes, n_lists)
+    plan = CanonicalOrder.of(hashes, codes, n_lists)
     assert np.all(np.diff(plan.keys.astype(object)) >= 0)
     for q in range(n_lists):
         inside = hashes[plan.rows[plan.offsets[q] : plan.offsets[q + 1]]].astype(object)
@@ -102,13 +106,33 @@ def test_hashes_of_random_documents_do_not_collide() -> None:
 
 
 @given(st.permutations(list(range(12))), st.integers(0, 5))
-def test_rows_are_reordered_in_place_as_by_indexing(order: list[int], width: int) -> None:
+def test_rows_are_read_in_another_order_as_by_indexing(order: list[int], width: int) -> None:
     features = np.random.default_rng(0).normal(size=(12, width)).astype(np.float32)
     rows = np.array(order)
     expected = features[rows]
     assert np.array_equal(take_rows(features, rows), expected)
-    permute_rows(features, rows)
-    assert np.array_equal(features, expected)
+    permuted = PermutedRows(features, rows)
+    assert np.array_equal(permuted[3:7], expected[3:7])
+    assert np.array_equal(permuted[np.array([5, 0])], expected[[5, 0]])
+    assert permuted.shape == expected.shape
+
+
+@given(row_sets(), st.data())
+def test_the_order_of_some_lists_is_that_of_all_restricted_to_them(rows: Rows, data) -> None:
+    hashes = hash_documents(rows.features, rows.document_ids)
+    _, codes, _ = factorize(rows.query_ids)
+    n_lists = int(codes.max()) + 1
+    keep = np.array(data.draw(st.lists(st.booleans(), min_size=n_lists, max_size=n_lists)))
+    if not keep.any():
+        return
+    order = CanonicalOrder.of(hashes, codes, n_lists).restrict(keep)
+    left = keep[codes]
+    _, new_codes, _ = factorize(codes[left])
+    expected = CanonicalOrder.of(hashes[left], new_codes, int(keep.sum()))
+    for name in ("rows", "lists", "offsets", "keys"):
+        assert np.array_equal(getattr(order, name), getattr(expected, name))
+    values = np.arange(left.sum())
+    assert np.array_equal(order.restore(order.sort(values)), values)
 
 
 @pytest.mark.parametrize("rows", [[2, 0], [1, 1, 1, 0], []])

@@ -89,21 +89,21 @@ def test_blank_and_uniform_lists_go_with_all_their_documents():
             ("good", 6, 0),
         ]
     )
-    assert sorted(drop_blank(ds).query_ids) == ["even", "good"]
-    assert sorted(drop_uniform(ds).query_ids) == ["good"]
+    assert sorted(drop_blank(ds).list_ids) == ["even", "good"]
+    assert sorted(drop_uniform(ds).list_ids) == ["good"]
 
 
 def test_binarise_asks_for_labels_above_the_threshold():
     ds = make([("a", 1, 0), ("a", 2, 1), ("a", 3, 2)])
-    assert ds.to_rows(binarize(ds).labels).tolist() == [0, 1, 1]
-    assert ds.to_rows(binarize(ds, 1.0).labels).tolist() == [0, 0, 1]
+    assert binarize(ds).labels.tolist() == [0, 1, 1]
+    assert binarize(ds, 1.0).labels.tolist() == [0, 0, 1]
 
 
 def test_weights_and_names_follow_their_lists():
     rows = [("a", 1, 1), ("a", 1, 0), ("a", 2, 1), ("b", 3, 0), ("c", 4, 1)]
     ds = make(rows, weights={"a": 1.0, "b": 2.0, "c": 3.0}, feature_names=["x"])
     cleaned, _ = clean(ds)
-    assert dict(zip(cleaned.query_ids.tolist(), cleaned.weights, strict=True)) == {"a": 1, "c": 3}
+    assert dict(zip(cleaned.list_ids.tolist(), cleaned.weights, strict=True)) == {"a": 1, "c": 3}
     assert cleaned.feature_names == ("x",)
 
 
@@ -112,7 +112,7 @@ def test_the_report_counts_rule_by_rule_in_the_order_given():
     ds = make([("a", 1, 1), ("a", 1, 0), ("a", 2, 0), ("b", 3, 0), ("c", 4, 1), ("c", 5, 0)])
     cleaned, report = clean(ds)
     assert report == Cleaning(6, 3, (Removed("conflicting", 2, 0), Removed("blank", 2, 2)))
-    assert cleaned.query_ids.tolist() == ["c"]
+    assert cleaned.list_ids.tolist() == ["c"]
     _, other = clean(ds, ("blank", "conflicting"))
     assert other.removed == (Removed("blank", 1, 1), Removed("conflicting", 2, 0))
     assert "conflicting: 2 documents, 0 lists" in str(report)

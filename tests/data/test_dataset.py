@@ -22,8 +22,8 @@ def _shuffled(rows: Rows, seed: int) -> Rows:
 
 
 @given(row_sets(), st.integers(0, 2**32))
-def test_permuting_rows_changes_nothing_but_rows(rows: Rows, seed: int) -> None:
-    one, other = rows.dataset(), _shuffled(rows, seed).dataset()
+def test_permuting_rows_changes_nothing_in_canonical_order(rows: Rows, seed: int) -> None:
+    one, other = rows.dataset().canonical(), _shuffled(rows, seed).dataset().canonical()
     assert np.array_equal(one.features, other.features)
     assert np.array_equal(one.labels, other.labels)
     assert np.array_equal(one.offsets, other.offsets)
@@ -31,13 +31,14 @@ def test_permuting_rows_changes_nothing_but_rows(rows: Rows, seed: int) -> None:
 
 
 @given(row_sets(), st.integers(0, 2**32), st.booleans())
-def test_renaming_queries_changes_nothing_but_query_ids(
+def test_renaming_queries_changes_nothing_in_canonical_order(
     rows: Rows, seed: int, strings: bool
 ) -> None:
     names = np.random.default_rng(seed).permutation(100)
     renamed = names[rows.query_ids]
     ids = np.array([f"q{i}" for i in renamed]) if strings else renamed
-    one, other = rows.dataset(), dataclasses.replace(rows, query_ids=ids).dataset()
+    one = rows.dataset().canonical()
+    other = dataclasses.replace(rows, query_ids=ids).dataset().canonical()
     assert np.array_equal(one.features, other.features)
     assert np.array_equal(one.labels, other.labels)
     assert np.array_equal(one.offsets, other.offsets)
@@ -48,20 +49,67 @@ def test_renaming_queries_changes_nothing_but_query_ids(
 def test_labels_change_neither_order_nor_keys(rows: Rows) -> None:
     one = rows.dataset()
     other = dataclasses.replace(rows, labels=rows.labels[::-1].copy()).dataset()
-    assert np.array_equal(one.rows, other.rows)
+    assert np.array_equal(one.order.rows, other.order.rows)
     assert np.array_equal(one.keys, other.keys)
 
 
 @given(row_sets())
-def test_rows_lead_back_to_what_the_caller_gave(rows: Rows) -> None:
+def test_everything_is_in_the_order_of_the_callers_rows(rows: Rows) -> None:
     ds = rows.dataset()
-    assert np.array_equal(ds.features, rows.features[ds.rows])
-    assert np.array_equal(ds.labels, rows.labels[ds.rows])
-    assert np.array_equal(np.repeat(ds.query_ids, np.diff(ds.offsets)), rows.query_ids[ds.rows])
-    assert np.array_equal(ds.to_rows(ds.labels), rows.labels)
-    assert np.array_equal(ds.to_rows(ds.features), rows.features)
+    assert np.array_equal(ds.features, rows.features)
+    assert np.array_equal(ds.labels, rows.labels)
+    assert np.array_equal(ds.query_ids, rows.query_ids)
+    assert np.array_equal(ds.list_ids[ds.list_of_row], rows.query_ids)
+    assert ds.list_ids.tolist() == list(dict.fromkeys(rows.query_ids.tolist()))
+    assert np.array_equal(ds.rows, np.arange(ds.n_docs))
     if rows.document_ids is not None:
-        assert np.array_equal(ds.document_ids, rows.document_ids[ds.rows])
+        assert np.array_equal(ds.document_ids, rows.document_ids)
+
+
+@given(row_sets())
+def test_the_canonical_order_leads_back_to_the_rows(rows: Rows) -> None:
+    ds = rows.dataset()
+    canonical, order = ds.canonical(), ds.order
+    assert np.array_equal(canonical.features, rows.features[order.rows])
+    assert np.array_equal(order.restore(canonical.labels), rows.labels)
+    assert np.array_equal(canonical.query_ids, rows.query_ids[order.rows])
+    assert np.array_equal(canonical.offsets, order.offsets)
+    assert np.array_equal(order.restore_lists(canonical.list_ids), ds.list_ids)
+    lazy = ds.canonical(copy=False).features
+    assert np.array_equal(lazy[np.arange(ds.n_docs)], canonical.features)
+    assert canonical.canonical() is canonical
+
+
+@given(row_sets())
+def test_grouped_rows_have_offsets_and_scattered_ones_say_how_to_get_them(rows: Rows) -> None:
+    ds = rows.dataset()
+    grouped = ds.grouped()
+    by_query = np.split(grouped.rows, grouped.offsets[1:-1])
+    for query, found in zip(ds.list_ids, by_query, strict=True):
+        assert np.array_equal(found, np.flatnonzero(rows.query_ids == query))
+    if not ds.is_grouped:
+        with pytest.raises(DataError, match=r"ds\.grouped\(\)"):
+            _ = ds.offsets
+    assert np.array_equal(ds.order.keys, grouped.order.keys)
+
+
+def test_the_former_way_back_to_the_rows_is_deprecated_and_changes_nothing() -> None:
+    ds = make_rows().dataset()
+    with pytest.deprecated_call():
+        assert np.array_equal(ds.to_rows(ds.labels), ds.labels)
+
+
+def test_the_best_rows_of_each_list_come_first_and_ties_in_canonical_order() -> None:
+    rows = make_rows()
+    ds = rows.dataset()
+    scores = np.round(rows.features[:, 0].astype(float))
+    shuffled = np.random.default_rng(3).permutation(40)
+    other = rows.take(shuffled).dataset()
+    best, best_of_other = ds.rank(scores), shuffled[other.rank(scores[shuffled])]
+    for query in ds.list_ids:
+        ours = best[rows.query_ids[best] == query]
+        assert np.all(np.diff(scores[ours]) <= 0)
+        assert np.array_equal(ours, best_of_other[rows.query_ids[best_of_other] == query])
 
 
 @given(row_sets())
@@ -72,7 +120,7 @@ def test_dense_and_sparse_features_give_the_same_lists(rows: Rows) -> None:
     )
     assert issparse(sparse.features)
     assert np.array_equal(dense.features, sparse.features.toarray())
-    assert difference(dense, dataclasses.replace(sparse, features=dense.features)) is None
+    assert difference(dense, sparse._replace(features=dense.features)) is None
 
 
 @given(row_sets())
@@ -80,7 +128,7 @@ def test_the_sign_of_zero_does_not_matter(rows: Rows) -> None:
     other = dataclasses.replace(rows, features=rows.features + np.float32(0))
     one, other_set = rows.dataset(), other.dataset()
     assert np.array_equal(one.keys, other_set.keys)
-    assert np.array_equal(one.rows, other_set.rows)
+    assert np.array_equal(one.order.rows, other_set.order.rows)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -100,7 +148,7 @@ def test_the_sizes_are_those_of_the_arrays() -> None:
     assert repr(ds) == "Dataset(2 lists, 3 documents, 2 features, labels 0..2)"
     assert ds.features.dtype == np.float32
     assert ds.labels.dtype == np.float32
-    assert ds.offsets.dtype == ds.rows.dtype == np.int64
+    assert ds.grouped().offsets.dtype == ds.list_of_row.dtype == np.int64
     assert ds.keys.dtype == np.uint64
 
 
@@ -110,7 +158,7 @@ def test_lists_of_one_document_and_sets_of_one_list_work() -> None:
     assert repr(single) == "Dataset(1 lists, 1 documents, 1 feature, labels 1..1)"
     apart = Dataset.from_arrays([[3.0], [4.0], [5.0]], [1, 2, 3], [7, 8, 9])
     assert np.diff(apart.offsets).tolist() == [1, 1, 1]
-    assert apart.to_rows(apart.labels).tolist() == [1, 2, 3]
+    assert apart.labels.tolist() == [1, 2, 3]
 
 
 def test_a_set_without_features_is_ordered_by_document_ids() -> None:
@@ -121,6 +169,7 @@ def test_a_set_without_features_is_ordered_by_document_ids() -> None:
         np.empty((4, 0)), [3, 2, 1, 0], [2, 1, 1, 1], document_ids=ids[back]
     )
     assert one.n_features == 0
+    one, other = one.canonical(), other.canonical()
     assert np.array_equal(one.labels, other.labels)
     assert np.array_equal(one.keys, other.keys)
     assert one.document_ids.tolist() == other.document_ids.tolist()
@@ -135,7 +184,7 @@ def test_data_without_labels_have_zeros() -> None:
 def test_labels_of_any_size_are_kept() -> None:
     labels = [0, 0.5, 31, 1e6, 3e38]
     ds = Dataset.from_arrays(np.eye(5), labels, [1] * 5)
-    assert ds.to_rows(ds.labels).tolist() == np.float32(labels).tolist()
+    assert ds.labels.tolist() == np.float32(labels).tolist()
 
 
 @pytest.mark.parametrize(
@@ -143,7 +192,7 @@ def test_labels_of_any_size_are_kept() -> None:
 )
 def test_weights_follow_their_lists(weights: Any) -> None:
     ds = Dataset.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], [8, 3, 3], weights=weights)
-    assert dict(zip(ds.query_ids.tolist(), ds.weights.tolist(), strict=True)) == {3: 0.5, 8: 2.0}
+    assert dict(zip(ds.list_ids.tolist(), ds.weights.tolist(), strict=True)) == {3: 0.5, 8: 2.0}
 
 
 def test_all_arrays_are_read_only_and_the_callers_stay_as_they_were() -> None:
@@ -190,18 +239,19 @@ def test_neighbouring_lists_share_memory_and_others_are_copied() -> None:
 def test_selected_lists_are_the_lists_of_the_whole(rows: Rows, data: st.DataObject) -> None:
     ds = rows.dataset(weights=np.arange(len(np.unique(rows.query_ids)), dtype=float))
     chosen = data.draw(st.lists(st.integers(0, ds.n_lists - 1), min_size=1))
+    if data.draw(st.booleans()):
+        _ = ds.order  # known before, or not
     part = ds.select(chosen)
     kept = sorted(set(chosen))
-    assert part.query_ids.tolist() == ds.query_ids[kept].tolist()
+    assert part.list_ids.tolist() == ds.list_ids[kept].tolist()
     assert part.keys.tolist() == ds.keys[kept].tolist()
     assert part.weights.tolist() == ds.weights[kept].tolist()
-    for place, q in enumerate(kept):
-        mine = slice(part.offsets[place], part.offsets[place + 1])
-        theirs = slice(ds.offsets[q], ds.offsets[q + 1])
-        for name in ("features", "labels", "rows", "document_ids"):
-            array = getattr(part, name)
-            if array is not None:
-                assert np.array_equal(array[mine], getattr(ds, name)[theirs]), name
+    inside = np.isin(ds.list_of_row, kept)
+    for name in ("features", "labels", "rows", "query_ids", "document_ids"):
+        array = getattr(part, name)
+        if array is not None:
+            assert np.array_equal(array, getattr(ds, name)[inside]), name
+    assert np.array_equal(part.order.rows, part._replace(keep_order=False).order.rows)
 
 
 @given(row_sets(), st.data())
@@ -248,14 +298,10 @@ def test_documents_left_out_leave_the_set_of_the_others(rows: Rows, seed: int) -
     keep = np.random.default_rng(seed).random(ds.n_docs) < 0.6
     keep[0] = True
     found = ds.documents(keep)
-    kept_rows = np.sort(ds.rows[keep])
-    expected = rows.take(kept_rows).dataset()
-    assert np.array_equal(found.features, expected.features)
-    assert np.array_equal(found.labels, expected.labels)
-    assert np.array_equal(found.offsets, expected.offsets)
+    expected = rows.take(np.flatnonzero(keep)).dataset()
+    assert np.array_equal(found.rows, np.flatnonzero(keep))
+    assert difference(found._replace(rows=expected.rows), expected) is None
     assert np.array_equal(found.keys, expected.keys)
-    assert np.array_equal(found.features, rows.features[found.rows])
-    assert np.array_equal(found.to_rows(found.rows), kept_rows)
 
 
 def test_all_documents_are_the_same_set() -> None:
@@ -317,11 +363,6 @@ def test_other_labels_keep_order_and_keys_and_are_checked() -> None:
         ds.with_labels(-np.ones(40))
 
 
-def test_scores_to_be_put_back_are_one_per_document() -> None:
-    with pytest.raises(DataError, match=r"expected 40 values, one per document, got \(39,\)"):
-        make_rows().dataset().to_rows(np.zeros(39))
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -357,8 +398,8 @@ def test_what_cannot_be_right_is_refused(arguments: dict[str, Any], message: str
 
 def test_missing_values_are_kept_as_nan_and_do_not_break_the_order() -> None:
     features = np.float32([[np.nan, 1], [2, np.nan], [3, 3]])
-    one = Dataset.from_arrays(features, [0, 1, 2], [1, 1, 1], missing="nan")
-    other = Dataset.from_arrays(features[::-1], [2, 1, 0], [1, 1, 1], missing="nan")
+    one = Dataset.from_arrays(features, [0, 1, 2], [1, 1, 1], missing="nan").canonical()
+    other = Dataset.from_arrays(features[::-1], [2, 1, 0], [1, 1, 1], missing="nan").canonical()
     assert np.array_equal(one.features, other.features, equal_nan=True)
     assert np.array_equal(one.labels, other.labels)
 
@@ -372,7 +413,7 @@ def _scattered() -> Table:
 def test_scattered_rows_of_a_file_are_merged_with_a_warning() -> None:
     with pytest.warns(DataWarning, match="rows.txt: the rows of some queries are not next to each"):
         ds = Dataset.from_table(_scattered())
-    assert sorted(np.diff(ds.offsets)) == [1, 2]
+    assert ds.list_sizes.tolist() == [2, 1]
 
 
 def test_scattered_rows_of_a_file_are_refused_by_strict_reading() -> None:

@@ -246,12 +246,14 @@ def test_sets_without_validation_and_with_sparse_rows_are_read(real_data: Path) 
 
 def test_parts_joined_again_are_the_whole() -> None:
     whole = synthetic("letor", n_lists=40, seed=2)
-    again = concat(split(whole, (0.5, 0.25, 0.25), seed=3))
-    assert np.array_equal(again.features, whole.features)
-    assert np.array_equal(again.labels, whole.labels)
-    assert np.array_equal(again.offsets, whole.offsets)
-    assert np.array_equal(again.query_ids, whole.query_ids)
-    assert np.array_equal(again.keys, whole.keys)
+    parts = split(whole, (0.5, 0.25, 0.25), seed=3)
+    again, whole = concat(parts), whole.canonical()
+    for joined in (again.canonical(), again._replace(keep_order=False).canonical()):
+        assert np.array_equal(joined.features, whole.features)
+        assert np.array_equal(joined.labels, whole.labels)
+        assert np.array_equal(joined.offsets, whole.offsets)
+        assert np.array_equal(joined.list_ids, whole.list_ids)
+        assert np.array_equal(joined.keys, whole.keys)
 
 
 def test_parts_do_not_overlap_and_depend_on_the_seed() -> None:

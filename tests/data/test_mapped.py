@@ -20,7 +20,10 @@ from plackett.data.dataset import Dataset
 from plackett.data.reader import read
 from plackett.data.writer import write
 
-ARRAYS = ["features", "labels", "offsets", "query_ids", "keys", "rows", "document_ids", "weights"]
+ORDER = ["order_rows", "order_lists", "keys"]
+ARRAYS = [
+    *("features", "labels", "list_of_row", "list_ids", "rows", *ORDER, "document_ids", "weights")
+]
 
 
 @pytest.fixture
@@ -34,6 +37,12 @@ def ds() -> Dataset:
 def folder(tmp_path: Path, ds: Dataset) -> Path:
     write(ds, tmp_path / "set.pkdata")
     return tmp_path / "set.pkdata"
+
+
+def _array(ds: Dataset, name: str) -> np.ndarray:
+    """An array of the format."""
+    stored = dict(zip(ORDER, (ds.order.rows, ds.order.lists, ds.order.keys), strict=True))
+    return np.array(stored[name] if name in stored else getattr(ds, name))
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -59,6 +68,7 @@ def _reads_the_same_or_is_refused(folder: Path, ds: Dataset) -> bool:
         found = read(folder, missing="nan")
     except DataError:
         return True
+    assert np.array_equal(found.order.rows, ds.order.rows)
     changed = difference(found, ds)
     # Names, and arrays that are optional, are as the manifest has them.
     assert changed in (None, "feature_names") or getattr(found, changed) is None
@@ -210,9 +220,9 @@ def test_a_manifest_of_bytes_that_are_no_text_is_refused(folder: Path) -> None:
 
 
 def test_a_later_version_says_what_to_do(folder: Path) -> None:
-    _save(folder, _manifest(folder) | {"version": 2})
+    _save(folder, _manifest(folder) | {"version": 3})
     with pytest.raises(
-        DataError, match="version 2 of its format, and this release reads version 1"
+        DataError, match="version 3 of its format, and this release reads versions 1 to 2"
     ):
         read(folder)
 
@@ -276,7 +286,7 @@ def test_pickled_objects_are_never_loaded(
         def __reduce__(self) -> Any:
             return os.mkdir, (str(tmp_path / "executed"),)
 
-    bomb = np.empty(len(getattr(ds, name)), object)
+    bomb = np.empty(len(_array(ds, name)), object)
     bomb[:] = [Bomb() for _ in bomb]
     with (folder / f"{name}.npy").open("wb") as file:
         np.save(file, bomb, allow_pickle=True)
@@ -297,16 +307,18 @@ def test_pickled_objects_are_never_loaded(
         ("labels", lambda a: np.where(a == a[0], -1, a).astype("<f4"), "label -1"),
         ("labels", lambda a: np.full_like(a, np.nan), "label nan"),
         ("labels", lambda a: np.full_like(a, np.inf), "label inf"),
-        ("offsets", lambda a: a[::-1].copy(), "offsets must rise from 0"),
-        ("offsets", lambda a: np.where(a == a[1], 10**12, a), "offsets must not fall"),
-        ("offsets", lambda a: np.where(a == a[1], a[2], a), "a list without documents"),
+        ("list_of_row", lambda a: a - 1, "list_of_row must lie from 0 to 5"),
+        ("list_of_row", lambda a: a[::-1].copy(), "list_of_row must number the lists from 0"),
+        ("order_rows", lambda a: a[::-1].copy(), "order_rows must hold the rows of each list"),
+        ("order_rows", lambda a: a + 1, "order_rows must lie from 0 to 39"),
+        ("order_lists", lambda a: np.zeros_like(a), "order_lists must all be different"),
         ("rows", lambda a: a - 1, "rows must lie from 0 to 39"),
         ("rows", lambda a: a + 1, "rows must lie from 0 to 39"),
         ("rows", lambda a: np.where(a == 3, 4, a), "rows must all be different"),
         ("weights", lambda a: -a, "weights must be finite and not negative"),
         ("weights", lambda a: a * np.nan, "weights must be finite and not negative"),
         (
-            "query_ids",
+            "list_ids",
             lambda a: np.full(len(a), 2**31, "<u4").view("<U1"),
             "bytes that are not text",
         ),
@@ -315,14 +327,14 @@ def test_pickled_objects_are_never_loaded(
 def test_contents_that_cannot_be_right_are_refused(
     folder: Path, ds: Dataset, name: str, change: Any, message: str
 ) -> None:
-    _replace(folder, name, change(np.array(getattr(ds, name))))
+    _replace(folder, name, change(_array(ds, name)))
     with pytest.raises(DataError, match=rf"set\.pkdata: .*{message}"):
         read(folder)
 
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_an_array_of_another_type_or_shape_is_refused(folder: Path, ds: Dataset, name: str) -> None:
-    array = np.array(getattr(ds, name))
+    array = _array(ds, name)
     backup = folder.with_suffix(".backup")
     shutil.copytree(folder, backup)
     changes = [array[1:], array.reshape(-1, 1, 1), array.astype(array.dtype.newbyteorder(">"))]
@@ -353,7 +365,7 @@ def test_a_wrong_count_is_shown_with_what_is_allowed(
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("query_ids", {"dtype": "<f8"}, r"the dtype of query_ids must be '<i8' \(integers\) or "),
+        ("list_ids", {"dtype": "<f8"}, r"the dtype of list_ids must be '<i8' \(integers\) or "),
         ("labels", {"dtype": "<f8"}, "the dtype of labels must be '<f4', got '<f8'"),
         ("labels", {"bytes": 1.5}, "the bytes of labels must be a whole number, 1 or greater, got"),
     ],
@@ -366,3 +378,20 @@ def test_a_wrong_file_of_a_manifest_is_explained_in_words(
     _save(folder, content)
     with pytest.raises(DataError, match=message):
         read(folder)
+
+
+def test_version_1_is_read_into_the_order_of_the_rows(folder: Path, ds: Dataset) -> None:
+    canonical = ds.canonical()
+    for name in ("list_of_row", "list_ids", "order_rows", "order_lists"):
+        (folder / f"{name}.npy").unlink()
+    content = _manifest(folder)
+    content["version"], content["files"] = 1, {}
+    arrays = {name: getattr(canonical, name) for name in ("features", "labels", "offsets", "rows")}
+    arrays |= {name: getattr(canonical, name) for name in ("keys", "document_ids", "weights")}
+    _save(folder, content)
+    for name, array in (arrays | {"query_ids": canonical.list_ids}).items():
+        _replace(folder, name, np.array(array))
+    found = read(folder)
+    assert difference(found, ds) is None
+    for name in ("rows", "lists", "offsets", "keys"):
+        assert np.array_equal(getattr(found.order, name), getattr(ds.order, name))

@@ -74,7 +74,7 @@ def test_a_part_of_a_set_is_written_in_the_order_of_its_rows(tmp_path: Path) -> 
     write(ds, tmp_path / "part.parquet")
     again = read(tmp_path / "part.parquet")
     assert np.array_equal(again.labels, ds.labels)
-    assert np.array_equal(again.to_rows(again.document_ids), ds.to_rows(ds.document_ids))
+    assert np.array_equal(again.document_ids, ds.document_ids)
     write(ds, tmp_path / "part.pkdata")
     assert difference(read(tmp_path / "part.pkdata"), ds) is None
 

@@ -216,4 +216,4 @@ def test_streaming_needs_less_memory_than_the_features(tmp_path: Path, suffix: s
     assert done.stdout.split("\n")[:2] == [str(n_docs), "reading needs more"], done.stderr
     found = read(tmp_path / f"out{suffix}")
     assert (found.n_docs, found.n_features) == (n_docs, n_features + 1)
-    assert np.array_equal(found.to_rows(found.features[:, -1]), np.arange(n_docs))
+    assert np.array_equal(found.features[:, -1], np.arange(n_docs))

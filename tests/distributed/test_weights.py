@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,7 @@ pytestmark = pytest.mark.timeout(300)
 def _weighted(data: pk.Dataset) -> pk.Dataset:
     rng = np.random.default_rng(7)
     each = np.where(data.labels > 0, rng.choice([0.2, 1.0, 5.0], data.n_docs), 1.0)
-    return replace(data, weights=rng.choice([0.25, 1.0, 4.0], data.n_lists), document_weights=each)
+    return data._replace(weights=rng.choice([0.25, 1.0, 4.0], data.n_lists), document_weights=each)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +36,7 @@ def _net():
 
 
 def _without(parts, name: str):
-    return [replace(part, **{name: None}) for part in parts]
+    return [part._replace(**{name: None}) for part in parts]
 
 
 def _within_lists(scores, data):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -32,14 +30,14 @@ def test_every_list_is_held_out_once_in_each_round(parts) -> None:
 
 
 def test_lists_of_one_group_are_held_out_together(parts) -> None:
-    data = replace(parts[0], groups=np.arange(parts[0].n_lists) // 5)
+    data = parts[0]._replace(groups=np.arange(parts[0].n_lists) // 5)
     fit = pk.CrossFit(_tree(), folds=4)
     part = fit._part_of(data, 0)
     for group in range(data.groups.max() + 1):
         assert len(set(part[data.groups == group])) == 1
     assert len(set(part)) == 4
     with pytest.raises(pk.DataError, match="2 groups of lists cannot be cut into 4 parts"):
-        fit.fit(replace(data, groups=np.arange(data.n_lists) % 2))
+        fit.fit(data._replace(groups=np.arange(data.n_lists) % 2))
 
 
 def test_scores_are_the_mean_of_members_on_one_scale(parts) -> None:

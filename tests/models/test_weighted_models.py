@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -36,14 +34,14 @@ def data():
     whole = pk.synthetic("letor", n_lists=40, seed=2)
     rng = np.random.default_rng(0)
     weights = np.where(whole.labels > 0, rng.choice([0.2, 1.0, 6.0], whole.n_docs), 1.0)
-    return replace(whole, document_weights=weights)
+    return whole._replace(document_weights=weights)
 
 
 @pytest.mark.filterwarnings("ignore::plackett.ConvergenceWarning")
 @pytest.mark.parametrize("name", _models())
 def test_models_learn_from_weights_of_documents(data, name) -> None:
-    plain = replace(data, document_weights=None)
-    ones = replace(data, document_weights=np.ones(data.n_docs))
+    plain = data._replace(document_weights=None)
+    ones = data._replace(document_weights=np.ones(data.n_docs))
     without, of_ones, weighted = (
         _models()[name].fit(each).predict(plain) for each in (plain, ones, data)
     )
@@ -54,8 +52,8 @@ def test_models_learn_from_weights_of_documents(data, name) -> None:
 @pytest.mark.parametrize("objective", ["urank", "xendcg"])
 def test_nets_learn_from_weights_of_documents(data, objective) -> None:
     pytest.importorskip("torch")
-    plain = replace(data, document_weights=None)
-    ones = replace(data, document_weights=np.ones(data.n_docs))
+    plain = data._replace(document_weights=None)
+    ones = data._replace(document_weights=np.ones(data.n_docs))
     settings = {"objective": objective, "layers": (8,), "epochs": 2, "seed": 0}
     without, of_ones, weighted = (
         pk.NeuralRanker(**settings).fit(each).predict(plain) for each in (plain, ones, data)
@@ -88,7 +86,7 @@ def test_a_weight_of_two_is_the_same_as_the_document_twice(model) -> None:
 def test_urboost_weighs_its_levels(data) -> None:
     pytest.importorskip("torch")
     recipe = pk.recipe("urboost", epochs=2, learners=2, layers=(8, 4))
-    plain = replace(data, document_weights=None)
+    plain = data._replace(document_weights=None)
     assert not np.array_equal(
         recipe.fit(plain).predict(plain),
         pk.recipe("urboost", epochs=2, learners=2, layers=(8, 4)).fit(data).predict(plain),

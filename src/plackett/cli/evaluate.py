@@ -78,10 +78,10 @@ def evaluate(
     if baseline is not None:
         other, other_scores = load_scores(baseline, data, reading)
         other_values = compute_values(other_scores, other, chosen)
-        places = _align(dataset.query_ids, other.query_ids, ranking, baseline)
+        places = _align(dataset.list_ids, other.list_ids, ranking, baseline)
         comparisons = {m: compare_paired(values[m], other_values[m][places]) for m in values}
     if per_list is not None:
-        _write_values(per_list, dataset.query_ids, values)
+        _write_values(per_list, dataset.list_ids, values)
     if json:
         print_json(_payload(dataset, means, values, comparisons))
         return
@@ -120,7 +120,7 @@ def load_scores(
             "must be one per row, in the order of the rows.",
             path=str(ranking),
         )
-    return dataset, by_row[dataset.rows]
+    return dataset, by_row
 
 
 def _score_with_model(

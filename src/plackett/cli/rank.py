@@ -22,7 +22,7 @@ import typer
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file, tsv_cell
-from plackett.base.ragged import Scores, list_of_document
+from plackett.base.ragged import Scores
 from plackett.cli.console import OUT, print_json, step_progress
 from plackett.cli.options import ClusterOption, DataOptions, Json, find_cluster
 from plackett.data import DataFiles, find_files
@@ -147,7 +147,7 @@ def _format_lists(
     if suffix == ".run":
         return format_run(data, scores, tag="-".join(tag.split()))
     if suffix == ".txt":
-        return (f"{score!r}\n" for score in data.to_rows(scores).tolist())
+        return (f"{score!r}\n" for score in scores.tolist())
     return _lines(ranking(data, scores, top))
 
 
@@ -180,12 +180,11 @@ def print_rankings(
 def ranking(dataset: Dataset, scores: Scores, top: int | None) -> dict[str, Any]:
     """Return the columns of a ranking: lists in the order of the rows, best document first.
 
-    Equal scores keep the order of the data set, as in the metrics. A document without an id is
+    Equal scores are ordered as in the metrics. A document without an id is
     identified by its row, counted from 0.
     """
-    lists = list_of_document(dataset.offsets)
-    first_rows = np.minimum.reduceat(dataset.rows, dataset.offsets[:-1])
-    order = np.lexsort((-scores, first_rows[lists]))
+    lists = dataset.list_of_row
+    order = dataset.rank(scores)
     starts = np.concatenate([[True], lists[order][1:] != lists[order][:-1]])
     places = np.arange(len(order))
     ranks = places - np.maximum.accumulate(np.where(starts, places, 0)) + 1
@@ -193,7 +192,7 @@ def ranking(dataset: Dataset, scores: Scores, top: int | None) -> dict[str, Any]
         order, ranks = order[ranks <= top], ranks[ranks <= top]
     names = dataset.rows if dataset.document_ids is None else dataset.document_ids
     return {
-        "query_id": dataset.query_ids[lists[order]],
+        "query_id": dataset.list_ids[lists[order]],
         "document": names[order],
         "rank": ranks,
         "score": scores[order],
@@ -232,7 +231,7 @@ def _parquet(path: Path, top: int | None) -> Iterator[AddLists]:
 @contextmanager
 def _array(path: Path) -> Iterator[AddLists]:
     parts: list[Scores] = []
-    yield lambda data, scores: parts.append(data.to_rows(scores))
+    yield lambda _, scores: parts.append(scores)
     with path.open("wb") as file:  # np.save would add a suffix to a path
         np.save(file, np.concatenate(parts))
 
@@ -283,7 +282,7 @@ def rank_shard(item: dict[str, Any]) -> dict[str, Any]:
         for block in read_blocks([Path(item["shard"])], allow_empty=True, **item["options"]):
             add(block, ranker.predict(block))
             lists, documents = lists + block.n_lists, documents + block.n_docs
-            ids += [_hash(query) for query in block.query_ids.tolist()]
+            ids += [_hash(query) for query in block.list_ids.tolist()]
     note = {"key": item["key"], "shard": item["shard"], "lists": lists, "documents": documents}
     with atomic_file(_note_path(target)) as temporary:
         temporary.write_text(json.dumps(note | {"ids": ids}), encoding="utf-8")

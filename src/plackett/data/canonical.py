@@ -1,8 +1,9 @@
 r"""The canonical order of documents and lists: by content, independent of labels.
 
-The documents of a list are sorted by their hashes, the lists by their keys (a list's key is the
-hash of its documents' hashes). Documents with identical content keep the caller's order. So
-permuting rows or renaming queries changes nothing that is computed later.
+A data set keeps the caller's rows in their order. Training, noise and ties use the canonical order
+instead, so that permuting rows or renaming queries changes neither a model nor a metric. The
+documents of a list are sorted by their hashes, the lists by their keys (a list's key is the hash of
+its documents' hashes). Documents with identical content keep the order of the rows.
 
 The hash of a document is
 
@@ -19,7 +20,8 @@ there is one. Zeros add nothing, so a dense row and the same row in CSR form hav
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import overload
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 from numba import njit, prange, uint32, uint64
@@ -101,37 +103,100 @@ def _hash_text(codes, out):  # type: ignore[no-untyped-def]
         out[row] = state
 
 
-@dataclass(frozen=True)
-class Arrangement:
+@dataclass(frozen=True, eq=False)
+class CanonicalOrder:
     """The canonical order of the documents and lists of a data set."""
 
     rows: Rows
-    """For each document in canonical order, its row in the caller's arrays."""
+    """For each document in canonical order, its row in the data set."""
     lists: Rows
     """For each list in canonical order, its number in order of first appearance."""
     offsets: Offsets
     keys: Keys
+    """One per list in canonical order: the hash of its contents, which seeds its random numbers."""
+
+    @classmethod
+    def of(cls, hashes: NDArray[np.uint64], list_of_row: Rows, n_lists: int) -> CanonicalOrder:
+        """Sort rows by the hashes of their documents, and lists by their keys."""
+        sizes = np.bincount(list_of_row, minlength=n_lists)
+        grouped = np.argsort(list_of_row, kind="stable")
+        starts = offsets_from_sizes(sizes)
+        keys = np.empty(n_lists, np.uint64)
+        _sort_lists(hashes, starts, grouped, keys)
+        lists = np.argsort(keys, kind="stable")
+        offsets = offsets_from_sizes(sizes[lists])
+        rows = np.empty(len(list_of_row), np.int64)
+        _gather_lists(grouped, starts, lists, offsets, rows)
+        return cls(rows, lists, offsets, keys[lists])
+
+    @classmethod
+    def identity(cls, offsets: Offsets, keys: Keys) -> CanonicalOrder:
+        """The order of rows that are in canonical order already."""
+        order = cls(np.arange(offsets[-1]), np.arange(len(keys)), offsets, keys)
+        order.__dict__["is_identity"] = True  # known without a look at the rows
+        return order
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether the rows are in canonical order already."""
+        return bool(np.array_equal(self.rows, np.arange(len(self.rows))))
+
+    @cached_property
+    def places(self) -> Rows:
+        """For each row, its place in canonical order."""
+        return _invert(self.rows)
+
+    def sort(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of rows, put in canonical order."""
+        return values if self.is_identity else values[self.rows]
+
+    def restore(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values in canonical order, put in the order of the rows."""
+        return values if self.is_identity else values[self.places]
+
+    def restore_lists(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of lists in canonical order, put in order of first appearance."""
+        return values if self.is_identity else values[_invert(self.lists)]
+
+    def restrict(self, keep: NDArray[np.bool_]) -> CanonicalOrder:
+        """The order of what is left when only the lists where ``keep`` is true remain."""
+        chosen = np.flatnonzero(keep[self.lists])
+        documents = np.repeat(keep[self.lists], np.diff(self.offsets))
+        rows, lists = self.rows[documents], self.lists[chosen]
+        offsets = offsets_from_sizes(np.diff(self.offsets)[chosen])
+        row_left, list_left = np.zeros(len(self.rows), np.bool_), keep.astype(np.int64)
+        row_left[rows] = True
+        return CanonicalOrder(
+            (np.cumsum(row_left) - 1)[rows],
+            (np.cumsum(list_left) - 1)[lists],
+            offsets,
+            self.keys[chosen],
+        )
 
 
-def arrange(
-    features: Features | csr_array, codes: Rows, n_lists: int, document_ids: Ids | None = None
-) -> Arrangement:
-    """Find the canonical order of rows whose lists are numbered 0 to n_lists - 1 by ``codes``."""
-    return arrange_hashes(hash_documents(features, document_ids), codes, n_lists)
+def _invert(order: Rows) -> Rows:
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places
 
 
-def arrange_hashes(hashes: NDArray[np.uint64], codes: Rows, n_lists: int) -> Arrangement:
-    """Do the same as :func:`arrange`, from the hashes of the documents."""
-    sizes = np.bincount(codes, minlength=n_lists)
-    grouped = np.argsort(codes, kind="stable")
-    starts = offsets_from_sizes(sizes)
-    keys = np.empty(n_lists, np.uint64)
-    _sort_lists(hashes, starts, grouped, keys)
-    lists = np.argsort(keys, kind="stable")
-    offsets = offsets_from_sizes(sizes[lists])
-    rows = np.empty(len(codes), np.int64)
-    _gather_lists(grouped, starts, lists, offsets, rows)
-    return Arrangement(rows, lists, offsets, keys[lists])
+@dataclass(frozen=True, eq=False)
+class PermutedRows:
+    """A matrix whose rows are read in another order; slices and selections are copies."""
+
+    matrix: Features
+    rows: Rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix."""
+        return len(self.rows), self.matrix.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Rows | slice) -> Features:
+        return take_rows(self.matrix, self.rows[index])
 
 
 @overload
@@ -140,7 +205,7 @@ def take_rows(features: Features, rows: Rows | slice) -> Features: ...
 def take_rows(features: csr_array, rows: Rows | slice) -> csr_array: ...
 def take_rows(features: Features | csr_array, rows: Rows | slice) -> Features | csr_array:
     """Rows of a matrix: a view for a slice of a dense one, else a copy, made on all threads."""
-    if isinstance(features, csr_array) or isinstance(rows, slice):
+    if isinstance(features, (csr_array, PermutedRows)) or isinstance(rows, slice):
         return features[rows]
     out = allocate(features, (len(rows), features.shape[1]))
     for block in iter_blocks(out):
@@ -154,11 +219,6 @@ def dense_rows(features: Features | csr_array, rows: Rows | slice) -> Features:
     if isinstance(features, csr_array):
         return features[rows].toarray()
     return take_rows(features, rows)
-
-
-def permute_rows(features: Features, rows: Rows) -> None:
-    """Reorder rows in place, without a second copy of the matrix."""
-    _follow_cycles(features, rows)
 
 
 @njit(cache=True, nogil=True, parallel=True)
@@ -186,20 +246,3 @@ def _gather_lists(grouped, starts, lists, offsets, rows):  # type: ignore[no-unt
 def _copy_rows(features, rows, out):  # type: ignore[no-untyped-def]
     for i in prange(len(rows)):
         out[i, :] = features[rows[i], :]
-
-
-@compiled
-def _follow_cycles(features, rows):  # type: ignore[no-untyped-def]
-    done = np.zeros(len(rows), np.bool_)
-    held = np.empty(features.shape[1], features.dtype)
-    for first in range(len(rows)):
-        if done[first]:
-            continue
-        held[:] = features[first, :]
-        place = first
-        while rows[place] != first:
-            features[place, :] = features[rows[place], :]
-            done[place] = True
-            place = rows[place]
-        features[place, :] = held
-        done[place] = True

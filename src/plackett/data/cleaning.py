@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.ragged import list_of_document
 from plackett.data.canonical import hash_documents, hash_ids
 from plackett.data.dataset import Dataset
 
@@ -86,7 +85,7 @@ def conflicting(ds: Dataset) -> NDArray[np.bool_]:
     """For each document, whether its list holds a copy of it with another label."""
     ids = ds.document_ids
     hashes = hash_documents(ds.features) if ids is None else hash_ids(ids)
-    lists = list_of_document(ds.offsets)
+    lists = ds.list_of_row
     order = np.lexsort((ds.labels, hashes, lists))
     hashes, lists, labels = hashes[order], lists[order], ds.labels[order]
     same = (hashes[1:] == hashes[:-1]) & (lists[1:] == lists[:-1])
@@ -101,14 +100,14 @@ def conflicting(ds: Dataset) -> NDArray[np.bool_]:
 
 def drop_blank(ds: Dataset) -> Dataset:
     """Remove lists without a relevant document."""
-    highest = np.maximum.reduceat(ds.labels, ds.offsets[:-1])
+    highest = ds.reduce_lists(np.maximum, ds.labels)
     return _keep_lists(ds, highest > 0, "blank")
 
 
 def drop_uniform(ds: Dataset) -> Dataset:
     """Remove lists whose labels are all equal."""
-    highest = np.maximum.reduceat(ds.labels, ds.offsets[:-1])
-    lowest = np.minimum.reduceat(ds.labels, ds.offsets[:-1])
+    highest = ds.reduce_lists(np.maximum, ds.labels)
+    lowest = ds.reduce_lists(np.minimum, ds.labels)
     return _keep_lists(ds, highest > lowest, "uniform")
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -27,7 +28,7 @@ from plackett.base.ragged import (
     list_of_document,
     offsets_from_sizes,
 )
-from plackett.data.canonical import arrange, arrange_hashes, hash_documents, permute_rows, take_rows
+from plackett.data.canonical import CanonicalOrder, PermutedRows, hash_documents, take_rows
 from plackett.data.inputs import (
     Missing,
     as_column,
@@ -51,11 +52,11 @@ class Table:
     """Rows of (query, document, features, label) in the order of their source.
 
     Readers check the values (labels finite and not negative, features finite unless missing values
-    are allowed); ``Dataset.from_table`` groups and orders the rows.
+    are allowed); ``Dataset.from_table`` groups the rows into lists.
     """
 
     features: Features | csr_array
-    """float32; ``Dataset.from_table`` takes the array over and may reorder it in place."""
+    """float32; ``Dataset.from_table`` takes the array over."""
     labels: Labels
     query_ids: Ids
     """One per row: int64 or str."""
@@ -84,16 +85,15 @@ class Table:
         return int(self.features.shape[1])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Dataset:
     """Lists of documents with features and labels, checked once when it is built.
 
-    Documents are grouped by list. Within a list they are sorted by a hash of their features (and
-    document id), and lists by the hash of their documents. This canonical order depends neither on
-    the labels nor on the order of the caller's rows nor on the names of queries. ``rows`` gives the
-    caller's row of each document.
+    Everything is in the order of the caller's rows, and lists are numbered in the order in which
+    they first appear. Training, random draws and ties use the canonical order of the rows instead
+    (:attr:`order`), which depends neither on the order of the rows nor on the names of queries.
 
-    Build it with :meth:`from_arrays` or :func:`plackett.read`, not with the constructor.
+    Build it with :meth:`from_arrays` or :func:`plackett.read`.
 
     Examples
     --------
@@ -101,40 +101,53 @@ class Dataset:
     >>> ds = pk.Dataset.from_arrays([[0.1], [0.9], [0.4]], [0, 2, 1], ["a", "b", "a"])
     >>> ds
     Dataset(2 lists, 3 documents, 1 feature, labels 0..2)
-    >>> ds.to_rows(ds.labels).tolist()
-    [0.0, 2.0, 1.0]
+    >>> ds.labels.tolist(), ds.query_ids.tolist(), ds.list_ids.tolist()
+    ([0.0, 2.0, 1.0], ['a', 'b', 'a'], ['a', 'b'])
     """
 
     features: Features | csr_array
     """float32, one row per document: a C-contiguous array or a SciPy CSR array."""
     labels: Labels
-    offsets: Offsets
-    query_ids: Ids
-    """One per list: int64 or str."""
-    keys: Keys
-    """One per list: the hash of its contents, which seeds its random numbers."""
+    list_of_row: Rows
+    """One per row: the number of its list."""
+    list_ids: Ids
+    """One per list, its query id: int64 or str."""
     rows: Rows
-    """One per document: its row in the caller's data."""
+    """One per row: its number in the data that this set was selected from."""
     document_ids: Ids | None = None
     weights: NDArray[np.float64] | None = None
     """One per list, or None for equal weights."""
     document_weights: NDArray[np.float64] | None = None
-    """One per document: the factor of its gain. None: all 1."""
+    """One per row: the factor of its gain. None: all 1."""
     feature_names: tuple[str, ...] | None = None
     groups: Rows | None = None
     """One per list: lists of the same group, such as impressions of one query, are kept together by
     random splits. None: each list is its own group."""
 
-    def __post_init__(self) -> None:
-        x = self.features
-        arrays = (
-            *((x.data, x.indices, x.indptr) if isinstance(x, csr_array) else (x,)),
-            *(self.labels, self.offsets, self.query_ids, self.keys, self.rows),
-            *(self.document_ids, self.weights, self.document_weights, self.groups),
-        )
-        for array in arrays:
-            if array is not None:
-                array.flags.writeable = False
+    @classmethod
+    def _make(cls, *, order: CanonicalOrder | None = None, **arrays: Any) -> Dataset:
+        """Make a data set of checked arrays; ``order`` is given where it is known."""
+        dataset = object.__new__(cls)
+        arrays.setdefault("rows", np.arange(len(arrays["labels"])))
+        for field in fields(cls):
+            value = arrays.pop(field.name, None)
+            if isinstance(value, np.ndarray):
+                value = value.view()  # so that the caller's array stays writable
+                value.flags.writeable = False
+            elif isinstance(value, csr_array):
+                for part in (value.data, value.indices, value.indptr):
+                    part.flags.writeable = False
+            dataset.__dict__[field.name] = value
+        assert not arrays, f"unknown arrays: {list(arrays)}"
+        if order is not None:
+            dataset.__dict__["order"] = order
+        return dataset
+
+    def _replace(self, *, keep_order: bool = True, **changes: Any) -> Dataset:
+        """The same rows with some arrays replaced."""
+        arrays = {field.name: getattr(self, field.name) for field in fields(self)} | changes
+        order = self.__dict__.get("order") if keep_order else None
+        return self._make(order=order, **arrays)
 
     @classmethod
     def from_arrays(
@@ -156,7 +169,7 @@ class Dataset:
         ----------
         features
             One row per document: a NumPy array, a pandas, polars or Arrow table, or a SciPy sparse
-            matrix. Stored as float32.
+            matrix. Stored as float32; a C-contiguous float32 array is used as it is, not copied.
         labels
             One non-negative real number per row; None for data without labels (all zero).
         query_ids
@@ -196,16 +209,16 @@ class Dataset:
             groups=None if groups is None else as_ids(groups, n_docs, what="groups"),
             feature_names=names,
         )
-        return cls._group(table, weights, in_place=False)[0]
+        return cls._group(table, weights)[0]
 
     @classmethod
     def from_table(cls, table: Table, *, strict: bool = False) -> Dataset:
         """Group the rows of a reader; takes over its arrays.
 
-        Rows of a query that are not next to each other are merged with a
-        :class:`~plackett.base.errors.DataWarning`, or refused if ``strict``.
+        Rows of a query that are not next to each other form one list with a
+        :class:`~plackett.base.errors.DataWarning`, or are refused if ``strict``.
         """
-        dataset, contiguous = cls._group(table, table.weights, in_place=True)
+        dataset, contiguous = cls._group(table, table.weights)
         if not contiguous:
             if strict:
                 text = f"{_describe_scattered(table.source)}; "
@@ -214,31 +227,21 @@ class Dataset:
         return dataset
 
     @classmethod
-    def _group(cls, table: Table, weights: Any, *, in_place: bool) -> tuple[Dataset, bool]:
+    def _group(cls, table: Table, weights: Any) -> tuple[Dataset, bool]:
         """Group rows into lists; also returns whether the rows of each query were contiguous."""
         if table.n_docs == 0:
             raise DataError(f"{table.source or 'the data'} has no documents.")
         names, codes, contiguous = factorize(table.query_ids)
-        per_list = None if weights is None else as_weights(weights, names, codes)
-        groups = None if table.groups is None else as_groups(table.groups, names, codes)
-        plan = arrange(table.features, codes, len(names), table.document_ids)
-        features = table.features
-        if in_place and not isinstance(features, csr_array):
-            permute_rows(features, plan.rows)
-        else:
-            features = take_rows(features, plan.rows)
-        dataset = cls(
-            features=_view(features),
-            labels=table.labels[plan.rows],
-            offsets=plan.offsets,
-            query_ids=names[plan.lists],
-            keys=plan.keys,
-            rows=plan.rows,
-            document_ids=take(table.document_ids, plan.rows),
-            weights=take(per_list, plan.lists),
-            document_weights=take(table.document_weights, plan.rows),
+        dataset = cls._make(
+            features=table.features,
+            labels=table.labels,
+            list_of_row=codes,
+            list_ids=names,
+            document_ids=table.document_ids,
+            weights=None if weights is None else as_weights(weights, names, codes),
+            document_weights=table.document_weights,
             feature_names=table.feature_names,
-            groups=take(groups, plan.lists),
+            groups=None if table.groups is None else as_groups(table.groups, names, codes),
         )
         return dataset, contiguous
 
@@ -281,7 +284,7 @@ class Dataset:
     @property
     def n_lists(self) -> int:
         """Number of lists."""
-        return len(self.offsets) - 1
+        return len(self.list_ids)
 
     @property
     def n_docs(self) -> int:
@@ -293,28 +296,106 @@ class Dataset:
         """Number of features."""
         return int(self.features.shape[1])
 
+    @property
+    def query_ids(self) -> Ids:
+        """One per row: int64 or str."""
+        return self.list_ids[self.list_of_row]
+
+    @cached_property
+    def list_sizes(self) -> Rows:
+        """One per list: the number of its documents."""
+        return np.bincount(self.list_of_row, minlength=self.n_lists)
+
+    @cached_property
+    def is_grouped(self) -> bool:
+        """Whether the rows of each list are next to each other."""
+        return bool(np.all(np.diff(self.list_of_row) >= 0))
+
+    @cached_property
+    def offsets(self) -> Offsets:
+        """Where each list begins, and last the number of rows; for rows grouped by query."""
+        if not self.is_grouped:
+            raise DataError(
+                "the rows of some queries are not next to each other, so that lists have no "
+                "offsets; ds.grouped() is the same data with the rows of each query together."
+            )
+        return offsets_from_sizes(self.list_sizes)
+
+    @cached_property
+    def order(self) -> CanonicalOrder:
+        """The canonical order of the rows, in which models are trained and ties are broken."""
+        hashes = hash_documents(self.features, self.document_ids)
+        return CanonicalOrder.of(hashes, self.list_of_row, self.n_lists)
+
+    @property
+    def keys(self) -> Keys:
+        """One per list: the hash of its contents, which seeds its random numbers."""
+        return self.order.restore_lists(self.order.keys)
+
     def to_rows(self, scores: ArrayLike) -> NDArray[Any]:
-        """Put one value per document in the order of the caller's rows."""
-        values = np.asarray(scores)
-        if values.shape[:1] != (self.n_docs,):
-            raise DataError(f"expected {self.n_docs} values, one per document, got {values.shape}.")
-        return values[np.argsort(self.rows, kind="stable")]
+        """Return the scores as they are: they are in the order of the rows already."""
+        warnings.warn(
+            "Dataset.to_rows is deprecated: scores are in the order of the rows already.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return np.asarray(scores)
+
+    def reduce_lists(self, function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+        """Combine one value per row into one per list, for example with ``np.maximum``."""
+        if self.is_grouped:
+            return np.asarray(function.reduceat(values, self.offsets[:-1]))
+        by_list = np.argsort(self.list_of_row, kind="stable")
+        return np.asarray(function.reduceat(values[by_list], _starts(self.list_sizes)))
+
+    def rank(self, scores: NDArray[np.float64]) -> Rows:
+        """Rows list by list, best first; equal scores come in canonical order, as in metrics."""
+        return np.lexsort((self.order.places, -scores, self.list_of_row))
+
+    def grouped(self) -> Dataset:
+        """Return the same data with the rows of each list next to each other.
+
+        Lists keep the order in which they first appear, and documents their order within a list.
+        """
+        if self.is_grouped:
+            return self
+        return self.rearrange(np.argsort(self.list_of_row, kind="stable"))
+
+    def rearrange(self, rows: Rows) -> Dataset:
+        """Return all rows in another order in which lists appear first in the same order."""
+        return self._take(rows, np.arange(self.n_lists), self.list_of_row[rows])
+
+    def canonical(self, *, copy: bool = True) -> Dataset:
+        """Return the same data in canonical order, as training uses it.
+
+        Without ``copy``, dense features are a :class:`~plackett.data.canonical.PermutedRows`, which
+        reads the rows of this data set in that order.
+        """
+        order = self.order
+        if order.is_identity:
+            return self
+        features: Any = self.features
+        if copy or isinstance(features, csr_array):
+            features = take_rows(features, order.rows)
+        else:
+            features = PermutedRows(features, order.rows)
+        lists = list_of_document(order.offsets)
+        identity = CanonicalOrder.identity(order.offsets, order.keys)
+        return self._take(order.rows, order.lists, lists, order=identity, features=features)
 
     def lists(self, start: int, stop: int) -> Dataset:
-        """Return the lists from position ``start`` to ``stop`` as views of the features."""
+        """Return the lists from position ``start`` to ``stop``."""
         if not 0 <= start < stop <= self.n_lists:
             raise DataError(
                 f"lists({start}, {stop}): positions must satisfy 0 <= start < stop <= "
                 f"{self.n_lists}."
             )
-        low, high = int(self.offsets[start]), int(self.offsets[stop])
-        offsets = self.offsets[start : stop + 1] - low
-        return self._pick(slice(low, high), slice(start, stop), offsets, self.keys[start:stop])
+        return self.select(np.arange(start, stop))
 
     def select(self, lists: ArrayLike) -> Dataset:
-        """Return the lists at these positions, in canonical order.
+        """Return the lists at these positions; their rows keep their order.
 
-        Contiguous lists share the features of this data set; others are copied.
+        Rows that are next to each other share the features of this data set; others are copied.
         """
         positions = np.asarray(lists)
         if positions.size and positions.dtype.kind not in "iu":
@@ -326,49 +407,52 @@ class Dataset:
         if first < 0 or last >= self.n_lists:
             bad = first if first < 0 else last
             raise DataError(f"there is no list {bad}: positions go from 0 to {self.n_lists - 1}.")
-        if last - first + 1 == len(positions):
-            return self.lists(first, last + 1)
-        sizes = np.diff(self.offsets)[positions]
-        offsets = offsets_from_sizes(sizes)
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-        documents = np.repeat(self.offsets[positions], sizes) + within
-        return self._pick(documents, positions, offsets, self.keys[positions])
+        keep = np.zeros(self.n_lists, np.bool_)
+        keep[positions] = True
+        order = self.order.restrict(keep) if "order" in self.__dict__ else None
+        chosen = np.flatnonzero(keep[self.list_of_row])
+        low, high = int(chosen[0]), int(chosen[-1]) + 1
+        rows = slice(low, high) if high - low == len(chosen) else chosen
+        numbers = (np.cumsum(keep) - 1)[self.list_of_row[rows]]
+        return self._take(rows, positions, numbers, order=order)
 
     def documents(self, keep: ArrayLike) -> Dataset:
         """Return the documents where ``keep`` is true; lists left without documents are dropped.
 
-        The contents of lists change, and with them their keys and order. ``rows`` still refer to
-        the caller's rows.
+        The contents of lists change, and with them their keys.
         """
         mask = as_column(keep)
         if mask.dtype != np.bool_ or mask.shape != (self.n_docs,) or not mask.any():
             raise DataError(f"keep must be {self.n_docs} booleans, at least one of them true.")
-        lists, codes = np.unique(list_of_document(self.offsets)[mask], return_inverse=True)
-        hashes = hash_documents(self.features, self.document_ids)[mask]
-        plan = arrange_hashes(hashes, codes, len(lists))
-        documents = np.flatnonzero(mask)[plan.rows]
-        return self._pick(documents, lists[plan.lists], plan.offsets, plan.keys)
+        lists, numbers, _ = factorize(self.list_of_row[mask])
+        return self._take(np.flatnonzero(mask), lists, numbers)
 
-    def _pick(
-        self, documents: Rows | slice, lists: Rows | slice, offsets: Offsets, keys: Keys
+    def _take(
+        self,
+        rows: Rows | slice,
+        lists: Rows,
+        list_of_row: Rows,
+        *,
+        order: CanonicalOrder | None = None,
+        features: Any = None,
     ) -> Dataset:
-        """Return these documents, which form these lists."""
-        return replace(
-            self,
-            features=take_rows(self.features, documents),
-            labels=self.labels[documents],
-            offsets=offsets,
-            query_ids=self.query_ids[lists],
-            keys=keys,
-            rows=self.rows[documents],
-            document_ids=take(self.document_ids, documents),
+        """Return these rows, which form these lists."""
+        return self._make(
+            order=order,
+            features=take_rows(self.features, rows) if features is None else features,
+            labels=self.labels[rows],
+            list_of_row=list_of_row,
+            list_ids=self.list_ids[lists],
+            rows=self.rows[rows],
+            document_ids=take(self.document_ids, rows),
             weights=take(self.weights, lists),
-            document_weights=take(self.document_weights, documents),
+            document_weights=take(self.document_weights, rows),
+            feature_names=self.feature_names,
             groups=take(self.groups, lists),
         )
 
     def with_features(self, features: Any) -> Dataset:
-        """Return the same documents with other features, in the same order and with the same keys.
+        """Return the same documents with other features; their canonical order stays.
 
         The features may be of any type that :meth:`from_arrays` takes; NaN is a missing value.
         """
@@ -377,11 +461,19 @@ class Dataset:
             raise DataError(f"expected {self.n_docs} rows of features, got {matrix.shape[0]}.")
         names = self.feature_names if matrix.shape[1] == self.n_features else None
         check_features(matrix, "nan", names)
-        return replace(self, features=_view(matrix), feature_names=names)
+        return self._make(
+            order=self.order,
+            **{field.name: getattr(self, field.name) for field in fields(self)}
+            | {"features": matrix, "feature_names": names},
+        )
+
+    def without_features(self) -> Dataset:
+        """Return the same documents without features; their canonical order stays."""
+        return self.with_features(np.empty((self.n_docs, 0), np.float32))
 
     def with_labels(self, labels: ArrayLike) -> Dataset:
-        """Return the same documents with other labels, in the same order and with the same keys."""
-        return replace(self, labels=as_labels(labels, self.n_docs))
+        """Return the same documents with other labels; their canonical order stays."""
+        return self._replace(labels=as_labels(labels, self.n_docs))
 
     def __repr__(self) -> str:
         plural = "" if self.n_features == 1 else "s"
@@ -397,9 +489,8 @@ def take(values: NDArray[Any] | None, positions: Rows | slice) -> NDArray[Any] |
     return None if values is None else values[positions]
 
 
-def _view(features: Features | csr_array) -> Features | csr_array:
-    """A view, so that making it read-only does not change the caller's array."""
-    return features if isinstance(features, csr_array) else features.view()
+def _starts(sizes: Rows) -> Rows:
+    return offsets_from_sizes(sizes)[:-1]
 
 
 def warn_scattered(source: str | None) -> None:
@@ -420,13 +511,16 @@ def fingerprint(data: Dataset) -> str:
     The keys of the lists are hashes of their documents, so features are not read again. The order
     of rows and the names of queries do not matter.
     """
+    order = data.order
     digest = hashlib.sha256()
-    for array in (data.keys, data.offsets, data.labels):
+    for array in (order.keys, order.offsets, order.sort(data.labels)):
         digest.update(np.ascontiguousarray(array).tobytes())
-    for name, weights in ((b"weights", data.weights), (b"documents", data.document_weights)):
-        if weights is not None:
-            digest.update(name + np.ascontiguousarray(weights).tobytes())
+    weights, document_weights = take(data.weights, order.lists), data.document_weights
+    if weights is not None:
+        digest.update(b"weights" + np.ascontiguousarray(weights).tobytes())
+    if document_weights is not None:
+        digest.update(b"documents" + order.sort(document_weights).tobytes())
     if data.groups is not None:  # random splits depend on them
-        digest.update(b"groups" + factorize(data.groups)[1].tobytes())
+        digest.update(b"groups" + factorize(data.groups[order.lists])[1].tobytes())
     digest.update(repr((data.n_features, data.feature_names)).encode())
     return digest.hexdigest()[:32]

@@ -57,13 +57,12 @@ def describe(dataset: Dataset) -> Description:
     >>> pk.describe(pk.Dataset.from_arrays([[1.0], [2.0]], [0, 1], [7, 7])).n_levels
     2
     """
-    labels, offsets = dataset.labels, dataset.offsets
-    sizes = np.diff(offsets)
+    labels, sizes = dataset.labels, dataset.list_sizes
     levels = np.unique(labels)
     lowest = labels == levels[0]
-    per_list = np.add.reduceat(lowest, offsets[:-1]) / sizes
-    top = np.maximum.reduceat(labels, offsets[:-1])
-    bottom = np.minimum.reduceat(labels, offsets[:-1])
+    per_list = dataset.reduce_lists(np.add, lowest.astype(np.int64)) / sizes
+    top = dataset.reduce_lists(np.maximum, labels)
+    bottom = dataset.reduce_lists(np.minimum, labels)
     zero, missing, constant = _describe_features(dataset)
     return Description(
         n_lists=dataset.n_lists,

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, Message, Parameter
-from plackett.base.ragged import Features, Rows, list_of_document
-from plackett.data.canonical import arrange, take_rows
-from plackett.data.dataset import Dataset, Table, take
+from plackett.base.ragged import Features, Rows, offsets_from_sizes
+from plackett.data.canonical import CanonicalOrder
+from plackett.data.dataset import Dataset, Table
 from plackett.data.files import (
     SPLIT_STEMS,
     ByteProgress,
@@ -289,10 +289,7 @@ def _pad_columns(features: Features, width: int, absent: float) -> Features:
 
 
 def concat(parts: Sequence[Dataset]) -> Dataset:
-    """Join the lists of several data sets; lists of different parts are never merged.
-
-    ``rows`` of the result count through the parts one after the other.
-    """
+    """Join the rows of several data sets; lists of different parts are never merged."""
     if not parts:
         raise DataError("there is nothing to join: no data sets were given.")
     first = parts[0]
@@ -303,24 +300,20 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
                 "other names."
             )
     shifts = np.cumsum([0, *(part.n_lists for part in parts)])
-    lists = zip(parts, shifts, strict=False)
-    codes = np.concatenate([list_of_document(part.offsets) + shift for part, shift in lists])
-    features = _stack(parts)
-    ids = _join([part.document_ids for part in parts])
-    plan = arrange(features, codes, int(shifts[-1]), ids)
-
-    return replace(
-        first,
-        features=take_rows(features, plan.rows),
-        labels=np.concatenate([part.labels for part in parts])[plan.rows],
-        offsets=plan.offsets,
-        query_ids=np.concatenate([part.query_ids for part in parts])[plan.lists],
-        keys=plan.keys,
-        rows=_shift_rows(parts)[plan.rows],
-        document_ids=take(ids, plan.rows),
-        weights=take(_join([part.weights for part in parts]), plan.lists),
-        document_weights=take(_join_document_weights(parts), plan.rows),
-        groups=take(_join_groups(parts), plan.lists),
+    lists = [part.list_of_row + shift for part, shift in zip(parts, shifts, strict=False)]
+    known = all("order" in part.__dict__ for part in parts)
+    return Dataset._make(
+        order=_join_orders([part.order for part in parts]) if known else None,
+        features=_stack(parts),
+        labels=np.concatenate([part.labels for part in parts]),
+        list_of_row=np.concatenate(lists),
+        list_ids=np.concatenate([part.list_ids for part in parts]),
+        rows=_shift_rows(parts),
+        document_ids=_join([part.document_ids for part in parts]),
+        weights=_join([part.weights for part in parts]),
+        document_weights=_join_document_weights(parts),
+        feature_names=first.feature_names,
+        groups=_join_groups(parts),
     )
 
 
@@ -365,10 +358,12 @@ def shuffle_lists(dataset: Dataset, *, seed: int) -> tuple[Rows, int]:
 
 
 def group_codes(dataset: Dataset) -> Rows:
-    """The group of each list, counted from 0 in the canonical order of lists."""
+    """The group of each list; groups are counted from 0 in the canonical order of lists."""
+    order = dataset.order
     if dataset.groups is None:
-        return np.arange(dataset.n_lists)
-    return factorize(dataset.groups)[1]  # the numbers of groups do not matter
+        return order.restore_lists(np.arange(dataset.n_lists))
+    codes = factorize(dataset.groups[order.lists])[1]  # the numbers of groups do not matter
+    return order.restore_lists(codes)
 
 
 def _stack(parts: Sequence[Dataset]) -> Features | csr_array:
@@ -386,6 +381,22 @@ def _stack(parts: Sequence[Dataset]) -> Features | csr_array:
             release_pages(out)
         first += part.n_docs
     return out
+
+
+def _join_orders(orders: Sequence[CanonicalOrder]) -> CanonicalOrder:
+    """The canonical order of the rows of all parts, without a look at their features."""
+    first_rows = np.cumsum([0, *(len(order.rows) for order in orders)])
+    first_lists = np.cumsum([0, *(len(order.lists) for order in orders)])
+    shifts = list(zip(orders, first_rows, first_lists, strict=False))
+    rows = np.concatenate([order.rows + first for order, first, _ in shifts])
+    lists = np.concatenate([order.lists + first for order, _, first in shifts])
+    keys = np.concatenate([order.keys for order in orders])
+    sizes = np.concatenate([np.diff(order.offsets) for order in orders])
+    by_key = np.argsort(keys, kind="stable")
+    starts, offsets = offsets_from_sizes(sizes)[:-1], offsets_from_sizes(sizes[by_key])
+    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes[by_key])
+    documents = np.repeat(starts[by_key], sizes[by_key]) + within
+    return CanonicalOrder(rows[documents], lists[by_key], offsets, keys[by_key])
 
 
 def _join(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:

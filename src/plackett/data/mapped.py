@@ -1,17 +1,20 @@
 """The memory-mapped format: a data set on disk that opens in milliseconds, whatever its size.
 
 A directory ``NAME.pkdata`` holds one ``.npy`` file per array of a
-:class:`~plackett.data.dataset.Dataset`, in its canonical order, and ``manifest.json``. Opening it
-maps the files into memory and checks everything but the features and document ids, which the
-operating system reads page by page when they are used. Nothing in it is ever executed: the arrays
-are plain numbers and text, and the names of the files are fixed.
+:class:`~plackett.data.dataset.Dataset`, in the order of its rows, three arrays for its canonical
+order, and ``manifest.json``. Opening it maps the files into memory and checks everything but the
+features and document ids, which the operating system reads page by page when they are used. Nothing
+in it is ever executed: the arrays are plain numbers and text, and the names of the files are fixed.
+
+In version 1 of the format the rows were in canonical order. It is still read; the features are then
+copied into the order of the rows.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,12 +24,12 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.files import atomic_directory
-from plackett.base.ragged import Features, Rows, as_offsets
-from plackett.data.canonical import dense_rows
+from plackett.base.ragged import Features, Rows, as_offsets, list_of_document, offsets_from_sizes
+from plackett.data.canonical import CanonicalOrder, dense_rows, take_rows
 from plackett.data.dataset import Dataset
-from plackett.data.inputs import Missing, as_labels, check_names
+from plackett.data.inputs import Missing, as_labels, check_names, factorize
 
-FORMAT, VERSION = "plackett data", 1
+FORMAT, VERSION = "plackett data", 2
 _MANIFEST = "manifest.json"
 _MINIMA = {"n_docs": 1, "n_lists": 1, "n_features": 0, "n_rows": 1}
 _IDS = r"<i8|<U[1-9][0-9]{0,6}"
@@ -34,17 +37,31 @@ _IDS_IN_WORDS = "'<i8' (integers) or '<U' and a length, such as '<U12' (strings)
 _DTYPES = {
     "features": "<f4",
     "labels": "<f4",
-    "offsets": "<i8",
-    "query_ids": _IDS,
-    "keys": "<u8",
+    "list_of_row": "<i8",
+    "list_ids": _IDS,
     "rows": "<i8",
+    "order_rows": "<i8",
+    "order_lists": "<i8",
+    "keys": "<u8",
     "document_ids": _IDS,
     "weights": "<f8",
     "document_weights": "<f8",
     "groups": "<i8",
 }
+_ORDER = ("order_rows", "order_lists", "keys")
+"""The arrays of the canonical order."""
 _OPTIONAL = {"document_ids", "weights", "document_weights", "groups"}
-_PER_DOCUMENT = {"labels", "rows", "document_ids", "document_weights"}
+_DTYPES_1 = {name: dtype for name, dtype in _DTYPES.items() if name in {"features", "labels"}} | {
+    "offsets": "<i8",
+    "query_ids": _IDS,
+    "keys": "<u8",
+    "rows": "<i8",
+    **{name: _DTYPES[name] for name in _DTYPES if name in _OPTIONAL},
+}
+"""The arrays of version 1."""
+_PER_DOCUMENT = {
+    *("labels", "list_of_row", "rows", "order_rows", "document_ids", "document_weights")
+}
 _LAST_CODE_POINT = 0x10FFFF
 _BLOCK_BYTES = 64 << 20  # of features copied at a time
 
@@ -63,6 +80,7 @@ class Manifest:
     feature_names: tuple[str, ...] | None
     files: dict[str, dict[str, Any]]
     """For each array its dtype and the number of bytes of its file."""
+    version: int = VERSION
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Shape that an array must have."""
@@ -74,7 +92,7 @@ class Manifest:
 
     def write(self, directory: Path) -> None:
         """Write the manifest into the directory."""
-        content = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        content = {"format": FORMAT, **asdict(self)}
         (directory / _MANIFEST).write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
@@ -99,24 +117,36 @@ def open_mapped(path: Path, *, missing: Missing = None) -> Dataset:
         raise DataError(Message("some features are missing; ", *remedy), path=str(path))
     arrays = {name: _load(path, name, manifest) for name in manifest.files}
     try:
-        _check_arrays(arrays, manifest)
+        if manifest.version == 1:
+            arrays = _from_version_1(arrays, manifest)
+        else:
+            _check_arrays(arrays, manifest)
     except DataError as error:
         raise DataError(error.message, path=str(path)) from error
-    return Dataset(feature_names=manifest.feature_names, **arrays)
+    sizes = np.bincount(arrays["list_of_row"], minlength=manifest.n_lists)
+    rows, lists, keys = (arrays.pop(name) for name in _ORDER)
+    order = CanonicalOrder(rows, lists, offsets_from_sizes(sizes[lists]), keys)
+    return Dataset._make(order=order, feature_names=manifest.feature_names, **arrays)
 
 
 def write_mapped(dataset: Dataset, target: Path) -> None:
     """Write a data set in the memory-mapped format."""
     refuse_other_directory(target)
     blocks = row_blocks(dataset.n_docs, dataset.n_features)
+    names = [name for name in _DTYPES if name not in ("features", *_ORDER)]
     with atomic_directory(target) as directory:
         write_arrays(
             directory,
-            {name: getattr(dataset, name) for name in _DTYPES if name != "features"},
             (dense_rows(dataset.features, rows) for rows in blocks),
-            n_features=dataset.n_features,
+            lambda: {name: getattr(dataset, name) for name in names} | order_arrays(dataset.order),
+            shape=(dataset.n_docs, dataset.n_features),
             feature_names=dataset.feature_names,
         )
+
+
+def order_arrays(order: CanonicalOrder) -> dict[str, NDArray[Any]]:
+    """The arrays of a canonical order, by the names that they have in the format."""
+    return dict(zip(_ORDER, (order.rows, order.lists, order.keys), strict=True))
 
 
 def row_blocks(n_docs: int, n_features: int, block_bytes: int = _BLOCK_BYTES) -> Iterator[slice]:
@@ -137,10 +167,10 @@ def refuse_other_directory(target: Path) -> None:
 
 def write_arrays(
     directory: Path,
-    arrays: Mapping[str, NDArray[Any] | None],
     features: Iterable[Features],
+    arrays: Callable[[], Mapping[str, NDArray[Any] | None]],
     *,
-    n_features: int,
+    shape: tuple[int, int],
     feature_names: tuple[str, ...] | None,
 ) -> None:
     """Write the files of a data set into a directory.
@@ -149,23 +179,24 @@ def write_arrays(
     ----------
     directory
         The directory; usually the temporary one of ``atomic_directory``.
-    arrays
-        The arrays of the data set by name, without its features.
     features
-        The features in canonical order, in blocks of any height.
-    n_features, feature_names
+        The features in blocks of any height.
+    arrays
+        Returns the other arrays of the data set by name; called when all features are written.
+    shape
+        Number of documents and of features.
+    feature_names
         Of the data set.
     """
-    present = {name: _plain_text(array) for name, array in arrays.items() if array is not None}
+    has_nan = _write_features(_file(directory, "features"), features, shape)
+    present = {name: _plain_text(array) for name, array in arrays().items() if array is not None}
     for name, array in present.items():
         np.save(_file(directory, name), array, allow_pickle=False)
-    n_docs = len(present["labels"])
-    has_nan = _write_features(_file(directory, "features"), features, (n_docs, n_features))
     dtypes = {name: array.dtype.str for name, array in present.items()} | {"features": "<f4"}
     Manifest(
-        n_docs=n_docs,
+        n_docs=shape[0],
         n_lists=len(present["keys"]),
-        n_features=n_features,
+        n_features=shape[1],
         n_rows=int(present["rows"].max()) + 1,
         missing="nan" if has_nan else None,
         feature_names=feature_names,
@@ -217,11 +248,13 @@ def read_manifest(directory: Path) -> Manifest:
             path,
         )
     _require(content.get("missing") in (None, "nan"), 'missing must be null or "nan"', path)
+    version = content["version"]
     return Manifest(
         **{name: content[name] for name in _MINIMA},
         missing=content.get("missing"),
         feature_names=_read_names(content.get("feature_names"), content["n_features"], path),
-        files=_read_files(content.get("files"), path),
+        files=_read_files(content.get("files"), _DTYPES_1 if version == 1 else _DTYPES, path),
+        version=version,
     )
 
 
@@ -234,10 +267,10 @@ def _check_version(content: dict[str, Any], path: Path) -> None:
     if content.get("format") != FORMAT:
         raise DataError(f"this is not a manifest of the format {FORMAT!r}", path=str(path))
     version = content.get("version")
-    if type(version) is not int or version != VERSION:
+    if type(version) is not int or not 1 <= version <= VERSION:
         raise DataError(
-            f"the data set has version {version!r} of its format, and this release reads version "
-            f"{VERSION}; write it again with this release",
+            f"the data set has version {version!r} of its format, and this release reads versions "
+            f"1 to {VERSION}; write it again with this release",
             path=str(path),
         )
 
@@ -253,20 +286,20 @@ def _read_names(names: Any, n_features: int, path: Path) -> tuple[str, ...] | No
         raise DataError(error.message, path=str(path)) from error
 
 
-def _read_files(files: Any, path: Path) -> dict[str, dict[str, Any]]:
+def _read_files(files: Any, dtypes: dict[str, str], path: Path) -> dict[str, dict[str, Any]]:
     _require(isinstance(files, dict), "files must be an object", path)
     names = set(files)
     _require(
-        names <= set(_DTYPES) and set(_DTYPES) - _OPTIONAL <= names,
-        f"files must be {', '.join(_DTYPES)} (the last four optional), got {sorted(names)}",
+        names <= set(dtypes) and set(dtypes) - _OPTIONAL <= names,
+        f"files must be {', '.join(dtypes)} (the last four optional), got {sorted(names)}",
         path,
     )
     for name, file in files.items():
         complete = isinstance(file, dict) and file.keys() == {"dtype", "bytes"}
         _require(complete, f"the file of {name} must have a dtype and bytes", path)
         dtype, size = file["dtype"], file["bytes"]
-        valid = isinstance(dtype, str) and re.fullmatch(_DTYPES[name], dtype, re.ASCII)
-        allowed = _IDS_IN_WORDS if _DTYPES[name] == _IDS else repr(_DTYPES[name])
+        valid = isinstance(dtype, str) and re.fullmatch(dtypes[name], dtype, re.ASCII)
+        allowed = _IDS_IN_WORDS if dtypes[name] == _IDS else repr(dtypes[name])
         _require(bool(valid), f"the dtype of {name} must be {allowed}, got {dtype!r}", path)
         _require(
             type(size) is int and size > 0,
@@ -303,27 +336,72 @@ def _load(directory: Path, name: str, manifest: Manifest) -> NDArray[Any]:
 
 
 def _check_arrays(arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> None:
+    """Check the arrays of version 2, but for the contents of features and document ids."""
+    _check_values(arrays, manifest)
+    lists, n_lists = arrays["list_of_row"], manifest.n_lists
+    if lists.min() < 0 or lists.max() >= n_lists:
+        raise DataError(f"list_of_row must lie from 0 to {n_lists - 1}.")
+    if not np.array_equal(np.unique(np.maximum.accumulate(lists)), np.arange(n_lists)):
+        raise DataError("list_of_row must number the lists from 0 as they first appear.")
+    for name, count in (("order_rows", manifest.n_docs), ("order_lists", n_lists)):
+        _check_permutation(arrays[name], count, name)
+    sizes = np.bincount(lists, minlength=n_lists)[arrays["order_lists"]]
+    if not np.array_equal(lists[arrays["order_rows"]], np.repeat(arrays["order_lists"], sizes)):
+        raise DataError("order_rows must hold the rows of each list of order_lists together.")
+    _check_text(arrays["list_ids"], "list_ids")
+
+
+def _check_values(arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> None:
     as_labels(arrays["labels"], manifest.n_docs)
-    offsets = as_offsets(arrays["offsets"], manifest.n_docs)
-    if np.any(np.diff(offsets) == 0):
-        raise DataError("a list without documents; every list has at least one.")
-    _check_rows(arrays["rows"], manifest)
-    ids = arrays["query_ids"]
-    if ids.dtype.kind == "U" and ids.view(np.uint32).max() > _LAST_CODE_POINT:
-        raise DataError("query_ids hold bytes that are not text.")
+    rows = arrays["rows"]
+    if rows.min() < 0 or rows.max() + 1 != manifest.n_rows:
+        raise DataError(
+            f"rows must lie from 0 to {manifest.n_rows - 1}, got {rows.min()} to {rows.max()}."
+        )
+    if manifest.n_rows == manifest.n_docs:
+        _check_permutation(rows, manifest.n_docs, "rows")
     for name in ("weights", "document_weights"):
         weights = arrays.get(name)
         if weights is not None and not np.all(np.isfinite(weights) & (weights >= 0)):
             raise DataError(f"{name} must be finite and not negative.")
 
 
-def _check_rows(rows: Rows, manifest: Manifest) -> None:
-    if rows.min() < 0 or rows.max() + 1 != manifest.n_rows:
-        raise DataError(
-            f"rows must lie from 0 to {manifest.n_rows - 1}, got {rows.min()} to {rows.max()}."
-        )
-    if manifest.n_rows == manifest.n_docs:
-        seen = np.zeros(manifest.n_docs, np.bool_)
-        seen[rows] = True
-        if not seen.all():
-            raise DataError("rows must all be different.")
+def _check_permutation(numbers: Rows, count: int, name: str) -> None:
+    seen = np.zeros(count, np.bool_)
+    if numbers.min() < 0 or numbers.max() >= count:
+        raise DataError(f"{name} must lie from 0 to {count - 1}.")
+    seen[numbers] = True
+    if not seen.all():
+        raise DataError(f"{name} must all be different.")
+
+
+def _check_text(ids: NDArray[Any], name: str) -> None:
+    if ids.dtype.kind == "U" and ids.view(np.uint32).max() > _LAST_CODE_POINT:
+        raise DataError(f"{name} hold bytes that are not text.")
+
+
+def _from_version_1(
+    arrays: Mapping[str, NDArray[Any]], manifest: Manifest
+) -> dict[str, NDArray[Any]]:
+    """The arrays of version 2, from those of version 1, which are in canonical order."""
+    _check_values(arrays, manifest)
+    offsets = as_offsets(arrays["offsets"], manifest.n_docs)
+    if np.any(np.diff(offsets) == 0):
+        raise DataError("a list without documents; every list has at least one.")
+    _check_text(arrays["query_ids"], "query_ids")
+    documents = np.argsort(arrays["rows"], kind="stable")
+    lists, list_of_row, _ = factorize(list_of_document(offsets)[documents])
+    per_list = {"weights", "groups"}
+    result = {
+        name: take_rows(values, documents) if name == "features" else values[documents]
+        for name, values in arrays.items()
+        if name not in ("offsets", "query_ids", "keys", *per_list)
+    }
+    result |= {name: arrays[name][lists] for name in per_list if name in arrays}
+    return result | {
+        "list_of_row": list_of_row,
+        "list_ids": arrays["query_ids"][lists],
+        "order_rows": np.argsort(documents),
+        "order_lists": np.argsort(lists),
+        "keys": arrays["keys"],
+    }

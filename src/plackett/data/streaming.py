@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from plackett.base.errors import DataError
 from plackett.base.files import write_json
-from plackett.base.ragged import Rows, Scores, offsets_from_sizes
+from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.data.files import (
     ByteProgress,
@@ -25,6 +24,7 @@ from plackett.data.files import (
     TwoPassProgress,
     find_files,
 )
+from plackett.data.folds import concat
 from plackett.data.large_arrays import SCRATCH_VARIABLE
 from plackett.data.mapped import is_mapped, open_mapped, write_mapped
 from plackett.data.reader import open_columnar, read_mapped
@@ -112,45 +112,17 @@ def collect_lists(
     for block in blocks:
         if score is not None:
             scores.append(score(block))
-        no_features = np.empty((block.n_docs, 0), np.float32)
-        parts.append(replace(block, features=no_features, feature_names=None))
+        parts.append(block.without_features())
     if not parts:
         raise DataError("there are no documents.")
-    dataset, documents = _join_lists(parts)
-    return dataset, np.concatenate(scores)[documents] if score is not None else None
-
-
-def _join_lists(parts: Sequence[Dataset]) -> tuple[Dataset, Rows]:
-    """All lists in the order of their keys, and where their documents were."""
-    keys = np.concatenate([part.keys for part in parts])
-    lists = np.argsort(keys, kind="stable")
-    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
-    starts, offsets = offsets_from_sizes(sizes)[:-1], offsets_from_sizes(sizes[lists])
-    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes[lists])
-    documents = np.repeat(starts[lists], sizes[lists]) + within
-
-    def join(name: str, order: Rows) -> Any:
-        values = [getattr(part, name) for part in parts]
-        return None if values[0] is None else np.concatenate(values)[order]
-
-    dataset = Dataset(
-        features=np.empty((len(documents), 0), np.float32),
-        labels=join("labels", documents),
-        offsets=offsets,
-        query_ids=join("query_ids", lists),
-        keys=keys[lists],
-        rows=join("rows", documents),
-        document_ids=join("document_ids", documents),
-        weights=join("weights", lists),
-        document_weights=join("document_weights", documents),
-    )
-    return dataset, documents
+    dataset = concat(parts)._replace(rows=np.concatenate([part.rows for part in parts]))
+    return dataset, np.concatenate(scores) if score is not None else None
 
 
 def _spool(
     files: DataFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None
 ) -> Dataset:
-    """Copy the features into a scratch file in ``folder``, in canonical order."""
+    """Copy the features into a scratch file in ``folder``."""
     if files.is_columnar:
         from plackett.data.columnar.streaming import spool  # imports pyarrow
 

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
-from plackett.base.ragged import Ids, Offsets, Scores, list_of_document, offsets_from_sizes
+from plackett.base.ragged import Ids, Offsets, Scores, offsets_from_sizes
 from plackett.data.dataset import Dataset
 
 __all__ = [
@@ -224,7 +224,7 @@ def judge_run(
         np.array(queries),
         document_ids=np.array(documents),
     )
-    return dataset, np.array(scores)[dataset.rows]
+    return dataset, np.array(scores)
 
 
 judged = judge_run  # the former name
@@ -236,11 +236,10 @@ def write_qrels(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     Documents without ids are named by their rows, counted from 0. Whole labels are written as
     integers, which trec_eval needs; others in full.
     """
-    order = np.argsort(dataset.rows, kind="stable")
-    queries = _format_ids(dataset.query_ids, "query id")[list_of_document(dataset.offsets)[order]]
-    documents = _format_document_ids(dataset)[order]
+    queries = _format_ids(dataset.list_ids, "query id")[dataset.list_of_row]
+    documents = _format_document_ids(dataset)
     _refuse_duplicates(queries, documents)
-    rows = zip(queries, documents, dataset.labels[order].tolist(), strict=True)
+    rows = zip(queries, documents, dataset.labels.tolist(), strict=True)
     with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.writelines(f"{query} 0 {document} {_format_label(y)}\n" for query, document, y in rows)
 
@@ -250,15 +249,15 @@ def write_run(
 ) -> None:
     """Write scores as a run: each list from the best document to the worst.
 
-    Equal scores keep the order of the data set, as the metrics do. Lists come in the caller's
-    order. Documents without ids are named by their rows, counted from 0, as in
-    :func:`write_qrels`; documents with score minus infinity were not retrieved and are left out.
+    Equal scores are ordered as in the metrics. Lists come in the order of the rows. Documents
+    without ids are named by their rows, counted from 0, as in :func:`write_qrels`; documents with
+    score minus infinity were not retrieved and are left out.
     Scores are written so that reading gives the same float64.
 
     Parameters
     ----------
     dataset, scores
-        One score per document, aligned with ``dataset.labels``.
+        One score per row.
     path
         The file.
     tag
@@ -273,19 +272,19 @@ def format_run(dataset: Dataset, scores: ArrayLike, *, tag: str) -> Iterator[str
     if len(tag.split()) != 1 or tag != tag.strip():
         raise UsageError(f"the tag of a run is one word, got {tag!r}.")
     values = _check_scores(scores, dataset.n_docs)
-    queries = _format_ids(dataset.query_ids, "query id")
+    queries = _format_ids(dataset.list_ids, "query id")
     documents = _format_document_ids(dataset)
     retrieved = values > -np.inf
-    query_of_document = queries[list_of_document(dataset.offsets)]
-    _refuse_duplicates(query_of_document[retrieved], documents[retrieved])
-    first_rows = np.minimum.reduceat(dataset.rows, dataset.offsets[:-1])
-    for position in np.argsort(first_rows):
-        start, stop = dataset.offsets[position], dataset.offsets[position + 1]
-        best_first = start + np.argsort(-values[start:stop], kind="stable")
-        ranking = best_first[retrieved[best_first]]
-        pairs = zip(documents[ranking], values[ranking].tolist(), strict=True)
-        for rank, (document, score) in enumerate(pairs, start=1):
-            yield f"{queries[position]} Q0 {document} {rank} {score!r} {tag}\n"
+    _refuse_duplicates(queries[dataset.list_of_row][retrieved], documents[retrieved])
+    best_first = dataset.rank(values)
+    best_first = best_first[retrieved[best_first]]
+    lists = dataset.list_of_row[best_first].tolist()
+    ranked = zip(lists, documents[best_first], values[best_first].tolist(), strict=True)
+    rank, last = 0, -1
+    for position, document, score in ranked:
+        rank = rank + 1 if position == last else 1
+        last = position
+        yield f"{queries[position]} Q0 {document} {rank} {score!r} {tag}\n"
 
 
 def _check_scores(scores: ArrayLike, n_docs: int) -> NDArray[np.float64]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import DataError, DataWarning
-from plackett.base.ragged import list_of_document
 from plackett.data.canonical import dense_rows
 from plackett.data.dataset import Dataset, take
 from plackett.data.files import (
@@ -34,15 +33,14 @@ def write(dataset: Dataset, path: PathLike, *, sparse: bool = False) -> None:
     ====================================  ==========================================================
     suffix                                format
     ====================================  ==========================================================
-    .txt .dat .letor .svmlight .libsvm    LETOR text, in the caller's order of rows; also followed
-                                          by .gz or .xz
+    .txt .dat .letor .svmlight .libsvm    LETOR text; also followed by .gz or .xz
     .parquet, .arrow .feather             ``label``, ``query_id``, ``document_id``, ``weight`` and
-                                          ``document_weight`` if any, and one column per feature,
-                                          in the caller's order
-    .pkdata                               the memory-mapped format, in canonical order
+                                          ``document_weight`` if any, and one column per feature
+    .pkdata                               the memory-mapped format
     ====================================  ==========================================================
 
-    A write that fails leaves no partial file. What reading it gives back:
+    All of them keep the order of the rows. A write that fails leaves no partial file. What reading
+    it gives back:
 
     - the memory-mapped format: the same data set in every field. ``missing="nan"`` must be passed
       again where features are missing, as for the other formats.
@@ -77,7 +75,7 @@ def write(dataset: Dataset, path: PathLike, *, sparse: bool = False) -> None:
 
 
 def _refuse_duplicate_ids(dataset: Dataset, target: Path) -> None:
-    unique, counts = np.unique(dataset.query_ids, return_counts=True)
+    unique, counts = np.unique(dataset.list_ids, return_counts=True)
     if np.any(counts > 1):
         duplicate = unique[np.argmax(counts > 1)].item()
         raise DataError(
@@ -97,14 +95,12 @@ def _write_letor(dataset: Dataset, target: Path, *, sparse: bool) -> None:
                 DataWarning,
                 stacklevel=3,
             )
-    order = np.argsort(dataset.rows, kind="stable")
-    list_of_row = list_of_document(dataset.offsets)[order]
     write_table(
         target,
-        dense_rows(dataset.features, order),
-        dataset.labels[order],
-        dataset.query_ids[list_of_row],
-        document_ids=take(dataset.document_ids, order),
+        dense_rows(dataset.features, slice(None)),
+        dataset.labels,
+        dataset.query_ids,
+        document_ids=dataset.document_ids,
         sparse=sparse,
     )
 
@@ -112,19 +108,17 @@ def _write_letor(dataset: Dataset, target: Path, *, sparse: bool) -> None:
 def _write_columnar(dataset: Dataset, target: Path) -> None:
     from plackett.data.columnar.writer import RowSource, write_columns  # imports pyarrow
 
-    order = np.argsort(dataset.rows, kind="stable")
-    list_of_row = list_of_document(dataset.offsets)[order]
     write_columns(
         target,
         RowSource(
-            labels=dataset.labels[order],
-            query_ids=dataset.query_ids[list_of_row],
+            labels=dataset.labels,
+            query_ids=dataset.query_ids,
             n_features=dataset.n_features,
-            features=lambda start, stop: dense_rows(dataset.features, order[start:stop]),
-            document_ids=take(dataset.document_ids, order),
-            weights=take(dataset.weights, list_of_row),
-            document_weights=take(dataset.document_weights, order),
-            groups=take(dataset.groups, list_of_row),
+            features=lambda start, stop: dense_rows(dataset.features, slice(start, stop)),
+            document_ids=dataset.document_ids,
+            weights=take(dataset.weights, dataset.list_of_row),
+            document_weights=dataset.document_weights,
+            groups=take(dataset.groups, dataset.list_of_row),
             feature_names=dataset.feature_names,
         ),
     )

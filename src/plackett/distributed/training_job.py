@@ -29,6 +29,7 @@ import numpy as np
 
 from plackett.base.errors import ClusterError, DataError, UsageError
 from plackett.base.ragged import Keys, Offsets, Rows
+from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset
 from plackett.data.mapped import is_mapped, open_mapped
 from plackett.distributed.cluster import Cluster
@@ -81,8 +82,8 @@ class MappedSlice:
 
 
 def open_folder(path: Path) -> Dataset:
-    """Open a memory-mapped data set."""
-    return open_mapped(path, missing="nan")
+    """Open a memory-mapped data set, in canonical order."""
+    return open_mapped(path, missing="nan").canonical(copy=False)
 
 
 def split_lists(offsets: Offsets, count: int) -> list[tuple[int, int]]:
@@ -108,7 +109,8 @@ def split_lists(offsets: Offsets, count: int) -> list[tuple[int, int]]:
 
 def find_mapped_folder(data: Dataset) -> Path | None:
     """The folder of a memory-mapped data set if ``data`` is all of it, else None."""
-    array: Any = data.features
+    features: Any = data.features
+    array = features.matrix if isinstance(features, PermutedRows) else features
     while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
         array = array.base
     if not isinstance(array, np.memmap) or array.filename is None:

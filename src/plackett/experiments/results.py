@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores, Values
-from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.experiments.plan import Trial
 from plackett.experiments.protocols import (
@@ -386,19 +385,14 @@ def drop_features(source: DataSource, protocol: Protocol) -> DataSource:
     pools = isinstance(protocol, Splits) or (isinstance(protocol, Folds) and protocol.count)
     if not isinstance(protocol, (Folds, Splits, Seeds, Holdout)) or (source.folds and pools):
         return source
-    whole = None if source.whole is None else _without_features(source.whole)
+    whole = None if source.whole is None else source.whole.without_features()
     folds = [
         Fold(
             fold.name,
-            _without_features(fold.train),
-            None if fold.validation is None else _without_features(fold.validation),
-            _without_features(fold.test),
+            fold.train.without_features(),
+            None if fold.validation is None else fold.validation.without_features(),
+            fold.test.without_features(),
         )
         for fold in source.folds
     ]
     return DataSource(source.name, whole, tuple(folds))
-
-
-def _without_features(data: Dataset) -> Dataset:
-    empty = np.empty((data.n_docs, 0), dtype=np.float32)
-    return replace(data, features=empty, feature_names=None)

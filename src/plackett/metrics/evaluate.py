@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from plackett.base.errors import DataError
-from plackett.base.ragged import Ids, Keys, Labels, Offsets, Values
+from plackett.base.errors import DataError, UsageError
+from plackett.base.ragged import Ids, Keys, Labels, Offsets, Values, offsets_from_sizes
 from plackett.metrics.compute import values_per_list
 from plackett.metrics.lists import check_lists
-from plackett.metrics.metric import Metric, metrics
+from plackett.metrics.metric import MetricLike, metrics
 
 
 class LabelledLists(Protocol):
-    """The attributes of a dataset that evaluation needs."""
+    """The attributes of a dataset that evaluation needs.
+
+    If it also has an ``order`` (``rows``, ``lists``, ``offsets``, ``keys``), as
+    :class:`plackett.Dataset` has, its rows may be in any order, and ties are broken in that order.
+    """
 
     @property
     def labels(self) -> Labels:
@@ -39,44 +44,163 @@ class LabelledLists(Protocol):
         """One per list; only ``ties=random`` uses them."""
 
 
+Metrics: TypeAlias = MetricLike | Iterable[MetricLike]
+
+
+@overload
 def evaluate(
-    scores: ArrayLike, dataset: LabelledLists, metrics: str | Metric | Iterable[str | Metric]
-) -> dict[str, float]:
+    scores: ArrayLike, dataset: LabelledLists, metrics: Metrics, /
+) -> dict[str, float]: ...
+@overload
+def evaluate(
+    labels: ArrayLike, scores: ArrayLike, query_ids: ArrayLike, metrics: Metrics, /
+) -> dict[str, float]: ...
+@overload
+def evaluate(
+    *, scores: ArrayLike, dataset: LabelledLists, metrics: Metrics
+) -> dict[str, float]: ...
+def evaluate(*arguments: Any, **named: Any) -> dict[str, float]:
     """Mean of each metric over the lists that count, by the metric's spelling ``str(metric)``.
 
-    A list that the convention drops counts neither in the sum nor in the sum of weights; if no
-    list is left, the mean is NaN.
+    ``evaluate(scores, dataset, metrics)``, or ``evaluate(labels, scores, query_ids, metrics)`` for
+    plain arrays. A list that the convention drops counts neither in the sum nor in the sum of
+    weights; if no list is left, the mean is NaN.
 
     Parameters
     ----------
     scores
-        One per document of the data set.
+        One per document, in the order of the rows.
     dataset
         A :class:`plackett.Dataset`, or anything with its labels, offsets, weights, document ids
         and keys.
     metrics
         One metric or several, as spellings or values; a text may be comma-separated.
+    labels, query_ids
+        One per document. Without a data set, equal scores keep the order of the rows.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> pk.evaluate([0, 2, 1], [0.1, 0.9, 0.4], ["a", "a", "b"], "ndcg@10")
+    {'ndcg@10': 1.0}
     """
-    values = per_list(scores, dataset, metrics)
-    n_lists = len(dataset.offsets) - 1
-    weights = _check_weights(dataset.weights, n_lists)
+    lists, metrics = _collect(arguments, named)
+    values = _compute(lists, metrics)
+    weights = _check_weights(lists.weights, lists.n_lists)
     return {spelling: _mean(value, weights) for spelling, value in values.items()}
 
 
+@overload
 def per_list(
-    scores: ArrayLike, dataset: LabelledLists, metrics: str | Metric | Iterable[str | Metric]
-) -> dict[str, Values]:
-    """Value of each metric for each list, NaN where dropped; parameters as :func:`evaluate`."""
-    selected = _metrics(metrics)
-    lists = check_lists(
-        scores,
-        dataset.labels,
-        dataset.offsets,
-        document_ids=dataset.document_ids,
-        keys=dataset.keys,
+    scores: ArrayLike, dataset: LabelledLists, metrics: Metrics, /
+) -> dict[str, Values]: ...
+@overload
+def per_list(
+    labels: ArrayLike, scores: ArrayLike, query_ids: ArrayLike, metrics: Metrics, /
+) -> dict[str, Values]: ...
+@overload
+def per_list(
+    *, scores: ArrayLike, dataset: LabelledLists, metrics: Metrics
+) -> dict[str, Values]: ...
+def per_list(*arguments: Any, **named: Any) -> dict[str, Values]:
+    """Value of each metric for each list, NaN where dropped; arguments as :func:`evaluate`.
+
+    Lists are in the order in which they first appear in the rows.
+    """
+    lists, metrics = _collect(arguments, named)
+    values = _compute(lists, metrics)
+    return {spelling: _restore(value, lists.lists) for spelling, value in values.items()}
+
+
+@dataclass(frozen=True)
+class _SortedLists:
+    """Arrays whose rows are grouped by list, in the order in which ties are broken."""
+
+    scores: ArrayLike
+    labels: ArrayLike
+    offsets: Offsets
+    weights: Values | None = None
+    document_ids: Ids | None = None
+    keys: Keys | None = None
+    lists: NDArray[np.int64] | None = None
+    """The number of each list by first appearance; None: they are in that order."""
+
+    @property
+    def n_lists(self) -> int:
+        return len(self.offsets) - 1
+
+
+def _collect(arguments: Sequence[Any], named: dict[str, Any]) -> tuple[_SortedLists, Metrics]:
+    if not arguments and set(named) == {"scores", "dataset", "metrics"}:
+        arguments, named = (named["scores"], named["dataset"], named["metrics"]), {}
+    if len(arguments) == 2 and set(named) == {"metrics"}:
+        arguments, named = (*arguments, named["metrics"]), {}
+    if named or len(arguments) not in (3, 4):
+        raise UsageError(
+            "evaluate takes (scores, dataset, metrics), or (labels, scores, query_ids, metrics) "
+            "for plain arrays."
+        )
+    if len(arguments) == 3:
+        scores, dataset, metrics = arguments
+        return _sort_dataset(scores, dataset), metrics
+    labels, scores, query_ids, metrics = arguments
+    return _sort_arrays(labels, scores, query_ids), metrics
+
+
+def _sort_dataset(scores: ArrayLike, dataset: Any) -> _SortedLists:
+    if not hasattr(dataset, "labels"):
+        raise UsageError(
+            f"evaluate(scores, dataset, metrics) takes a Dataset, got {type(dataset).__name__}; "
+            "for arrays use evaluate(labels, scores, query_ids, metrics)."
+        )
+    order = getattr(dataset, "order", None)
+    labels, ids, weights = dataset.labels, dataset.document_ids, dataset.weights
+    if order is None or order.is_identity:
+        return _SortedLists(scores, labels, dataset.offsets, weights, ids, dataset.keys)
+    values = np.asarray(scores)
+    if values.shape != labels.shape:
+        raise DataError(
+            f"there must be one score for each document, got {values.shape} for {labels.shape}."
+        )
+    return _SortedLists(
+        values[order.rows],
+        labels[order.rows],
+        order.offsets,
+        None if weights is None else np.asarray(weights)[order.lists],
+        None if ids is None else ids[order.rows],
+        order.keys,
+        order.lists,
     )
-    values = values_per_list(selected, lists)
+
+
+def _sort_arrays(labels: ArrayLike, scores: ArrayLike, query_ids: ArrayLike) -> _SortedLists:
+    y, s, ids = np.asarray(labels), np.asarray(scores), np.asarray(query_ids)
+    if not y.shape == s.shape == ids.shape or y.ndim != 1:
+        raise DataError(
+            "labels, scores and query_ids must have one value per document, got shapes "
+            f"{y.shape}, {s.shape} and {ids.shape}."
+        )
+    _, first, codes = np.unique(ids, return_index=True, return_inverse=True)
+    lists = np.argsort(np.argsort(first))[codes]  # numbered by first appearance
+    rows = np.argsort(lists, kind="stable")
+    return _SortedLists(s[rows], y[rows], offsets_from_sizes(np.bincount(lists)))
+
+
+def _compute(lists: _SortedLists, metrics: Metrics) -> dict[str, Values]:
+    selected = _metrics(metrics)
+    checked = check_lists(
+        lists.scores, lists.labels, lists.offsets, document_ids=lists.document_ids, keys=lists.keys
+    )
+    values = values_per_list(selected, checked)
     return {str(metric): value for metric, value in zip(selected, values, strict=True)}
+
+
+def _restore(values: Values, lists: NDArray[np.int64] | None) -> Values:
+    if lists is None:
+        return values
+    result = np.empty_like(values)
+    result[lists] = values
+    return result
 
 
 _metrics = metrics  # the functions above have a parameter of that name

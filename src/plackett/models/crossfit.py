@@ -136,12 +136,27 @@ class CrossFit(Ranker):
         self.scales_: NDArray[np.float64] = np.array([scale for _, scale in members])
         """What the scores of each member are divided by."""
 
+    def _prepare_fit(
+        self, train: Dataset, validation: Dataset | None
+    ) -> tuple[Dataset, Dataset | None]:
+        if self.transforms:
+            return super()._prepare_fit(train, validation)
+        self.n_features_, self.feature_names_ = train.n_features, train.feature_names
+        self.transform_ = None
+        return train, validation  # members put them in canonical order themselves
+
+    def _score(self, data: Dataset) -> Scores:
+        if self.transform_ is not None:
+            return super()._score(data)
+        self._check_features(data)
+        return self._predict(data)
+
     def _predict(self, data: Dataset) -> Scores:
         total = np.zeros(data.n_docs)
         for member, scale in zip(self.members_, self.scales_, strict=True):
             scores = member.predict(data)
             by_scale = self.combine == "scale"
-            total += scores / scale if by_scale else standardize(scores, data.offsets)
+            total += scores / scale if by_scale else _standardize_lists(scores, data)
         return total / len(self.members_)
 
     def out_of_fold(self, data: Dataset) -> Scores:
@@ -159,8 +174,8 @@ class CrossFit(Ranker):
             held_out = prepared.select(np.flatnonzero(mask))
             scores = member.predict(held_out)
             by_scale = self.combine == "scale"
-            scores = scores / scale if by_scale else standardize(scores, held_out.offsets)
-            total[np.repeat(mask, np.diff(prepared.offsets))] += scores
+            scores = scores / scale if by_scale else _standardize_lists(scores, held_out)
+            total[mask[prepared.list_of_row]] += scores
         return total / self.repeats
 
     @property
@@ -242,7 +257,7 @@ class CrossFit(Ranker):
             callbacks=callbacks,
             verbose=False,
         )
-        return member, pooled_deviation(member.predict(held_out), held_out.offsets)
+        return member, _scale_on(member, held_out)
 
     def _write(self, folder: Path) -> None:
         for i, member in enumerate(self.members_):
@@ -331,7 +346,7 @@ class _Fit:
         module = find_user_module(self.crossfit.ranker)
         member = load(checkpoint.folder / f"member-{i}", module=module)
         held_out = self.data.select(np.flatnonzero(self.crossfit._held_out(self.data, i)))
-        return member, pooled_deviation(member.predict(held_out), held_out.offsets)
+        return member, _scale_on(member, held_out)
 
     def _save(self, i: int, member: Ranker) -> None:
         if self.context.checkpoint is not None:
@@ -384,6 +399,16 @@ def _member_progress(progress: Progress, i: int, total: int) -> Progress:
         progress(f"member {i + 1} of {total}: {text}", i * steps + done, total * steps)
 
     return report
+
+
+def _scale_on(member: Ranker, held_out: Dataset) -> float:
+    order = held_out.order
+    return pooled_deviation(order.sort(member.predict(held_out)), order.offsets)
+
+
+def _standardize_lists(scores: Scores, data: Dataset) -> Scores:
+    order = data.order
+    return order.restore(standardize(order.sort(scores), order.offsets))
 
 
 def pooled_deviation(scores: Scores, offsets: Offsets) -> float:

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError, rename_deprecated, require
 from plackett.base.ragged import Offsets, Scores, list_blocks
+from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.large_arrays import is_large, iter_blocks, release_pages
 from plackett.data.transforms import FittedTransform, chain, transform
@@ -109,6 +110,10 @@ class Ranker(ABC):
 
     takes_missing: ClassVar[bool] = False
     """Whether the model takes NaN as a value of a feature."""
+    row_wise: ClassVar[bool] = False
+    """Whether it scores each row by itself, to the same bits whatever the other rows are."""
+    trains_in_place: ClassVar[bool] = False
+    """Whether ``_fit`` reads features in canonical order without a copy of them."""
     threads_matter: ClassVar[bool] = False
     """Whether the last bits of the model depend on the number of threads."""
     supports_cluster: ClassVar[bool] = False
@@ -315,9 +320,14 @@ class Ranker(ABC):
         self.n_features_ = train.n_features
         self.feature_names_ = train.feature_names
         self.transform_ = None
+        copy = not self.trains_in_place or bool(self.transforms)
+        train = train.canonical(copy=copy)
         if self.transforms:
             self.transform_ = chain(*(transform(name) for name in self.transforms)).fit(train)
-        return self._prepare(train), None if validation is None else self._prepare(validation)
+        train = self._prepare(train)  # a copy of the features in canonical order is freed here
+        if validation is not None:
+            validation = self._prepare(validation.canonical(copy=copy))
+        return train, validation
 
     def _check_init(self, init: Ranker, train: Dataset) -> None:
         """Raise for a model that a fit of this ranker cannot start from."""
@@ -449,43 +459,62 @@ class Ranker(ABC):
         ----------
         data
             A dataset, or features with one row per document. The columns of a table (pandas,
-            polars, Arrow) may be in any order.
+            polars, Arrow) may be in any order. Scores are in the order of the rows.
         query_ids
             For features: the query of each row, for models that score whole lists; by default the
             query column that ``fit`` was given, if the table has it, else all rows form one list.
         """
-        if isinstance(data, Dataset):
-            if is_large(data.features):
-                return self._predict_blocks(data)
+        if not isinstance(data, Dataset):
+            self._require_fitted()
+            columns = (self.training_ or {}).get("columns")
+            rows, ids = scoring_data(data, query_ids, self.feature_names_, columns)
+            data = Dataset.from_arrays(rows, None, ids, missing="nan")
+        return self._score(data)
+
+    def _score(self, data: Dataset) -> Scores:
+        """Scores in the order of the rows."""
+        self._check_features(data)
+        if self.row_wise and not (self.transform_ is not None and self.transform_.uses_lists):
+            return self._predict_rows(data)
+        if is_large(data.features):
+            return self._predict_blocks(data)
+        canonical = data.canonical()
+        return data.order.restore(self._predict(self._prepare(canonical)))
+
+    def _predict_rows(self, data: Dataset) -> Scores:
+        """Score each row by itself, in the order of the rows."""
+        if not is_large(data.features):
             return self._predict(self._prepare(data))
-        self._require_fitted()
-        columns = (self.training_ or {}).get("columns")
-        rows, ids = scoring_data(data, query_ids, self.feature_names_, columns)
-        dataset = Dataset.from_arrays(rows, None, ids, missing="nan")
-        return dataset.to_rows(self.predict(dataset))
+        scores = np.empty(data.n_docs)
+        for rows in iter_blocks(data.features):
+            block = data._take(rows, np.arange(data.n_lists), data.list_of_row[rows])
+            scores[rows] = self._predict(self._prepare(block))
+        return scores
 
     def _predict_blocks(self, data: Dataset) -> Scores:
         """Score features on disk block by block; lists are independent of each other."""
-        self._check_features(data)
-        scores = np.empty(data.n_docs)
-        for start, stop in list_blocks(data.offsets, SCORING_BLOCK):
-            documents = slice(data.offsets[start], data.offsets[stop])
-            scores[documents] = self._predict(self._prepare(data.lists(start, stop)))
+        order, scores = data.order, np.empty(data.n_docs)
+        canonical = data.canonical(copy=False)
+        for start, stop in list_blocks(order.offsets, SCORING_BLOCK):
+            documents = slice(order.offsets[start], order.offsets[stop])
+            scores[documents] = self._predict(self._prepare(canonical.lists(start, stop)))
             release_pages(data.features)
-        return scores
+        return order.restore(scores)
 
     def _prepare(self, data: Dataset) -> Dataset:
         """Check the features and apply the transforms."""
         self._check_features(data)
         features = data.features
         if self.transform_ is not None:
-            features = apply_in_blocks(self.transform_, features, data.offsets)
+            grouped = data.is_grouped or self.transform_.uses_lists
+            offsets = data.offsets if grouped else np.array([0, data.n_docs])
+            features = apply_in_blocks(self.transform_, features, offsets)
         if not self.takes_missing and has_nan(features):
             raise DataError(
                 f"{type(self).__name__} cannot take missing features (NaN); add an imputing "
                 'transform, for example transforms=("impute", "standard").'
             )
-        return data if features is data.features else data.with_features(features)
+        return data if features is data.features else data._replace(features=features)
 
     def _feature_labels(self) -> tuple[str, ...]:
         """The names of the features, or their numbers from 1."""
@@ -569,6 +598,8 @@ def _summarize(data: Dataset) -> dict[str, Any]:
 
 def has_nan(features: Any) -> bool:
     """Whether a value of the features is missing."""
+    if isinstance(features, PermutedRows):
+        features = features.matrix
     values = features if isinstance(features, np.ndarray) else features.data
     # A sum is NaN if and only if some value is; this needs no mask as large as the features.
     return any(np.isnan(np.sum(values[rows], dtype=np.float64)) for rows in iter_blocks(values))

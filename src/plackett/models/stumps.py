@@ -327,6 +327,7 @@ class StumpRanker(Ranker):
     """
 
     takes_missing: ClassVar[bool] = True
+    row_wise: ClassVar[bool] = True
 
     rounds: int = 500
     thresholds: int = 255

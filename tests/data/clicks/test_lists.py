@@ -29,11 +29,10 @@ def documents():
 def _rows(ds):
     """(list, document) to (label, weight of the document), and lists to their weights."""
     found = {}
-    for q in range(ds.n_lists):
-        for d in range(ds.offsets[q], ds.offsets[q + 1]):
-            each = 1.0 if ds.document_weights is None else ds.document_weights[d]
-            found[ds.query_ids[q].item(), ds.document_ids[d].item()] = (ds.labels[d].item(), each)
-    lists = {} if ds.weights is None else dict(zip(ds.query_ids.tolist(), ds.weights, strict=True))
+    for d, query in enumerate(ds.query_ids.tolist()):
+        each = 1.0 if ds.document_weights is None else ds.document_weights[d]
+        found[query, ds.document_ids[d].item()] = (ds.labels[d].item(), each)
+    lists = {} if ds.weights is None else dict(zip(ds.list_ids.tolist(), ds.weights, strict=True))
     return found, lists
 
 
@@ -91,10 +90,10 @@ def test_clipping_limits_what_a_click_counts(documents) -> None:
 
 
 def test_order_of_rows_and_of_documents_does_not_matter(documents) -> None:
-    once = pk.Dataset.from_clicks(LOG, documents, propensities=PROPENSITIES)
+    once = pk.Dataset.from_clicks(LOG, documents, propensities=PROPENSITIES).canonical()
     order = np.random.default_rng(0).permutation(10)
     shuffled = {name: [values[i] for i in order] for name, values in LOG.items()}
-    again = pk.Dataset.from_clicks(shuffled, documents, propensities=PROPENSITIES)
+    again = pk.Dataset.from_clicks(shuffled, documents, propensities=PROPENSITIES).canonical()
     for name in ("features", "labels", "offsets", "weights", "document_weights", "keys"):
         assert np.array_equal(getattr(once, name), getattr(again, name))
 
@@ -105,7 +104,7 @@ def test_a_log_without_queries_goes_by_documents() -> None:
     ds = pk.Dataset.from_clicks(log, documents)
     assert ds.n_lists == 1
     by_query = pk.Dataset.from_clicks(log, documents, by="query")
-    assert by_query.query_ids.tolist() == ["q"]
+    assert by_query.list_ids.tolist() == ["q"]
 
 
 def test_ids_of_numbers_match_ids_of_text() -> None:

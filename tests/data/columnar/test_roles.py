@@ -55,7 +55,7 @@ def test_features_can_be_chosen_and_put_in_order(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.parquet", COLUMNS | {"title": ["x", "y", "z"]})
     found = read(path, features=["clicks", "price"])
     assert found.feature_names == ("clicks", "price")
-    assert found.to_rows(found.features).tolist() == [[10, 1.5], [0, 2.5], [7, 3.5]]
+    assert found.features.tolist() == [[10, 1.5], [0, 2.5], [7, 3.5]]
     assert read(path, features="price").n_features == 1
 
 
@@ -63,7 +63,7 @@ def test_features_can_be_chosen_and_put_in_order(tmp_path: Path) -> None:
 def test_document_ids_are_found_or_named(tmp_path: Path, name: str) -> None:
     path = _write(tmp_path / "a.parquet", COLUMNS | {name: [9, 8, 7]})
     found = read(path, document="url") if name == "url" else read(path)
-    assert found.to_rows(found.document_ids).tolist() == [9, 8, 7]
+    assert found.document_ids.tolist() == [9, 8, 7]
     assert found.feature_names == ("price", "clicks")
 
 
@@ -79,7 +79,7 @@ def test_a_column_of_a_usual_name_can_be_a_feature(tmp_path: Path) -> None:
 def test_weights_are_found_or_named(tmp_path: Path, name: str) -> None:
     path = _write(tmp_path / "a.parquet", COLUMNS | {name: [0.5, 0.5, 2.0]})
     found = read(path) if name == "weight" else read(path, weight=name)
-    assert dict(zip(found.query_ids.tolist(), found.weights.tolist(), strict=True)) == {
+    assert dict(zip(found.list_ids.tolist(), found.weights.tolist(), strict=True)) == {
         "a": 0.5,
         "b": 2.0,
     }

@@ -36,14 +36,14 @@ def test_lists_are_stitched_over_blocks_and_files(cuts, n_lists, seed, tmp_path_
     rows = make_rows(60, 3, n_lists, seed=seed % 1000)
     folder = tmp_path_factory.mktemp("shards")
     parts = list(read_blocks(shards(folder, rows, cuts)))
-    queries = np.concatenate([part.query_ids for part in parts])
+    queries = np.concatenate([part.list_ids for part in parts])
     assert len(queries) == len(set(queries.tolist()))
     for part in parts:
         assert np.array_equal(part.features, rows.features[part.rows])
     whole = pk.read(folder)
     joined, scores = collect_lists(parts, lambda part: part.features.sum(axis=1))
     assert difference(joined, whole) in ("features", "feature_names")
-    for name in ("labels", "offsets", "query_ids", "keys", "rows"):
+    for name in ("labels", "offsets", "list_ids", "keys", "rows"):
         assert np.array_equal(getattr(joined, name), getattr(whole, name))
     assert np.array_equal(scores, whole.features.sum(axis=1))
 

@@ -116,7 +116,7 @@ def test_documents_come_with_the_features_of_their_own_rows(protocol) -> None:
     documents = browser.queries[0].documents
     assert documents is not None
     assert documents.features is not None
-    by_row = data.to_rows(np.asarray(data.features))
+    by_row = np.asarray(data.features)
     for name, values in zip(documents.names, documents.features, strict=True):
         row = int(name.removeprefix("row ")) - 1
         assert values == pytest.approx(by_row[row, columns].tolist(), rel=1e-3)

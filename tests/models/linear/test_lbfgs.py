@@ -58,9 +58,8 @@ def test_stored_products_give_the_same_loss_as_scores(name, data) -> None:
 def test_stored_products_respect_list_weights(data) -> None:
     loss = objective("convexloss-ndcg", samples=20)
     list_weights = np.linspace(0.5, 2.0, data.n_lists)
-    from dataclasses import replace
 
-    weighted = replace(data, weights=list_weights)
+    weighted = data._replace(weights=list_weights)
     w = 0.01 * np.random.default_rng(0).normal(size=data.n_features)
     assert RankingLoss(loss, weighted).evaluate(w)[0] == pytest.approx(
         DenseLoss(loss, weighted).evaluate(w)[0], rel=1e-5

@@ -154,7 +154,7 @@ def test_a_damaged_report_raises() -> None:
 @pytest.mark.parametrize("name", ["mle", "ranksvm", "svmmap", "convexloss-ndcg"])
 def test_sparse_features_give_the_coefficients_of_dense_ones(name, parts) -> None:
     data = parts[0].lists(0, 20)
-    rows = data.to_rows(np.arange(data.n_docs))
+    rows = np.arange(data.n_docs)
     ids = np.repeat(np.arange(data.n_lists), np.diff(data.offsets))[rows]
     X = np.where(data.features[rows] > 0.3, data.features[rows], 0.0)
     dense = pk.Dataset.from_arrays(X, data.labels[rows], ids)

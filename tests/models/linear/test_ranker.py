@@ -35,13 +35,13 @@ def test_the_solution_is_the_minimum_of_the_penalized_sum_over_lists() -> None:
 
 def test_sparse_features_give_the_same_scores_as_dense_ones() -> None:
     data = _data()
-    rows = data.to_rows(np.arange(data.n_docs))
+    rows = np.arange(data.n_docs)
     X, y = data.features[rows], data.labels[rows]
     ids = np.repeat(data.query_ids, np.diff(data.offsets))[rows]
     sparse = Dataset.from_arrays(csr_matrix(X), y, ids)
     ranker = LinearRanker(transforms=(), tolerance=1e-13)
-    dense_scores = data.to_rows(ranker.fit(data).predict(data))
-    sparse_scores = sparse.to_rows(ranker.fit(sparse).predict(sparse))
+    dense_scores = ranker.fit(data).predict(data)
+    sparse_scores = ranker.fit(sparse).predict(sparse)
     assert sparse_scores == pytest.approx(dense_scores, rel=1e-4, abs=1e-6)
 
 

@@ -112,18 +112,18 @@ def test_validation_decides_how_many_rounds_are_kept(parts) -> None:
 def test_missing_values_are_above_no_threshold() -> None:
     X = np.array([[1.0], [np.nan], [3.0], [2.0], [np.nan], [5.0]])
     data = Dataset.from_arrays(X, [0, 0, 1, 0, 0, 1], [1, 1, 1, 2, 2, 2], missing="nan")
-    scores = data.to_rows(StumpRanker(rounds=1).fit(data).predict(data))
+    scores = StumpRanker(rounds=1).fit(data).predict(data)
     assert np.all(scores[[1, 4]] == scores[0])
     assert np.all(scores[[2, 5]] > scores[0])
 
 
 def test_sparse_features_give_the_scores_of_dense_ones(parts) -> None:
     data = parts[0].lists(0, 20)
-    rows = data.to_rows(np.arange(data.n_docs))
+    rows = np.arange(data.n_docs)
     ids = np.repeat(np.arange(data.n_lists), np.diff(data.offsets))[rows]
     X = np.where(data.features[rows] > 0.4, data.features[rows], 0.0)
     datasets = [pk.Dataset.from_arrays(x, data.labels[rows], ids) for x in (X, csr_matrix(X))]
-    a, b = (d.to_rows(StumpRanker(rounds=15).fit(d).predict(d)) for d in datasets)
+    a, b = (StumpRanker(rounds=15).fit(d).predict(d) for d in datasets)
     assert a == pytest.approx(b, abs=1e-12)
 
 

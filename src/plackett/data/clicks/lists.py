@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, Message, Parameter, UsageError
-from plackett.base.ragged import Ids, Rows, list_of_document
+from plackett.base.ragged import Ids, Rows
 from plackett.data.canonical import take_rows
 from plackett.data.clicks.log import ClickLog, encode_ids, row_error
 from plackett.data.clicks.propensities import Propensities
@@ -83,8 +83,7 @@ def match_documents(log: ClickLog, documents: Dataset) -> Rows:
         )
     columns = [(log.documents, documents.document_ids)]
     if log.queries is not None:
-        per_document = documents.query_ids[list_of_document(documents.offsets)]
-        columns.append((log.queries, per_document))
+        columns.append((log.queries, documents.query_ids))
     wanted, known = _common_codes(columns, len(log))
     order = np.argsort(known, kind="stable")
     first = np.searchsorted(known[order], wanted)
@@ -171,7 +170,7 @@ def _lists_by_impression(
     keep = _hold_preferences(lists, log.clicks)[lists]
     lists, rows, clicked = encode_ids(lists[keep]), rows[keep], log.clicks[keep]
     names = log.impressions[keep]
-    queries = _list_of(documents, rows)
+    queries = documents.list_of_row[rows]
     if not weighted:
         return _make_dataset(documents, rows, clicked, names, groups=queries)
     document_weights, mean = _divide_weights(lists, click_weights[keep])
@@ -184,18 +183,13 @@ def _lists_by_impression(
 def _lists_by_query(documents: Dataset, rows: Rows, click_weights: NDArray[np.float64]) -> Dataset:
     shown, document = np.unique(rows, return_inverse=True)
     total = np.bincount(document, click_weights).astype(np.float64)
-    queries = _list_of(documents, shown)
+    queries = documents.list_of_row[shown]
     keep = _hold_preferences(queries, total > 0, total)[queries]
     shown, total, queries = shown[keep], total[keep], queries[keep]
     lists = encode_ids(queries)
     document_weights, list_weights = _divide_weights(lists, total)
-    names = documents.query_ids[queries]
+    names = documents.list_ids[queries]
     return _make_dataset(documents, shown, total > 0, names, document_weights, list_weights[lists])
-
-
-def _list_of(documents: Dataset, rows: Rows) -> Rows:
-    """The list of the data set that each of these documents is in."""
-    return np.searchsorted(documents.offsets, rows, side="right") - 1
 
 
 def _hold_preferences(

@@ -81,14 +81,18 @@ def simulate(
         )
     if log not in ("shown", "examined"):
         raise UsageError(f'log must be "shown" or "examined", got {log!r}.')
-    score_array = _as_scores(scores, dataset.n_docs)
+    keys, score_array = dataset.keys, _as_scores(scores, dataset.n_docs)
+    # Within a list the draws go by the canonical order of its documents.
+    rows = np.lexsort((dataset.order.places, dataset.list_of_row))
+    dataset = dataset.without_features().rearrange(rows)
+    score_array = score_array if scores is None else score_array[rows]
     sizes = np.minimum(np.diff(dataset.offsets), top or dataset.n_docs)
     starts = offsets_from_sizes(np.repeat(sizes, impressions))
     order, clicked = np.empty(starts[-1], np.int64), np.zeros(starts[-1], np.bool_)
     ends = np.empty(len(starts) - 1, np.int64)
     _simulate(
         np.uint64(seed % 2**64),
-        dataset.keys,
+        keys,
         dataset.offsets,
         score_array,
         scores is not None,
@@ -130,7 +134,7 @@ def _make_log(
     ids = dataset.document_ids
     return ClickLog(
         impressions=impression,
-        queries=dataset.query_ids[list_of_document(dataset.offsets)[order]],
+        queries=dataset.query_ids[order],
         documents=dataset.rows[order] if ids is None else ids[order],
         positions=positions,
         clicks=clicked,

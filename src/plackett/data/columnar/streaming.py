@@ -1,8 +1,8 @@
 """Parquet and Arrow files larger than memory.
 
-:func:`spool` makes a data set whose features are in a scratch file. It reads the files twice: the
-first pass keeps the small arrays (labels, ids, hashes of documents), which give the canonical
-order; the second writes each row of features to its place. The rows of a list may be anywhere.
+:func:`spool` makes a data set whose features are in a scratch file: it copies the features there,
+block by block, and keeps the small arrays (labels, ids, hashes of documents) in memory. The rows of
+a list may be anywhere.
 
 :func:`iter_list_blocks` yields whole lists block by block and reads the files once. The rows of a
 list must be next to each other: a list that occurs again later has already been yielded, and is an
@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.ragged import Features, Ids, Rows
-from plackett.data.canonical import Arrangement, arrange_hashes, hash_documents
+from plackett.base.ragged import Features
+from plackett.data.canonical import CanonicalOrder, hash_documents
 from plackett.data.columnar.reader import (
     ColumnarFiles,
     RowBuffer,
@@ -32,7 +31,7 @@ from plackett.data.columnar.reader import (
     refuse_scattered,
 )
 from plackett.data.dataset import Dataset, Table, take, warn_scattered
-from plackett.data.files import ByteProgress, ReadOptions, TwoPassProgress
+from plackett.data.files import ByteProgress, ReadOptions
 from plackett.data.inputs import Missing, as_groups, as_weights, factorize, run_starts
 from plackett.data.large_arrays import BLOCK_BYTES, release_pages, rows_per_block, scratch_array
 
@@ -115,29 +114,23 @@ def spool(
     folder
         Folder of the scratch file, which takes the size of the features as float32.
     progress
-        Called with the bytes done and the total; each file counts twice.
+        Called with the bytes done and the total.
     """
-    passes = TwoPassProgress(progress)
     small = _SmallArrays()
-    with refuse_changes(files):  # the second pass must read the same documents as the first
-        for table in iter_tables(files, options.missing, passes.first):
+    features = scratch_array(folder, (files.n_docs, files.n_features), np.float32)
+    start = written = 0
+    with refuse_changes(files):
+        for table in iter_tables(files, options.missing, progress):
             small.add(table)
-        with name_file_in_errors(Path(files.name)):
-            lists = small.group_lists(files.name, strict=options.strict)
-        plan = arrange_hashes(small.pop("hashes"), lists.codes, len(lists.names))
-        features = _spool_features(files, plan.rows, options.missing, folder, passes.second)
-    return _make_dataset(small, lists, plan, features)
-
-
-@dataclass(frozen=True)
-class _ListArrays:
-    """The lists in order of first appearance."""
-
-    names: Ids
-    codes: Rows
-    """The list of each row."""
-    weights: NDArray[np.float64] | None
-    groups: Rows | None
+            block = np.asarray(table.features)
+            features[start : start + len(block)] = block
+            start, written = start + len(block), written + block.nbytes
+            if written > BLOCK_BYTES:
+                release_pages(features)
+                written = 0
+    release_pages(features)
+    with name_file_in_errors(Path(files.name)):
+        return small.dataset(features, files.name, strict=options.strict)
 
 
 @dataclass
@@ -167,7 +160,8 @@ class _SmallArrays:
     def pop_optional(self, name: str) -> NDArray[Any] | None:
         return self.pop(name) if name in self.pieces else None
 
-    def group_lists(self, source: str, *, strict: bool) -> _ListArrays:
+    def dataset(self, features: Features, source: str, *, strict: bool) -> Dataset:
+        """The data set of these columns and features."""
         if not self.pieces:
             raise DataError("there are no documents.")
         names, runs, contiguous = factorize(self.pop("heads"))
@@ -177,55 +171,18 @@ class _SmallArrays:
                 refuse_scattered(names, codes)
             warn_scattered(source)
         weights, groups = self.pop_optional("weights"), self.pop_optional("groups")
-        return _ListArrays(
-            names,
-            codes,
-            None if weights is None else as_weights(weights, names, codes),
-            None if groups is None else as_groups(groups, names, codes),
+        return Dataset._make(
+            order=CanonicalOrder.of(self.pop("hashes"), codes, len(names)),
+            features=features,
+            labels=self.pop("labels"),
+            list_of_row=codes,
+            list_ids=names,
+            document_ids=self.pop_optional("document_ids"),
+            weights=None if weights is None else as_weights(weights, names, codes),
+            document_weights=self.pop_optional("document_weights"),
+            feature_names=self.feature_names,
+            groups=None if groups is None else as_groups(groups, names, codes),
         )
-
-
-def _spool_features(
-    files: ColumnarFiles, rows: Rows, missing: Missing, folder: Path, progress: ByteProgress
-) -> Features:
-    """The features in canonical order: row ``rows[i]`` of the files is document i."""
-    places = np.empty(len(rows), np.int64)
-    places[rows] = np.arange(len(rows))
-    out = scratch_array(folder, (len(rows), files.n_features), np.float32)
-    start = written = 0
-    for table in iter_tables(files, missing, progress):
-        block = np.ascontiguousarray(table.features)
-        _scatter(block, places[start : start + len(block)], out)
-        start, written = start + len(block), written + block.nbytes
-        if written > BLOCK_BYTES:
-            release_pages(out)
-            written = 0
-    release_pages(out)
-    return out
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def _scatter(block, places, out):  # type: ignore[no-untyped-def]
-    for i in prange(len(block)):
-        out[places[i], :] = block[i, :]
-
-
-def _make_dataset(
-    small: _SmallArrays, lists: _ListArrays, plan: Arrangement, features: Features
-) -> Dataset:
-    return Dataset(
-        features=features,
-        labels=small.pop("labels")[plan.rows],
-        offsets=plan.offsets,
-        query_ids=lists.names[plan.lists],
-        keys=plan.keys,
-        rows=plan.rows,
-        document_ids=take(small.pop_optional("document_ids"), plan.rows),
-        weights=take(lists.weights, plan.lists),
-        document_weights=take(small.pop_optional("document_weights"), plan.rows),
-        feature_names=small.feature_names,
-        groups=take(lists.groups, plan.lists),
-    )
 
 
 def iter_list_blocks(
@@ -240,7 +197,7 @@ def iter_list_blocks(
         for table in _cut_at_lists(iter_tables(files, missing, progress), 4 * files.n_features):
             _refuse_repeated(table, seen)
             block = Dataset.from_table(table)
-            yield replace(block, rows=block.rows + first)
+            yield block._replace(rows=block.rows + first)
             first += table.n_docs
     if first == 0:
         raise DataError("there are no documents.", path=files.name)

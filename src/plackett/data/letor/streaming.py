@@ -1,8 +1,8 @@
 """Convert LETOR text larger than memory to other formats.
 
 The blocks of the text are parsed one by one into a scratch file, while labels and ids are kept in
-memory. When the width, the types of the ids and the canonical order are known, the features are
-read back block by block.
+memory. When the width and the types of the ids are known, the features are read back block by
+block.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.files import atomic_directory
 from plackett.base.ragged import Features, Ids, Labels, Rows
-from plackett.data.canonical import Arrangement, arrange_hashes, hash_documents
+from plackett.data.canonical import CanonicalOrder, hash_documents
 from plackett.data.dataset import take, warn_scattered
 from plackett.data.files import ReadOptions, TwoPassProgress
 from plackett.data.inputs import factorize
@@ -32,7 +32,7 @@ from plackett.data.letor.reader import (
     join_ids,
     refuse_scattered,
 )
-from plackett.data.mapped import refuse_other_directory, row_blocks, write_arrays
+from plackett.data.mapped import order_arrays, refuse_other_directory, row_blocks, write_arrays
 
 _SPOOL = "features.scratch"
 
@@ -56,17 +56,22 @@ def convert_to_mapped(
         RowSpool(directory / _SPOOL, options.absent) as spool,
     ):
         rows = _parse(source, spool, options, block_bytes, progress)
-        plan = arrange_hashes(rows.hash_documents(), rows.codes, len(rows.names))
-        arrays: dict[str, NDArray[Any] | None] = {
-            "labels": rows.labels[plan.rows],
-            "offsets": plan.offsets,
-            "query_ids": rows.names[plan.lists],
-            "keys": plan.keys,
-            "rows": plan.rows,
-            "document_ids": take(rows.document_ids, plan.rows),
-        }
-        features = rows.iter_features(plan, progress)
-        write_arrays(directory, arrays, features, n_features=spool.width, feature_names=None)
+        hashes: list[NDArray[np.uint64]] = []
+
+        def arrays() -> dict[str, NDArray[Any] | None]:
+            order = CanonicalOrder.of(np.concatenate(hashes), rows.codes, len(rows.names))
+            return {
+                "labels": rows.labels,
+                "list_of_row": rows.codes,
+                "list_ids": rows.names,
+                "rows": np.arange(len(rows.labels)),
+                "document_ids": rows.document_ids,
+                **order_arrays(order),
+            }
+
+        features = rows.iter_features(hashes, progress)
+        shape = (len(rows.labels), spool.width)
+        write_arrays(directory, features, arrays, shape=shape, feature_names=None)
     return rows.sizes
 
 
@@ -117,21 +122,15 @@ class _ParsedText:
     def sizes(self) -> Sizes:
         return Sizes(len(self.names), len(self.labels), self.spool.width)
 
-    def _blocks(self) -> Iterator[slice]:
-        return row_blocks(len(self.labels), self.spool.width, self.block_bytes)
-
-    def hash_documents(self) -> NDArray[np.uint64]:
-        # Not while parsing: missing features of columns that only later blocks have count too.
-        result = np.empty(len(self.labels), np.uint64)
-        for rows in self._blocks():
+    def iter_features(
+        self, hashes: list[NDArray[np.uint64]], progress: TwoPassProgress
+    ) -> Iterator[Features]:
+        """The features in blocks; appends the hashes of their documents to ``hashes``."""
+        # Not hashed while parsing: missing features of columns that only later blocks have count.
+        for rows in row_blocks(len(self.labels), self.spool.width, self.block_bytes):
             features = self.spool.gather(np.arange(rows.start, rows.stop))
-            result[rows] = hash_documents(features, take(self.document_ids, rows))
-        return result
-
-    def iter_features(self, plan: Arrangement, progress: TwoPassProgress) -> Iterator[Features]:
-        """The features in canonical order."""
-        for rows in self._blocks():
-            yield self.spool.gather(plan.rows[rows])
+            hashes.append(hash_documents(features, take(self.document_ids, rows)))
+            yield features
             progress.second(rows.stop, len(self.labels))
 
 

@@ -65,7 +65,8 @@ class Transform(_Value, ABC):
 
     def fit(self, dataset: Dataset) -> FittedTransform:
         """Fit to the features of a data set (train, never test)."""
-        return self.fit_features(dataset.features, dataset.offsets)
+        canonical = dataset.canonical()  # sums do not depend on the order of the rows
+        return self.fit_features(canonical.features, canonical.offsets)
 
     @abstractmethod
     def fit_features(self, features: Features | csr_array, offsets: Offsets) -> FittedTransform:
@@ -76,6 +77,8 @@ class FittedTransform(_Value, ABC):
     """A transform after fitting: numbers that change features."""
 
     kind = "fitted"
+    uses_lists: ClassVar[bool] = False
+    """Whether a document's result depends on the other documents of its list."""
 
     @abstractmethod
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features | csr_array:

@@ -69,6 +69,11 @@ class FittedChain(FittedTransform):
         flat = (p.transforms if isinstance(p, FittedChain) else (p,) for p in self.transforms)
         object.__setattr__(self, "transforms", tuple(concatenate.from_iterable(flat)))
 
+    @property
+    def uses_lists(self) -> bool:  # type: ignore[override]
+        """Whether one of the transforms does."""
+        return any(part.uses_lists for part in self.transforms)
+
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features | csr_array:
         if not self.transforms:
             return features.copy()

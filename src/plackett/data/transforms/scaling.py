@@ -186,6 +186,7 @@ class QueryMinMax(Transform, FittedTransform):
 
     name: ClassVar[str] = "query-minmax"
     kind: ClassVar[str] = "parameters"
+    uses_lists: ClassVar[bool] = True
 
     def fit_features(self, features: Features | csr_array, offsets: Offsets) -> QueryMinMax:
         require_dense(features, self.name)

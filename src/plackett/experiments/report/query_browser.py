@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from plackett.base.ragged import Scores, Values
+from plackett.base.ragged import Values
 from plackett.data.dataset import Dataset
 from plackett.experiments.protocols import DataSource
 from plackett.experiments.results import TrialDetails
@@ -117,10 +116,6 @@ class FeatureTable:
     def _any_dataset(self) -> Dataset:
         return self.source.whole if self.source.whole is not None else self.source.folds[0].test
 
-    @cached_property
-    def _order_of_rows(self) -> NDArray[np.int64]:
-        return np.argsort(self._any_dataset().rows)
-
     def rows(self, details: TrialDetails, documents: NDArray[np.int64]) -> list[list[float]]:
         """Features of documents of a test set, given by their positions in it."""
         test = details.data.test
@@ -129,10 +124,7 @@ class FeatureTable:
         elif self.source.whole is not None:  # the trial has the lists without features
             whole = self.source.whole
             features = whole.features
-            places = np.searchsorted(
-                whole.rows, test.rows[documents], sorter=np.argsort(whole.rows)
-            )
-            places = np.argsort(whole.rows)[places]
+            places = np.searchsorted(whole.rows, test.rows[documents])
         else:
             features, places = self.source.folds[details.split.index].test.features, documents
         chosen = features[places][:, self.columns()]
@@ -182,8 +174,8 @@ def browse_queries(
             documents = _documents(details, q, systems, features if cells > 0 else None)
             cells -= sum(len(row) for row in documents.features or ())
         test = details.data.test
-        length = int(test.offsets[q + 1] - test.offsets[q])
-        name = str(test.query_ids[q])
+        length = int(test.list_sizes[q])
+        name = str(test.list_ids[q])
         queries.append(Query(name, details.split.name, length, values[i].tolist(), documents))
     left_out = max(len(counted) - MAX_QUERIES, 0)
     names = [] if features is None else features.names()
@@ -199,19 +191,15 @@ def _documents(
 ) -> Documents:
     """The top documents of each system; their names are ids, or numbers of rows."""
     test = details.data.test
-    low, high = int(test.offsets[q]), int(test.offsets[q + 1])
-    orders = [_rank(details.scores[name][low:high])[:DEPTH] for name in systems]
+    rows = np.flatnonzero(test.list_of_row == q)
+    ties = test.order.places[rows]  # broken as in the metrics
+    orders = [np.lexsort((ties, -details.scores[name][rows]))[:DEPTH] for name in systems]
     kept = np.unique(np.concatenate(orders))
-    ids = test.document_ids
+    ids, shown = test.document_ids, rows[kept]
     return Documents(
-        names=[f"row {test.rows[low + p] + 1}" if ids is None else str(ids[low + p]) for p in kept],
-        labels=[float(test.labels[low + p]) for p in kept],
+        names=[f"row {test.rows[row] + 1}" if ids is None else str(ids[row]) for row in shown],
+        labels=test.labels[shown].tolist(),
         orders=[np.searchsorted(kept, order).tolist() for order in orders],
-        total=high - low,
-        features=None if features is None else features.rows(details, low + kept),
+        total=len(rows),
+        features=None if features is None else features.rows(details, shown),
     )
-
-
-def _rank(scores: Scores) -> NDArray[np.int64]:
-    # Stable, as the metrics break ties: equal scores keep the order of the data set.
-    return np.argsort(-scores, kind="stable")

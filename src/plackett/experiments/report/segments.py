@@ -98,7 +98,7 @@ def segment_results(
         for name in systems
     }
     by_column: dict[str, NDArray[Any]] = {
-        "number of documents": np.concatenate([np.diff(test.offsets) for test in tests]),
+        "number of documents": np.concatenate([test.list_sizes for test in tests]),
         "number of relevant documents": np.concatenate([_count_relevant(test) for test in tests]),
     }
     for name, column in (columns or {}).items():
@@ -117,11 +117,11 @@ def segment_results(
 
 
 def _count_relevant(test: Dataset) -> NDArray[np.int64]:
-    return np.add.reduceat((test.labels > 0).astype(np.int64), test.offsets[:-1])
+    return test.reduce_lists(np.add, (test.labels > 0).astype(np.int64))
 
 
 def _look_up(test: Dataset, name: str, column: Column) -> NDArray[Any]:
-    ids = test.query_ids.tolist()
+    ids = test.list_ids.tolist()
     unknown = next((i for i in ids if i not in column), None)
     if unknown is not None:
         raise DataError(f"the column {name!r} has no value for the query {unknown!r}.")

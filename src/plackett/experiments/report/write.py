@@ -105,7 +105,7 @@ def per_list_table(trials: Sequence[TrialDetails]) -> str:
     for details in trials:
         for metric in details.values[systems[0]]:
             columns = [details.values[name][metric] for name in systems]
-            for query, *values in zip(details.data.test.query_ids, *columns, strict=True):
+            for query, *values in zip(details.data.test.list_ids, *columns, strict=True):
                 cells = ["" if math.isnan(v) else f"{v:.10g}" for v in values]
                 lines.append(
                     "\t".join([tsv_cell(details.split.name), tsv_cell(query), metric, *cells])

@@ -65,7 +65,7 @@ class Corruption(ABC):
             return train
         # Parts per million of the level, so that noise differs from level to level.
         rng = np.random.default_rng([seed, round(level * 1_000_000)])
-        return self._corrupt(train, level, rng)
+        return self._corrupt(train.canonical(), level, rng)
 
     @abstractmethod
     def _corrupt(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:

@@ -99,6 +99,7 @@ class EnsembleRanker(Ranker):
     """
 
     takes_missing: ClassVar[bool] = True
+    row_wise: ClassVar[bool] = True
 
     transforms: tuple[str, ...] = ()
 

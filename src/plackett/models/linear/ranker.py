@@ -96,6 +96,8 @@ class LinearRanker(Ranker):
         Applied to the features first; fitted on the training data.
     """
 
+    row_wise: ClassVar[bool] = True
+
     objective: str | Objective = "listnet"
     C: float | tuple[float, ...] = 10.0
     starts: tuple[str, ...] | None = None

@@ -38,6 +38,7 @@ from scipy.sparse import csr_array
 from plackett.base.errors import DataError
 from plackett.base.memory import memory_limits
 from plackett.base.ragged import Features
+from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import is_large, release_pages, rows_per_block
 from plackett.models.trees.names import BUILT_IN
@@ -60,7 +61,7 @@ def make_lightgbm_dataset(ranker: TreeRanker, data: Dataset, reference: Any = No
         weights = np.repeat(data.weights, np.diff(data.offsets))
     names, features = ranker.feature_names_, data.features
     return BlockDataset(
-        Blocks(features) if is_large(features) else features,
+        Blocks(features) if isinstance(features, PermutedRows) or is_large(features) else features,
         data.labels if built_in else np.zeros(data.n_docs, np.float32),
         group=np.diff(data.offsets) if built_in else None,
         weight=weights,
@@ -73,28 +74,27 @@ def make_lightgbm_dataset(ranker: TreeRanker, data: Dataset, reference: Any = No
 
 
 class Blocks(lightgbm.Sequence):  # type: ignore[misc]
-    """Rows of features on disk; LightGBM reads sampled rows first, then blocks."""
+    """Rows in another order or on disk; LightGBM reads sampled rows first, then blocks."""
 
-    _RELEASE_AFTER = 1024  # single rows: each may load a few neighboring pages
-
-    def __init__(self, features: Features) -> None:
+    def __init__(self, features: Features | PermutedRows) -> None:
         self.features = features
-        self.batch_size = rows_per_block(features[0].nbytes)
-        self._rows_read = 0
+        self.batch_size = rows_per_block(4 * features.shape[1])
+        self._matrix = features.matrix if isinstance(features, PermutedRows) else features
 
     def __len__(self) -> int:
         return len(self.features)
 
     def __getitem__(self, index: Any) -> NDArray[Any]:
-        if isinstance(index, slice):
-            block = self.features[index].copy()
-            release_pages(self.features)
-            return block
-        self._rows_read += 1
-        if self._rows_read % self._RELEASE_AFTER == 0:
-            release_pages(self.features)
-        # The sample must be float64; float32 numbers keep their values.
-        return self.features[index].astype(np.float64)
+        block = self.features[index]
+        if isinstance(index, slice) and not isinstance(self.features, PermutedRows):
+            block = block.copy()
+        release_pages(self._matrix)
+        return block
+
+    def sample(self, rows: NDArray[np.int32]) -> Iterator[NDArray[np.float64]]:
+        """Yield rows as float64, which LightGBM requires; float32 numbers keep their values."""
+        for start in range(0, len(rows), self.batch_size):
+            yield from self[rows[start : start + self.batch_size]].astype(np.float64)
 
 
 class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
@@ -118,6 +118,13 @@ class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
     def _create_sample_indices(self, *, total_nrow: int) -> NDArray[np.int32]:
         with self._use_all_parameters():
             return np.asarray(super()._create_sample_indices(total_nrow=total_nrow))
+
+    @staticmethod
+    def _yield_row_from_seqlist(seqs: list[Any], indices: Any) -> Iterator[NDArray[Any]]:
+        if len(seqs) == 1 and isinstance(seqs[0], Blocks):
+            yield from seqs[0].sample(np.asarray(indices))
+        else:
+            yield from lightgbm.Dataset._yield_row_from_seqlist(seqs, indices)
 
     def _init_from_sample(
         self,

@@ -86,6 +86,8 @@ class TreeRanker(Ranker):
     """
 
     takes_missing: ClassVar[bool] = True
+    row_wise: ClassVar[bool] = True
+    trains_in_place: ClassVar[bool] = True
     supports_cluster: ClassVar[bool] = True
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")
     aliases: ClassVar[Mapping[str, str]] = {**ALIASES, **OUR_NAMES}

@@ -36,6 +36,7 @@ from plackett.base.errors import DataError
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Keys, Offsets, Scores
 from plackett.base.random import combine, mix, to_uniform
+from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
 from plackett.distributed import WorkerGroup
@@ -384,6 +385,8 @@ def predict_in_blocks(
     A result with one row per document, such as contributions, is then in a scratch file, because it
     is as large as the features.
     """
+    if isinstance(features, PermutedRows):
+        return predict_in_blocks(predict, features.matrix, **options)[features.rows]
     if not is_large(features):
         return _to_dense(predict(features, **options))
     out: NDArray[np.float64] | None = None

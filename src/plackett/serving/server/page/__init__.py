@@ -85,7 +85,7 @@ class Examples:
 
 def _select_lists(data: Dataset) -> list[Example]:
     examples = []
-    long = np.flatnonzero(np.diff(data.offsets) > 1)  # one document has nothing to rank
+    long = np.flatnonzero(data.list_sizes > 1)  # one document has nothing to rank
     for q in (long if len(long) else np.arange(data.n_lists))[:_MAX_EXAMPLES].tolist():
         part = data.lists(q, q + 1)
         features = part.features[:_MAX_DOCUMENTS]
@@ -93,7 +93,7 @@ def _select_lists(data: Dataset) -> list[Example]:
         rows = [f"row {row + 1}" for row in part.rows[:_MAX_DOCUMENTS]]
         ids = rows if part.document_ids is None else part.document_ids[:_MAX_DOCUMENTS]
         names: list[str | int] = [str(i) or row for i, row in zip(ids, rows, strict=True)]
-        examples.append(Example(f"query {part.query_ids[0]}", _round(dense), names))
+        examples.append(Example(f"query {part.list_ids[0]}", _round(dense), names))
     return examples
 
 
