@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from plackett.distributed.partition import find_mapped_folder
+from plackett.distributed.training_job import find_mapped_folder
 from scipy.sparse import csr_array
 
 import plackett as pk
