@@ -23,8 +23,8 @@ __version__ concat convert describe evaluate load metric objective objectives pe
 read_folds recipe split stream synthetic write
 """
 SIGNATURES = {
-    "evaluate": "scores dataset metrics",
-    "per_list": "scores dataset metrics",
+    "evaluate": "scores dataset metrics array_metrics",
+    "per_list": "scores dataset metrics array_metrics",
     "metric": "spelling convention options",
     "objective": "name parameters",
     "recipe": "name preset overrides",

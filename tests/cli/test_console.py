@@ -56,9 +56,7 @@ def _run(*arguments: object) -> tuple[int, str, str]:
 def clicked(tmp_path):
     web = pk.synthetic("web", n_lists=12, seed=1)
     ids = np.arange(web.n_docs)
-    data = pk.Dataset.from_arrays(
-        web.features, web.labels, np.repeat(web.query_ids, np.diff(web.offsets)), document_ids=ids
-    )
+    data = pk.Dataset.from_arrays(web.features, web.labels, web.query_ids, document_ids=ids)
     scores = data.features[:, 3] / data.features[:, 3].std()
     log = simulate(data, "ai2018", impressions=30, scores=scores, temperature=1.0, top=5)
     write_clicks(log, tmp_path / "log.csv")

@@ -8,11 +8,11 @@ import warnings
 
 import numpy as np
 import pytest
-from plackett.distributed.training_job import find_mapped_folder
 from scipy.sparse import csr_array
 
 import plackett as pk
 from plackett.base.errors import ConvergenceWarning, StoreError, UsageError
+from plackett.distributed.training_job import find_mapped_folder
 from plackett.experiments.local_pool import LocalPool, share
 from plackett.experiments.protocols import as_source
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, overload
 
@@ -48,18 +48,14 @@ Metrics: TypeAlias = MetricLike | Iterable[MetricLike]
 
 
 @overload
-def evaluate(
-    scores: ArrayLike, dataset: LabelledLists, metrics: Metrics, /
-) -> dict[str, float]: ...
+def evaluate(scores: ArrayLike, dataset: LabelledLists, metrics: Metrics) -> dict[str, float]: ...
 @overload
 def evaluate(
-    labels: ArrayLike, scores: ArrayLike, query_ids: ArrayLike, metrics: Metrics, /
+    scores: ArrayLike, dataset: ArrayLike, metrics: ArrayLike, array_metrics: Metrics, /
 ) -> dict[str, float]: ...
-@overload
 def evaluate(
-    *, scores: ArrayLike, dataset: LabelledLists, metrics: Metrics
-) -> dict[str, float]: ...
-def evaluate(*arguments: Any, **named: Any) -> dict[str, float]:
+    scores: Any, dataset: Any, metrics: Any, array_metrics: Metrics | None = None
+) -> dict[str, float]:
     """Mean of each metric over the lists that count, by the metric's spelling ``str(metric)``.
 
     ``evaluate(scores, dataset, metrics)``, or ``evaluate(labels, scores, query_ids, metrics)`` for
@@ -84,30 +80,26 @@ def evaluate(*arguments: Any, **named: Any) -> dict[str, float]:
     >>> pk.evaluate([0, 2, 1], [0.1, 0.9, 0.4], ["a", "a", "b"], "ndcg@10")
     {'ndcg@10': 1.0}
     """
-    lists, metrics = _collect(arguments, named)
+    lists, metrics = _collect(scores, dataset, metrics, array_metrics)
     values = _compute(lists, metrics)
     weights = _check_weights(lists.weights, lists.n_lists)
     return {spelling: _mean(value, weights) for spelling, value in values.items()}
 
 
 @overload
-def per_list(
-    scores: ArrayLike, dataset: LabelledLists, metrics: Metrics, /
-) -> dict[str, Values]: ...
+def per_list(scores: ArrayLike, dataset: LabelledLists, metrics: Metrics) -> dict[str, Values]: ...
 @overload
 def per_list(
-    labels: ArrayLike, scores: ArrayLike, query_ids: ArrayLike, metrics: Metrics, /
+    scores: ArrayLike, dataset: ArrayLike, metrics: ArrayLike, array_metrics: Metrics, /
 ) -> dict[str, Values]: ...
-@overload
 def per_list(
-    *, scores: ArrayLike, dataset: LabelledLists, metrics: Metrics
-) -> dict[str, Values]: ...
-def per_list(*arguments: Any, **named: Any) -> dict[str, Values]:
+    scores: Any, dataset: Any, metrics: Any, array_metrics: Metrics | None = None
+) -> dict[str, Values]:
     """Value of each metric for each list, NaN where dropped; arguments as :func:`evaluate`.
 
     Lists are in the order in which they first appear in the rows.
     """
-    lists, metrics = _collect(arguments, named)
+    lists, metrics = _collect(scores, dataset, metrics, array_metrics)
     values = _compute(lists, metrics)
     return {spelling: _restore(value, lists.lists) for spelling, value in values.items()}
 
@@ -130,21 +122,13 @@ class _SortedLists:
         return len(self.offsets) - 1
 
 
-def _collect(arguments: Sequence[Any], named: dict[str, Any]) -> tuple[_SortedLists, Metrics]:
-    if not arguments and set(named) == {"scores", "dataset", "metrics"}:
-        arguments, named = (named["scores"], named["dataset"], named["metrics"]), {}
-    if len(arguments) == 2 and set(named) == {"metrics"}:
-        arguments, named = (*arguments, named["metrics"]), {}
-    if named or len(arguments) not in (3, 4):
-        raise UsageError(
-            "evaluate takes (scores, dataset, metrics), or (labels, scores, query_ids, metrics) "
-            "for plain arrays."
-        )
-    if len(arguments) == 3:
-        scores, dataset, metrics = arguments
+def _collect(
+    scores: Any, dataset: Any, metrics: Any, array_metrics: Metrics | None
+) -> tuple[_SortedLists, Metrics]:
+    if array_metrics is None:
         return _sort_dataset(scores, dataset), metrics
-    labels, scores, query_ids, metrics = arguments
-    return _sort_arrays(labels, scores, query_ids), metrics
+    # The arguments are labels, scores, query ids and metrics.
+    return _sort_arrays(scores, dataset, metrics), array_metrics
 
 
 def _sort_dataset(scores: ArrayLike, dataset: Any) -> _SortedLists:

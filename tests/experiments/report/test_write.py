@@ -74,9 +74,9 @@ def test_documents_stand_in_the_order_of_each_system_with_their_labels(compared)
     query = browser.queries[0]
     shown = next(s for s in compared.results.details if s.split.name == query.trial)
     test = shown.data.test
-    q = test.query_ids.astype(str).tolist().index(query.name)
+    q = test.list_ids.astype(str).tolist().index(query.name)
     low, high = test.offsets[q], test.offsets[q + 1]
-    order = np.argsort(-shown.scores["base"][low:high], kind="stable")[:DEPTH]
+    order = np.lexsort((test.order.places[low:high], -shown.scores["base"][low:high]))[:DEPTH]
     documents = query.documents
     assert documents is not None
     assert [documents.labels[i] for i in documents.orders[0]] == test.labels[low:high][

@@ -47,9 +47,10 @@ def test_noise_is_a_value_and_none_of_it_changes_nothing(web, corruption) -> Non
 
 @pytest.mark.parametrize("level", [0.2, 0.5, 1.0])
 def test_augmentation_adds_the_share_as_irrelevant_documents_of_other_lists(web, level) -> None:
-    noisy = Augmentation().apply(web, level=level, seed=3)
+    noisy = Augmentation().apply(web, level=level, seed=3).grouped()
     # Lists are named by their place, and stand in an order of their own.
-    place = noisy.query_ids
+    web = web.canonical()
+    place = noisy.list_ids
     before = np.diff(web.offsets)[place]
     assert np.diff(noisy.offsets).tolist() == (before + np.floor(level * before + 0.5)).tolist()
     known = {
@@ -78,7 +79,7 @@ def test_augmentation_keeps_weights_names_and_sparse_features() -> None:
     assert noisy.n_docs == 42
     assert noisy.weights is not None
     assert data.weights is not None
-    assert noisy.weights.tolist() == data.weights[noisy.query_ids].tolist()
+    assert noisy.weights.tolist() == data.canonical().weights[noisy.list_ids].tolist()
 
 
 def test_augmentation_draws_lists_equally_not_documents() -> None:

@@ -65,7 +65,7 @@ class Corruption(ABC):
             return train
         # Parts per million of the level, so that noise differs from level to level.
         rng = np.random.default_rng([seed, round(level * 1_000_000)])
-        return self._corrupt(train.canonical(), level, rng)
+        return self._corrupt(train, level, rng)
 
     @abstractmethod
     def _corrupt(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
@@ -74,7 +74,7 @@ class Corruption(ABC):
 
 def documents_per_list(train: Dataset, level: float) -> NDArray[np.int64]:
     """For each list, this share of its documents as a whole number; halves are rounded up."""
-    return np.floor(level * np.diff(train.offsets) + 0.5).astype(np.int64)
+    return np.floor(level * train.list_sizes + 0.5).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ class Augmentation(Corruption):
     unit: ClassVar[str] = "documents added, as a share of the list"
 
     def _corrupt(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
+        train = train.canonical()  # draws do not depend on the order of the rows
         if train.n_lists < 2:
             raise DataError("documents of other lists cannot be added: there is only one list.")
         lists = np.repeat(np.arange(train.n_lists), documents_per_list(train, level))
@@ -148,15 +149,16 @@ class LabelNoise(Corruption):
             )
         probabilities = np.asarray(self.probabilities[:n_labels])
         # A random order within each list; the first documents of it are chosen.
-        lists = list_of_document(train.offsets)
+        canonical = train.without_features().canonical()
+        lists = canonical.list_of_row
         order = np.lexsort((rng.random(train.n_docs), lists))
-        place = np.arange(train.n_docs) - train.offsets[lists]
-        chosen = order[place < documents_per_list(train, level)[lists]]
-        labels = train.labels.copy()
+        place = np.arange(train.n_docs) - canonical.offsets[lists]
+        chosen = order[place < documents_per_list(canonical, level)[lists]]
+        labels = canonical.labels.copy()
         labels[chosen] = rng.choice(
             n_labels, size=len(chosen), p=probabilities / probabilities.sum()
         )
-        return train.with_labels(labels)
+        return train.with_labels(train.order.restore(labels))
 
 
 @dataclass(frozen=True)
