@@ -37,10 +37,10 @@ def test_cleaning_removes_conflicts_then_blank_lists_and_makes_labels_binary() -
     X = [[1.0], [1.0], [2.0], [3.0], [4.0], [5.0], [6.0]]
     data = Dataset.from_arrays(X, [2, 0, 1, 0, 0, 2, 2], [1, 1, 1, 1, 2, 3, 3])
     fold = clean_fold(Fold("f", data, None, data))
-    assert sorted(fold.test.query_ids.tolist()) == [1, 3]
+    assert sorted(fold.test.list_ids.tolist()) == [1, 3]
     assert sorted(fold.test.labels.tolist()) == [0.0, 1.0, 1.0, 1.0]
     # A training list without an irrelevant document holds no pair.
-    assert fold.train.query_ids.tolist() == [1]
+    assert fold.train.list_ids.tolist() == [1]
 
 
 def test_the_mean_over_all_data_is_weighted_by_their_lists() -> None:

@@ -46,7 +46,7 @@ def test_groups_cover_every_counted_list_once_and_average_its_values(compared) -
 
 def test_a_column_of_the_user_makes_groups_of_its_values(compared) -> None:
     data = small_data()
-    column = {q: "even" if i % 2 else "odd" for i, q in enumerate(data.query_ids.tolist())}
+    column = {q: "even" if i % 2 else "odd" for i, q in enumerate(data.list_ids.tolist())}
     segmentation = _segment(compared, parity=column)[-1]
     assert segmentation.column == "parity"
     assert [group.name for group in segmentation.groups] == ["even", "odd"]
