@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.ragged import Features, Offsets, Scores, list_of_document, offsets_from_sizes
+from plackett.base.ragged import Features, Offsets, Scores, list_of_document
 
 if TYPE_CHECKING:
     from plackett.data.dataset import Dataset
@@ -74,22 +74,11 @@ class Explanation:
 
 def explain_dataset(ranker: Ranker, data: Dataset) -> Explanation:
     """Explain the documents of a data set, in its order."""
-    codes = _list_numbers(data)
-    order = np.argsort(codes, kind="stable")
-    offsets = offsets_from_sizes(np.bincount(codes))
-    features = data.features if np.all(order == np.arange(len(order))) else data.features[order]
-    method, base, values = contributions(ranker, features, offsets)
-    in_rows = np.empty_like(values)
-    in_rows[order] = values
-    return Explanation(method, base, in_rows, ranker._feature_labels())
-
-
-def _list_numbers(data: Dataset) -> NDArray[np.int64]:
-    """The list of each document, as numbers from 0."""
-    per_row = data.query_ids
-    if len(per_row) != data.n_docs:  # one per list
-        per_row = list_of_document(data.offsets)
-    return np.unique(per_row, return_inverse=True)[1].astype(np.int64).reshape(-1)
+    grouped = data.grouped()
+    method, base, values = contributions(ranker, grouped.features, grouped.offsets)
+    if grouped is not data:
+        values = values[np.argsort(np.argsort(data.list_of_row, kind="stable"))]
+    return Explanation(method, base, values, ranker._feature_labels())
 
 
 def contributions(

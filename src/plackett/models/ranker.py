@@ -11,7 +11,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -406,16 +406,9 @@ class Ranker(ABC):
             As for :meth:`predict`.
         """
         self._require_fitted()
-        if isinstance(data, Dataset):
-            self._check_features(data)
-            return explain_dataset(self, data)
-        columns = (self.training_ or {}).get("columns")
-        rows, ids = scoring_data(data, query_ids, self.feature_names_, columns)
-        dataset = Dataset.from_arrays(rows, None, ids, missing="nan")
+        dataset = self._as_dataset(data, query_ids)
         self._check_features(dataset)
-        explanation = explain_dataset(self, dataset)
-        values = dataset.to_rows(explanation.contributions)
-        return replace(explanation, contributions=values)
+        return explain_dataset(self, dataset)
 
     def plot_curves(self, metric: str | None = None, *, ax: Any = None) -> Any:
         """Draw the learning curves with Matplotlib (extra ``figures``); return the axes.
@@ -464,12 +457,16 @@ class Ranker(ABC):
             For features: the query of each row, for models that score whole lists; by default the
             query column that ``fit`` was given, if the table has it, else all rows form one list.
         """
-        if not isinstance(data, Dataset):
-            self._require_fitted()
-            columns = (self.training_ or {}).get("columns")
-            rows, ids = scoring_data(data, query_ids, self.feature_names_, columns)
-            data = Dataset.from_arrays(rows, None, ids, missing="nan")
-        return self._score(data)
+        self._require_fitted()
+        return self._score(self._as_dataset(data, query_ids))
+
+    def _as_dataset(self, data: Dataset | ArrayLike, query_ids: ArrayLike | None) -> Dataset:
+        """The documents to score, from any form that :meth:`predict` takes."""
+        if isinstance(data, Dataset):
+            return data
+        columns = (self.training_ or {}).get("columns")
+        rows, ids = scoring_data(data, query_ids, self.feature_names_, columns)
+        return Dataset.from_arrays(rows, None, ids, missing="nan")
 
     def _score(self, data: Dataset) -> Scores:
         """Scores in the order of the rows."""
