@@ -20,12 +20,15 @@ from plackett.models import (
     load,
     recipe,
 )
+from plackett.models.ensembles import CatBoostRanker, XGBoostRanker
 
 SMALL = {
     LinearRanker: {"C": 1.0, "max_iterations": 50},
     StumpRanker: {"rounds": 40},
     TreeRanker: {"trees": 20, "leaves": 8, "learning_rate": 0.2, "threads": 1},
     NeuralRanker: {"layers": (32,), "learning_rate": 0.01, "epochs": 12, "threads": 1},
+    CatBoostRanker: {"trees": 20, "learning_rate": 0.2, "threads": 1},
+    XGBoostRanker: {"trees": 20, "learning_rate": 0.2, "threads": 1},
     BoostedNeuralRanker: {"layers": (32,), "learning_rate": 0.01, "epochs": 6, "threads": 1},
 }
 """Settings that make a fit quick; other kinds are quick as they are."""

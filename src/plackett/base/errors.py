@@ -178,6 +178,7 @@ def unknown_name(
 
 
 _EXTRAS = {
+    "catboost": ("peers", "CatBoostRanker needs CatBoost"),
     "granian": ("serve", "plackett serve needs Granian"),
     "matplotlib": ("figures", "figures need Matplotlib"),
     "mlflow": ("mlflow", "logging to MLflow needs it"),
@@ -189,6 +190,7 @@ _EXTRAS = {
     "sqlalchemy": ("tune", "tuning needs SQLAlchemy"),
     "sklearn": ("sklearn", "plackett.sklearn needs scikit-learn"),
     "torch": ("neural", "NeuralRanker needs PyTorch"),
+    "xgboost": ("peers", "XGBoostRanker needs XGBoost"),
 }
 """For each module the extra of plackett that installs it, and what needs it."""
 

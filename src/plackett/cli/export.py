@@ -70,12 +70,16 @@ def export(
 
 def import_(
     file: Annotated[
-        Path, typer.Argument(help="Model file of LightGBM (text), XGBoost (JSON, UBJ) or RankLib.")
+        Path,
+        typer.Argument(
+            help="Model file of LightGBM (text), XGBoost (JSON, UBJ), CatBoost (JSON, CBM) or "
+            "RankLib."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the model, for example model.plackett.")],
     form: Annotated[
         str | None,
-        typer.Option(help="Format: lightgbm, xgboost or ranklib.  \\[default: detected]"),
+        typer.Option(help="Format: lightgbm, xgboost, catboost or ranklib.  \\[default: detected]"),
     ] = None,
     features: Annotated[
         int | None, typer.Option(min=1, help="Number of features; RankLib files do not contain it.")

@@ -28,7 +28,10 @@ _KIND_NAMES = {
     "BoostedNeuralRanker": "nets",
     "LinearRanker": "linear",
     "StumpRanker": "stumps",
+    "CatBoostRanker": "trees",
+    "XGBoostRanker": "trees",
     "CrossFit": "average",
+    "AutoRanker": "ensemble",
 }
 _METRIC_TITLES = {
     "ndcg": "normalized discounted cumulative gain",

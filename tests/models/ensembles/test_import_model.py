@@ -144,8 +144,8 @@ def test_files_that_are_not_models_are_refused(tmp_path) -> None:
     path.write_text("0 qid:1 1:0.5\n")
     with pytest.raises(DataError, match="can be imported; these can be: LightGBM"):
         import_model(path)
-    with pytest.raises(UsageError, match="use lightgbm, xgboost, ranklib"):
-        import_model(path, form="catboost")
+    with pytest.raises(UsageError, match="use lightgbm, xgboost, catboost, ranklib"):
+        import_model(path, form="keras")
 
 
 def test_an_average_of_trees_is_not_taken_for_a_sum(tmp_path) -> None:

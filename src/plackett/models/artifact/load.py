@@ -14,7 +14,7 @@ from plackett.models.artifact.manifest import MANIFEST_FILE, read_manifest
 from plackett.models.artifact.settings import ModuleSource, decode
 from plackett.models.auto import AutoRanker
 from plackett.models.crossfit import CrossFit
-from plackett.models.ensembles import EnsembleRanker
+from plackett.models.ensembles import CatBoostRanker, EnsembleRanker, XGBoostRanker
 from plackett.models.linear import LinearRanker
 from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
 from plackett.models.ranker import Ranker
@@ -28,6 +28,8 @@ KINDS: tuple[type[Ranker], ...] = (
     NeuralRanker,
     BoostedNeuralRanker,
     EnsembleRanker,
+    CatBoostRanker,
+    XGBoostRanker,
     CrossFit,
     AutoRanker,
 )

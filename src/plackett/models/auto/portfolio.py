@@ -3,13 +3,16 @@
 Each candidate is a recipe with changed settings. For small, medium and large data the portfolio
 holds the gain that the candidate brought to an ensemble of the candidates before it, and for each
 candidate the seconds that one fit took per million feature values. Candidates are tried in the
-order of expected gain per second. ``benchmarks/auto_portfolio.py`` measures the numbers.
+order of expected gain per second. ``benchmarks/auto_portfolio.py`` measures the numbers and writes
+``portfolio.json``.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -20,6 +23,7 @@ from plackett.models.recipes import RECIPES, recipe
 from plackett.models.recipes.search_spaces import FAMILIES, family_of, with_settings
 
 Size = Literal["small", "medium", "large"]
+SIZES: tuple[Size, ...] = ("small", "medium", "large")
 _MEDIUM_LISTS, _LARGE_LISTS = 500, 5_000
 
 
@@ -33,7 +37,7 @@ class Candidate:
     """Changed settings by path, as in :mod:`plackett.models.recipes.search_spaces`."""
     seconds: float = 1.0
     """Seconds of one fit per million feature values (documents times features), on two cores."""
-    gains: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    gains: tuple[float, ...] = (1.0, 1.0, 1.0)
     """Expected gain in thousandths of NDCG on small, medium and large data."""
 
     @property
@@ -51,21 +55,21 @@ class Candidate:
     def expected_seconds(self, data: Dataset, fits: int) -> float:
         """Seconds of cross-fitting before anything was measured on this data."""
         millions = data.n_docs * data.n_features / 1e6
-        return fits * (_SECONDS_PER_FIT + self.seconds * millions)
+        return fits * (SECONDS_PER_FIT + self.seconds * millions)
 
 
-_SECONDS_PER_FIT = 0.2  # whatever the size of the data
-
-_SMOOTH = {"lightgbm.path_smooth": 10.0}
-_QUICK_NET = {"learning_rate": 1e-3, "batch_lists": 8, "epochs": 40, "patience": 8}
-_LINEAR = {"C": tuple(10.0**k for k in range(-4, 4))}
+SECONDS_PER_FIT = 0.2
+"""Of one fit, whatever the size of the data."""
 
 BASELINE = "lightgbm-defaults"
 """The candidate that the leaderboard compares the others with."""
 
-CANDIDATES: tuple[Candidate, ...] = (
-    Candidate("listnet-linear", "listnet-linear", _LINEAR, 0.7, (4.0, 2.0, 1.0)),
-    Candidate(
+_SMOOTH = {"lightgbm.path_smooth": 10.0}
+_QUICK_NET = {"learning_rate": 1e-3, "batch_lists": 8, "epochs": 40, "patience": 8}
+_LINEAR = {"C": tuple(10.0**k for k in range(-4, 4))}
+_SETTINGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("listnet-linear", "listnet-linear", _LINEAR),
+    (
         BASELINE,
         "lightgbm-lambdarank",
         {
@@ -76,28 +80,46 @@ CANDIDATES: tuple[Candidate, ...] = (
             "feature_fraction": 1.0,
             "smoothing": 1,
         },
-        0.5,
-        (2.0, 2.0, 2.0),
     ),
-    Candidate("e-lambdaloss-smooth", "e-lambdaloss-mart", _SMOOTH, 3.0, (10.0, 20.0, 20.0)),
-    Candidate("e-xendcg-smooth", "e-xendcg-mart", _SMOOTH, 3.0, (6.0, 10.0, 8.0)),
-    Candidate("urank-quick", "urank", _QUICK_NET, 4.0, (20.0, 6.0, 1.0)),
-    Candidate("e-lambdamart", "e-lambdamart", {}, 3.0, (2.0, 4.0, 10.0)),
-    Candidate("e-lambdaloss-mart", "e-lambdaloss-mart", {}, 3.0, (2.0, 4.0, 6.0)),
-    Candidate(
+    ("e-lambdaloss-smooth", "e-lambdaloss-mart", _SMOOTH),
+    ("e-xendcg-smooth", "e-xendcg-mart", _SMOOTH),
+    ("urank-quick", "urank", _QUICK_NET),
+    ("e-lambdamart-smooth", "e-lambdamart", _SMOOTH),
+    ("e-lambdaloss-plain", "e-lambdaloss-mart", {"lightgbm.path_smooth": 0.0}),
+    (
         "e-xendcg-l2",
         "e-xendcg-mart",
         {"lightgbm.lambda_l2": 10.0, "leaves": 16, "feature_fraction": 0.3},
-        3.0,
-        (3.0, 4.0, 2.0),
     ),
-    Candidate(
-        "lambdaloss-net-quick", "lambdaloss-net", _QUICK_NET | {"dropout": 0.1}, 4.0, (4.0, 2.0, 1)
-    ),
-    Candidate("e-approxndcg-net-quick", "e-approxndcg-net", _QUICK_NET, 6.0, (4.0, 2.0, 1.0)),
-    Candidate("logrank-convex-ndcg", "logrank-convex-ndcg", _LINEAR, 3.0, (1.0, 0.5, 0.2)),
-    Candidate("urank", "urank", {}, 40.0, (6.0, 2.0, 0.5)),
+    ("lambdaloss-net-quick", "lambdaloss-net", _QUICK_NET | {"dropout": 0.1}),
+    ("e-approxndcg-net-quick", "e-approxndcg-net", _QUICK_NET),
+    ("logrank-convex-ndcg", "logrank-convex-ndcg", _LINEAR),
+    ("urank", "urank", {}),
+    ("catboost-yetirank", "catboost-yetirank", {}),
+    ("xgboost-ndcg", "xgboost-ndcg", {"settings.max_depth": 4}),
 )
+
+
+def _load_candidates() -> tuple[Candidate, ...]:
+    text = files("plackett.models.auto").joinpath("portfolio.json").read_text(encoding="utf-8")
+    measured = json.loads(text)
+    candidates = []
+    for name, recipe_name, settings in _SETTINGS:
+        numbers = measured.get(name, {})
+        gains = numbers.get("gains", {})
+        candidates.append(
+            Candidate(
+                name,
+                recipe_name,
+                settings,
+                numbers.get("seconds", 3.0),
+                tuple(gains.get(size, 1.0) for size in SIZES),
+            )
+        )
+    return tuple(candidates)
+
+
+CANDIDATES: tuple[Candidate, ...] = _load_candidates()
 """Every candidate; the order breaks ties and numbers the members of an ensemble."""
 
 
@@ -115,7 +137,7 @@ def order_candidates(
 
     The cheapest comes first, so that a model exists early, and the baseline second.
     """
-    place = ("small", "medium", "large").index(size_of(data))
+    place = SIZES.index(size_of(data))
 
     def density(candidate: Candidate) -> float:
         return candidate.gains[place] / candidate.expected_seconds(data, fits)
@@ -140,7 +162,7 @@ def find_candidates(members: str | Sequence[str]) -> tuple[Candidate, ...]:
     if not available:
         raise UsageError(
             f"none of {', '.join(c.name for c in chosen)} can run: install their libraries "
-            "(pip install 'plackett[neural]' for nets)."
+            "(pip install 'plackett[neural,peers]')."
         )
     return available
 
@@ -162,5 +184,6 @@ _LIBRARIES = {"nets": "torch", "boosted nets": "torch"}
 
 
 def _is_installed(candidate: Candidate) -> bool:
-    library = _LIBRARIES.get(candidate.family)
+    family = candidate.family
+    library = family if family in ("catboost", "xgboost") else _LIBRARIES.get(family)
     return library is None or find_spec(library) is not None

@@ -43,6 +43,7 @@ _FILE = "auto.json"
 _MIN_GROUPS = 6  # fewer lists are not cut into parts
 _FINISHING_SHARE = 0.05  # of the budget, for ensemble selection
 _DISTILLING_SHARE = 0.25
+_TREE_FAMILIES = ("trees", "catboost", "xgboost")
 _FAST = "e-lambdaloss-smooth"
 _FAST_SETTINGS = {"trees": 200, "learning_rate": 0.1, "patience": 30}
 
@@ -154,7 +155,7 @@ class AutoRanker(Ranker):
             settings = {**fast.settings, **_FAST_SETTINGS}
             return (Candidate("fast", fast.recipe, settings, fast.seconds / 3),)
         if self.presets == "good":
-            trees = tuple(c for c in candidates if "tree" in c.family)
+            trees = tuple(c for c in candidates if c.family in _TREE_FAMILIES)
             if not trees:
                 raise UsageError(
                     f'presets="good" tries trees only, and members={self.members!r} has none; '

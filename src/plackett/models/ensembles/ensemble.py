@@ -13,16 +13,17 @@ bit    meaning
 2, 3   what is missing: 0 nothing (NaN is read as zero), 1 zero and NaN, 2 NaN
 =====  =====================================================================================
 
-The rules of the two libraries differ; ``library`` selects them.
+The rules of the libraries differ; ``library`` selects them.
 
-================================  ===========================  ==============================
-rule                              ``lightgbm``                 ``xgboost``
-================================  ===========================  ==============================
-sums                              float64                      float32
-values up to 1e-35 in size        zero                         themselves
-categories between -1 and 0       category 0                   no category
-absent entries of a sparse row    zero                         missing
-================================  ===========================  ==============================
+================================  ===============  ===============  ===============
+rule                              ``lightgbm``     ``xgboost``      ``catboost``
+================================  ===============  ===============  ===============
+sums                              float64          float32          float64
+float64 features                  as they are      as float32       as float32
+values up to 1e-35 in size        zero             themselves       themselves
+categories between -1 and 0       category 0       no category      not read
+absent entries of a sparse row    zero             missing          zero
+================================  ===============  ===============  ===============
 
 Model files come from anywhere and are not trusted. Compiled loops use the arrays as indices, so
 every index is checked once, before the first of them runs.
@@ -43,7 +44,7 @@ from plackett.base.ragged import Scores, offsets_from_sizes
 from plackett.models.ensembles import layout
 from plackett.models.ensembles.scoring import score
 
-LIBRARIES = ("lightgbm", "xgboost")
+LIBRARIES = ("lightgbm", "xgboost", "catboost")
 _MAX_COUNT = np.iinfo(np.int32).max
 
 _NODE_TYPES: dict[str, Any] = {
@@ -74,7 +75,7 @@ class Ensemble:
     Parameters
     ----------
     library
-        The library whose rules apply, ``lightgbm`` or ``xgboost``.
+        The library whose rules apply: ``lightgbm``, ``xgboost`` or ``catboost``.
     n_features
         Number of features.
     nodes, leaves
@@ -95,7 +96,7 @@ class Ensemble:
         If known.
     """
 
-    library: Literal["lightgbm", "xgboost"]
+    library: Literal["lightgbm", "xgboost", "catboost"]
     n_features: int
     nodes: NDArray[np.int64]
     leaves: NDArray[np.int64]
@@ -132,7 +133,7 @@ class Ensemble:
         ----------
         features
             One row per document: an array or a SciPy sparse matrix. Arrays of float32 take the
-            fast path. LightGBM's models compare float64 values, XGBoost's round them to float32
+            fast path. LightGBM's models compare float64 values, the others round them to float32
             first, as the libraries do.
         n_threads
             Largest number of threads; by default Numba's.
@@ -141,7 +142,7 @@ class Ensemble:
         -------
         scores
             float64, equal to ``Booster.predict(features, raw_score=True)`` of LightGBM, or
-            ``output_margin=True`` of XGBoost.
+            ``output_margin=True`` of XGBoost, or CatBoost's raw values.
         """
         return score(self, features, n_threads=n_threads)
 
@@ -176,7 +177,7 @@ class Tree(NamedTuple):
 def assemble(
     trees: Sequence[Tree],
     *,
-    library: Literal["lightgbm", "xgboost"],
+    library: Literal["lightgbm", "xgboost", "catboost"],
     n_features: int,
     feature_names: tuple[str, ...] | None = None,
     base_score: float = 0.0,

@@ -158,10 +158,11 @@ def depth_first(
     return order, int(tree), int(node)
 
 
-# LightGBM's kZeroThreshold; XGBoost reads every number as it is.
-_TINY = {"lightgbm": np.float32(1e-35), "xgboost": np.float32(0.0)}
+# LightGBM's kZeroThreshold; the others read every number as it is.
+_TINY = {"lightgbm": np.float32(1e-35), "xgboost": np.float32(0.0), "catboost": np.float32(0.0)}
 # LightGBM drops the fraction first, so that -0.5 is category 0; XGBoost tests the sign first.
-_LOWEST = {"lightgbm": np.float32(-1.0), "xgboost": np.nextafter(np.float32(0.0), np.float32(-1.0))}
+_BELOW_ZERO = np.nextafter(np.float32(0.0), np.float32(-1.0))
+_LOWEST = {"lightgbm": np.float32(-1.0), "xgboost": _BELOW_ZERO, "catboost": _BELOW_ZERO}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from plackett.base.errors import DataError, Message, Parameter, UsageError, message_of
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
+from plackett.models.ensembles.catboost import MAGIC, read_catboost
 from plackett.models.ensembles.ensemble import Ensemble
 from plackett.models.ensembles.lightgbm import read_lightgbm_sum
 from plackett.models.ensembles.ranklib import read_ranklib
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-READERS = {"lightgbm": read_lightgbm_sum, "xgboost": read_xgboost, "ranklib": read_ranklib}
+READERS = {
+    "lightgbm": read_lightgbm_sum,
+    "xgboost": read_xgboost,
+    "catboost": read_catboost,
+    "ranklib": read_ranklib,
+}
 """Readers of model files, by library."""
 
 _FILE = "model.{}"
@@ -44,9 +50,11 @@ def import_model(
     Parameters
     ----------
     path
-        A file of LightGBM (text), XGBoost (JSON or UBJSON) or RankLib (LambdaMART or MART).
+        A file of LightGBM (text), XGBoost (JSON or UBJSON), CatBoost (JSON or binary) or RankLib
+        (LambdaMART or MART).
     form
-        ``lightgbm``, ``xgboost`` or ``ranklib``; by default it is detected from the file.
+        ``lightgbm``, ``xgboost``, ``catboost`` or ``ranklib``; by default it is detected from the
+        file.
     n_features
         Number of features of the documents. RankLib's files do not give it: by default, the
         largest number that a tree uses. For other files it must match the file.
@@ -72,6 +80,8 @@ def import_model(
 
 def _detect_library(source: bytes, file: Path) -> str:
     begin = source[:4096].lstrip()
+    if begin.startswith(MAGIC) or (begin.startswith(b"{") and b'"features_info"' in begin):
+        return "catboost"
     prefixes = {b"tree": "lightgbm", b"{": "xgboost", b"##": "ranklib", b"<ensemble": "ranklib"}
     for prefix, library in prefixes.items():
         if begin.startswith(prefix):
@@ -79,7 +89,8 @@ def _detect_library(source: bytes, file: Path) -> str:
     raise DataError(
         Message(
             "is not a model that can be imported; these can be: LightGBM (text), XGBoost (JSON, "
-            "UBJSON) and RankLib (XML). If it is one of them, name it with ",
+            "UBJSON), CatBoost (JSON, binary) and RankLib (XML). If it is one of them, name it "
+            "with ",
             Parameter("form"),
         ),
         path=str(file),
@@ -157,7 +168,7 @@ class EnsembleRanker(Ranker):
         self.source_: bytes = source
         """The content of the file."""
         self.form_: str = form
-        """The library that wrote it: lightgbm, xgboost or ranklib."""
+        """The library that wrote it: lightgbm, xgboost, catboost or ranklib."""
 
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
         raise NotImplementedError  # fit raises before

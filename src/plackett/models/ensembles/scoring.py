@@ -131,7 +131,7 @@ def _as_array(ensemble: Ensemble, features: Any) -> NDArray[np.floating]:
     if array.dtype == np.float64:
         with np.errstate(over="ignore", under="ignore"):
             narrow = array.astype(np.float32)
-        if ensemble.library == "xgboost" or np.array_equal(narrow, array, equal_nan=True):
+        if ensemble.library != "lightgbm" or np.array_equal(narrow, array, equal_nan=True):
             array = narrow
     elif array.dtype != np.float32:
         try:

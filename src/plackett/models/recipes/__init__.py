@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plackett.base.errors import unknown_name
+from plackett.models.ensembles import CatBoostRanker, XGBoostRanker
 from plackett.models.linear import GRID, LinearRanker
 from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
 from plackett.models.ranker import Ranker
@@ -233,7 +234,13 @@ TREES: dict[str, Recipe] = {
 }
 
 
-RECIPES: dict[str, Recipe] = {**TREES, **NEURAL, **LINEAR}
+PEERS: dict[str, Recipe] = {
+    "catboost-yetirank": Recipe(CatBoostRanker, {}),
+    "xgboost-ndcg": Recipe(XGBoostRanker, {"learning_rate": 0.1}),
+}
+"""Other libraries with their own losses; the rest of their settings are their defaults."""
+
+RECIPES: dict[str, Recipe] = {**TREES, **NEURAL, **LINEAR, **PEERS}
 """Every recipe by name."""
 
 

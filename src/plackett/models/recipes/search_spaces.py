@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 from plackett.base.errors import UsageError
+from plackett.models.ensembles import CatBoostRanker, XGBoostRanker
 from plackett.models.linear import LinearRanker
 from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
 from plackett.models.ranker import Ranker
@@ -121,6 +122,21 @@ FAMILIES: Mapping[str, Space] = {
         "thresholds": Whole(4, 1023, log=True),
         "transforms": Choice(((), ("query-minmax",))),
     },
+    "catboost": {
+        "learning_rate": Real(0.01, 0.3, log=True),
+        "settings.depth": Whole(3, 10),
+        "settings.l2_leaf_reg": Real(0.1, 30.0, log=True),
+        "settings.random_strength": Real(0.1, 10.0, log=True),
+        "settings.bagging_temperature": Real(0.0, 2.0),
+    },
+    "xgboost": {
+        "learning_rate": Real(0.01, 0.3, log=True),
+        "settings.max_depth": Whole(3, 10),
+        "settings.min_child_weight": Real(0.01, 100.0, log=True),
+        "settings.reg_lambda": Real(1e-3, 100.0, log=True),
+        "settings.subsample": Real(0.4, 1.0),
+        "settings.colsample_bytree": Real(0.2, 1.0),
+    },
 }
 """The space that all recipes of a family share."""
 
@@ -140,6 +156,8 @@ _KINDS: tuple[tuple[type[Ranker], str], ...] = (
     (NeuralRanker, "nets"),
     (LinearRanker, "linear"),
     (StumpRanker, "stumps"),
+    (CatBoostRanker, "catboost"),
+    (XGBoostRanker, "xgboost"),
 )
 
 

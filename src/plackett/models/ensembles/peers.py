@@ -1,0 +1,247 @@
+"""Trees trained by CatBoost and XGBoost with their own ranking losses, as baselines and members.
+
+The libraries train; everything else is as for every ranker. The number of trees is selected by the
+metric of ``fit`` on the validation lists, and the model is read from the library's file and scored
+by :class:`~plackett.models.ensembles.Ensemble`, with the library's scores to the bit.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from plackett.base.errors import DataError, UsageError, require
+from plackett.base.ragged import list_of_document
+from plackett.data.dataset import Dataset
+from plackett.models.ensembles.ranker import EnsembleRanker
+from plackett.models.ranker import FitContext, Ranker, check_learnable
+from plackett.models.selection import Selection, measure
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass
+class PeerRanker(EnsembleRanker):
+    """What the rankers of other libraries share; :class:`CatBoostRanker` has the parameters."""
+
+    threads_matter: ClassVar[bool] = True
+    library: ClassVar[str]
+
+    trees: int = 1000
+    learning_rate: float | None = None
+    patience: int = 100
+    seed: int = 0
+    threads: int | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def fit(self, *args: Any, **options: Any) -> Self:
+        """Fit as every ranker."""
+        return Ranker.fit(self, *args, **options)
+
+    def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
+        require(self.library)
+        if self.trees < 1 or self.patience < 1:
+            raise UsageError(
+                f"{type(self).__name__} needs trees >= 1 and patience >= 1, got {self.trees} and "
+                f"{self.patience}."
+            )
+        if train.document_weights is not None:
+            raise UsageError(f"{type(self).__name__} does not support document weights.")
+        check_learnable(train)
+        source = self._train(train, validation, context)
+        self._load(source, self.library, train.n_features)
+
+    @abstractmethod
+    def _train(self, train: Dataset, validation: Dataset | None, context: FitContext) -> bytes:
+        """Train, select the number of trees, and return the library's file."""
+
+
+@dataclass
+class CatBoostRanker(PeerRanker):
+    """Symmetric trees of CatBoost; needs ``pip install 'plackett[peers]'``.
+
+    Parameters
+    ----------
+    trees
+        Maximum number of trees.
+    learning_rate
+        Shrinkage; None: chosen by CatBoost.
+    patience
+        With validation data: stop if the metric has not improved for this many trees.
+    seed, threads
+        Random seed, and number of threads; None: all.
+    settings
+        Parameters passed to CatBoost unchanged; ``loss_function`` is by default ``"YetiRank"``.
+    transforms
+        Applied to the features first; trees seldom need any.
+    """
+
+    library: ClassVar[str] = "catboost"
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "catboost")
+
+    def _train(self, train: Dataset, validation: Dataset | None, context: FitContext) -> bytes:
+        import catboost
+
+        rate = {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
+        settings = {
+            "loss_function": "YetiRank",
+            "iterations": self.trees,
+            "random_seed": self.seed % 2**63,
+            "thread_count": self.threads or -1,
+            "allow_writing_files": False,
+            "verbose": False,
+            **rate,
+            **self.settings,
+        }
+        follower = _CatBoostFollower(self, context, validation)
+        options: dict[str, Any] = {"callbacks": [follower]}
+        if validation is not None:
+            # CatBoost stops by its own NDCG; the number of trees is then selected by our metric.
+            cutoff = context.metrics[0].cutoff or 10
+            settings |= {"eval_metric": f"NDCG:top={cutoff};type=Exp", "use_best_model": False}
+            settings |= {"od_type": "Iter", "od_wait": self.patience}
+            options["eval_set"] = _pool(validation)
+        try:
+            model = catboost.CatBoost(settings).fit(_pool(train), **options)
+        except catboost.CatBoostError as error:
+            raise DataError(f"CatBoost rejects the data or a setting: {error}") from error
+        if follower.error is not None:
+            raise follower.error
+        if validation is not None:
+            selection = Selection()
+            for scores in model.staged_predict(_pool(validation)):
+                selection.offer(measure(scores, validation, context.metrics))
+            model.shrink(selection.best_step + 1)
+        with tempfile.TemporaryDirectory(prefix="plackett-") as folder:
+            path = Path(folder) / "model.cbm"
+            model.save_model(str(path))
+            return path.read_bytes()
+
+
+def _pool(data: Dataset) -> Any:
+    import catboost
+
+    lists = list_of_document(data.offsets)
+    weights = None if data.weights is None else data.weights[lists]
+    return catboost.Pool(data.features, data.labels, group_id=lists, group_weight=weights)
+
+
+class _CatBoostFollower:
+    """Reports each tree; an exception of a callback is kept until CatBoost has returned."""
+
+    def __init__(
+        self, ranker: CatBoostRanker, context: FitContext, validation: Dataset | None
+    ) -> None:
+        self._ranker = ranker
+        self._context = context
+        self._part = "validation" if validation is not None else "learn"
+        self.error: BaseException | None = None
+
+    def after_iteration(self, info: Any) -> bool:
+        """Called by CatBoost after each tree; False ends the training."""
+        metrics = (info.metrics or {}).get(self._part) or {}
+        values = next((v for name, v in metrics.items() if name.startswith("NDCG")), None)
+        latest = float(values[-1]) if values else math.nan
+        text = "trees" if math.isnan(latest) else f"trees, {self._part} NDCG {latest:.4f}"
+        try:
+            self._context.progress(text, int(info.iteration), self._ranker.trees)
+            if self._part == "validation" and not math.isnan(latest):
+                self._context.watch(int(info.iteration), self._ranker.trees, latest)
+        except BaseException as error:
+            self.error = error
+            return False
+        return True
+
+
+@dataclass
+class XGBoostRanker(PeerRanker):
+    """Trees of XGBoost; needs ``pip install 'plackett[peers]'``.
+
+    Parameters
+    ----------
+    trees
+        Maximum number of trees.
+    learning_rate
+        Shrinkage; None: XGBoost's default.
+    patience
+        With validation data: stop if the metric has not improved for this many trees.
+    seed, threads
+        Random seed, and number of threads; None: all.
+    settings
+        Parameters passed to XGBoost unchanged; ``objective`` is by default ``"rank:ndcg"``.
+    transforms
+        Applied to the features first; trees seldom need any.
+    """
+
+    library: ClassVar[str] = "xgboost"  # installed under several names
+
+    def _train(self, train: Dataset, validation: Dataset | None, context: FitContext) -> bytes:
+        import xgboost
+
+        selection = Selection()
+        rate = {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
+        settings = {
+            "objective": "rank:ndcg",
+            "seed": self.seed % 2**31,
+            "nthread": self.threads or 0,
+            "verbosity": 0,
+            "disable_default_eval_metric": True,
+            **rate,
+            **self.settings,
+        }
+        held_out = None if validation is None else _matrix(validation)
+
+        class Follower(xgboost.callback.TrainingCallback):  # type: ignore[misc]
+            def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
+                return follow(model, epoch)
+
+        def follow(model: Any, step: int) -> bool:
+            """Report a tree; True ends the training."""
+            if validation is None or held_out is None:
+                context.progress("trees", step + 1, self.trees)
+                return False
+            # XGBoost keeps the scores of matrices that it has seen: only the last tree is added.
+            means = measure(
+                np.asarray(model.predict(held_out, output_margin=True), np.float64),
+                validation,
+                context.metrics,
+            )
+            selection.offer(means)
+            name = context.metric_names[0]
+            context.progress(f"trees, validation {name} {means[0]:.4f}", step + 1, self.trees)
+            context.watch(step + 1, self.trees, means[0])
+            return selection.steps_since_best >= self.patience
+
+        evals = [] if held_out is None else [(held_out, "validation")]
+        try:
+            model = xgboost.train(
+                settings,
+                _matrix(train),
+                self.trees,
+                evals=evals,
+                verbose_eval=False,
+                callbacks=[Follower()],
+            )
+        except xgboost.core.XGBoostError as error:
+            raise DataError(f"XGBoost rejects the data or a setting: {error}") from error
+        if validation is not None:
+            model = model[: selection.best_step + 1]
+        return bytes(model.save_raw("ubj"))
+
+
+def _matrix(data: Dataset) -> Any:
+    import xgboost
+
+    matrix = xgboost.DMatrix(
+        data.features, data.labels, qid=list_of_document(data.offsets), missing=np.nan
+    )
+    if data.weights is not None:
+        matrix.set_weight(data.weights)  # one per list
+    return matrix
