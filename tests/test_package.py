@@ -19,13 +19,28 @@ PUBLIC = """
 AutoRanker BoostedNeuralRanker ConvergenceWarning CrossFit DataError DataWarning Dataset
 FeatureMismatch Fold LinearRanker Metric NeuralRanker PlackettError Stochastic StumpRanker
 TreeRanker UsageError
-__version__ concat convert describe evaluate load metric objective objectives per_list read
-read_folds recipe split stream synthetic write
+__version__ compare concat convert describe evaluate export import_model load metric objective
+objectives per_list read read_clicks read_folds recipe reproduce split stream synthetic tune write
 """
 SIGNATURES = {
     "evaluate": "scores dataset metrics array_metrics",
     "per_list": "scores dataset metrics array_metrics",
-    "metric": "spelling convention options",
+    "metric": "spelling convention name options",
+    "compare": (
+        "data models protocol metrics baseline metric store jobs threads cluster seed test "
+        "correction progress select"
+    ),
+    "export": "ranker path target feature_names name missing verify form",
+    "import_model": "path form n_features feature_names",
+    "read_clicks": "path progress columns",
+    "reproduce": (
+        "letter folder tables figures quick trials settings out store jobs threads cluster seed "
+        "progress"
+    ),
+    "tune": (
+        "data model trials metric validation folds validation_share space settings store jobs "
+        "threads pruner seed refit progress cluster share"
+    ),
     "objective": "name parameters",
     "recipe": "name preset overrides",
     "split": "dataset shares seed",
@@ -36,7 +51,31 @@ SIGNATURES = {
 
 def test_public_names_stay() -> None:
     assert plackett.__all__ == sorted(PUBLIC.split())
-    assert all(name in vars(plackett) for name in plackett.__all__)
+    assert all(hasattr(plackett, name) for name in plackett.__all__)
+
+
+def test_nothing_else_shows() -> None:
+    assert dir(plackett) == plackett.__all__
+    with pytest.raises(AttributeError, match="no attribute 'comparee'"):
+        getattr(plackett, "comparee")  # noqa: B009
+
+
+POSITIONAL = {"evaluate", "per_list", "export"}  # their three arguments are all needed
+
+
+@pytest.mark.parametrize("name", sorted(set(SIGNATURES) - POSITIONAL))
+def test_arguments_after_the_second_are_given_by_name(name: str) -> None:
+    parameters = inspect.signature(getattr(plackett, name)).parameters.values()
+    positional = [p.name for p in parameters if p.kind == p.POSITIONAL_OR_KEYWORD]
+    assert len(positional) <= 2, positional
+
+
+def test_names_of_experiments_are_imported_when_they_are_used() -> None:
+    code = (
+        "import sys, plackett; assert 'plackett.experiments' not in sys.modules; "
+        "assert 'plackett.serving' not in sys.modules; plackett.compare; plackett.export"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("name", SIGNATURES)

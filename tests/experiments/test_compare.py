@@ -150,7 +150,7 @@ def test_settings_and_presets_go_to_the_models_that_have_them() -> None:
     trees, linear = as_systems(names, preset="A-web30k", settings={"trees": 7})
     assert (trees.ranker.trees, trees.ranker.leaves) == (7, 400)
     assert "trees" not in linear.ranker.get_params()
-    with pytest.raises(UsageError, match="has a parameter 'treez'"):
+    with pytest.raises(UsageError, match=r"no parameter 'treez'.* Did you mean 'trees'"):
         as_systems(names, settings={"treez": 7})
     with pytest.raises(UsageError, match="has the preset 'Z'"):
         as_systems(names, preset="Z")

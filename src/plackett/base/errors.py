@@ -177,32 +177,60 @@ def unknown_name(
     return UsageError(f"there is no {kind} {name!r}{owner}.{hint} There are: {listed}.{note}")
 
 
-_EXTRAS = {
+EXTRAS = {
+    "distributed": ("ray[data,train]>=2.60",),
+    "export": ("onnx>=1.16",),
+    "figures": ("matplotlib>=3.8",),
+    "mlflow": ("mlflow-skinny>=3.1", "sqlalchemy>=2", "alembic>=1.13"),
+    "neural": ("torch>=2.4", "safetensors>=0.4"),
+    "peers": ("catboost>=1.2", "xgboost>=2.1"),
+    "serve": ("granian>=2.7,<3", "starlette>=0.40", "msgspec>=0.19", "prometheus-client>=0.20"),
+    "sklearn": ("scikit-learn>=1.6",),
+    "team": ("psycopg[binary]>=3.1",),
+    "tune": ("optuna>=4.9",),
+}
+"""The extras of plackett that commands need, and what each installs."""
+_NEEDED = {
     "catboost": ("peers", "CatBoostRanker needs CatBoost"),
     "granian": ("serve", "plackett serve needs Granian"),
     "matplotlib": ("figures", "figures need Matplotlib"),
     "mlflow": ("mlflow", "logging to MLflow needs it"),
+    "msgspec": ("serve", "plackett serve needs msgspec"),
     "onnx": ("export", "export to ONNX needs onnx"),
     "optuna": ("tune", "tuning needs Optuna"),
+    "prometheus_client": ("serve", "plackett serve needs prometheus-client"),
     "psycopg": ("team", "a run store in PostgreSQL needs psycopg"),
     "ray": ("distributed", "several machines (cluster=...) need Ray"),
-    "safetensors": ("neural", "NeuralRanker needs safetensors"),
+    "safetensors": ("neural", "neural nets need safetensors"),
     "sqlalchemy": ("tune", "tuning needs SQLAlchemy"),
     "sklearn": ("sklearn", "plackett.sklearn needs scikit-learn"),
-    "torch": ("neural", "NeuralRanker needs PyTorch"),
+    "starlette": ("serve", "plackett serve needs Starlette"),
+    "torch": ("neural", "neural nets need PyTorch"),
     "xgboost": ("peers", "XGBoostRanker needs XGBoost"),
 }
-"""For each module the extra of plackett that installs it, and what needs it."""
+"""For each module the extra that installs it, and what needs it."""
+
+
+class MissingLibrary(UsageError, ImportError):  # noqa: N818 - reads better in `except`
+    """A library that is not installed; the text has the command that installs it."""
 
 
 def require(*modules: str) -> None:
-    """Raise an ImportError with the command to run if one of the modules cannot be imported."""
+    """Raise MissingLibrary with the command to run if one of the modules cannot be imported.
+
+    The command names the libraries themselves, so that it works wherever plackett comes from: a
+    wheel, a clone or a registry.
+    """
     for module in modules:
         try:
             import_module(module)
         except ImportError as error:
-            extra, reason = _EXTRAS[module]
-            raise ImportError(f"{reason}: pip install 'plackett[{extra}]'") from error
+            extra, reason = _NEEDED[module]
+            libraries = " ".join(f"'{name}'" for name in EXTRAS[extra])
+            raise MissingLibrary(
+                f"{reason}, which is not installed: python -m pip install {libraries} "
+                f"(the extra {extra!r} of plackett)."
+            ) from error
 
 
 RENAMED = {"optimiser": "optimizer"}

@@ -19,7 +19,7 @@ from plackett.base.errors import PlackettError, UsageError, message_of
 from plackett.cli.auto import auto
 from plackett.cli.clicks import clicks
 from plackett.cli.compare import compare
-from plackett.cli.console import ERR, OUT, show_warning, use_option_names
+from plackett.cli.console import ERR, OUT, Interrupted, show_warning, use_option_names
 from plackett.cli.data import convert, describe
 from plackett.cli.evaluate import evaluate
 from plackett.cli.export import export, import_
@@ -79,7 +79,7 @@ for command in (
     metrics,
 ):
     app.command()(expand_groups(command))
-app.command("import")(import_)  # "import" is a keyword of Python
+app.command("import")(expand_groups(import_))  # "import" is a keyword of Python
 
 
 def main() -> None:
@@ -103,8 +103,8 @@ def main() -> None:
     except MemoryError as error:
         detail = f" ({error})" if str(error) else ""
         _fail(f"out of memory{detail}; --stream needs less memory.", code=1)
-    except KeyboardInterrupt:
-        _fail("interrupted", code=130)
+    except (Interrupted, KeyboardInterrupt) as error:
+        _fail(f"interrupted; {error or 'nothing was written.'}", code=130)
 
 
 def _describe_os_error(error: OSError) -> str:

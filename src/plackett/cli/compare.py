@@ -15,6 +15,8 @@ from plackett.cli.console import (
     OUT,
     count_convergence_warnings,
     describe_forecast,
+    describe_kept,
+    explain_interrupt,
     print_json,
     step_progress,
     with_time_left,
@@ -58,7 +60,7 @@ def compare(
         typer.Option(
             help="Metrics to report, separated by commas; systems are sorted by the first."
         ),
-    ] = "ndcg@5,ndcg@10,err@10",
+    ] = "ndcg@10,ndcg@5,err@10",
     baseline: Baseline = None,
     out: Annotated[
         Path, typer.Option(help="Folder for the report, tables, results and finished trials.")
@@ -66,7 +68,7 @@ def compare(
     store: Store = None,
     metric: Annotated[
         str, typer.Option(help="Metric for early stopping and model selection.")
-    ] = "ndcg@5",
+    ] = "ndcg@10",
     test: Annotated[
         Literal["randomisation", "t_test", "wilcoxon"] | None,
         typer.Option(help="Significance test.  \\[default: randomisation; t_test over splits]"),
@@ -107,7 +109,7 @@ def compare(
         protocol=protocol or ("folds" if len(source.folds) > 1 else "holdout"),
         metrics=metrics,
         baseline=baseline,
-        select=metric,
+        metric=metric,
         seed=seed,
     )
     cluster = running.find_cluster()
@@ -137,7 +139,8 @@ def _run(
     with RunStore(store) as runs:
         ahead = forecast(plan, store=runs, **cores)
         ERR.print(_describe(plan, ahead), highlight=False, soft_wrap=True)
-        with count_convergence_warnings(), step_progress() as progress:
+        kept = explain_interrupt(lambda: describe_kept(runs, store, [plan]))
+        with kept, count_convergence_warnings(), step_progress() as progress:
             report = with_time_left(progress)
             return run_plan(plan, store=runs, scratch=scratch, progress=report, **cores, **tests)
 

@@ -10,7 +10,7 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,8 @@ from plackett.base.files import to_json
 
 if TYPE_CHECKING:
     from plackett.experiments.forecast import Forecast
+    from plackett.experiments.plan import Plan
+    from plackett.experiments.store import RunStore
 
 
 OUT = Console()
@@ -106,6 +108,13 @@ def describe_forecast(ahead: Forecast) -> str:
     return text
 
 
+def describe_kept(store: RunStore, place: str, plans: Sequence[Plan]) -> str:
+    """Say how many trials are finished, after Ctrl-C, and how to go on."""
+    trials = {trial.identity.digest: trial for plan in plans for trial in plan.trials}
+    done = len(store.finished(trial.identity for trial in trials.values()))
+    return f"{done} of {len(trials)} trials are kept in {place}: the same command runs the others."
+
+
 def with_time_left(
     progress: Callable[[str, int, int], None], *, clock: Callable[[], float] = time.monotonic
 ) -> Callable[[str, int, int], None]:
@@ -160,6 +169,19 @@ def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> N
     if issubclass(category, (DataWarning, ConvergenceWarning)):
         text = escape(use_option_names(message_of(message)))
         ERR.print(f"[yellow]warning:[/] {text}", highlight=False, soft_wrap=True)
+
+
+class Interrupted(Exception):  # noqa: N818 - Ctrl-C is not an error
+    """Ctrl-C; the text says what was kept and how to go on."""
+
+
+@contextmanager
+def explain_interrupt(describe: Callable[[], str]) -> Iterator[None]:
+    """On Ctrl-C, let ``describe`` say what was kept and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise Interrupted(describe()) from error
 
 
 @contextmanager

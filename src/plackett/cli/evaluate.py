@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +16,14 @@ from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.files import atomic_file, tsv_cell
 from plackett.base.ragged import Ids, Scores, Values
 from plackett.cli.console import OUT, print_json
-from plackett.cli.options import DataOptions, Json
+from plackett.cli.options import DataOptions, Json, name_model_features
 from plackett.data import collect_lists, find_files
 from plackett.data.dataset import Dataset
+from plackett.experiments.external import read_scores
 from plackett.experiments.significance import Comparison, compare_paired
 from plackett.metrics import Metric
 
 _DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def evaluate(
@@ -38,7 +37,8 @@ def evaluate(
     data: Annotated[
         list[Path],
         typer.Argument(
-            help="Data set (several Parquet or Arrow files are one), or TREC qrels for a run."
+            help="Data set (several Parquet or Arrow files are one), or TREC qrels for a run. A "
+            "run names the documents of a data set by their ids, or by their rows from 0 on."
         ),
     ],
     reading: DataOptions,
@@ -95,7 +95,7 @@ def load_scores(
 
     If the data does not fit in memory, it is scored in blocks and returned without features.
     """
-    from plackett.data.trec import is_run, judge_run, read_qrels, read_run
+    from plackett.data.trec import as_qrels, is_qrels, is_run, judge_run, read_qrels, read_run
 
     if ranking.is_dir():
         return _score_with_model(ranking, data, reading)
@@ -105,9 +105,10 @@ def load_scores(
             path=str(ranking),
         )
     if is_run(ranking):
-        if len(data) > 1:
-            raise UsageError(f"a TREC run needs one file of qrels, got {len(data)}.")
-        return judge_run(read_run(ranking), read_qrels(data[0]))
+        run = read_run(ranking)
+        if len(data) == 1 and is_qrels(data[0]):
+            return judge_run(run, read_qrels(data[0]))
+        return judge_run(run, as_qrels(reading.open(data), source=str(data[0])))
     by_row = read_scores(ranking)
     files = find_files(data)
     if reading.reads_in_blocks(files):
@@ -137,45 +138,9 @@ def _score_with_model(
     changes: dict[str, Any] = {}
     if files.format == "letor":  # text may leave out its last features
         changes = {"n_features": reading.features or ranker.n_features_}
-    dataset = reading.open(data, **changes)
+    with name_model_features(None if reading.features else ranker):
+        dataset = reading.open(data, **changes)
     return dataset, ranker.predict(dataset)
-
-
-def read_scores(path: Path) -> Scores:
-    """Read one finite number per line of a text file, or a one-dimensional .npy array."""
-    return _read_npy_scores(path) if path.suffix == ".npy" else _read_text_scores(path)
-
-
-def _read_npy_scores(path: Path) -> Scores:
-    try:
-        values = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise DataError("is not a .npy file with an array of numbers", path=str(path)) from error
-    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiu":
-        raise DataError("does not contain a one-dimensional array of numbers", path=str(path))
-    result = values.astype(np.float64)
-    if not np.all(np.isfinite(result)):
-        row = int(np.argmin(np.isfinite(result)))
-        raise DataError(f"score {row} (counted from 0) is {result[row]}", path=str(path))
-    return result
-
-
-def _read_text_scores(path: Path) -> Scores:
-    result = []
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for number, line in enumerate(lines, start=1):
-            token = line.strip()
-            if not _NUMBER.fullmatch(token):
-                raise DataError(
-                    f"{token[:40]!r} is not a number; expected one finite number per line, or a "
-                    "TREC run of six columns",
-                    path=str(path),
-                    line=number,
-                )
-            result.append(float(token))
-    if not result:
-        raise DataError("contains no scores", path=str(path))
-    return np.array(result)
 
 
 def _parse_metrics(text: str | None, convention: str | None) -> list[Metric]:

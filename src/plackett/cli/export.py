@@ -12,8 +12,9 @@ from plackett.cli.console import OUT, print_json
 from plackett.cli.options import Json
 
 _TARGETS = (
+    "vespa, elasticsearch, opensearch, solr, onnx, ranklib, lightgbm, xgboost, or a certain file: "
     "lightgbm-text, lightgbm-json, xgboost-json, xgboost-ubj, xgboost-dump, opensearch-xgboost, "
-    "ranklib, solr, elasticsearch-linear, onnx"
+    "elasticsearch-linear"
 )
 
 
@@ -47,17 +48,20 @@ def export(
     """
     from plackett.models import load
     from plackett.serving.export import export as run
+    from plackett.serving.export import find_target
+    from plackett.serving.export.parts import find_kind, find_parts
 
     ranker = load(model)
     verified = run(
         ranker, out, to, feature_names=_read_names(names), name=name, missing=missing, verify=verify
     )
-    facts = {"out": str(out), "form": to, "bytes": out.stat().st_size, "verified": verified}
+    target = find_target(to, find_kind(find_parts(ranker))).name
+    facts = {"out": str(out), "form": target, "bytes": out.stat().st_size, "verified": verified}
     if json:
         print_json(facts)
         return
     OUT.print(
-        f"{out}: {ranker.summary()} as {to}, {out.stat().st_size:,} bytes, "
+        f"{out}: {ranker.summary()} as {target}, {out.stat().st_size:,} bytes, "
         + (
             "read back and compared"
             if verified

@@ -10,8 +10,8 @@ A command takes a group of options as one parameter, whose type is a dataclass o
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, g
 
 import typer
 
-from plackett.base.errors import UsageError, rename_deprecated
-from plackett.cli.console import byte_progress
+from plackett.base.errors import DataError, FeatureMismatch, Message, Parameter, require
+from plackett.cli.console import byte_progress, explain_interrupt
 from plackett.data import (
     DataFiles,
     ReadOptions,
@@ -36,6 +36,7 @@ from plackett.data.dataset import Dataset
 if TYPE_CHECKING:
     from plackett.distributed import Cluster
     from plackett.experiments.protocols import DataSource
+    from plackett.models import Ranker
 
 DataPaths = Annotated[
     list[Path],
@@ -55,7 +56,11 @@ Strict = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a setting of the model: --set trees=200. May be repeated."),
+    typer.Option(
+        "--set",
+        help="Change a setting of the model: --set trees=200, --set objective.beta=0.5. May be "
+        "repeated.",
+    ),
 ]
 Store = Annotated[
     str | None,
@@ -181,16 +186,18 @@ class SystemOptions:
         list[str] | None,
         typer.Option(
             "--set",
-            help="Change a setting of the models that have it: --set trees=200. May be repeated.",
+            help="Change a setting of the models that have it: --set trees=200, --set "
+            "objective.beta=0.5. May be repeated.",
         ),
     ] = None
 
     def build(self) -> dict[str, Any]:
         """Return the unfitted ranker of each system by name."""
-        from plackett.experiments.systems import as_systems
+        from plackett.experiments.systems import as_systems, split_outside_brackets
 
         changes = parse_settings(self.settings)
-        systems = as_systems(split_names(self.models), preset=self.preset, settings=changes)
+        names = split_outside_brackets(self.models, ",")
+        systems = as_systems(names, preset=self.preset, settings=changes)
         return {system.name: system.ranker for system in systems}
 
 
@@ -230,18 +237,33 @@ class TrialOptions:
 ClusterOption = get_type_hints(TrialOptions, include_extras=True)["cluster"]
 
 
+@contextmanager
+def name_model_features(ranker: Ranker | None) -> Iterator[None]:
+    """Say that the model limits the number of features, where no option does."""
+    try:
+        yield
+    except DataError as error:
+        parts = error.message.parts if isinstance(error.message, Message) else ()
+        if ranker is None or not any(_is_width(part) for part in parts):
+            raise
+        limit = f"the {ranker.n_features_} features of the model"
+        message = Message(*(limit if _is_width(part) else part for part in parts))
+        place = {"path": error.path, "line": error.line, "column": error.column}
+        raise FeatureMismatch(message, **place) from error  # type: ignore[arg-type]
+
+
+def _is_width(part: str | Parameter) -> bool:
+    return isinstance(part, Parameter) and part.name == "n_features"
+
+
 def find_cluster(spelling: str | None) -> Cluster | None:
     """Return the cluster that ``--cluster`` names, after checking that Ray is installed."""
     if spelling is None:
         return None
-    from plackett.base.errors import require
     from plackett.distributed import as_cluster
 
     cluster = as_cluster(spelling)
-    try:
-        require("ray")
-    except ImportError as error:
-        raise UsageError(str(error)) from error
+    require("ray")
     return cluster
 
 
@@ -250,10 +272,7 @@ def check_mlflow(uri: str | None) -> None:
     if uri is not None:
         from plackett.experiments.mlflow import check_uri
 
-        try:
-            check_uri(uri)
-        except ImportError as error:
-            raise UsageError(str(error)) from error
+        check_uri(uri)
 
 
 def split_names(text: str) -> list[str]:
@@ -262,18 +281,10 @@ def split_names(text: str) -> list[str]:
 
 
 def parse_settings(pairs: Sequence[str] | None) -> dict[str, Any]:
-    """Parse ``key=value`` pairs; a value is JSON, or text if it is not valid JSON."""
-    settings: dict[str, Any] = {}
-    for pair in pairs or ():
-        key, sign, text = pair.partition("=")
-        if not sign or not key.strip():
-            raise UsageError(f"--set takes key=value, for example --set trees=200, got {pair!r}.")
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = text
-        settings[key.strip()] = tuple(value) if isinstance(value, list) else value
-    return rename_deprecated(settings)
+    """Parse the ``key=value`` pairs of ``--set``."""
+    from plackett.experiments.systems import parse_settings as parse
+
+    return parse(pairs or (), example="--set trees=200")
 
 
 def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -297,7 +308,8 @@ def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
     def run(**values: Any) -> None:
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
-        command(**values)
+        with explain_interrupt(lambda: "nothing was written."):
+            command(**values)
 
     run.__annotations__ = {name: hint for name, hint, _ in parameters}
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

@@ -24,7 +24,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file, tsv_cell
 from plackett.base.ragged import Scores
 from plackett.cli.console import OUT, print_json, step_progress
-from plackett.cli.options import ClusterOption, DataOptions, Json, find_cluster
+from plackett.cli.options import ClusterOption, DataOptions, Json, find_cluster, name_model_features
 from plackett.data import DataFiles, find_files
 from plackett.data.dataset import Dataset
 from plackett.data.trec import format_run
@@ -81,6 +81,7 @@ def rank(
         check_suffix(out, top)
     ranker = load(model)
     files = find_files(data)
+    limit = name_model_features(None if reading.features else ranker)
     if not files.is_columnar:
         # Text may leave out its last features, and always has labels.
         width = reading.features or ranker.n_features_
@@ -92,10 +93,11 @@ def rank(
         return
     parts = _score(ranker, files, reading)
     if out is None:
-        print_rankings(parts, top, as_json=json)
+        with limit:
+            print_rankings(parts, top, as_json=json)
         return
     lists = documents = 0
-    with ranking_file(out, top, tag=ranker.recipe_name or model.stem) as add:
+    with limit, ranking_file(out, top, tag=ranker.recipe_name or model.stem) as add:
         for dataset, scores in parts:
             add(dataset, scores)
             lists, documents = lists + dataset.n_lists, documents + dataset.n_docs

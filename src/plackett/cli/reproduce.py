@@ -18,7 +18,9 @@ from plackett.cli.console import (
     OUT,
     byte_progress,
     describe_forecast,
+    describe_kept,
     duration,
+    explain_interrupt,
     print_json,
     step_progress,
     with_time_left,
@@ -178,7 +180,8 @@ def _run(
     _check_settings(plan)
     with RunStore(store) as runs:
         _announce(plan, forecast_reproduction(plan, store=runs, **cores))
-        with step_progress() as progress:
+        kept = explain_interrupt(lambda: describe_kept(runs, store, list(plan.plans())))
+        with kept, step_progress() as progress:
             return run_reproduction(
                 plan,
                 store=runs,

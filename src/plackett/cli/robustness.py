@@ -15,6 +15,8 @@ from plackett.cli.console import (
     OUT,
     count_convergence_warnings,
     describe_forecast,
+    describe_kept,
+    explain_interrupt,
     print_json,
     step_progress,
     with_time_left,
@@ -77,6 +79,7 @@ def robustness(
     from plackett.experiments.plan import plan_comparison
     from plackett.experiments.protocols import Splits
     from plackett.experiments.robustness import NoiseProtocol, noise_kind
+    from plackett.metrics import split
 
     kinds = {name: noise_kind(name) for name in split_names(perturb)}
     chosen_levels = _parse_levels(levels)
@@ -91,7 +94,7 @@ def robustness(
             ),
             metrics=metrics,
             baseline=baseline,
-            select=metrics.split(",")[0],
+            metric=split(metrics)[0],
             seed=seed,
         )
         for name, kind in kinds.items()
@@ -132,7 +135,8 @@ def _run(
         text = f"{ahead.trials} trials: {len(all_plans[0].systems)} systems under {noise}"
         ERR.print(text + describe_forecast(ahead), highlight=False, soft_wrap=True)
         for plan in all_plans:
-            with count_convergence_warnings(), step_progress() as progress:
+            kept = explain_interrupt(lambda: describe_kept(runs, store, all_plans))
+            with kept, count_convergence_warnings(), step_progress() as progress:
                 run_trials(
                     plan,
                     store=runs,

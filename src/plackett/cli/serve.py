@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import require
 from plackett.cli.console import ERR
 from plackett.cli.options import DataOptions
 from plackett.data.dataset import Dataset
@@ -65,11 +65,9 @@ def serve(
     Logs are lines of JSON on standard error. Models that change on disk are reloaded while requests
     are answered. SIGTERM stops the server after the running requests.
     """
-    try:
-        from plackett.serving.server import Examples, Limits, Settings, make_app
-        from plackett.serving.server.run import check_port, exit_process, serve_app
-    except ImportError as error:
-        raise UsageError(str(error)) from error
+    require("granian", "starlette", "msgspec", "prometheus_client")
+    from plackett.serving.server import Examples, Limits, Settings, make_app
+    from plackett.serving.server.run import check_port, exit_process, serve_app
 
     limits = Limits(
         body=int(max_mb * _MB),
@@ -89,14 +87,11 @@ def serve(
         **({} if threads is None else {"threads": threads}),
     )
     settings.check()
-    try:
-        free_port = check_port(settings)  # before models are loaded, which may take a while
-        with ERR.status("loading models; the first time, code is compiled as well"):
-            app = make_app(models, settings, examples=Examples(_read_examples(examples, models)))
-        serve_app(app, port=free_port, on_ready=_show_address)
-        exit_process()
-    except ImportError as error:
-        raise UsageError(str(error)) from error
+    free_port = check_port(settings)  # before models are loaded, which may take a while
+    with ERR.status("loading models; the first time, code is compiled as well"):
+        app = make_app(models, settings, examples=Examples(_read_examples(examples, models)))
+    serve_app(app, port=free_port, on_ready=_show_address)
+    exit_process()
 
 
 def _read_examples(path: Path | None, models: list[str]) -> Dataset | None:

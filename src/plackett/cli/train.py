@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import OUT, print_json, step_progress
+from plackett.cli.console import OUT, explain_interrupt, print_json, step_progress
 from plackett.cli.options import (
     ClusterOption,
     DataOptions,
@@ -53,7 +54,7 @@ def train(
             help="Metric for early stopping and model selection. With several, separated by "
             "commas, later ones break ties."
         ),
-    ] = "ndcg@5",
+    ] = "ndcg@10",
     crossfit: Annotated[
         int | None,
         typer.Option(
@@ -83,7 +84,7 @@ def train(
     share = validation_share if crossfit is None else 0.0
     training_data, validation_data = _open_parts(data, validation, share, seed, reading)
     begin = time.perf_counter()
-    with step_progress() as progress:
+    with explain_interrupt(partial(_describe_checkpoint, checkpoint)), step_progress() as progress:
         ranker.fit(
             training_data, validation_data, metric, checkpoint, progress=progress, cluster=place
         )
@@ -99,6 +100,14 @@ def train(
     _print_result(out, ranker, means, seconds, json)
 
 
+def _describe_checkpoint(checkpoint: Path | None) -> str:
+    if checkpoint is None:
+        return "nothing was kept. With --checkpoint FOLDER, the same command goes on."
+    if not any(checkpoint.glob("step-*")) and not any(checkpoint.glob("member-*")):
+        return f"no state was saved in {checkpoint} yet."
+    return f"the state of the fit is kept in {checkpoint}: the same command goes on from there."
+
+
 def _build_ranker(
     model: str,
     preset: str | None,
@@ -108,11 +117,12 @@ def _build_ranker(
     crossfit: int | None,
 ) -> Ranker:
     from plackett.models import CrossFit, recipe
+    from plackett.models.recipes.search_spaces import with_settings
 
     ranker = recipe(model, preset=preset)
     common = {"seed": seed} | ({} if threads is None else {"threads": threads})
     accepted = {name: value for name, value in common.items() if name in ranker.get_params()}
-    ranker.set_params(**accepted | settings)
+    ranker = with_settings(ranker.set_params(**accepted), settings)
     if crossfit is None:
         return ranker
     members = CrossFit(ranker, folds=crossfit, seed=seed)

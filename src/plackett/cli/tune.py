@@ -15,7 +15,7 @@ from rich import box
 from rich.table import Table
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import OUT, print_json, step_progress
+from plackett.cli.console import OUT, explain_interrupt, print_json, step_progress
 from plackett.cli.options import (
     DataOptions,
     Json,
@@ -113,10 +113,7 @@ def tune(
         check_save_path(out)
     check_mlflow(mlflow)
     cluster = running.find_cluster()
-    try:
-        require("optuna", "sqlalchemy")
-    except ImportError as error:
-        raise UsageError(str(error)) from error
+    require("optuna", "sqlalchemy")
     plan = plan_search(
         model,
         metric=metric,
@@ -163,6 +160,8 @@ def _run(
         else:
             scratch = Path(store).absolute().parent
             scratch.mkdir(parents=True, exist_ok=True)
+        kept = f"finished trials are kept in {store}: the same command runs the others."
+        stack.enter_context(explain_interrupt(lambda: kept))
         progress = stack.enter_context(step_progress())
         return run_search(
             plan,

@@ -18,9 +18,10 @@ import math
 import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TextIO, cast
 
 import numpy as np
@@ -33,7 +34,9 @@ from plackett.data.dataset import Dataset
 
 __all__ = [
     "TrecFile",
+    "as_qrels",
     "format_run",
+    "is_qrels",
     "is_run",
     "judge_run",
     "read_qrels",
@@ -101,6 +104,23 @@ def is_run(path: str | os.PathLike[str]) -> bool:
     except OSError:
         return False
     return len(first.split()) == len(_RUN) and "\0" not in first  # NUL: an array, not text
+
+
+def is_qrels(path: str | os.PathLike[str]) -> bool:
+    """Whether the first non-blank line of a file has the four columns of qrels."""
+    try:
+        with _open(Path(path)) as lines:
+            first = next((line for line in lines if line.strip()), "").split()
+    except (*_CORRUPT, OSError):
+        return False
+    return len(first) == len(_QRELS) and not first[1].startswith("qid:")
+
+
+def as_qrels(dataset: Dataset, *, source: str) -> TrecFile:
+    """The labels of a data set as judgments, as :func:`write_qrels` would write them."""
+    with TemporaryDirectory() as folder:
+        write_qrels(dataset, Path(folder) / "qrels")
+        return replace(read_qrels(Path(folder) / "qrels"), source=source)
 
 
 def _open(path: Path) -> TextIO:

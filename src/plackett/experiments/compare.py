@@ -15,11 +15,25 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plackett.base.errors import DataError, Message, PlackettError, UsageError, message_of
+from plackett.base.errors import (
+    DataError,
+    Message,
+    PlackettError,
+    UsageError,
+    message_of,
+    warn_renamed,
+)
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster, as_cluster
-from plackett.experiments.plan import METRICS, Plan, Trial, plan_comparison, threads_per_trial
+from plackett.experiments.plan import (
+    METRIC,
+    METRICS,
+    Plan,
+    Trial,
+    plan_comparison,
+    threads_per_trial,
+)
 from plackett.experiments.protocols import DataSource, Protocol
 from plackett.experiments.results import (
     ComparisonResults,
@@ -37,7 +51,8 @@ from plackett.experiments.runners import (
     TrialSettings,
 )
 from plackett.experiments.store import Heartbeat, Outcome, RunStore
-from plackett.models.ranker import Progress, Ranker, no_progress
+from plackett.experiments.systems import Model
+from plackett.models.ranker import MetricSpec, Progress, no_progress
 
 _POLL_SECONDS = 1.0  # between checks of what other processes have finished
 
@@ -60,12 +75,12 @@ class CompareResult:
 
 def compare(
     data: Dataset | Fold | Sequence[Fold] | DataSource,
-    models: Sequence[str] | Mapping[str, Ranker],
+    models: Sequence[Model] | Mapping[str, Model],
     *,
     protocol: str | Protocol = "holdout",
-    metrics: Sequence[str] | str = METRICS,
+    metrics: MetricSpec = METRICS,
     baseline: str | None = None,
-    select: str = "ndcg@5",
+    metric: MetricSpec = METRIC,
     store: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     threads: int | None = None,
@@ -74,6 +89,7 @@ def compare(
     test: Test | None = None,
     correction: Correction = "holm",
     progress: Progress = no_progress,
+    select: MetricSpec | None = None,
 ) -> CompareResult:
     """Train systems on the splits of a protocol and compare them with significance tests.
 
@@ -86,15 +102,19 @@ def compare(
     data
         A data set, a fold, or several folds.
     models
-        Names of recipes, or rankers by the name to show.
+        What to compare, as a list or by the name to show. Each is the name of a recipe, with
+        settings if need be (``"lambdamart:leaves=31"``), a plackett ranker, an estimator of another
+        library (``LGBMRanker``, ``XGBRanker``, ``CatBoostRanker``), the path of a saved model, or
+        of a file with one score per row of the data (.txt, .npy). Saved models and scores are used
+        as they are; all others are trained on each split.
     protocol
         ``folds``, ``folds:N``, ``splits:N``, ``seeds:N`` or ``holdout``.
     metrics
         Metrics to compute on the test lists; the first one orders the systems.
     baseline
         The system that the others are compared with; by default the first.
-    select
-        The metric by which models are selected on the validation lists.
+    metric
+        The metric for early stopping and model selection on the validation lists.
     store
         File or URL of the store of finished trials; None: a temporary one.
     jobs
@@ -113,14 +133,28 @@ def compare(
         Correction for the number of systems.
     progress
         Called with a text, the number of finished trials and the number of trials.
+    select
+        Deprecated name of ``metric``.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> data = pk.synthetic("letor", n_lists=30, seed=0)
+    >>> models = ["listnet-linear:C=1", "listnet-linear:C=100"]
+    >>> result = pk.compare(data, models, metrics="ndcg@10")
+    >>> sorted(entry.name for entry in result.board.entries)
+    ['listnet-linear:C=1', 'listnet-linear:C=100']
     """
+    if select is not None:
+        warn_renamed("select", "metric")
+        metric = select
     plan = plan_comparison(
         data,
         models,
         protocol=protocol,
         metrics=metrics,
         baseline=baseline,
-        select=select,
+        metric=metric,
         seed=seed,
     )
     with ExitStack() as stack:
@@ -205,7 +239,7 @@ def run_trials(
     finished = store.finished(trial.identity for trial in plan.trials)
     if len(finished) == len({trial.identity.digest for trial in plan.trials}):
         return 0
-    settings = TrialSettings(plan.protocol, plan.metrics, plan.select, cores)
+    settings = TrialSettings(plan.protocol, plan.metrics, plan.select, cores, plan.functions)
     with _make_runner(plan, settings, jobs, scratch, where) as runner:
         return run_missing(plan.trials, store=store, runner=runner, progress=progress)
 

@@ -74,7 +74,7 @@ def quickstart(
         models,
         metrics=METRICS,
         baseline=BASELINE,
-        select="ndcg@5",
+        metric="ndcg@5",
         seed=seed,
         progress=progress,
     )

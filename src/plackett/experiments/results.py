@@ -34,7 +34,8 @@ from plackett.experiments.significance import (
     mean_interval,
 )
 from plackett.experiments.store import Outcome, RunStore
-from plackett.metrics import per_list
+from plackett.metrics import FunctionMetric, per_list
+from plackett.metrics import metric as as_metric
 
 Test = Literal["randomisation", "t_test", "wilcoxon"]
 Correction = Literal["holm", "benjamini-hochberg"]
@@ -329,11 +330,15 @@ def metric_values(
     load
         Returns the data of the split; called if a metric is missing.
     """
-    missing = [name for name in metrics if name not in outcome.values]
-    added: Mapping[str, Values] = {}
+    # The code of a function may have changed since its values were stored.
+    functions = [m for m in metrics if isinstance(as_metric(m), FunctionMetric)]
+    missing = [name for name in metrics if name not in outcome.values and name not in functions]
+    added: dict[str, Values] = {}
     if missing:
         added = per_list(outcome.scores, load().test, missing)
         store.add_values(trial.identity, added)
+    if functions:
+        added |= per_list(outcome.scores, load().test, functions)
     values = {**outcome.values, **added}
     return {name: values[name] for name in metrics}
 

@@ -22,7 +22,7 @@ from plackett.experiments.local_pool import LocalPool, SharedSource
 from plackett.experiments.plan import Trial
 from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData
 from plackett.experiments.store import Outcome
-from plackett.metrics import per_list
+from plackett.metrics import FunctionMetric, per_list
 from plackett.models.ranker import Progress, Ranker, no_progress
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class TrialSettings:
     """The metric by which models are selected on the validation lists."""
     threads: int | None
     """Threads of each trial; None: one for each core."""
+    functions: tuple[FunctionMetric, ...] = ()
+    """Metrics that Python functions compute; unpickling them makes their names known."""
 
     def run(self, ranker: Ranker, data: SplitData, *, progress: Progress = no_progress) -> Outcome:
         """Fit an unfitted ranker on the training lists and evaluate it on the test lists."""

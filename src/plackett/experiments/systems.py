@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as read_version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import plackett
 from plackett._version import __version__
-from plackett.base.errors import UsageError, rename_deprecated
+from plackett.base.errors import DataError, UsageError, rename_deprecated, unknown_name
+from plackett.experiments.external import (
+    SCORE_SUFFIXES,
+    ExternalRanker,
+    PeerRanker,
+    SavedModel,
+    ScoreFile,
+    is_peer,
+    refuse_other,
+)
 from plackett.models import RECIPES, recipe
+from plackett.models.artifact.manifest import is_model, read_manifest
 from plackett.models.artifact.settings import encode_params
 from plackett.models.ranker import Ranker
+from plackett.models.recipes.search_spaces import with_settings
 
 
 @cache
 def version(library: str) -> str:
     """Installed version of a library; cached, since every trial records those it uses."""
-    return read_version(library)
+    try:
+        return read_version(library)
+    except PackageNotFoundError:  # installed under another name, such as xgboost-cpu
+        return str(import_module(library).__version__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +57,8 @@ class System:
     def settings(self, seed: int) -> dict[str, Any]:
         """Class and parameters as plain data, without threads, which do not change results."""
         ranker = self.build(seed=seed)
+        if isinstance(ranker, ExternalRanker):
+            return ranker.describe()
         return {"kind": type(ranker).__name__, **encode_params(ranker)}
 
     def libraries(self) -> dict[str, str]:
@@ -61,54 +80,134 @@ def _libraries(ranker: Ranker) -> set[str]:
     return set(ranker.libraries).union(*inner)
 
 
+Model: TypeAlias = str | os.PathLike[str] | Ranker | Any
+"""What can be compared: see :func:`as_systems`."""
+
+
 def as_systems(
-    models: Sequence[str] | Mapping[str, Ranker],
+    models: Sequence[Model] | Mapping[str, Model],
     *,
     preset: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> tuple[System, ...]:
-    """Make systems from names of recipes, or from rankers by name.
+    """Make systems from what can be compared, by the name to show.
 
     Parameters
     ----------
     models
-        Names of recipes, or unfitted rankers by the name to show.
+        Each is the name of a recipe, with settings if need be (``"lambdamart:leaves=31"``), a
+        plackett ranker, the path of a saved model, the path of a file with one score per row
+        (.txt, .npy), or an estimator: ``LGBMRanker``, ``XGBRanker``, ``CatBoostRanker``.
     preset
         A paper's settings, for the recipes that have them; at least one must.
     settings
         Parameters to change in the models that have them; at least one must.
     """
-    rankers = (
-        dict(models)
-        if isinstance(models, Mapping)
-        else {name: recipe(name, preset=_find_preset(name, preset, models)) for name in models}
-    )
+    if isinstance(models, (str, os.PathLike)):
+        raise UsageError(f"models is a list of what to compare, got {models!r}; use [{models!r}].")
+    named = models.items() if isinstance(models, Mapping) else ((None, model) for model in models)
+    rankers: dict[str, Ranker] = {}
+    presets = PresetFinder(preset)
+    for given, model in named:
+        name, ranker = _make_system(model, presets)
+        if (given or name) in rankers:
+            raise UsageError(
+                f"{given or name!r} is named twice; each system appears once. Give names to "
+                'systems of the same kind: models={"small": ..., "large": ...}.'
+            )
+        rankers[given or name] = ranker
     if not rankers:
         raise UsageError("there is nothing to compare: no models were given.")
-    if len(rankers) < len(models):
-        twice = next(name for name in models if list(models).count(name) > 1)
-        raise UsageError(f"{twice!r} is named twice; each system appears once.")
+    presets.check_used(rankers)
     for name, value in rename_deprecated(settings or {}).items():
         _set_param(rankers, name, value)
     return tuple(System(name, ranker) for name, ranker in rankers.items())
 
 
-def _find_preset(name: str, preset: str | None, models: Sequence[str]) -> str | None:
-    if preset is None or name not in RECIPES:  # recipe() raises for an unknown name
-        return None
-    if not any(preset in RECIPES[each].presets for each in models if each in RECIPES):
-        raise UsageError(f"none of {', '.join(models)} has the preset {preset!r}.")
-    return preset if preset in RECIPES[name].presets else None
+def _make_system(model: Model, presets: PresetFinder) -> tuple[str, Ranker]:
+    """The name and the unfitted ranker of one system."""
+    if isinstance(model, Ranker):
+        return model.recipe_name or type(model).__name__, model
+    if is_peer(model):
+        return type(model).__name__, PeerRanker(model)
+    if not isinstance(model, (str, os.PathLike)):
+        raise refuse_other(model)
+    text = os.fspath(model)
+    path = Path(text)
+    if path.suffix == ".plackett" or is_model(path):
+        read_manifest(path)
+        return path.name, SavedModel(text)
+    if path.suffix in SCORE_SUFFIXES:
+        if not path.is_file():
+            raise DataError("does not exist; expected one score per row of the data", path=text)
+        return path.name, ScoreFile(text)
+    name, *pairs = split_outside_brackets(text, ":")
+    ranker = recipe(name, preset=presets.find(name))
+    return text, with_settings(ranker, parse_settings(pairs, example=f"{name}:leaves=31"))
 
 
-def _set_param(rankers: Mapping[str, Ranker], name: str, value: Any) -> None:
-    # ``ranker__leaves`` is a parameter of the ranker in the parameter ``ranker``, which checks it.
-    outer = name.partition("__")[0]
-    having = [ranker for ranker in rankers.values() if outer in ranker.get_params()]
+@dataclass
+class PresetFinder:
+    """Gives a preset to the recipes that have it."""
+
+    preset: str | None
+    used: bool = False
+
+    def find(self, name: str) -> str | None:
+        """The preset, if the recipe has it."""
+        if self.preset is None or name not in RECIPES or self.preset not in RECIPES[name].presets:
+            return None
+        self.used = True
+        return self.preset
+
+    def check_used(self, names: Iterable[str]) -> None:
+        """Raise UsageError if no recipe has the preset."""
+        if self.preset is not None and not self.used:
+            raise UsageError(f"none of {', '.join(names)} has the preset {self.preset!r}.")
+
+
+def split_outside_brackets(text: str, separator: str) -> list[str]:
+    """Split a text at separators that are not inside brackets.
+
+    >>> split_outside_brackets("urank:layers=[10,5],lambdamart", ",")
+    ['urank:layers=[10,5]', 'lambdamart']
+    """
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
+def parse_settings(pairs: Iterable[str], *, example: str) -> dict[str, Any]:
+    """Parse ``key=value`` pairs; a value is JSON, or text if it is not valid JSON."""
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, sign, text = pair.partition("=")
+        if not sign or not key.strip():
+            raise UsageError(
+                f"a setting is written key=value, for example {example}, got {pair!r}."
+            )
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        settings[key.strip()] = tuple(value) if isinstance(value, list) else value
+    return rename_deprecated(settings)
+
+
+def _set_param(rankers: dict[str, Ranker], name: str, value: Any) -> None:
+    # ``ranker__leaves`` is a parameter of the inner ranker, ``objective.beta`` of the objective.
+    outer = name.partition("__")[0].partition(".")[0]
+    having = [key for key, ranker in rankers.items() if outer in ranker.get_params()]
     if not having:
-        raise UsageError(f"none of {', '.join(rankers)} has a parameter {name!r}.")
-    for ranker in having:
-        ranker.set_params(**{name: value})
+        params = dict.fromkeys(p for ranker in rankers.values() for p in ranker.get_params())
+        raise unknown_name("parameter", name, params, of=", ".join(rankers))
+    for key in having:
+        rankers[key] = with_settings(rankers[key], {name: value})
 
 
 _PACKAGES = ("base", "data", "metrics", "models", "objectives")

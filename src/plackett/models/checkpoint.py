@@ -109,27 +109,68 @@ def _check_identity(folder: Path, identity: dict[str, Any]) -> None:
         saved = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DataError("is damaged; delete the checkpoint's folder", path=str(file)) from error
-    difference = _find_difference(saved, identity)
-    if difference is not None:
-        name, there, here = difference
+    differences = _find_differences(saved, identity)
+    if differences:
         raise UsageError(
-            f"the checkpoint in {folder} belongs to another fit: its {name} is {there!r}, here it "
-            f"is {here!r}. Give another folder, or delete this one."
+            f"the checkpoint in {folder} belongs to another fit: {'; '.join(differences)}. Repeat "
+            "that fit to go on with it; for this one give another folder, or delete this one."
         )
 
 
-def _find_difference(
-    saved: Any, current: Any, name: str = "description"
-) -> tuple[str, Any, Any] | None:
-    """The name and both values of the first entry in which two descriptions differ."""
-    if saved == current:
-        return None
-    if isinstance(saved, dict) and isinstance(current, dict):
-        for key in [*current, *saved]:
-            difference = _find_difference(saved.get(key), current.get(key), key)
-            if difference is not None:
-                return difference
-    return name, saved, current
+def _find_differences(saved: Any, current: Any) -> list[str]:
+    """Say in words in what two descriptions of a fit differ."""
+    if not isinstance(saved, dict):
+        return ["it cannot be read"]
+    texts = []
+    if saved.get("kind") != current["kind"]:
+        texts.append(f"it is of a {saved.get('kind')}, this is a {current['kind']}")
+    else:
+        texts += _compare("", saved.get("settings"), current["settings"])
+    there, here = saved.get("training") or {}, current["training"]
+    for part, words in (("train", "training"), ("validation", "validation")):
+        if there.get(part) != here.get(part):
+            texts.append(
+                f"its {words} data are {_describe_data(there.get(part))}, these are "
+                f"{_describe_data(here.get(part), other=there.get(part))}"
+            )
+    if there.get("metric") != here.get("metric"):
+        metrics = [", ".join(each.get("metric") or ()) for each in (there, here)]
+        texts.append(f"it selects by {metrics[0]}, this fit by {metrics[1]}")
+    texts += _compare("version of ", saved.get("libraries"), current["libraries"])
+    if not texts and saved != current:
+        texts.append("it was made by another version of plackett, or starts from another model")
+    return texts
+
+
+def _compare(prefix: str, saved: Any, current: Any) -> list[str]:
+    if not isinstance(saved, dict):
+        return ["its settings cannot be read"]
+    return [
+        f"its {prefix}{name} is {_plain(saved.get(name))}, here it is {_plain(current.get(name))}"
+        for name in dict.fromkeys([*current, *saved])
+        if saved.get(name) != current.get(name)
+    ]
+
+
+def _plain(value: Any) -> str:
+    """A setting as users write it, without the marks of its types."""
+    if isinstance(value, dict):
+        for mark in ("$objective", "$tuple", "$ranker", "$module"):
+            if set(value) == {mark}:
+                return _plain(value[mark])
+        if isinstance(value.get("name"), str):
+            rest = ", ".join(f"{k}={_plain(v)}" for k, v in value.items() if k != "name")
+            return f"{value['name']}({rest})"
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else repr(value)
+
+
+def _describe_data(part: Any, other: Any = None) -> str:
+    if not isinstance(part, dict):
+        return "none"
+    counts = f"{part.get('lists', 0):,} lists with {part.get('documents', 0):,} documents"
+    if isinstance(other, dict) and all(part.get(k) == other.get(k) for k in ("lists", "documents")):
+        return f"{counts} with other contents"
+    return counts
 
 
 def _remove_temporary(folder: Path) -> None:

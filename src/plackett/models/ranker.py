@@ -195,7 +195,7 @@ class Ranker(ABC):
         drop: Sequence[str] = (),
         weights: Any = None,
         validation: Any = None,
-        metric: MetricSpec = "ndcg@5",
+        metric: MetricSpec = "ndcg@10",
         checkpoint: str | os.PathLike[str] | None = None,
         callbacks: Callback | Sequence[Callback] = (),
         init: Ranker | None = None,

@@ -49,8 +49,33 @@ def any_float32(n, seed=0):
 
 
 def test_an_unknown_target_lists_the_known_ones(tmp_path) -> None:
-    with pytest.raises(UsageError, match="choose one of lightgbm-text, lightgbm-json"):
+    with pytest.raises(UsageError, match=r"no target 'pmml'.* There are: vespa, .*lightgbm-text"):
         export(fitted("trees"), tmp_path / "model", "pmml")
+
+
+@pytest.mark.parametrize(
+    ("program", "model", "target"),
+    [
+        ("vespa", "trees", "lightgbm-json"),
+        ("vespa", "linear", "onnx"),
+        ("elasticsearch", "trees", "xgboost-dump"),
+        ("elasticsearch", "linear", "elasticsearch-linear"),
+        ("opensearch", "trees", "opensearch-xgboost"),
+        ("lightgbm", "trees", "lightgbm-text"),
+        ("xgboost", "trees", "xgboost-json"),
+    ],
+)
+def test_the_name_of_a_program_selects_the_target_for_the_model(
+    tmp_path, program, model, target
+) -> None:
+    export(fitted(model), tmp_path / "program", program)
+    export(fitted(model), tmp_path / "target", target)
+    assert (tmp_path / "program").read_bytes() == (tmp_path / "target").read_bytes()
+
+
+def test_a_program_that_cannot_load_a_kind_of_model_says_so(tmp_path) -> None:
+    with pytest.raises(UsageError, match="lightgbm cannot load a linear model; it loads trees"):
+        export(fitted("linear"), tmp_path / "model", "lightgbm")
 
 
 def test_a_model_that_is_not_fitted_is_refused(tmp_path) -> None:

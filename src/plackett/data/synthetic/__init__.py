@@ -87,7 +87,7 @@ FAMILIES: dict[str, _Family] = {
 _MAX_LISTS = 10_000_000
 
 
-def synthetic(name: str = "web", n_lists: int = 1000, seed: int = 0) -> Dataset:
+def synthetic(name: str = "web", n_lists: int = 1000, *, seed: int = 0) -> Dataset:
     """Generate lists of documents in the shape of a public benchmark.
 
     Parameters

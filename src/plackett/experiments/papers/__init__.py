@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
 from plackett.base.errors import UsageError
+from plackett.distributed import Cluster
 from plackett.experiments.papers import conditional, stochastic, unique_ratings, xendcg
 from plackett.experiments.papers.datasets import DATASETS, KnownDataset, find_datasets
 from plackett.experiments.papers.paper import Budget, Claim, ItemContent, Paper, PaperItem
@@ -16,7 +24,10 @@ from plackett.experiments.papers.run import (
     list_items,
     plan_reproduction,
     run_reproduction,
+    silent_progress_bar,
 )
+from plackett.experiments.store import RunStore
+from plackett.models.ranker import Progress, no_progress
 
 PAPERS: dict[str, Paper] = {
     module.PAPER.letter: module.PAPER
@@ -32,6 +43,76 @@ def paper(letter: str) -> Paper:
         listed = "; ".join(f"{p.letter}: {p.authors}" for p in PAPERS.values())
         raise UsageError(f"there is no paper {letter!r}. There are {listed}.")
     return known
+
+
+def reproduce(
+    letter: str,
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    tables: Sequence[int] = (),
+    figures: Sequence[int] = (),
+    quick: bool = False,
+    trials: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] | None = None,
+    jobs: int = 1,
+    threads: int | None = None,
+    cluster: Cluster | str | None = None,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Reproduction:
+    """Make the tables and figures of a paper, beside the numbers that it published.
+
+    Parameters
+    ----------
+    letter
+        ``"A"`` (stochastic scores), ``"B"`` (LogRank), ``"C"`` (XE-NDCG) or ``"D"`` (unique
+        ratings).
+    folder
+        Folder with the data sets as they are distributed; those that it lacks are left out.
+    tables, figures
+        Numbers of the tables and figures to make; by default all.
+    quick
+        Few trials, small models and few lists, with synthetic data in place of missing data sets.
+    trials
+        Number of repetitions; by default that of the paper.
+    settings
+        Parameters to change in the models that have them.
+    out
+        Folder for the report, tables and figures; None: none are written.
+    store
+        File or URL of the store of finished trials; None: ``runs.db`` in ``out``, or a temporary
+        one.
+    jobs, threads, cluster, seed, progress
+        As for :func:`plackett.experiments.compare.compare`.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> result = pk.reproduce("B", quick=True, figures=[4])  # doctest: +SKIP
+    >>> result.contents[0][0].title  # doctest: +SKIP
+    """
+    chosen = paper(letter)
+    items = [chosen.item("table", n) for n in tables] + [chosen.item("figure", n) for n in figures]
+    budget = Budget(quick, trials, dict(settings or {}), seed)
+    data = None if folder is None else Path(folder)
+    datasets = PaperDatasets(chosen, budget, data, silent_progress_bar)
+    plan = plan_reproduction(datasets, items or chosen.items)
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        kept = (Path(out) if out is not None else scratch) / "runs.db"
+        runs = stack.enter_context(RunStore(kept if store is None else store))
+        options: dict[str, Any] = {
+            "jobs": jobs,
+            "threads": threads,
+            "cluster": cluster,
+            "progress": progress,
+        }
+        result = run_reproduction(plan, store=runs, scratch=scratch, **options)
+    if out is not None:
+        write_reproduction(result, Path(out), command=f"plackett.reproduce({letter!r})")
+    return result
 
 
 __all__ = [
@@ -52,6 +133,7 @@ __all__ = [
     "list_items",
     "paper",
     "plan_reproduction",
+    "reproduce",
     "reproduction_payload",
     "run_reproduction",
     "write_reproduction",

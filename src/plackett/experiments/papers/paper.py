@@ -134,7 +134,7 @@ class Study:
             protocol=self.protocol,
             metrics=self.metrics,
             baseline=self.baseline,
-            select=self.select,
+            metric=self.select,
         )
 
 

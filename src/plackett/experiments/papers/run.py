@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -44,6 +44,11 @@ from plackett.models.ranker import Progress
 
 ReadProgressBar = Callable[[str], AbstractContextManager[ReadProgress]]
 """Given what is being read, a context that takes bytes done and bytes in all."""
+
+
+def silent_progress_bar(_: str) -> AbstractContextManager[ReadProgress]:
+    """No-op progress bar."""
+    return nullcontext(lambda *_: None)
 
 
 @dataclass(eq=False)

@@ -88,7 +88,7 @@ def robustness(
     protocol: str | Protocol = "splits:100",
     metric: str = "ndcg@5",
     baseline: str | None = None,
-    select: str = "ndcg@5",
+    select: str = "ndcg@10",
     store: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     threads: int | None = None,
@@ -113,7 +113,7 @@ def robustness(
     """
     noisy = NoiseProtocol(as_protocol(protocol, seed=seed), corruption, tuple(map(float, levels)))
     plan = plan_comparison(
-        data, models, protocol=noisy, metrics=[metric], baseline=baseline, select=select, seed=seed
+        data, models, protocol=noisy, metrics=[metric], baseline=baseline, metric=select, seed=seed
     )
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))

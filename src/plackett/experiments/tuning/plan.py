@@ -20,6 +20,7 @@ from plackett.data.folds import split
 from plackett.experiments.protocols import DataSource, fold_fingerprint
 from plackett.experiments.store import Identity
 from plackett.experiments.systems import System, code_version
+from plackett.metrics import FunctionMetric
 from plackett.models.ranker import Ranker
 from plackett.models.recipes.search_spaces import Choice, Dimension, Real, Whole, get_setting
 
@@ -110,6 +111,8 @@ class SearchPlan:
     splits: ValidationSplits
     pruner: Pruner = "median"
     seed: int = 0
+    functions: tuple[FunctionMetric, ...] = ()
+    """Metrics that Python functions compute; unpickling them makes their names known."""
 
     @property
     def judge(self) -> str:

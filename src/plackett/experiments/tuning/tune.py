@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from plackett.base.errors import UsageError, rename_deprecated, require
+from plackett.base.errors import UsageError, rename_deprecated, require, warn_renamed
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster, as_cluster
@@ -20,9 +20,10 @@ from plackett.experiments.plan import threads_per_trial
 from plackett.experiments.protocols import DataSource, as_source
 from plackett.experiments.tuning.plan import Pruner, SearchPlan, ValidationSplits, build_space
 from plackett.experiments.tuning.trial import build_ranker
-from plackett.metrics import metric as as_metric
+from plackett.metrics import FunctionMetric
+from plackett.metrics import metrics as as_metrics
 from plackett.models import recipe
-from plackett.models.ranker import Progress, Ranker, no_progress
+from plackett.models.ranker import MetricSpec, Progress, Ranker, no_progress
 from plackett.models.recipes import search_spaces
 
 if TYPE_CHECKING:
@@ -104,10 +105,10 @@ def tune(
     model: str | Ranker,
     *,
     trials: int = 50,
-    metric: str = "ndcg@10",
+    metric: MetricSpec = "ndcg@10",
     validation: Dataset | None = None,
     folds: int | None = None,
-    share: float = 0.2,
+    validation_share: float = 0.2,
     space: Mapping[str, search_spaces.Dimension | str] | None = None,
     settings: Mapping[str, Any] | None = None,
     store: str | os.PathLike[str] | None = None,
@@ -118,6 +119,7 @@ def tune(
     refit: bool = True,
     progress: Progress = no_progress,
     cluster: Cluster | str | None = None,
+    share: float | None = None,
 ) -> TuneResult:
     """Search for the settings of a model that are best on validation lists.
 
@@ -140,7 +142,7 @@ def tune(
         Validation lists, for data that come without them.
     folds
         Divide the data into so many folds and use the mean over them.
-    share
+    validation_share
         Share of the lists held out for validation, if there are no validation lists.
     space
         Dimensions to add to the recipe's search space or to replace in it
@@ -168,7 +170,20 @@ def tune(
         Run the trials as tasks on Ray: ``"local:2"``, ``"auto"``, or a
         :class:`plackett.distributed.Cluster`, which then determines the number of trials at a time
         and the threads of each. The final model is fitted in this process.
+    share
+        Deprecated name of ``validation_share``.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> data = pk.synthetic("letor", n_lists=30, seed=0)
+    >>> result = pk.tune(data, "listnet-linear", trials=2)
+    >>> result.value >= result.recipe_value
+    True
     """
+    if share is not None:
+        warn_renamed("share", "validation_share")
+        validation_share = share
     require("optuna", "sqlalchemy")
     source = _make_source(data, validation)
     plan = plan_search(
@@ -176,7 +191,7 @@ def tune(
         metric=metric,
         space=space,
         settings=settings,
-        splits=ValidationSplits(folds, share, seed),
+        splits=ValidationSplits(folds, validation_share, seed),
         pruner=pruner,
         seed=seed,
     )
@@ -199,7 +214,7 @@ def tune(
 def plan_search(
     model: str | Ranker,
     *,
-    metric: str = "ndcg@10",
+    metric: MetricSpec = "ndcg@10",
     space: Mapping[str, search_spaces.Dimension | str] | None = None,
     settings: Mapping[str, Any] | None = None,
     preset: str | None = None,
@@ -208,6 +223,7 @@ def plan_search(
     seed: int = 0,
 ) -> SearchPlan:
     """Check the arguments and make the plan; parameters as for :func:`tune`."""
+    selected = as_metrics(metric)
     ranker = recipe(model, preset=preset) if isinstance(model, str) else model
     fixed, searched = rename_deprecated(settings or {}), rename_deprecated(space or {})
     for name in fixed:
@@ -225,10 +241,11 @@ def plan_search(
         ranker.recipe_name or type(ranker).__name__,
         ranker,
         build_space(ranker, defaults, searched),
-        ",".join(str(as_metric(name.strip())) for name in metric.split(",")),
+        ",".join(map(str, selected)),
         splits or ValidationSplits(seed=seed),
         pruner,
         seed,
+        tuple(m for m in selected if isinstance(m, FunctionMetric)),
     )
 
 

@@ -255,12 +255,14 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
         The settings of a paper's experiment, such as ``"A-web30k"``; by default settings that
         depend only on the size of the data.
     overrides
-        Parameters to change.
+        Parameters to change; ``objective__sigma`` is a parameter of the objective.
 
     Examples
     --------
     >>> recipe("xendcg-mart", trees=100).trees
     100
+    >>> recipe("e-lambdamart", objective__beta=0.5).objective.beta
+    0.5
     """
     if name not in RECIPES:
         raise unknown_name("recipe", name, RECIPES)
@@ -271,9 +273,15 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
             raise unknown_name("preset", preset, entry.presets, of=name)
         settings |= entry.presets[preset]
     # A copy, so that rankers share no objects.
-    ranker = entry.kind().set_params(**deepcopy(settings)).set_params(**overrides)
+    inner = {k: v for k, v in overrides.items() if k.startswith(("objective__", "lightgbm__"))}
+    outer = {k: v for k, v in overrides.items() if k not in inner}
+    ranker = entry.kind().set_params(**deepcopy(settings)).set_params(**outer)
     ranker.recipe_name = name
-    return ranker
+    if not inner:
+        return ranker
+    from plackett.models.recipes.search_spaces import with_settings
+
+    return with_settings(ranker, inner)
 
 
 __all__ = ["RECIPES", "Recipe", "recipe"]

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import UsageError, unknown_name
 from plackett.models.ensembles import CatBoostRanker, XGBoostRanker
 from plackett.models.linear import LinearRanker
 from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
@@ -198,7 +198,7 @@ def with_settings(ranker: Ranker, settings: Mapping[str, Any]) -> Ranker:
     copy = ranker.clone()
     for path, value in settings.items():
         nested = _nested_ranker(copy, path)
-        name, dot, entry = path.partition(".")
+        name, dot, entry = _split_path(path)
         if nested is not None:
             outer, inner, rest = nested
             copy.set_params(**{outer: with_settings(inner, {rest: value})})
@@ -209,7 +209,7 @@ def with_settings(ranker: Ranker, settings: Mapping[str, Any]) -> Ranker:
             changed = (
                 holder | {entry: value}
                 if isinstance(holder, dict)
-                else replace(holder, **{entry: value})
+                else change_objective(holder, entry, value)
             )
             copy.set_params(**{name: changed})
     return copy
@@ -220,14 +220,47 @@ def get_setting(ranker: Ranker, path: str) -> Any:
     nested = _nested_ranker(ranker, path)
     if nested is not None:
         return get_setting(nested[1], nested[2])
-    name, dot, entry = path.partition(".")
+    name, dot, entry = _split_path(path)
     params = ranker.get_params()
     if name not in params:
         ranker.set_params(**{name: None})  # raises UsageError that names the parameters
     if not dot:
         return params[name]
     holder = _find_holder(ranker, name, entry)
-    return holder.get(entry) if isinstance(holder, dict) else getattr(holder, entry)
+    if isinstance(holder, dict):
+        return holder.get(entry)
+    while entry not in _parameters(holder):
+        holder, entry = holder.objective, entry.removeprefix("objective.")
+    return getattr(holder, entry)
+
+
+def _split_path(path: str) -> tuple[str, str, str]:
+    """``objective.beta`` and ``objective__beta`` as the parameter, a dot, and the entry."""
+    head, separator, rest = path.partition("__")
+    if separator and head in ("objective", "lightgbm"):
+        return head, ".", rest.replace("__", ".")
+    return path.partition(".")
+
+
+def _parameters(objective: Objective) -> list[str]:
+    return [field.name for field in fields(objective)]  # type: ignore[arg-type] # all are dataclasses
+
+
+def change_objective(objective: Objective, entry: str, value: Any) -> Objective:
+    """An objective with one parameter changed, of itself or of the objective inside it.
+
+    >>> change_objective(Stochastic("lambdarank"), "sigma", 2.0).objective.sigma
+    2.0
+    """
+    if entry in _parameters(objective):
+        try:
+            return replace(objective, **{entry: value})  # type: ignore[type-var]
+        except TypeError as error:
+            raise UsageError(
+                f"{objective.name} cannot take {entry}={value!r} ({error})."
+            ) from error
+    inner = change_objective(objective.objective, entry.removeprefix("objective."), value)  # type: ignore[attr-defined]
+    return replace(objective, objective=inner)  # type: ignore[type-var]
 
 
 def _nested_ranker(ranker: Ranker, path: str) -> tuple[str, Ranker, str] | None:
@@ -240,6 +273,10 @@ def _nested_ranker(ranker: Ranker, path: str) -> tuple[str, Ranker, str] | None:
 def _find_holder(ranker: Ranker, name: str, entry: str) -> Any:
     """The objective or the dictionary that holds a setting."""
     holder = ranker.get_params().get(name)
+    if name == "objective" and holder in BUILT_IN:
+        raise UsageError(
+            f"{holder} is LightGBM's; give its parameters by LightGBM's names: lightgbm.{entry}."
+        )
     if name == "objective" and isinstance(holder, str):
         holder = as_objective(holder)
     if isinstance(holder, dict):
@@ -249,9 +286,9 @@ def _find_holder(ranker: Ranker, name: str, entry: str) -> Any:
             f"{type(ranker).__name__} has no {name}.{entry}: a dot leads into an objective or a "
             "dictionary, for example objective.sigma or lightgbm.lambda_l2."
         )
-    names = [field.name for field in fields(holder)]  # type: ignore[arg-type] # all are dataclasses
-    if entry not in names:
-        raise UsageError(
-            f"the objective {holder.name} has no parameter {entry!r}; it has {', '.join(names)}."
-        )
+    names = _parameters(holder)
+    if isinstance(holder, Stochastic):
+        names += [name for name in _parameters(holder.objective) if name not in names]
+    if entry.removeprefix("objective.") not in names:
+        raise unknown_name("parameter", entry, names, of=f"objective {holder.name}")
     return holder

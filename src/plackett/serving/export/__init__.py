@@ -10,13 +10,20 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import UsageError, unknown_name
 from plackett.base.files import atomic_file
 from plackett.models.ranker import Ranker
 from plackett.serving.export.lightgbm import lightgbm_json, lightgbm_text
 from plackett.serving.export.linear import elasticsearch_linear
 from plackett.serving.export.onnx import onnx_model
-from plackett.serving.export.parts import ExportRequest, Kind, Missing, make_request
+from plackett.serving.export.parts import (
+    ExportRequest,
+    Kind,
+    Missing,
+    find_kind,
+    find_parts,
+    make_request,
+)
 from plackett.serving.export.ranklib import ranklib_xml
 from plackett.serving.export.solr import solr_model
 from plackett.serving.export.verify import verify_scores
@@ -38,6 +45,7 @@ class Target:
 
 
 _PLUGINS = "the learning-to-rank plugins of Elasticsearch and OpenSearch"
+KIND_NAMES = {"trees": "trees", "linear": "a linear model", "net": "a neural net"}
 _ALL: tuple[Kind, ...] = ("trees", "linear", "net")
 
 TARGETS: tuple[Target, ...] = (
@@ -79,16 +87,30 @@ TARGETS: tuple[Target, ...] = (
 )
 
 
-def find_target(name: str | None) -> Target:
-    """Return the target with this name."""
-    for target in TARGETS:
-        if target.name == name:
-            return target
-    names = ", ".join(target.name for target in TARGETS)
-    raise UsageError(f"there is no target {name!r}; choose one of {names}.")
+ENGINES: dict[str, dict[Kind, str]] = {
+    "vespa": {"trees": "lightgbm-json", "linear": "onnx", "net": "onnx"},
+    "elasticsearch": {"trees": "xgboost-dump", "linear": "elasticsearch-linear"},
+    "opensearch": {"trees": "opensearch-xgboost", "linear": "elasticsearch-linear"},
+    "lightgbm": {"trees": "lightgbm-text"},
+    "xgboost": {"trees": "xgboost-json"},
+}
+"""Programs by name, and the target that serves each kind of model best."""
 
 
-_KIND_NAMES = {"trees": "trees", "linear": "a linear model", "net": "a neural net"}
+def find_target(name: str | None, kind: Kind = "trees") -> Target:
+    """Return the target with this name, or the one that a program needs for a kind of model."""
+    by_name = {target.name: target for target in TARGETS}
+    if name in ENGINES:
+        supported = ENGINES[name]
+        if kind not in supported:
+            raise UsageError(
+                f"{name} cannot load {KIND_NAMES[kind]}; it loads "
+                f"{' and '.join(KIND_NAMES[each] for each in supported)}."
+            )
+        return by_name[supported[kind]]
+    if name is None or name not in by_name:
+        raise unknown_name("target", str(name), [*ENGINES, *by_name])
+    return by_name[name]
 
 
 def export(
@@ -112,7 +134,9 @@ def export(
     path
         The file; it is written completely or not at all.
     target
-        One of :data:`plackett.serving.export.TARGETS`, by name.
+        One of :data:`plackett.serving.export.TARGETS`, by name, or a program: ``"vespa"``,
+        ``"elasticsearch"``, ``"opensearch"``, ``"lightgbm"``, ``"xgboost"``, for the target that
+        serves the kind of model best.
     feature_names
         By default the model's, else f1, f2 and so on.
     name
@@ -138,16 +162,22 @@ def export(
     ------
     UsageError
         If the target cannot express the model; the message gives the reason and a remedy.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> ranker = pk.recipe("lambdamart", trees=3).fit(pk.synthetic("letor", n_lists=30))
+    >>> pk.export(ranker, "model.json", "vespa")  # doctest: +SKIP
     """
     if form is not None:
         warnings.warn("form is deprecated; use target.", DeprecationWarning, stacklevel=2)
-    chosen = find_target(target or form)
+    chosen = find_target(target or form, find_kind(find_parts(ranker)))
     request = make_request(ranker, chosen.name, feature_names, name, missing)
     if request.kind not in chosen.kinds:
-        supported = " and ".join(_KIND_NAMES[kind] for kind in chosen.kinds)
+        supported = " and ".join(KIND_NAMES[kind] for kind in chosen.kinds)
         others = ", ".join(other.name for other in TARGETS if request.kind in other.kinds)
         raise UsageError(
-            f"{chosen.name} supports {supported}, and this model is {_KIND_NAMES[request.kind]}; "
+            f"{chosen.name} supports {supported}, and this model is {KIND_NAMES[request.kind]}; "
             f"export it as {others}."
         )
     written = chosen.write(request)
@@ -158,4 +188,4 @@ def export(
     return is_verified
 
 
-__all__ = ["TARGETS", "Target", "export"]
+__all__ = ["ENGINES", "TARGETS", "Target", "export"]

@@ -76,7 +76,7 @@ def make_request(
         raise UsageError(f'missing must be "keep", "zero" or "never", got {missing!r}.')
     parts = find_parts(ranker)
     names = check_feature_names(ranker, target, feature_names)
-    request = ExportRequest(parts, _find_kind(parts), names, name, missing)
+    request = ExportRequest(parts, find_kind(parts), names, name, missing)
     if missing == "zero" and request.kind == "trees":
         check_absent_is_zero(request, "the target")
     return request
@@ -123,7 +123,7 @@ def _find_parts(ranker: Ranker, factor: float, before: tuple[FittedTransform, ..
     ]
 
 
-def _find_kind(parts: tuple[Part, ...]) -> Kind:
+def find_kind(parts: tuple[Part, ...]) -> Kind:
     """Return the kind that all models of a sum share."""
     for kind, classes in _KINDS:
         if all(isinstance(part.ranker, classes) for part in parts):

@@ -1,0 +1,327 @@
+"""Systems that are not recipes: saved models, files of scores, rankers of other libraries.
+
+They are compared under the same protocol as recipes, and the report names what they are. Rankers of
+LightGBM, XGBoost and CatBoost are trained on each split; saved models and scores are used as they
+are on the test lists.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import warnings
+from abc import abstractmethod
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plackett.base.errors import DataError, UsageError
+from plackett.base.ragged import Scores
+from plackett.data.dataset import Dataset
+from plackett.metrics import metrics as as_metrics
+from plackett.models.artifact.load import load
+from plackett.models.artifact.manifest import MANIFEST_FILE, read_manifest
+from plackett.models.ranker import FitContext, Ranker
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_PEERS = {"lightgbm": "LGBMRanker", "xgboost": "XGBRanker", "catboost": "CatBoostRanker"}
+SCORE_SUFFIXES = (".txt", ".npy")
+"""Suffixes of files with one score per row."""
+
+
+class ExternalRanker(Ranker):
+    """A ranker that plackett does not train, or not by itself; only comparisons use it."""
+
+    transforms: tuple[str, ...] = ()
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What determines the scores, as plain data."""
+
+    @abstractmethod
+    def fit(self, train: Dataset, *more: Any, **options: Any) -> Self:
+        """Prepare for scoring; parameters as for :meth:`Ranker.fit`."""
+
+    @abstractmethod
+    def predict(self, data: Dataset) -> Scores:  # type: ignore[override]
+        """Score the documents of a data set, in its order."""
+
+    def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
+        raise NotImplementedError
+
+    def _predict(self, data: Dataset) -> Scores:
+        raise NotImplementedError
+
+    def _write(self, folder: Path) -> None:  # noqa: ARG002
+        raise UsageError(f"a {type(self).__name__} cannot be saved; it is for comparisons.")
+
+    def _read(self, folder: Path) -> None:  # noqa: ARG002
+        raise UsageError(f"a {type(self).__name__} cannot be loaded; it is for comparisons.")
+
+
+@dataclass(eq=False)
+class SavedModel(ExternalRanker):
+    """A model on disk, which is not trained again.
+
+    Parameters
+    ----------
+    path
+        Folder of the model.
+    """
+
+    path: str = ""
+
+    def fit(self, train: Dataset, *more: Any, **options: Any) -> Self:  # noqa: ARG002
+        self.model._check_features(train)
+        return self
+
+    def predict(self, data: Dataset) -> Scores:  # type: ignore[override]
+        return self.model.predict(data)
+
+    @cached_property
+    def model(self) -> Ranker:
+        """The model, loaded."""
+        return load(self.path)
+
+    def describe(self) -> dict[str, Any]:
+        manifest = read_manifest(Path(self.path))
+        text = (Path(self.path) / MANIFEST_FILE).read_bytes()  # it has the hashes of all files
+        return {
+            "kind": "saved model",
+            "model": manifest["kind"],
+            "recipe": manifest.get("recipe"),
+            "sha256": hashlib.sha256(text).hexdigest(),
+        }
+
+
+@dataclass(eq=False)
+class ScoreFile(ExternalRanker):
+    """Scores of another program: one per row of the data, in the order of the rows.
+
+    Parameters
+    ----------
+    path
+        A text file with one number per line, or a .npy file.
+    """
+
+    path: str = ""
+
+    def fit(self, train: Dataset, *more: Any, **options: Any) -> Self:  # noqa: ARG002
+        return self
+
+    def predict(self, data: Dataset) -> Scores:  # type: ignore[override]
+        return self.scores[data.rows]
+
+    @cached_property
+    def scores(self) -> Scores:
+        """The scores by row."""
+        return read_scores(Path(self.path))
+
+    def check_rows(self, n_rows: int, name: str) -> None:
+        """Raise DataError if there is not one score per row of the data."""
+        if len(self.scores) != n_rows:
+            raise DataError(
+                f"{len(self.scores):,} scores for the {n_rows:,} documents of {name}; there must "
+                "be one per row, in the order of the rows.",
+                path=self.path,
+            )
+
+    def describe(self) -> dict[str, Any]:
+        digest = hashlib.sha256(Path(self.path).read_bytes()).hexdigest()
+        return {"kind": "scores", "sha256": digest}
+
+
+@dataclass(eq=False)
+class PeerRanker(ExternalRanker):
+    """A ranker of LightGBM, XGBoost or CatBoost with its own settings, trained on each split.
+
+    The validation lists are its ``eval_set``: it stops early if its settings say so.
+
+    Parameters
+    ----------
+    estimator
+        An ``LGBMRanker``, ``XGBRanker`` or ``CatBoostRanker``; a copy of it is fitted.
+    seed
+        Added to the seed of the estimator.
+    threads
+        Number of threads; None: the estimator's.
+    """
+
+    estimator: Any = None
+    seed: int = 0
+    threads: int | None = None
+
+    def fit(self, train: Dataset, *more: Any, **options: Any) -> Self:
+        validation = more[0] if more else options.get("validation")
+        metric = more[1] if len(more) > 1 else options.get("metric", "ndcg@10")
+        self.fitted_ = self._copy()
+        features, labels, sizes = _grouped(train)
+        held_out = None if validation is None else _grouped(validation)
+        call = {"lightgbm": _fit_lightgbm, "xgboost": _fit_xgboost, "catboost": _fit_catboost}
+        call[self.library](self.fitted_, features, labels, sizes, held_out, str(metric))
+        return self
+
+    def predict(self, data: Dataset) -> Scores:  # type: ignore[override]
+        return np.asarray(self.fitted_.predict(data.features), dtype=np.float64)
+
+    @property
+    def library(self) -> str:
+        """The library of the estimator."""
+        return type(self.estimator).__module__.partition(".")[0]
+
+    @property
+    def libraries(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Libraries whose versions a trial records."""
+        return ("numpy", self.library)
+
+    def _copy(self) -> Any:
+        estimator = deepcopy(self.estimator)
+        names = ("random_seed", "thread_count") if self.library == "catboost" else None
+        seed_name, threads_name = names or ("random_state", "n_jobs")
+        own = estimator.get_params().get(seed_name) or 0
+        changes: dict[str, Any] = {}
+        if isinstance(own, int):
+            changes[seed_name] = own + self.seed
+        if self.threads is not None:
+            changes[threads_name] = self.threads
+        if self.library == "lightgbm" and "verbosity" not in estimator.get_params():
+            changes["verbosity"] = -1
+        return estimator.set_params(**changes)
+
+    def describe(self) -> dict[str, Any]:
+        params = {k: v for k, v in self.estimator.get_params().items() if v is not None}
+        return {
+            "kind": f"{self.library} {type(self.estimator).__name__}",
+            "seed": self.seed,
+            **{name: _plain(value) for name, value in sorted(params.items())},
+        }
+
+
+def _plain(value: Any) -> Any:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return repr(value)
+    return value
+
+
+Lists = tuple[Any, NDArray[Any], NDArray[np.int64]]
+"""Features, labels and sizes of lists, grouped by query."""
+
+
+def _grouped(data: Dataset) -> Lists:
+    # The canonical order, as for our own models: the caller's order of rows changes nothing.
+    lists = data.canonical() if hasattr(data, "canonical") else data
+    labels = np.asarray(lists.labels)
+    whole = labels.astype(np.int64)
+    return (
+        lists.features,
+        whole if np.array_equal(whole, labels) else labels,
+        np.diff(lists.offsets),
+    )
+
+
+def _fit_lightgbm(
+    ranker: Any, features: Any, labels: Any, sizes: Any, held_out: Lists | None, metric: str
+) -> None:
+    options: dict[str, Any] = {}
+    if held_out is not None:
+        options = {"eval_set": [held_out[:2]], "eval_group": [held_out[2]]}
+        first = as_metrics(metric)[0]
+        if first.name in ("ndcg", "map") and first.cutoff:
+            options |= {"eval_metric": first.name, "eval_at": [first.cutoff]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # LightGBM renames eval_set from version to version
+        ranker.fit(features, labels, group=sizes, **options)
+
+
+def _fit_xgboost(
+    ranker: Any,
+    features: Any,
+    labels: Any,
+    sizes: Any,
+    held_out: Lists | None,
+    metric: str,  # noqa: ARG001 - XGBoost's own eval_metric decides
+) -> None:
+    options: dict[str, Any] = {}
+    if held_out is not None:
+        options = {"eval_set": [held_out[:2]], "eval_group": [held_out[2]]}
+    ranker.fit(features, labels, group=sizes, verbose=False, **options)
+
+
+def _fit_catboost(
+    ranker: Any,
+    features: Any,
+    labels: Any,
+    sizes: Any,
+    held_out: Lists | None,
+    metric: str,  # noqa: ARG001 - CatBoost's own eval_metric decides
+) -> None:
+    from catboost import Pool  # type: ignore[import-untyped]
+
+    def pool(features: Any, labels: Any, sizes: Any) -> Any:
+        return Pool(features, labels, group_id=np.repeat(np.arange(len(sizes)), sizes))
+
+    validation = None if held_out is None else pool(*held_out)
+    ranker.fit(pool(features, labels, sizes), eval_set=validation, verbose=False)
+
+
+def read_scores(path: Path) -> Scores:
+    """Read one finite number per line of a text file, or a one-dimensional .npy array."""
+    return _read_npy_scores(path) if path.suffix == ".npy" else _read_text_scores(path)
+
+
+def _read_npy_scores(path: Path) -> Scores:
+    try:
+        values = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise DataError("is not a .npy file with an array of numbers", path=str(path)) from error
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiu":
+        raise DataError("does not contain a one-dimensional array of numbers", path=str(path))
+    result = values.astype(np.float64)
+    if not np.all(np.isfinite(result)):
+        row = int(np.argmin(np.isfinite(result)))
+        raise DataError(f"score {row} (counted from 0) is {result[row]}", path=str(path))
+    return result
+
+
+def _read_text_scores(path: Path) -> Scores:
+    result = []
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            token = line.strip()
+            if not _NUMBER.fullmatch(token):
+                raise DataError(
+                    f"{token[:40]!r} is not a number; expected one finite number per line, or a "
+                    "TREC run of six columns",
+                    path=str(path),
+                    line=number,
+                )
+            result.append(float(token))
+    if not result:
+        raise DataError("contains no scores", path=str(path))
+    return np.array(result)
+
+
+def is_peer(value: Any) -> bool:
+    """Whether a value is a ranker of another library that can be compared."""
+    kinds = {kind.__name__: kind.__module__.partition(".")[0] for kind in type(value).__mro__}
+    return any(kinds.get(name) == library for library, name in _PEERS.items())
+
+
+def refuse_other(value: Any) -> UsageError:
+    """The error for a value that cannot be compared."""
+    return UsageError(
+        f"cannot compare a {type(value).__name__}; there are: the name of a recipe, with settings "
+        'such as "lambdamart:leaves=31", a plackett ranker, the path of a saved model or of a file '
+        f"with one score per row ({', '.join(SCORE_SUFFIXES)}), and {', '.join(_PEERS.values())}."
+    )
