@@ -273,7 +273,7 @@ def model(folder):
         *("--set", "trees=5", "--set", "leaves=4", "--set", "min_documents=2", "--threads", 1),
     )
     assert done.returncode == 0, done.stderr
-    assert "validation  ndcg@5 0." in done.stdout
+    assert "validation  ndcg@10 0." in done.stdout
     assert "xendcg-mart on 46 features" in done.stdout
     return path
 

@@ -9,10 +9,11 @@ import io
 import os
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer.core import TyperCommand
 
 from plackett._version import __version__
 from plackett.base.errors import PlackettError, UsageError, message_of
@@ -58,6 +59,29 @@ def _root(
     """Listwise learning to rank: better rankings, and proof that they are better."""
 
 
+class _Command(TyperCommand):
+    """A command that explains how to change settings of a model."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
+            takes_settings = any(parameter.name == "settings" for parameter in self.params)
+            if name and takes_settings and name in _model_settings():
+                raise UsageError(
+                    f"there is no option --{name}; it is a setting of the model, which is changed "
+                    f"with --set {name}=VALUE."
+                ) from error
+            raise
+
+
+def _model_settings() -> set[str]:
+    from plackett.models import RECIPES
+
+    return {name for entry in RECIPES.values() for name in entry.kind().get_params()}
+
+
 for command in (
     quickstart,
     train,
@@ -78,7 +102,7 @@ for command in (
     objectives,
     metrics,
 ):
-    app.command()(expand_groups(command))
+    app.command(cls=_Command)(expand_groups(command))
 app.command("import")(expand_groups(import_))  # "import" is a keyword of Python
 
 

@@ -108,7 +108,14 @@ def load_scores(
         run = read_run(ranking)
         if len(data) == 1 and is_qrels(data[0]):
             return judge_run(run, read_qrels(data[0]))
-        return judge_run(run, as_qrels(reading.open(data), source=str(data[0])))
+        labels = as_qrels(reading.open(data), source=str(data[0]))
+        if not any(labels[query].keys() & run[query].keys() for query in labels if query in run):
+            raise DataError(
+                f"no document of {data[0]} is in this run; a run names documents by their ids, or "
+                "by their rows from 0 on if the data have no ids.",
+                path=str(ranking),
+            )
+        return judge_run(run, labels)
     by_row = read_scores(ranking)
     files = find_files(data)
     if reading.reads_in_blocks(files):

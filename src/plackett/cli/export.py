@@ -92,8 +92,11 @@ def import_(
     json: Json = False,
 ) -> None:
     """Import a model trained elsewhere, to rank, evaluate, compare and serve it."""
+    from plackett.models.artifact.manifest import is_model
     from plackett.models.ensembles import import_model
 
+    if is_model(file):
+        raise UsageError(f"{file} is a plackett model already; use it as it is.")
     ranker = import_model(file, form=form, n_features=features, feature_names=_read_names(names))
     ranker.save(out)
     facts = {

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, g
 
 import typer
 
-from plackett.base.errors import DataError, FeatureMismatch, Message, Parameter, require
+from plackett.base.errors import DataError, FeatureMismatch, Message, Parameter, UsageError, require
 from plackett.cli.console import byte_progress, explain_interrupt
 from plackett.data import (
     DataFiles,
@@ -129,6 +129,7 @@ class DataOptions:
 
         ``cache`` is the data set's subfolder of ``--cache``; ``changes`` replace read options.
         """
+        refuse_models(paths)
         files = find_files(paths)
         folder = None if self.cache is None else self.cache / cache
         with byte_progress(f"reading {files.first.name}") as progress:
@@ -144,6 +145,7 @@ class DataOptions:
         """Open a data set or a folder of folds for an experiment."""
         from plackett.experiments.protocols import as_source
 
+        refuse_models(paths)
         name = paths[0].resolve().name
         with byte_progress(f"reading {name}") as progress:
             data = open_data_or_folds(
@@ -235,6 +237,13 @@ class TrialOptions:
 
 
 ClusterOption = get_type_hints(TrialOptions, include_extras=True)["cluster"]
+
+
+def refuse_models(paths: Sequence[Path]) -> None:
+    """Raise UsageError for a model where data belong."""
+    for path in paths:
+        if path.is_dir() and path.suffix == ".plackett":
+            raise UsageError(f"{path} is a model, and data are needed here; see --help.")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import DataError, UsageError
 from plackett.cli.console import OUT, explain_interrupt, print_json, step_progress
 from plackett.cli.options import (
     ClusterOption,
@@ -147,7 +147,13 @@ def _open_parts(
         validation_data = reading.open([validation], cache="validation", n_features=width)
     if validation_data is not None or share == 0:
         return training_data, validation_data
-    first, second = split(training_data, (1 - share, share), seed=seed)
+    try:
+        first, second = split(training_data, (1 - share, share), seed=seed)
+    except DataError as error:
+        raise DataError(
+            f"{error} Give validation data (--validation FILE), or train without any "
+            "(--validation-share 0)."
+        ) from error
     return first, second
 
 

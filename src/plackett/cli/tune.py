@@ -103,6 +103,8 @@ def tune(
     from plackett.models.artifact.manifest import check_save_path
 
     if names := [text for text in space or [] if "=" not in text]:
+        if data:
+            raise UsageError(f"--space takes NAME=RANGE, such as leaves=7..63, got {names[0]!r}.")
         _print_space(names, preset, json)
         return
     if not data or model is None:

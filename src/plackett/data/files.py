@@ -155,8 +155,8 @@ def find_format(path: Path) -> Format:
         if shards:
             return "columnar"
         raise DataError(
-            "this directory has neither a manifest.json (the memory-mapped format) nor .parquet "
-            "files; for a directory of folds use read_folds.",
+            "this directory holds no data set: neither a manifest.json (the memory-mapped format) "
+            "nor .parquet files, nor folds (Fold1/train.txt ..., which read_folds reads).",
             path=str(path),
         )
     format_ = require_format(path)

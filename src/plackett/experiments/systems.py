@@ -112,8 +112,8 @@ def as_systems(
         name, ranker = _make_system(model, presets)
         if (given or name) in rankers:
             raise UsageError(
-                f"{given or name!r} is named twice; each system appears once. Give names to "
-                'systems of the same kind: models={"small": ..., "large": ...}.'
+                f"{given or name!r} is named twice; each system appears once. Settings tell "
+                "systems of one recipe apart, such as lambdamart:leaves=31."
             )
         rankers[given or name] = ranker
     if not rankers:
@@ -142,6 +142,8 @@ def _make_system(model: Model, presets: PresetFinder) -> tuple[str, Ranker]:
             raise DataError("does not exist; expected one score per row of the data", path=text)
         return path.name, ScoreFile(text)
     name, *pairs = split_outside_brackets(text, ":")
+    if name not in RECIPES:
+        raise unknown_name("recipe, saved model or file of scores", name, RECIPES)
     ranker = recipe(name, preset=presets.find(name))
     return text, with_settings(ranker, parse_settings(pairs, example=f"{name}:leaves=31"))
 

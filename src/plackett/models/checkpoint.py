@@ -145,11 +145,17 @@ def _find_differences(saved: Any, current: Any) -> list[str]:
 def _compare(prefix: str, saved: Any, current: Any) -> list[str]:
     if not isinstance(saved, dict):
         return ["its settings cannot be read"]
-    return [
-        f"its {prefix}{name} is {_plain(saved.get(name))}, here it is {_plain(current.get(name))}"
-        for name in dict.fromkeys([*current, *saved])
-        if saved.get(name) != current.get(name)
-    ]
+    texts = []
+    for name in dict.fromkeys([*current, *saved]):
+        there, here = saved.get(name), current.get(name)
+        if there == here:
+            continue
+        inner = [each.get("settings") if isinstance(each, dict) else None for each in (there, here)]
+        if all(isinstance(settings, dict) for settings in inner):  # the ranker of a cross-fit
+            texts += _compare(prefix, *inner)
+        else:
+            texts.append(f"its {prefix}{name} is {_plain(there)}, here it is {_plain(here)}")
+    return texts
 
 
 def _plain(value: Any) -> str:

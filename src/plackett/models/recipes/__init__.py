@@ -270,7 +270,9 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
     settings = {**entry.settings}
     if preset is not None:
         if preset not in entry.presets:
-            raise unknown_name("preset", preset, entry.presets, of=name)
+            others = ", ".join(other for other, each in RECIPES.items() if preset in each.presets)
+            note = f" Recipes with that preset: {others}." if others else ""
+            raise unknown_name("preset", preset, entry.presets, of=name, note=note)
         settings |= entry.presets[preset]
     # A copy, so that rankers share no objects.
     inner = {k: v for k, v in overrides.items() if k.startswith(("objective__", "lightgbm__"))}
