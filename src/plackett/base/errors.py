@@ -183,7 +183,7 @@ EXTRAS = {
     "figures": ("matplotlib>=3.8",),
     "mlflow": ("mlflow-skinny>=3.1", "sqlalchemy>=2", "alembic>=1.13"),
     "neural": ("torch>=2.4", "safetensors>=0.4"),
-    "peers": ("catboost>=1.2", "xgboost>=2.1"),
+    "peers": ("catboost>=1.2", "xgboost-cpu>=2.0"),
     "serve": ("granian>=2.7,<3", "starlette>=0.40", "msgspec>=0.19", "prometheus-client>=0.20"),
     "sklearn": ("scikit-learn>=1.6",),
     "team": ("psycopg[binary]>=3.1",),

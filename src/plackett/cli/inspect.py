@@ -270,7 +270,12 @@ def recipes(json: Json = False) -> None:
         print_json(rows)
         return
     lines = [
-        (row["name"], _KIND_NAMES[row["kind"]], row["objective"], " ".join(row["presets"]))
+        (
+            row["name"],
+            _KIND_NAMES.get(row["kind"], row["kind"]),
+            row["objective"],
+            " ".join(row["presets"]),
+        )
         for row in rows
     ]
     _print_lines(("recipe", "model", "objective", "presets"), lines)

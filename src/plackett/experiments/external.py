@@ -266,7 +266,7 @@ def _fit_catboost(
     held_out: Lists | None,
     metric: str,  # noqa: ARG001 - CatBoost's own eval_metric decides
 ) -> None:
-    from catboost import Pool  # type: ignore[import-untyped]
+    from catboost import Pool
 
     def pool(features: Any, labels: Any, sizes: Any) -> Any:
         return Pool(features, labels, group_id=np.repeat(np.arange(len(sizes)), sizes))
