@@ -15,7 +15,6 @@ from importlib.metadata import version as read_version
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import plackett
 from plackett._version import __version__
 from plackett.base.errors import DataError, UsageError, rename_deprecated, unknown_name
 from plackett.experiments.external import (
@@ -219,7 +218,7 @@ _PACKAGES = ("base", "data", "metrics", "models", "objectives")
 @cache
 def code_version() -> str:
     """The version and a digest of the sources, since code changes between versions."""
-    root = Path(plackett.__file__).parent
+    root = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for package in _PACKAGES:
         for file in sorted((root / package).rglob("*.py")):
