@@ -108,13 +108,13 @@ def plain_scores(ensemble: Ensemble, features: Any) -> Any:
     scores = np.full(len(features), ensemble.base_score, precision)
     for i, row in enumerate(features.tolist()):
         for tree in range(ensemble.n_trees):
-            first, node = int(ensemble.nodes[tree]), 0
-            if ensemble.nodes[tree + 1] == first:
+            first, node = int(ensemble.node_offsets[tree]), 0
+            if ensemble.node_offsets[tree + 1] == first:
                 node = -1
             while node >= 0:
                 at = first + node
                 node = int((ensemble.left if goes_left(ensemble, at, row) else ensemble.right)[at])
-            scores[i] += precision(ensemble.leaf_values[ensemble.leaves[tree] + ~node])
+            scores[i] += precision(ensemble.leaf_values[ensemble.leaf_offsets[tree] + ~node])
     return scores.astype(np.float64)
 
 

@@ -89,9 +89,7 @@ def robustness(
         name: plan_comparison(
             source,
             rankers,
-            protocol=NoiseProtocol(
-                Splits(trials, seed), kind.corruption, chosen_levels or kind.levels
-            ),
+            protocol=NoiseProtocol(Splits(trials, seed), kind.noise, chosen_levels or kind.levels),
             metrics=metrics,
             baseline=baseline,
             metric=split(metrics)[0],

@@ -35,14 +35,14 @@ def _same(one, other) -> bool:
     )
 
 
-@pytest.mark.parametrize("corruption", [Augmentation(), LabelNoise()])
-def test_noise_is_a_value_and_none_of_it_changes_nothing(web, corruption) -> None:
-    assert corruption.apply(web, level=0.0, seed=1) is web
-    once = corruption.apply(web, level=0.4, seed=1)
-    assert _same(once, corruption.apply(web, level=0.4, seed=1))
-    assert not _same(once, corruption.apply(web, level=0.4, seed=2))
+@pytest.mark.parametrize("noise", [Augmentation(), LabelNoise()])
+def test_noise_is_a_value_and_none_of_it_changes_nothing(web, noise) -> None:
+    assert noise.apply(web, level=0.0, seed=1) is web
+    once = noise.apply(web, level=0.4, seed=1)
+    assert _same(once, noise.apply(web, level=0.4, seed=1))
+    assert not _same(once, noise.apply(web, level=0.4, seed=2))
     with pytest.raises(UsageError, match="not be negative, got -1"):
-        corruption.apply(web, level=-1, seed=0)
+        noise.apply(web, level=-1, seed=0)
 
 
 @pytest.mark.parametrize("level", [0.2, 0.5, 1.0])
@@ -155,7 +155,7 @@ def test_curves_have_a_point_per_level_and_differences_are_paired(tmp_path) -> N
     found = robustness(
         data,
         systems,
-        corruption=LabelNoise((0.1, 0.1, 0.8)),
+        noise=LabelNoise((0.1, 0.1, 0.8)),
         levels=(0.0, 1.0),
         protocol="splits:4",
         store=store,
@@ -173,7 +173,7 @@ def test_curves_have_a_point_per_level_and_differences_are_paired(tmp_path) -> N
 def test_the_page_has_a_line_per_curve_and_escapes_names(tmp_path) -> None:
     systems = {"<a>": FeatureRanker(feature=3), "b": FeatureRanker(feature=0)}
     found = robustness(
-        small_data(), systems, corruption=Augmentation(), levels=(0, 1), protocol="splits:3"
+        small_data(), systems, noise=Augmentation(), levels=(0, 1), protocol="splits:3"
     )
     page = render_curves(found)
     assert "&lt;a&gt;" in page
@@ -182,3 +182,13 @@ def test_the_page_has_a_line_per_curve_and_escapes_names(tmp_path) -> None:
     assert re.findall(r'<polyline class="(c\d)"', page) == ["c0", "c1", "c1"]
     write_curves(found, tmp_path / "curves.html")
     assert (tmp_path / "curves.html").read_text() == page
+
+
+def test_the_old_name_of_noise_works_with_a_warning(web) -> None:
+    with (
+        pytest.warns(DeprecationWarning, match="'corruption' is deprecated; use 'noise'"),
+        pytest.raises(UsageError, match="must be different numbers"),
+    ):
+        robustness(web, ["listnet-linear"], corruption=LabelNoise(), levels=(0.5, 0.5))
+    with pytest.raises(UsageError, match="noise is missing"):
+        robustness(web, ["listnet-linear"])

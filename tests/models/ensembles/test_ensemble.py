@@ -14,8 +14,8 @@ from reference_trees import random_ensemble
 GOOD: dict[str, Any] = {
     "library": "lightgbm",
     "n_features": 3,
-    "nodes": np.array([0, 2, 2]),
-    "leaves": np.array([0, 3, 4]),
+    "node_offsets": np.array([0, 2, 2]),
+    "leaf_offsets": np.array([0, 3, 4]),
     "feature": np.array([0, 2], np.int32),
     "threshold": np.array([0.5, 0.0]),
     "decision": np.array([2, 1], np.uint8),
@@ -56,9 +56,12 @@ def test_the_text_of_an_ensemble_says_its_size() -> None:
         ({"base_score": np.nan}, "base score nan"),
         ({"feature": np.array([0, 2])}, "feature must be a one-dimensional array of int32"),
         ({"left": np.array([-1], np.int32)}, "left has 1 entries for 2 inner nodes"),
-        ({"nodes": np.array([0, 2, 1])}, "nodes must rise from 0 to 2"),
-        ({"leaves": np.array([0, 4])}, "nodes and leaves must have the same length"),
-        ({"nodes": np.array([0, 1, 2])}, "tree 0 has 1 inner nodes and 3 leaves"),
+        ({"node_offsets": np.array([0, 2, 1])}, "node_offsets must rise from 0 to 2"),
+        (
+            {"leaf_offsets": np.array([0, 4])},
+            "node_offsets and leaf_offsets must have the same length",
+        ),
+        ({"node_offsets": np.array([0, 1, 2])}, "tree 0 has 1 inner nodes and 3 leaves"),
         ({"threshold": np.array([np.nan, 0])}, "tree 0, node 0: thresholds must be numbers"),
         ({"decision": np.array([12, 1], np.uint8)}, "tree 0, node 0: unknown decision type"),
         ({"decision": np.array([18, 1], np.uint8)}, "tree 0, node 0: unknown decision type"),
@@ -82,8 +85,8 @@ def test_invalid_ensembles_are_refused_with_their_tree_and_node(
 
 def test_nodes_that_reach_only_each_other_are_refused() -> None:
     loop = {
-        "nodes": np.array([0, 3]),
-        "leaves": np.array([0, 4]),
+        "node_offsets": np.array([0, 3]),
+        "leaf_offsets": np.array([0, 4]),
         "feature": np.zeros(3, np.int32),
         "threshold": np.zeros(3),
         "decision": np.zeros(3, np.uint8),

@@ -98,8 +98,8 @@ def test_the_models_compared_use_every_kind_of_decision() -> None:
     assert {bits >> 2 for bits in numeric} == {0, 1, 2}
     assert {bits & DEFAULT_LEFT for bits in numeric if bits >> 2} == {0, DEFAULT_LEFT}
     assert numeric < used
-    assert any((np.diff(model.leaves) == 1).all() for model in models)
-    assert max(np.diff(model.leaves).max() for model in models) > 256
+    assert any((np.diff(model.leaf_offsets) == 1).all() for model in models)
+    assert max(np.diff(model.leaf_offsets).max() for model in models) > 256
 
 
 def test_features_of_float64_are_compared_as_lightgbm_does() -> None:

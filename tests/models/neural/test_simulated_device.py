@@ -21,6 +21,13 @@ from simulated_device import NAME, SimulatedTensor, simulated_device  # noqa: E4
 from user_modules import Buffered, Tied, Turned, dropping  # noqa: E402
 
 QUICK = {"layers": (8,), "epochs": 2, "batch_lists": 4, "learning_rate": 0.01, "threads": 1}
+
+
+def _name(settings: dict[str, object]) -> str:
+    """The same in every process, which the address of a function is not."""
+    return ",".join(f"{key}={getattr(v, '__name__', v)}" for key, v in settings.items()) or "plain"
+
+
 NETS = [
     {},
     {"dropout": 0.3, "batch_norm": 0.9, "activation": "gelu"},
@@ -77,7 +84,7 @@ def test_the_device_refuses_what_a_gpu_refuses() -> None:
     assert torch.equal(there[torch.tensor([0, 1])].to("cpu"), here[:2])
 
 
-@pytest.mark.parametrize("settings", NETS, ids=str)
+@pytest.mark.parametrize("settings", NETS, ids=_name)
 def test_a_fit_on_the_device_gives_the_weights_of_the_cpu(settings, device, parts) -> None:
     train, validation, test = parts
     there = NeuralRanker(**QUICK | settings, device=NAME).fit(train, validation)
@@ -114,7 +121,7 @@ def test_attention_on_the_device_gives_the_weights_of_the_cpu(dropout, parts) ->
 
 
 @pytest.mark.usefixtures("device")
-@pytest.mark.parametrize("settings", [{}, {"recurrent": "rnn"}, {"module": Tied}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"recurrent": "rnn"}, {"module": Tied}], ids=_name)
 def test_boosted_nets_on_the_device_equal_those_of_the_cpu(settings, parts) -> None:
     settings = QUICK | settings | {"learners": 3, "shrinkage": 0.1}
     there, here = (

@@ -311,7 +311,9 @@ class _Maker:
 
 
 @pytest.mark.parametrize(
-    "module", [_Picky, partial(_Picky, outputs=1), lambda n: _Picky(n), _Maker()], ids=repr
+    "module",
+    [_Picky, partial(_Picky, outputs=1), lambda n: _Picky(n), _Maker()],
+    ids=["class", "partial", "lambda", "object"],
 )
 def test_whatever_makes_modules_for_its_own_data_only_can_be_saved(module, parts, tmp_path) -> None:
     ranker = NeuralRanker(module=module, **QUICK)

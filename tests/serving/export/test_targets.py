@@ -30,8 +30,8 @@ def stumps(threshold, *, feature=None, n_features=1):
     n = len(threshold)
     return Trees(
         n_features=n_features,
-        nodes=np.arange(n + 1),
-        leaves=2 * np.arange(n + 1),
+        node_offsets=np.arange(n + 1),
+        leaf_offsets=2 * np.arange(n + 1),
         feature=np.zeros(n, np.int32) if feature is None else feature.astype(np.int32),
         threshold=np.asarray(threshold, np.float32),
         nan_left=np.zeros(n, np.bool_),
@@ -268,8 +268,8 @@ def test_a_tree_as_deep_as_it_has_leaves_is_written(target, read) -> None:
     n = 399
     chain_of_splits = Trees(
         n_features=1,
-        nodes=np.array([0, n]),
-        leaves=np.array([0, n + 1]),
+        node_offsets=np.array([0, n]),
+        leaf_offsets=np.array([0, n + 1]),
         feature=np.zeros(n, np.int32),
         threshold=np.arange(n, dtype=np.float32),
         nan_left=np.ones(n, np.bool_),

@@ -105,7 +105,7 @@ class NoiseCurves(PaperFigure):
         for data, studies in inputs.studies.items():
             for finished in studies:
                 curves = finished.noise_curves
-                title = f"{data}, {curves.corruption}"
+                title = f"{data}, {curves.noise}"
                 tables.append(curve_table(curves, caption=f"{self.name}: {title}"))
                 for name, chart in curve_charts(curves, on=data).items():
                     charts[self.file_name(title, name)] = chart

@@ -55,9 +55,7 @@ def _noisy(data: str, budget: Budget, kinds: Sequence[str]) -> list[Study]:
             data,
             budget,
             (_LAMBDA, _XENDCG),
-            NoiseProtocol(
-                _splits(budget, kind), NOISE_KINDS[kind].corruption, NOISE_KINDS[kind].levels
-            ),
+            NoiseProtocol(_splits(budget, kind), NOISE_KINDS[kind].noise, NOISE_KINDS[kind].levels),
         )
         for kind in kinds
     ]

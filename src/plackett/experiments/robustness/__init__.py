@@ -17,6 +17,7 @@ from plackett.experiments.robustness.noise import (
     Clicks,
     Corruption,
     LabelNoise,
+    Noise,
     NoiseProtocol,
     noise_kind,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "Clicks",
     "Corruption",
     "LabelNoise",
+    "Noise",
     "NoiseProtocol",
     "RobustnessCurves",
     "curve_charts",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import UsageError, warn_renamed
 from plackett.base.files import write_json, write_text
 from plackett.base.ragged import Values
 from plackett.data.dataset import Dataset
@@ -27,7 +27,7 @@ from plackett.experiments.protocols import protocol as as_protocol
 from plackett.experiments.report.page import render_page
 from plackett.experiments.report.write import CONVENTION
 from plackett.experiments.results import metric_values, read_outcome
-from plackett.experiments.robustness.noise import LEVELS, Corruption, NoiseProtocol
+from plackett.experiments.robustness.noise import LEVELS, Noise, NoiseProtocol
 from plackett.experiments.significance import mean_interval, t_test
 from plackett.experiments.store import RunStore
 from plackett.experiments.systems import environment
@@ -60,7 +60,8 @@ class Difference(Point):
 class RobustnessCurves:
     """One point per level of noise for each system."""
 
-    corruption: str
+    noise: str
+    """Name of the kind of noise."""
     unit: str
     """What a level is the share of."""
     metric: str
@@ -76,14 +77,16 @@ class RobustnessCurves:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
-        return asdict(self)
+        return {
+            "corruption" if key == "noise" else key: value for key, value in asdict(self).items()
+        }
 
 
 def robustness(
     data: Dataset | Fold | Sequence[Fold] | DataSource,
     models: Sequence[str] | Mapping[str, Ranker],
     *,
-    corruption: Corruption,
+    noise: Noise | None = None,
     levels: Sequence[float] = LEVELS,
     protocol: str | Protocol = "splits:100",
     metric: str = "ndcg@5",
@@ -95,6 +98,7 @@ def robustness(
     cluster: Cluster | str | None = None,
     seed: int = 0,
     progress: Progress = lambda *_: None,
+    corruption: Noise | None = None,
 ) -> RobustnessCurves:
     """Train systems on lists with growing noise, and measure them on clean ones.
 
@@ -102,7 +106,7 @@ def robustness(
     ----------
     data, models, baseline, select, store, jobs, threads, cluster, seed, progress
         As for :func:`plackett.experiments.compare.compare`.
-    corruption
+    noise
         The kind of noise, in training lists and, if it is meant for them, validation lists.
     levels
         How much of it.
@@ -110,8 +114,15 @@ def robustness(
         Repeated trials, such as ``splits:100``; trials of a level are paired by their division.
     metric
         What to measure on the test lists.
+    corruption
+        Deprecated name of ``noise``.
     """
-    noisy = NoiseProtocol(as_protocol(protocol, seed=seed), corruption, tuple(map(float, levels)))
+    if corruption is not None:
+        warn_renamed("corruption", "noise")
+    kind = noise or corruption
+    if kind is None:
+        raise UsageError("noise is missing: give the kind of noise, such as noise=LabelNoise().")
+    noisy = NoiseProtocol(as_protocol(protocol, seed=seed), kind, tuple(map(float, levels)))
     plan = plan_comparison(
         data, models, protocol=noisy, metrics=[metric], baseline=baseline, metric=select, seed=seed
     )
@@ -136,14 +147,14 @@ def read_curves(plan: Plan, *, store: RunStore) -> RobustnessCurves:
     Parameters
     ----------
     plan
-        Of :func:`plackett.experiments.plan.plan_comparison` with the protocol ``UnderNoise``;
+        Of :func:`plackett.experiments.plan.plan_comparison` with a :class:`NoiseProtocol`;
         its first metric counts.
     store
         Of finished trials.
     """
     noisy = plan.protocol
     if not isinstance(noisy, NoiseProtocol):
-        raise UsageError(f"curves under noise need the protocol UnderNoise, got {noisy}.")
+        raise UsageError(f"curves under noise need a NoiseProtocol, got {noisy}.")
     means = {s.name: _means(plan, s.name, store, len(noisy.levels)) for s in plan.systems}
     return _curves(plan, noisy, means)
 
@@ -166,8 +177,8 @@ def _means(plan: Plan, system: str, store: RunStore, n_levels: int) -> Values:
 def _curves(plan: Plan, noisy: NoiseProtocol, means: Mapping[str, Values]) -> RobustnessCurves:
     base = means[plan.baseline]
     return RobustnessCurves(
-        corruption=noisy.corruption.name,
-        unit=noisy.corruption.unit,
+        noise=noisy.noise.name,
+        unit=noisy.noise.unit,
         metric=plan.metrics[0],
         levels=noisy.levels,
         trials=base.shape[1],
@@ -179,7 +190,7 @@ def _curves(plan: Plan, noisy: NoiseProtocol, means: Mapping[str, Values]) -> Ro
             for name, own in means.items()
             if name != plan.baseline
         },
-        noisy="training and validation lists" if noisy.corruption.validation else "training lists",
+        noisy="training and validation lists" if noisy.noise.validation else "training lists",
     )
 
 
@@ -201,7 +212,7 @@ def curve_table(curves: RobustnessCurves, *, caption: str | None = None) -> Text
     caption
         By default the metric and the noise.
     """
-    title = caption or f"{curves.metric} under {curves.corruption}"
+    title = caption or f"{curves.metric} under {curves.noise}"
     rows = []
     for i, level in enumerate(curves.levels):
         means = [points[i] for points in curves.curves.values()]
@@ -242,7 +253,7 @@ def curve_charts(curves: RobustnessCurves, *, on: str = "") -> dict[str, LineCha
     order = list(curves.curves)
     charts = {
         "curves": LineChart(
-            f"{prefix}{curves.metric} under {curves.corruption}",
+            f"{prefix}{curves.metric} under {curves.noise}",
             curves.unit,
             [_line(name, curves.levels, points) for name, points in curves.curves.items()],
             percent=True,
@@ -335,7 +346,7 @@ def render_curves(curves: RobustnessCurves) -> str:
         f"{curves.trials} trials at each level; noise in {curves.noisy} only. Bands are 95 % "
         "intervals of the means."
     )
-    title = f"{curves.metric} under {curves.corruption}"
+    title = f"{curves.metric} under {curves.noise}"
     return render_page("robustness.html", title=title, lead=lead, kinds=[_kind(curves)])
 
 
@@ -363,7 +374,7 @@ def _render(by_kind: CurvesByKind, command: str | None) -> str:
         kinds=[_kind(curves) for _, _, curves in by_kind],
         command=command,
         notes=[
-            *(f"{c.corruption}: {p.protocol}; noise in {c.noisy} only." for _, p, c in by_kind),
+            *(f"{c.noise}: {p.protocol}; noise in {c.noisy} only." for _, p, c in by_kind),
             CONVENTION,
         ],
         settings=_settings(plan),

@@ -2,8 +2,8 @@
 
 To add a kind of noise:
 
-1. Subclass :class:`Corruption` as a frozen dataclass. Set ``name`` and ``unit``, and implement
-   ``_corrupt``, which returns the training lists with noise of a level above 0.
+1. Subclass :class:`Noise` as a frozen dataclass. Set ``name`` and ``unit``, and implement
+   ``_apply``, which returns the training lists with noise of a level above 0.
 2. Add it to :data:`NOISE_KINDS` with the levels to run by default.
 
 ``plackett robustness --perturb NAME``, its report and :func:`plackett.experiments.robustness`
@@ -33,7 +33,7 @@ LABEL_PROBABILITIES = (0.5, 0.2, 0.15, 0.1, 0.05)
 """Probabilities of the labels 0 to 4 (Bruch 2021)."""
 
 
-class Corruption(ABC):
+class Noise(ABC):
     """A kind of noise.
 
     Subclasses are frozen dataclasses. Their ``repr`` is part of the identity of a trial, so it must
@@ -65,11 +65,15 @@ class Corruption(ABC):
             return train
         # Parts per million of the level, so that noise differs from level to level.
         rng = np.random.default_rng([seed, round(level * 1_000_000)])
-        return self._corrupt(train, level, rng)
+        return self._apply(train, level, rng)
 
     @abstractmethod
-    def _corrupt(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
+    def _apply(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
         """Training lists with noise at a level above 0."""
+
+
+Corruption = Noise
+"""The old name of :class:`Noise`."""
 
 
 def documents_per_list(train: Dataset, level: float) -> NDArray[np.int64]:
@@ -78,7 +82,7 @@ def documents_per_list(train: Dataset, level: float) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Augmentation(Corruption):
+class Augmentation(Noise):
     """Adds documents of other queries as irrelevant ones (Bruch 2021, section 5.4).
 
     A list of m documents gets round(level m) more. Each is drawn by choosing another training list,
@@ -88,7 +92,7 @@ class Augmentation(Corruption):
     name: ClassVar[str] = "sampled negatives"
     unit: ClassVar[str] = "documents added, as a share of the list"
 
-    def _corrupt(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
+    def _apply(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
         train = train.canonical()  # draws do not depend on the order of the rows
         if train.n_lists < 2:
             raise DataError("documents of other lists cannot be added: there is only one list.")
@@ -114,7 +118,7 @@ class Augmentation(Corruption):
 
 
 @dataclass(frozen=True)
-class LabelNoise(Corruption):
+class LabelNoise(Noise):
     """Replaces labels by random ones (Bruch 2021, section 5.4).
 
     Of a list of m documents, round(level m) are chosen at random. Their labels are drawn from a
@@ -138,7 +142,7 @@ class LabelNoise(Corruption):
                 f"probabilities must not be negative, nor all zero, got {self.probabilities}."
             )
 
-    def _corrupt(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
+    def _apply(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
         if level > 1:
             raise UsageError(f"the share of labels to replace is at most 1, got {level}.")
         n_labels = int(train.labels.max()) + 1
@@ -162,7 +166,7 @@ class LabelNoise(Corruption):
 
 
 @dataclass(frozen=True)
-class Clicks(Corruption):
+class Clicks(Noise):
     """Replaces labels by clicks of simulated users (Bruch 2021, section 5.5).
 
     Each list is shown several times in a random order. The user reads from the top, clicks a
@@ -192,7 +196,7 @@ class Clicks(Corruption):
             raise UsageError(f"impressions must be at least 1, got {self.impressions}.")
         CascadeModel(self.clicks)  # checks the probabilities
 
-    def _corrupt(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
+    def _apply(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
         if level > 1:
             raise UsageError(f"the probability of a click is at most 1, got {level}.")
         log = simulate(
@@ -209,7 +213,7 @@ class Clicks(Corruption):
 class NoiseKind:
     """A kind of noise with its default levels."""
 
-    corruption: Corruption
+    noise: Noise
     levels: tuple[float, ...]
 
 
@@ -237,7 +241,7 @@ class NoiseProtocol(Protocol):
     """
 
     protocol: Protocol
-    corruption: Corruption
+    noise: Noise
     levels: tuple[float, ...]
 
     def __post_init__(self) -> None:
@@ -255,21 +259,21 @@ class NoiseProtocol(Protocol):
     def _with_noise(self, split: Split, level: float, index: int) -> Split:
         if level == 0:
             return replace(split, index=index)
-        where = "training and validation lists" if self.corruption.validation else "training lists"
-        noise = f"{self.corruption!r} at level {level:g}, seed {split.seed}, on the {where}"
-        name = f"{split.name}, {self.corruption.name} {level:.0%}"
-        return replace(split, name=name, division=f"{split.division}; {noise}", index=index)
+        where = "training and validation lists" if self.noise.validation else "training lists"
+        change = f"{self.noise!r} at level {level:g}, seed {split.seed}, on the {where}"
+        name = f"{split.name}, {self.noise.name} {level:.0%}"
+        return replace(split, name=name, division=f"{split.division}; {change}", index=index)
 
     def load(self, source: DataSource, part: Split) -> SplitData:
         clean = self.protocol.splits(source)
         level = self.levels[part.index // len(clean)]
         data = self.protocol.load(source, clean[part.index % len(clean)])
-        train = self.corruption.apply(data.train, level=level, seed=part.seed)
+        train = self.noise.apply(data.train, level=level, seed=part.seed)
         validation = data.validation
-        if self.corruption.validation:
-            validation = self.corruption.apply(validation, level=level, seed=part.seed)
+        if self.noise.validation:
+            validation = self.noise.apply(validation, level=level, seed=part.seed)
         return replace(data, name=part.name, train=train, validation=validation)
 
     def __str__(self) -> str:
         levels = ", ".join(f"{level:g}" for level in self.levels)
-        return f"{self.protocol} under {self.corruption.name} ({levels})"
+        return f"{self.protocol} under {self.noise.name} ({levels})"

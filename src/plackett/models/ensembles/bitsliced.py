@@ -306,7 +306,7 @@ _BYTE = 8
 class SlicedTrees(NamedTuple):
     """Trees with their nodes in depth-first order."""
 
-    nodes: NDArray[np.int64]
+    node_offsets: NDArray[np.int64]
     """Offsets of each tree in ``source`` and ``question``."""
     source: NDArray[np.int32]
     """The mask of documents that reach a node: 0 for all documents, 1 + 2i for the left turns at
@@ -319,7 +319,7 @@ class SlicedTrees(NamedTuple):
     """Offsets of each plane in ``turns``."""
     turns: NDArray[np.int32]
     """Masks of right turns whose parity is one bit of the leaf's number."""
-    leaves: NDArray[np.int64]
+    leaf_offsets: NDArray[np.int64]
     """Offsets of each tree in ``values``."""
     values: NDArray[np.floating]
     """Leaf values from left to right; their precision is that of the sum."""
@@ -363,7 +363,7 @@ def score_blocks(lanes, features, questions, trees, scores):  # type: ignore[no-
     """
     width = DOCUMENTS * len(lanes)
     masks = np.empty(max(len(questions.thresholds), 1) * len(lanes), np.uint64)
-    largest = np.max(np.diff(trees.nodes))
+    largest = np.max(np.diff(trees.node_offsets))
     flow = np.empty((1 + 2 * largest) * len(lanes), np.uint64)
     flow[: len(lanes)] = ~uint64(0)
     planes = np.empty(MAX_PLANES * len(lanes), np.uint64)
@@ -373,12 +373,12 @@ def score_blocks(lanes, features, questions, trees, scores):  # type: ignore[no-
         rows = features[start : start + width]
         sums = scores[start : start + width]
         answer_questions(lanes, rows, questions, column, masks)
-        for t in range(len(trees.nodes) - 1):
-            a, b = trees.nodes[t], trees.nodes[t + 1]
+        for t in range(len(trees.node_offsets) - 1):
+            a, b = trees.node_offsets[t], trees.node_offsets[t + 1]
             _walk(lanes, masks, trees.source[a:b], trees.question[a:b], flow)
             a, b = trees.planes[t], trees.planes[t + 1]
             _leaf_bits(lanes, flow, trees.turn_offsets[a : b + 1], trees.turns, planes)
-            values = trees.values[trees.leaves[t] : trees.leaves[t + 1]]
+            values = trees.values[trees.leaf_offsets[t] : trees.leaf_offsets[t + 1]]
             if b - a <= _BYTE:
                 _add(lanes, planes, b - a, values, narrow, sums)
             else:

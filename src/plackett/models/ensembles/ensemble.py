@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Scores, offsets_from_sizes
-from plackett.models.ensembles import layout
+from plackett.models.ensembles import layout as tree_layout
 from plackett.models.ensembles.scoring import score
 
 LIBRARIES = ("lightgbm", "xgboost", "catboost")
@@ -56,8 +56,8 @@ _NODE_TYPES: dict[str, Any] = {
     "category_set": np.int32,
 }
 _OTHER_TYPES: dict[str, Any] = {
-    "nodes": np.int64,
-    "leaves": np.int64,
+    "node_offsets": np.int64,
+    "leaf_offsets": np.int64,
     "leaf_values": np.float64,
     "set_offsets": np.int64,
     "sets": np.uint32,
@@ -78,7 +78,7 @@ class Ensemble:
         The library whose rules apply: ``lightgbm``, ``xgboost`` or ``catboost``.
     n_features
         Number of features.
-    nodes, leaves
+    node_offsets, leaf_offsets
         Offsets of each tree's inner nodes and leaves, one more than trees.
     feature, threshold, decision
         Of each inner node; the threshold of a node with categories is ignored.
@@ -98,8 +98,8 @@ class Ensemble:
 
     library: Literal["lightgbm", "xgboost", "catboost"]
     n_features: int
-    nodes: NDArray[np.int64]
-    leaves: NDArray[np.int64]
+    node_offsets: NDArray[np.int64]
+    leaf_offsets: NDArray[np.int64]
     feature: NDArray[np.int32]
     threshold: NDArray[np.float64]
     decision: NDArray[np.uint8]
@@ -124,7 +124,7 @@ class Ensemble:
     @property
     def n_trees(self) -> int:
         """Number of trees."""
-        return len(self.nodes) - 1
+        return len(self.node_offsets) - 1
 
     def predict(self, features: Any, *, n_threads: int | None = None) -> Scores:
         """Score documents; the result does not depend on the number of threads.
@@ -147,13 +147,13 @@ class Ensemble:
         return score(self, features, n_threads=n_threads)
 
     @cached_property
-    def layout(self) -> layout.Layout:
+    def layout(self) -> tree_layout.Layout:
         """The arrays that the compiled loops read."""
-        order: layout.TreeOrder = self.__dict__["_order"]
-        return layout.make_layout(self, order)
+        order: tree_layout.TreeOrder = self.__dict__["_order"]
+        return tree_layout.make_layout(self, order)
 
     def __repr__(self) -> str:
-        largest = int(np.diff(self.leaves).max(initial=0))
+        largest = int(np.diff(self.leaf_offsets).max(initial=0))
         return (
             f"Ensemble({self.library}, {self.n_trees} trees of up to {largest} leaves, "
             f"{self.n_features} features)"
@@ -195,8 +195,8 @@ def assemble(
     return Ensemble(
         library=library,
         n_features=n_features,
-        nodes=offsets_from_sizes([len(tree.feature) for tree in trees]),
-        leaves=offsets_from_sizes([len(tree.leaf_values) for tree in trees]),
+        node_offsets=offsets_from_sizes([len(tree.feature) for tree in trees]),
+        leaf_offsets=offsets_from_sizes([len(tree.leaf_values) for tree in trees]),
         set_offsets=set_offsets,
         base_score=base_score,
         feature_names=feature_names,
@@ -267,7 +267,7 @@ def _concatenate(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
     return np.concatenate(parts).astype(dtype) if parts else np.empty(0, dtype)
 
 
-def _check(ensemble: Ensemble) -> layout.TreeOrder:
+def _check(ensemble: Ensemble) -> tree_layout.TreeOrder:
     """Raise if the arrays do not describe trees; return the order of their nodes."""
     if ensemble.library not in LIBRARIES:
         raise DataError(f"library {ensemble.library!r}; known are {', '.join(LIBRARIES)}.")
@@ -305,12 +305,12 @@ def _check_sizes(ensemble: Ensemble) -> None:
         if len(getattr(ensemble, name)) != n_nodes:
             count = len(getattr(ensemble, name))
             raise DataError(f"{name} has {count} entries for {n_nodes} inner nodes.")
-    _check_offsets("nodes", ensemble.nodes, n_nodes)
-    _check_offsets("leaves", ensemble.leaves, len(ensemble.leaf_values))
+    _check_offsets("node_offsets", ensemble.node_offsets, n_nodes)
+    _check_offsets("leaf_offsets", ensemble.leaf_offsets, len(ensemble.leaf_values))
     _check_offsets("set_offsets", ensemble.set_offsets, len(ensemble.sets))
-    if len(ensemble.leaves) != len(ensemble.nodes):
-        raise DataError("nodes and leaves must have the same length.")
-    inner, leaves = np.diff(ensemble.nodes), np.diff(ensemble.leaves)
+    if len(ensemble.leaf_offsets) != len(ensemble.node_offsets):
+        raise DataError("node_offsets and leaf_offsets must have the same length.")
+    inner, leaves = np.diff(ensemble.node_offsets), np.diff(ensemble.leaf_offsets)
     wrong = np.flatnonzero(leaves != inner + 1)
     if len(wrong):
         t = wrong[0]
@@ -324,8 +324,8 @@ def _raise_if(ensemble: Ensemble, wrong: NDArray[np.bool_], rule: str, values: A
     """Raise an error that names the first inner node where ``wrong`` holds."""
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
-        tree = int(np.searchsorted(ensemble.nodes, at, side="right")) - 1
-        node = at - int(ensemble.nodes[tree])
+        tree = int(np.searchsorted(ensemble.node_offsets, at, side="right")) - 1
+        node = at - int(ensemble.node_offsets[tree])
         raise DataError(f"tree {tree}, node {node}: {rule}, got {values[at]}.")
 
 
@@ -334,11 +334,11 @@ def _check_decisions(ensemble: Ensemble) -> None:
     outside = (feature < 0) | (feature >= ensemble.n_features)
     allowed = f"split features must be 0 to {ensemble.n_features - 1}"
     _raise_if(ensemble, outside, allowed, feature)
-    unknown = ((decision & ~np.uint8(layout.KNOWN_BITS)) != 0) | (
-        layout.missing_type(decision) > layout.MISSING_NAN
+    unknown = ((decision & ~np.uint8(tree_layout.KNOWN_BITS)) != 0) | (
+        tree_layout.missing_type(decision) > tree_layout.MISSING_NAN
     )
     _raise_if(ensemble, unknown, "unknown decision type", decision)
-    categorical = (decision & layout.CATEGORICAL) != 0
+    categorical = (decision & tree_layout.CATEGORICAL) != 0
     n_sets = len(ensemble.set_offsets) - 1
     outside = categorical & ((sets < 0) | (sets >= n_sets))
     _raise_if(ensemble, outside, f"sets of categories must be 0 to {n_sets - 1}", sets)
@@ -348,7 +348,7 @@ def _check_decisions(ensemble: Ensemble) -> None:
 
 
 def _check_children(ensemble: Ensemble) -> None:
-    counts = np.diff(ensemble.nodes)
+    counts = np.diff(ensemble.node_offsets)
     n_nodes = np.repeat(counts, counts)
     for name in ("left", "right"):
         child = getattr(ensemble, name)
@@ -356,18 +356,18 @@ def _check_children(ensemble: Ensemble) -> None:
         _raise_if(ensemble, outside, f"its {name} child is not in the tree", child)
 
 
-def _check_trees(ensemble: Ensemble) -> layout.TreeOrder:
+def _check_trees(ensemble: Ensemble) -> tree_layout.TreeOrder:
     wrong = np.flatnonzero(~np.isfinite(ensemble.leaf_values))
     if len(wrong):
-        tree = int(np.searchsorted(ensemble.leaves, wrong[0], side="right")) - 1
-        leaf = int(wrong[0] - ensemble.leaves[tree])
+        tree = int(np.searchsorted(ensemble.leaf_offsets, wrong[0], side="right")) - 1
+        leaf = int(wrong[0] - ensemble.leaf_offsets[tree])
         value = ensemble.leaf_values[wrong[0]]
         raise DataError(f"tree {tree}, leaf {leaf}: leaf values must be finite, got {value}.")
-    order, tree, node = layout.depth_first(
-        ensemble.nodes, ensemble.leaves, left=ensemble.left, right=ensemble.right
+    order, tree, node = tree_layout.depth_first(
+        ensemble.node_offsets, ensemble.leaf_offsets, left=ensemble.left, right=ensemble.right
     )
     if tree >= 0:
-        n_nodes = int(ensemble.nodes[tree + 1] - ensemble.nodes[tree])
+        n_nodes = int(ensemble.node_offsets[tree + 1] - ensemble.node_offsets[tree])
         what = f"node {node}" if node < n_nodes else f"leaf {node - n_nodes}"
         raise DataError(
             f"tree {tree}, {what}: every node of a tree but the root must have exactly one parent; "

@@ -117,14 +117,19 @@ def _visit(left, right, node, leaf, first_leaf, stack):  # type: ignore[no-untyp
 
 @compiled
 def _visit_all(  # type: ignore[no-untyped-def]
-    nodes, leaves, left, right, node, leaf, first_leaf
+    node_offsets, leaf_offsets, left, right, node, leaf, first_leaf
 ):
     largest = 0
-    for tree in range(len(nodes) - 1):
-        largest = max(largest, nodes[tree + 1] - nodes[tree])
+    for tree in range(len(node_offsets) - 1):
+        largest = max(largest, node_offsets[tree + 1] - node_offsets[tree])
     stack = np.empty(largest, np.int32)
-    for tree in range(len(nodes) - 1):
-        a, b, c, d = nodes[tree], nodes[tree + 1], leaves[tree], leaves[tree + 1]
+    for tree in range(len(node_offsets) - 1):
+        a, b, c, d = (
+            node_offsets[tree],
+            node_offsets[tree + 1],
+            leaf_offsets[tree],
+            leaf_offsets[tree + 1],
+        )
         wrong = _visit(left[a:b], right[a:b], node[a:b], leaf[c:d], first_leaf[a:b], stack)
         if wrong >= 0:
             return tree, wrong
@@ -132,8 +137,8 @@ def _visit_all(  # type: ignore[no-untyped-def]
 
 
 def depth_first(
-    nodes: NDArray[np.int64],
-    leaves: NDArray[np.int64],
+    node_offsets: NDArray[np.int64],
+    leaf_offsets: NDArray[np.int64],
     *,
     left: NDArray[np.int32],
     right: NDArray[np.int32],
@@ -142,7 +147,7 @@ def depth_first(
 
     Parameters
     ----------
-    nodes, leaves
+    node_offsets, leaf_offsets
         Offsets of the inner nodes and the leaves of each tree; a tree has one leaf more than
         inner nodes.
     left, right
@@ -151,10 +156,10 @@ def depth_first(
     """
     order = TreeOrder(
         np.full(len(left), -1, np.int32),
-        np.full(int(leaves[-1]), -1, np.int32),
+        np.full(int(leaf_offsets[-1]), -1, np.int32),
         np.zeros(len(left), np.int32),
     )
-    tree, node = _visit_all(nodes, leaves, left, right, *order)
+    tree, node = _visit_all(node_offsets, leaf_offsets, left, right, *order)
     return order, int(tree), int(node)
 
 
@@ -183,13 +188,13 @@ def make_layout(ensemble: Ensemble, order: TreeOrder) -> Layout:
     values: NDArray[np.floating] = ensemble.leaf_values.astype(precision)
     questions, question = _find_questions(ensemble, rules, nan_left)
     nodes = Nodes(
-        nodes=ensemble.nodes,
-        leaves=ensemble.leaves,
+        node_offsets=ensemble.node_offsets,
+        leaf_offsets=ensemble.leaf_offsets,
         inner=_make_records(ensemble, rules),
         nan_left=nan_left,
         values=values,
     )
-    is_supported = 0 < np.diff(ensemble.leaves).max(initial=0) <= 1 << MAX_PLANES
+    is_supported = 0 < np.diff(ensemble.leaf_offsets).max(initial=0) <= 1 << MAX_PLANES
     trees = _slice_trees(ensemble, order, question, values) if is_supported else None
     return Layout(questions, nodes, trees)
 
@@ -251,8 +256,8 @@ def _slice_trees(
     ensemble: Ensemble, order: TreeOrder, question: NDArray[np.int32], values: NDArray[Any]
 ) -> SlicedTrees:
     """Nodes in depth-first order, and the right turns that give each bit of a leaf's number."""
-    tree = np.repeat(np.arange(ensemble.n_trees), np.diff(ensemble.nodes))
-    first = ensemble.nodes[tree]
+    tree = np.repeat(np.arange(ensemble.n_trees), np.diff(ensemble.node_offsets))
+    first = ensemble.node_offsets[tree]
     at = first + order.node
     source = np.zeros(len(at), np.int32)
     for side, child in enumerate((ensemble.left, ensemble.right), start=1):
@@ -262,17 +267,17 @@ def _slice_trees(
     sorted_questions = np.empty(len(at), np.int32)
     sorted_questions[at] = question
     sorted_values = np.empty_like(values)
-    leaf_tree = np.repeat(np.arange(ensemble.n_trees), np.diff(ensemble.leaves))
-    sorted_values[ensemble.leaves[leaf_tree] + order.leaf] = values
+    leaf_tree = np.repeat(np.arange(ensemble.n_trees), np.diff(ensemble.leaf_offsets))
+    sorted_values[ensemble.leaf_offsets[leaf_tree] + order.leaf] = values
     planes, turn_offsets, turns = _find_turns(ensemble, order, tree)
     return SlicedTrees(
-        nodes=ensemble.nodes,
+        node_offsets=ensemble.node_offsets,
         source=source,
         question=sorted_questions,
         planes=planes,
         turn_offsets=turn_offsets,
         turns=turns,
-        leaves=ensemble.leaves,
+        leaf_offsets=ensemble.leaf_offsets,
         values=sorted_values,
     )
 
@@ -283,10 +288,10 @@ def _find_turns(
     right = ensemble.right
     inner = right >= 0
     first_right = np.empty(len(right), np.int32)
-    first_right[inner] = order.first_leaf[(ensemble.nodes[tree] + right)[inner]]
-    first_right[~inner] = order.leaf[(ensemble.leaves[tree] + ~right)[~inner]]
+    first_right[inner] = order.first_leaf[(ensemble.node_offsets[tree] + right)[inner]]
+    first_right[~inner] = order.leaf[(ensemble.leaf_offsets[tree] + ~right)[~inner]]
     code = first_right ^ order.first_leaf
-    bits = np.array([int(n - 1).bit_length() for n in np.diff(ensemble.leaves)], np.int64)
+    bits = np.array([int(n - 1).bit_length() for n in np.diff(ensemble.leaf_offsets)], np.int64)
     planes = np.concatenate([[0], np.cumsum(bits)]).astype(np.int64)
     of_plane = [np.flatnonzero((code >> p) & 1) for p in range(MAX_PLANES)]
     node = np.concatenate(of_plane)

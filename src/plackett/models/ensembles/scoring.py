@@ -46,9 +46,9 @@ NODE = np.dtype(
 class Nodes(NamedTuple):
     """Inner nodes and leaves in the order of the ensemble."""
 
-    nodes: NDArray[np.int64]
+    node_offsets: NDArray[np.int64]
     """Offsets of each tree's inner nodes."""
-    leaves: NDArray[np.int64]
+    leaf_offsets: NDArray[np.int64]
     """Offsets of each tree's leaves."""
     inner: NDArray[np.void]
     """Inner nodes, of type :data:`NODE`."""
@@ -72,16 +72,16 @@ def _goes_right(row, at, nodes, questions):  # type: ignore[no-untyped-def]
 @compiled
 def traverse(features, nodes, questions, scores):  # type: ignore[no-untyped-def]
     """Add the scores of all trees to the scores of documents."""
-    for tree in range(len(nodes.nodes) - 1):
-        first = nodes.nodes[tree]
-        root = 0 if nodes.nodes[tree + 1] > first else -1
+    for tree in range(len(nodes.node_offsets) - 1):
+        first = nodes.node_offsets[tree]
+        root = 0 if nodes.node_offsets[tree + 1] > first else -1
         for i in range(len(features)):
             node = root
             while node >= 0:
                 at = first + node
                 right = _goes_right(features[i], at, nodes, questions)
                 node = nodes.inner[at].right if right else nodes.inner[at].left
-            scores[i] += nodes.values[nodes.leaves[tree] + ~node]
+            scores[i] += nodes.values[nodes.leaf_offsets[tree] + ~node]
 
 
 NARROW, WIDE = (0,) * 2, (0,) * 8

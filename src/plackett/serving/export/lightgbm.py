@@ -96,10 +96,10 @@ def _scale(section: str, factor: float) -> str:
 
 def _make_section(trees: Trees, tree: int) -> str:
     """Write one tree."""
-    inner = slice(trees.nodes[tree], trees.nodes[tree + 1])
+    inner = slice(trees.node_offsets[tree], trees.node_offsets[tree + 1])
     nan_left = trees.nan_left[inner]
     decision = decision_bits(np.zeros(len(nan_left), np.bool_), nan_left, MISSING_NAN)
-    values = trees.values[trees.leaves[tree] : trees.leaves[tree + 1]]
+    values = trees.values[trees.leaf_offsets[tree] : trees.leaf_offsets[tree + 1]]
     lines = {
         "num_leaves": len(values),
         "num_cat": 0,
@@ -160,7 +160,7 @@ def lightgbm_json(request: ExportRequest) -> str:
 
 
 def _dump_tree(trees: Trees, thresholds: NDArray[np.float64], tree: int) -> dict[str, Any]:
-    first, first_leaf = int(trees.nodes[tree]), int(trees.leaves[tree])
+    first, first_leaf = int(trees.node_offsets[tree]), int(trees.leaf_offsets[tree])
 
     def leaf(place: int, depth: int) -> dict[str, Any]:  # noqa: ARG001 - one signature
         return {"leaf_index": place - first_leaf, "leaf_value": float(trees.values[place])}
@@ -179,7 +179,7 @@ def _dump_tree(trees: Trees, thresholds: NDArray[np.float64], tree: int) -> dict
         }
 
     structure = fold_tree(trees, tree, leaf=leaf, split=split)
-    size = int(trees.leaves[tree + 1]) - first_leaf
+    size = int(trees.leaf_offsets[tree + 1]) - first_leaf
     header = {"tree_index": tree, "num_leaves": size, "num_cat": 0, "shrinkage": 1}
     return {**header, "tree_structure": structure}
 

@@ -206,12 +206,12 @@ def add_trees(graph: Graph, trees: Trees) -> str:
     Sums are float64; the operator's result is float32.
     """
     trees = trees.with_base_as_tree()
-    n_inner, n_leaves = np.diff(trees.nodes), np.diff(trees.leaves)
+    n_inner, n_leaves = np.diff(trees.node_offsets), np.diff(trees.leaf_offsets)
     of_inner = np.repeat(np.arange(trees.n_trees), n_inner)
     of_leaf = np.repeat(np.arange(trees.n_trees), n_leaves)
     # Within a tree, inner nodes come first and leaves after them.
-    inner_number = np.arange(len(of_inner)) - trees.nodes[of_inner]
-    leaf_number = np.arange(len(of_leaf)) - trees.leaves[of_leaf] + n_inner[of_leaf]
+    inner_number = np.arange(len(of_inner)) - trees.node_offsets[of_inner]
+    leaf_number = np.arange(len(of_leaf)) - trees.leaf_offsets[of_leaf] + n_inner[of_leaf]
     left, right = (
         np.where(child >= 0, child, n_inner[of_inner] + ~child)
         for child in (trees.left, trees.right)

@@ -156,8 +156,8 @@ def _stump_trees(ranker: StumpRanker) -> trees.Trees:
         raise UsageError("the model has no stumps.")
     return trees.Trees(
         n_features=ranker.n_features_ or 0,
-        nodes=np.arange(n + 1),
-        leaves=2 * np.arange(n + 1),
+        node_offsets=np.arange(n + 1),
+        leaf_offsets=2 * np.arange(n + 1),
         feature=ranker.stump_features_.astype(np.int32),
         threshold=np.clip(ranker.stump_thresholds_, -trees.LARGEST, trees.LARGEST),
         nan_left=np.ones(n, np.bool_),

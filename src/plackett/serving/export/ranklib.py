@@ -22,7 +22,7 @@ def ranklib_xml(request: ExportRequest) -> str:
     head = [
         "## LambdaMART",
         f"## No. of trees = {trees.n_trees}",
-        f"## No. of leaves = {int(np.diff(trees.leaves).max(initial=1))}",
+        f"## No. of leaves = {int(np.diff(trees.leaf_offsets).max(initial=1))}",
         "## No. of threshold candidates = 256",
         "## Learning rate = 1.0",
         "## Stop early = 100",

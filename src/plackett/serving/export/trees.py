@@ -44,8 +44,8 @@ class Trees:
     """Regression trees; arrays are laid out as in :class:`~plackett.models.ensembles.Ensemble`."""
 
     n_features: int
-    nodes: NDArray[np.int64]
-    leaves: NDArray[np.int64]
+    node_offsets: NDArray[np.int64]
+    leaf_offsets: NDArray[np.int64]
     feature: NDArray[np.int32]
     threshold: NDArray[np.float32]
     nan_left: NDArray[np.bool_]
@@ -60,7 +60,7 @@ class Trees:
     @property
     def n_trees(self) -> int:
         """Number of trees."""
-        return len(self.nodes) - 1
+        return len(self.node_offsets) - 1
 
     @property
     def zero_left(self) -> NDArray[np.bool_]:
@@ -84,8 +84,8 @@ class Trees:
             return self
         return replace(
             self,
-            nodes=np.concatenate([[0], self.nodes]),
-            leaves=np.concatenate([[0], self.leaves + 1]),
+            node_offsets=np.concatenate([[0], self.node_offsets]),
+            leaf_offsets=np.concatenate([[0], self.leaf_offsets + 1]),
             values=np.concatenate([[self.base], self.values]),
             base=0.0,
         )
@@ -97,8 +97,12 @@ def concatenate(trees: Sequence[Trees]) -> Trees:
         return trees[0]
     return Trees(
         n_features=trees[0].n_features,
-        nodes=offsets_from_sizes(np.concatenate([np.diff(part.nodes) for part in trees])),
-        leaves=offsets_from_sizes(np.concatenate([np.diff(part.leaves) for part in trees])),
+        node_offsets=offsets_from_sizes(
+            np.concatenate([np.diff(part.node_offsets) for part in trees])
+        ),
+        leaf_offsets=offsets_from_sizes(
+            np.concatenate([np.diff(part.leaf_offsets) for part in trees])
+        ),
         base=float(sum(part.base for part in trees)),
         **{name: np.concatenate([getattr(part, name) for part in trees]) for name in _CONCATENATED},
     )
@@ -116,8 +120,8 @@ def from_ensemble(ensemble: Ensemble) -> Trees:
         threshold = _move_near_zero(ensemble.threshold, threshold)
     return Trees(
         n_features=ensemble.n_features,
-        nodes=ensemble.nodes,
-        leaves=ensemble.leaves,
+        node_offsets=ensemble.node_offsets,
+        leaf_offsets=ensemble.leaf_offsets,
         feature=ensemble.feature,
         threshold=threshold,
         nan_left=_nan_left(ensemble, zero_left=threshold >= 0),
@@ -244,8 +248,8 @@ def fold_tree(
         Makes the object of an inner node from its index in ``trees.feature``, its depth, and the
         objects of its children.
     """
-    first, last = int(trees.nodes[tree]), int(trees.nodes[tree + 1])
-    first_leaf = int(trees.leaves[tree])
+    first, last = int(trees.node_offsets[tree]), int(trees.node_offsets[tree + 1])
+    first_leaf = int(trees.leaf_offsets[tree])
     if first == last:
         return leaf(first_leaf, 0)
     depth = {0: 0}

@@ -79,11 +79,11 @@ def _find_splits(request: ExportRequest, target: str, content: bytes) -> _Splits
         numeric = (ensemble.decision & CATEGORICAL) == 0
         feature = ensemble.feature[numeric]
         threshold = to_float32_threshold(ensemble.threshold[numeric])
-        values, leaves, base = ensemble.leaf_values, ensemble.leaves, ensemble.base_score
+        values, leaves, base = ensemble.leaf_values, ensemble.leaf_offsets, ensemble.base_score
     else:
         trees = request.trees
         feature, threshold = trees.feature, trees.threshold
-        values, leaves, base = trees.values, trees.leaves, trees.base
+        values, leaves, base = trees.values, trees.leaf_offsets, trees.base
     n_trees = len(leaves) - 1
     largest = np.maximum.reduceat(np.abs(values), leaves[:-1]).sum() if n_trees else 0.0
     return _Splits(feature, threshold, n_trees, float(largest) + abs(base))

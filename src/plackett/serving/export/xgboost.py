@@ -72,8 +72,10 @@ def _model_tree(trees: Trees, tree: int) -> dict[str, Any]:
 
     XGBoost goes to the left child or the node after it, whatever ``right_children`` holds.
     """
-    inner = slice(int(trees.nodes[tree]), int(trees.nodes[tree + 1]))
-    values = trees.values[trees.leaves[tree] : trees.leaves[tree + 1]].astype(np.float32)
+    inner = slice(int(trees.node_offsets[tree]), int(trees.node_offsets[tree + 1]))
+    values = trees.values[trees.leaf_offsets[tree] : trees.leaf_offsets[tree + 1]].astype(
+        np.float32
+    )
     n_nodes = 2 * len(values) - 1
     first = 1 + 2 * np.arange(len(values) - 1, dtype=np.int32)
     inner_at, leaf_at = _find_positions(trees.left[inner], trees.right[inner], first)
@@ -201,8 +203,8 @@ def _dump_tree(
     trees: Trees, tree: int, names: tuple[str, ...], conditions: Float32Array, values: Float32Array
 ) -> dict[str, Any]:
     """One tree; nodes are numbered as in the arrays, leaves after the inner ones."""
-    first, first_leaf = int(trees.nodes[tree]), int(trees.leaves[tree])
-    n_inner = int(trees.nodes[tree + 1]) - first
+    first, first_leaf = int(trees.node_offsets[tree]), int(trees.leaf_offsets[tree])
+    n_inner = int(trees.node_offsets[tree + 1]) - first
 
     def leaf(place: int, depth: int) -> dict[str, Any]:  # noqa: ARG001 - one signature
         return {"nodeid": n_inner + place - first_leaf, "leaf": float(values[place])}
