@@ -226,8 +226,12 @@ def merge(ensembles: Sequence[tuple[Ensemble, float]]) -> Ensemble:
     return Ensemble(
         library=first.library,
         n_features=first.n_features,
-        nodes=offsets_from_sizes(np.concatenate([np.diff(part.nodes) for part in parts])),
-        leaves=offsets_from_sizes(np.concatenate([np.diff(part.leaves) for part in parts])),
+        node_offsets=offsets_from_sizes(
+            np.concatenate([np.diff(part.node_offsets) for part in parts])
+        ),
+        leaf_offsets=offsets_from_sizes(
+            np.concatenate([np.diff(part.leaf_offsets) for part in parts])
+        ),
         leaf_values=_concatenate(values, np.float64),
         set_offsets=set_offsets,
         base_score=float(sum(ensemble.base_score * factor for ensemble, factor in ensembles)),
