@@ -79,3 +79,10 @@ def test_what_goes_wrong_with_a_member_is_said_here(ray_head, parts) -> None:
         pk.CrossFit(pk.TreeRanker(monotone={"none": 1}), folds=2).fit(
             *parts, cluster=ray_head.cluster()
         )
+
+
+def test_an_auto_ranker_on_a_cluster_is_that_of_one_process(ray_head, parts) -> None:
+    auto = pk.AutoRanker(members=("listnet-linear",), folds=3, variations=0)
+    here = auto.clone().fit(*parts)
+    there = auto.clone().fit(*parts, cluster=ray_head.cluster())
+    assert np.array_equal(there.predict(parts[1]), here.predict(parts[1]))

@@ -43,7 +43,9 @@ def parts():
 
 
 def _auto(**parameters):
-    return pk.AutoRanker(**{"minutes": 1, "folds": 3, "threads": 1, "seed": 1} | parameters)
+    return pk.AutoRanker(
+        **{"minutes": 1, "folds": 3, "threads": 1, "seed": 1, "variations": 0} | parameters
+    )
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +150,18 @@ def test_control_c_gives_the_best_so_far(parts) -> None:
         _auto().fit(parts[0], progress=at_once)
 
 
+def test_a_callback_can_end_the_search(parts) -> None:
+    seen = []
+
+    def stop(step) -> bool:
+        seen.append(step)
+        return step.step == 2
+
+    ranker = _auto().fit(parts[0], callbacks=stop)
+    assert {row.name for row in ranker.leaderboard_} == {"ensemble", "linear", BASELINE}
+    assert seen[0].metrics["validation"]["ndcg@10"] > 0
+
+
 def test_the_budget_is_kept(parts, monkeypatch) -> None:
     clock = Clock(step=0.15)
     monkeypatch.setattr(pk.AutoRanker, "clock", clock)
@@ -233,6 +247,29 @@ def test_trees_are_distilled_into_one_model(parts, tmp_path, monkeypatch) -> Non
     assert np.array_equal(back.predict(parts[1]), ranker.predict(parts[1]))
     assert back.distillation_.to_dict() == distilled.to_dict()
     assert back.members_ == ()
+
+
+def test_variations_of_the_best_are_tried_if_there_is_time(parts) -> None:
+    first, again = (
+        _auto(variations=2, members=("xendcg", "lambdaloss")).fit(parts[0]) for _ in range(2)
+    )
+    names = [row.name for row in first.leaderboard_]
+    assert sum("~" in name for name in names) == 2
+    assert np.array_equal(first.predict(parts[1]), again.predict(parts[1]))
+
+
+def test_a_variation_stays_inside_the_search_space() -> None:
+    from plackett.models.recipes.search_spaces import Choice, get_setting, search_space_of
+
+    for candidate in portfolio.CANDIDATES:
+        for number in range(5):
+            ranker = portfolio.vary(candidate, number, 3).build(seed=0, threads=1)
+            for path, dimension in search_space_of(ranker).items():
+                value = get_setting(ranker, path)
+                if isinstance(value, (int, float)) and not isinstance(dimension, Choice):
+                    assert 0 <= value <= dimension.high
+    assert portfolio.vary(TINY[2], 1, 0) == portfolio.vary(TINY[2], 1, 0)
+    assert portfolio.vary(TINY[2], 1, 0).settings != portfolio.vary(TINY[2], 2, 0).settings
 
 
 def test_a_damaged_file_is_refused(tmp_path) -> None:

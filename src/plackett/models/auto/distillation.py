@@ -202,7 +202,7 @@ def _check_part(
 def _make_lesson(data: Dataset, teacher: Callable[[Dataset], Scores], seed: int) -> Dataset:
     """The lists and perturbed copies of them, with the teacher's scores as labels."""
     rng = np.random.default_rng(np.random.SeedSequence([seed, 0x646973]))
-    copies = int(np.clip(math.ceil(_DOCUMENTS / data.n_docs) - 1, 1, _MAX_COPIES))
+    copies = min(math.ceil(_DOCUMENTS / data.n_docs) - 1, _MAX_COPIES)
     features = np.asarray(
         data.features if isinstance(data.features, np.ndarray) else data.features.toarray()
     )

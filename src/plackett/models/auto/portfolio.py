@@ -10,21 +10,34 @@ order of expected gain per second. ``benchmarks/auto_portfolio.py`` measures the
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any, Literal
+
+import numpy as np
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.data.dataset import Dataset
 from plackett.models.ranker import Ranker
 from plackett.models.recipes import RECIPES, recipe
-from plackett.models.recipes.search_spaces import FAMILIES, family_of, with_settings
+from plackett.models.recipes.search_spaces import (
+    FAMILIES,
+    Choice,
+    Dimension,
+    Whole,
+    family_of,
+    get_setting,
+    search_space_of,
+    with_settings,
+)
 
 Size = Literal["small", "medium", "large"]
 SIZES: tuple[Size, ...] = ("small", "medium", "large")
 _MEDIUM_LISTS, _LARGE_LISTS = 500, 5_000
+_CHANGED = 0.5  # share of the settings that a variation changes
 
 
 @dataclass(frozen=True)
@@ -146,6 +159,41 @@ def order_candidates(
     ordered = sorted((c for c in candidates if c is not first), key=density, reverse=True)
     ordered.sort(key=lambda c: c.name != BASELINE)  # stable: only the baseline moves
     return (first, *ordered)
+
+
+def vary(candidate: Candidate, number: int, seed: int) -> Candidate:
+    """A candidate with some settings moved at random, within the search space of its recipe.
+
+    It depends on the candidate, the number and the seed only.
+    """
+    name = f"{candidate.name}~{number}"
+    rng = np.random.default_rng(np.random.SeedSequence([seed, *name.encode()]))
+    ranker = candidate.build(seed=0, threads=None)
+    changes: dict[str, Any] = {}
+    for path, dimension in search_space_of(ranker).items():
+        if rng.random() < _CHANGED:
+            changes[path] = _move(get_setting(ranker, path), dimension, rng)
+    return replace(candidate, name=name, settings={**candidate.settings, **changes})
+
+
+def _move(value: Any, dimension: Dimension, rng: np.random.Generator) -> Any:
+    """A value near this one, a quarter of the range away on average; any if it is no number."""
+    if isinstance(dimension, Choice):
+        return dimension.options[int(rng.integers(len(dimension.options)))]
+    low, high = dimension.low, dimension.high
+    if dimension.log:
+        low, high = math.log(low), math.log(high)
+    is_number = isinstance(value, (int, float)) and value > 0
+    if is_number:
+        center = math.log(value) if dimension.log else float(value)
+        moved = center + 0.25 * (high - low) * float(rng.standard_normal())
+    else:
+        moved = float(rng.uniform(low, high))
+    moved = min(max(moved, low), high)
+    result = math.exp(moved) if dimension.log else moved
+    if isinstance(dimension, Whole):
+        return min(max(round(result), dimension.low), dimension.high)
+    return min(max(float(f"{result:.3g}"), dimension.low), dimension.high)
 
 
 def find_candidates(members: str | Sequence[str]) -> tuple[Candidate, ...]:

@@ -22,7 +22,13 @@ from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
 from plackett.models.auto.distillation import Distillation, distill_trees
 from plackett.models.auto.leaderboard import ENSEMBLE, Row, format_table, make_row, read_rows
-from plackett.models.auto.portfolio import BASELINE, Candidate, find_candidates, order_candidates
+from plackett.models.auto.portfolio import (
+    BASELINE,
+    Candidate,
+    find_candidates,
+    order_candidates,
+    vary,
+)
 from plackett.models.auto.search import Budget, Search, read_spent
 from plackett.models.auto.selection import EnsembleSelection, select_ensemble
 from plackett.models.crossfit import CrossFit
@@ -44,6 +50,7 @@ _MIN_GROUPS = 6  # fewer lists are not cut into parts
 _FINISHING_SHARE = 0.05  # of the budget, for ensemble selection
 _DISTILLING_SHARE = 0.25
 _TREE_FAMILIES = ("trees", "catboost", "xgboost")
+_VARIED = 3  # best candidates that are varied
 _FAST = "e-lambdaloss-smooth"
 _FAST_SETTINGS = {"trees": 200, "learning_rate": 0.1, "patience": 30}
 
@@ -74,6 +81,9 @@ class AutoRanker(Ranker):
         ``"fast"``: one small model of trees; ``"good"``: trees; ``"best"``: everything.
     folds
         Number of parts for cross-fitting; None: 8 up to 1000 lists, else 5.
+    variations
+        With ``presets="best"``: how many variations of the best candidates are tried after all
+        candidates, if there is time.
     distill
         ``"trees"``: train one tree model on the scores of the ensemble. It then makes the
         predictions and is what is saved and exported.
@@ -89,7 +99,9 @@ class AutoRanker(Ranker):
     supports_cluster: ClassVar[bool] = True
     supports_init: ClassVar[bool] = False
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")
-    not_identity: ClassVar[tuple[str, ...]] = ("minutes", "distill", "members", "presets")
+    not_identity: ClassVar[tuple[str, ...]] = (
+        *("minutes", "metric", "members", "presets", "variations", "distill"),
+    )
     clock: ClassVar[Callable[[], float]] = staticmethod(time.monotonic)
 
     minutes: float = 10.0
@@ -97,6 +109,7 @@ class AutoRanker(Ranker):
     members: str | tuple[str, ...] = "auto"
     presets: Literal["fast", "good", "best"] = "best"
     folds: int | None = None
+    variations: int = 12
     distill: Literal["trees"] | None = None
     seed: int = 0
     threads: int | None = None
@@ -123,7 +136,7 @@ class AutoRanker(Ranker):
         if not self.minutes > 0:
             raise UsageError(f"AutoRanker needs minutes > 0, got {self.minutes!r}.")
         candidates = self._candidates()
-        data = train if validation is None else concat([train, validation])
+        data = train if validation is None else concat([train, validation]).canonical()
         check_learnable(data)
         n_groups = int(group_codes(data).max()) + 1
         if n_groups < _MIN_GROUPS:
@@ -139,6 +152,8 @@ class AutoRanker(Ranker):
             fits = self._n_folds(data)
             try:
                 search.run(order_candidates(candidates, data, fits))
+                if self.presets == "best":
+                    self._vary(search)
             except KeyboardInterrupt:
                 if not search.finished:
                     raise
@@ -147,6 +162,15 @@ class AutoRanker(Ranker):
                 limit = 60 * self.minutes - budget.spent
                 self.distillation_: Distillation | None = self._distill(data, context, limit)
                 """The distilled model and what it loses; None without ``distill``."""
+
+    def _vary(self, search: Search) -> None:
+        """Try variations of the best candidates in the time that is left."""
+        for number in range(self.variations):
+            ranked = sorted(search.finished, key=lambda r: (-r.value, r.candidate.name))
+            bases = [r.candidate for r in ranked if "~" not in r.candidate.name][:_VARIED]
+            if search.budget.left <= 0 or not bases:
+                break
+            search.run([vary(bases[number % len(bases)], number, self.seed)])
 
     def _candidates(self) -> tuple[Candidate, ...]:
         candidates = find_candidates(self.members)
@@ -184,18 +208,21 @@ class AutoRanker(Ranker):
             return crossfit
 
         return Search(
-            folder, data, context.metrics, budget, make_crossfit, context.progress, context.cluster
+            *(folder, data, context.metrics, budget, make_crossfit, context.progress),
+            callbacks=context.callbacks,
+            cluster=context.cluster,
         )
 
     def _finish(
         self, search: Search, candidates: tuple[Candidate, ...], context: FitContext
     ) -> None:
         """Select the ensemble among the finished candidates."""
-        finished = [
-            search.results[c.name]
-            for c in candidates
-            if c.name in search.results and search.results[c.name].scores is not None
-        ]
+        # The order of the portfolio, not the order in which time allowed them.
+        places = {candidate.name: place for place, candidate in enumerate(candidates)}
+        finished = sorted(
+            search.finished,
+            key=lambda r: (places.get(r.candidate.name, len(places)), r.candidate.name),
+        )
         if not finished:
             notes = "; ".join(f"{r.candidate.name} {r.note}" for r in search.results.values())
             self._fit_simplest(search.data, context, f"no candidate could be cross-fitted: {notes}")
@@ -261,7 +288,7 @@ class AutoRanker(Ranker):
     def leaderboard(self) -> str:
         """The leaderboard as a table of text."""
         self._require_fitted()
-        return format_table(self.leaderboard_, self.metric)
+        return format_table(self.leaderboard_, (self.training_ or {})["metric"][0])
 
     def summary(self) -> str:
         """A one-line description."""

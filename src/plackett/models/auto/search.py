@@ -30,11 +30,11 @@ from plackett.base.errors import ConvergenceWarning, DataError, PlackettError
 from plackett.base.files import atomic_directory, write_json
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.distributed import Cluster
+from plackett.distributed import Cluster, ClusterError
 from plackett.metrics import Metric
 from plackett.models.auto.portfolio import Candidate
 from plackett.models.crossfit import CrossFit
-from plackett.models.ranker import Progress
+from plackett.models.progress import Callback, FitStep, Progress, tell
 from plackett.models.selection import measure
 
 Clock = Callable[[], float]
@@ -98,6 +98,8 @@ class Search:
         The unfitted cross-fit of a candidate.
     progress
         Told what is tried, the best so far and the time left.
+    callbacks
+        Called after each candidate; one may end the search.
     cluster
         Where to fit; None: in this process.
     """
@@ -113,6 +115,7 @@ class Search:
         budget: Budget,
         make_crossfit: Callable[[Candidate], CrossFit],
         progress: Progress,
+        callbacks: Sequence[Callback] = (),
         cluster: Cluster | None = None,
     ) -> None:
         self.folder = folder
@@ -122,7 +125,9 @@ class Search:
         self.budget = budget
         self.make_crossfit = make_crossfit
         self.progress = progress
+        self.callbacks = callbacks
         self.cluster = cluster
+        self.is_stopped = False
         self.results: dict[str, Result] = {}
         self._next_save = 0.0
 
@@ -134,6 +139,8 @@ class Search:
     def run(self, candidates: Sequence[Candidate]) -> None:
         """Try the candidates in this order; the first is finished whatever it takes."""
         for candidate in candidates:
+            if self.is_stopped:
+                return
             if candidate.name in self.results:
                 continue
             is_first = not self.finished
@@ -146,6 +153,9 @@ class Search:
             if result is None:
                 result = self._try(candidate, must_finish=is_first)
             self.results[candidate.name] = result
+            measured = {} if result.scores is None else {str(self.metric): result.value}
+            step = FitStep(len(self.results), len(candidates), {"validation": measured})
+            self.is_stopped = tell(self.callbacks, step) and bool(self.finished)
 
     def predict_seconds(self, candidate: Candidate) -> float:
         """Seconds that a candidate will take, by those of its family before it."""
@@ -180,6 +190,8 @@ class Search:
                 )
         except OutOfTime as error:
             note = str(error)
+        except ClusterError:
+            raise
         except PlackettError as error:
             # One kind of model may refuse data that others take.
             note = f"failed: {error}"

@@ -20,6 +20,7 @@ from plackett.base.errors import DataError, UsageError, require
 from plackett.base.ragged import list_of_document
 from plackett.data.dataset import Dataset
 from plackett.models.ensembles.ranker import EnsembleRanker
+from plackett.models.parameters import accept_aliases
 from plackett.models.ranker import FitContext, Ranker, check_learnable
 from plackett.models.selection import Selection, measure
 
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-@dataclass
+@dataclass(eq=False)
 class PeerRanker(EnsembleRanker):
     """What the rankers of other libraries share; :class:`CatBoostRanker` has the parameters."""
 
     threads_matter: ClassVar[bool] = True
+    supports_init: ClassVar[bool] = False
     library: ClassVar[str]
 
     trees: int = 1000
@@ -63,7 +65,8 @@ class PeerRanker(EnsembleRanker):
         """Train, select the number of trees, and return the library's file."""
 
 
-@dataclass
+@accept_aliases
+@dataclass(eq=False)
 class CatBoostRanker(PeerRanker):
     """Symmetric trees of CatBoost; needs ``pip install 'plackett[peers]'``.
 
@@ -160,7 +163,8 @@ class _CatBoostFollower:
         return True
 
 
-@dataclass
+@accept_aliases
+@dataclass(eq=False)
 class XGBoostRanker(PeerRanker):
     """Trees of XGBoost; needs ``pip install 'plackett[peers]'``.
 
