@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 export PYTHONHASHSEED := 0
 
-.PHONY: quickstart test test-tools test-suite test-bounds test-processes check docs format package benchmarks clean help
+.PHONY: quickstart test test-tools test-suite test-bounds check docs format package benchmarks clean help
 
 help:
 	@echo "make quickstart   set up and run the main job: data, models, leaderboard, report"
@@ -50,26 +50,25 @@ test-tools:
 	fi; \
 	echo "tests that need $$missing will be skipped (as root on Debian: apt-get install $(TOOLS))"
 
-# Two runs of about the same length, each of which spends most of its time on one core: the suite,
-# and the run with bounds checks followed by the tests that start clusters and servers.
+# The suite in two processes, and beside it the kernels with bounds checks: while tests of clusters
+# and servers wait, another process has the core.
 test: $(VENV)/.dev test-tools
-	$(MAKE) --jobs=2 --output-sync=target test-suite test-processes
+	$(MAKE) --jobs=2 --output-sync=target --keep-going test-suite test-bounds
 
-# Threads that wait for work must not spin while the other run needs their core.
-test-suite test-bounds test-processes: export OMP_WAIT_POLICY := passive
+# Threads that wait for work must not spin while another process needs their core.
+test-suite test-bounds: export OMP_WAIT_POLICY := passive
 
-PROCESSES := tests/distributed tests/serving/server
 test-suite: $(VENV)/.dev
-	$(BIN)/python -m pytest $(addprefix --ignore=,$(PROCESSES))
-
-test-processes: $(VENV)/.dev test-bounds
-	$(BIN)/python -m pytest $(PROCESSES)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 # Numba does not check indices unless asked to, and a warm cache keeps unchecked code: hence the
 # empty cache. tests/test_bounds.py holds a kernel that must fail, so that the checks are known to run.
+# Only files with kernels are collected: the others import much that is not needed here.
+KERNELS = tests/data/letor tests/data/transforms \
+	$(shell grep -rl --include='test_*.py' 'mark\.kernels' tests)
 test-bounds: $(VENV)/.dev
 	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$$cache" $(BIN)/python -m pytest -m kernels
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$$cache" $(BIN)/python -m pytest -m kernels $(KERNELS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -15,12 +15,24 @@ REAL_DATA = Path(
 KERNEL_FOLDERS = ("data/letor", "data/transforms")
 
 
+# Tests that run in one process, one after the other: two Ray clusters at a time would starve each
+# other, and two processes would compile the same list functions.
+TOGETHER = {"distributed": "ray", "objectives": "objectives", "contract": "objectives"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark kernels, and divide the tests among processes: by file, the slowest groups first."""
     root = Path(__file__).parent
     for item in items:
-        folder = item.path.parent.relative_to(root).as_posix()
-        if folder in KERNEL_FOLDERS:
+        path = item.path.relative_to(root)
+        if path.parent.as_posix() in KERNEL_FOLDERS:
             item.add_marker(pytest.mark.kernels)
+        item.add_marker(pytest.mark.xdist_group(TOGETHER.get(path.parts[0], path.as_posix())))
+    order = list(TOGETHER)
+    folders = {item: item.path.relative_to(root).parts[0] for item in items}
+    items.sort(
+        key=lambda item: order.index(folders[item]) if folders[item] in order else len(order)
+    )
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ import pytest
 
 import plackett as pk
 from plackett.cli import main
+from plackett.experiments.quickstart import _TREES as QUICKSTART_TREES
 
 
 class Run(NamedTuple):
@@ -172,7 +173,8 @@ def test_the_version_is_printed_by_the_module_too() -> None:
 
 
 def test_quickstart_writes_a_report_and_prints_a_leaderboard(tmp_path) -> None:
-    run = _run("quickstart", "--out", tmp_path / "out", "--lists", "60", "--json")
+    with mock.patch.dict(QUICKSTART_TREES, trees=20, patience=5):
+        run = _run("quickstart", "--out", tmp_path / "out", "--lists", "60", "--json")
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert found["baseline"] == "lightgbm-lambdarank"

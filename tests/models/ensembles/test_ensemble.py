@@ -49,7 +49,7 @@ def test_the_text_of_an_ensemble_says_its_size() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"library": "catboost"}, "library 'catboost'; known are lightgbm, xgboost"),
+        ({"library": "forest"}, "library 'forest'; known are lightgbm, xgboost, catboost"),
         ({"n_features": -1}, "-1 features"),
         ({"n_features": 2}, "tree 0, node 1: split features must be 0 to 1, got 2"),
         ({"feature_names": ("a",)}, "1 feature names for 3 features"),
