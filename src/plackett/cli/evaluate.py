@@ -144,8 +144,8 @@ def _score_with_model(
         return dataset, scores
     changes: dict[str, Any] = {}
     if files.format == "letor":  # text may leave out its last features
-        changes = {"n_features": reading.features or ranker.n_features_}
-    with name_model_features(None if reading.features else ranker):
+        changes = {"n_features": reading.width or ranker.n_features_}
+    with name_model_features(None if reading.width else ranker):
         dataset = reading.open(data, **changes)
     return dataset, ranker.predict(dataset)
 

@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 DataPaths = Annotated[
     list[Path],
     typer.Argument(
-        help="A data set (LETOR text, Parquet, Arrow, .pkdata; several Parquet or Arrow files are "
-        "one data set), or a folder of folds."
+        help="A data set (LETOR text, Parquet, Arrow, CSV, .pkdata; several Parquet or Arrow files "
+        "are one data set), or a folder of folds."
     ),
 ]
 Missing = Annotated[
     Literal["nan"] | None, typer.Option(help='"nan" accepts NaN as a missing value.')
 ]
 QueryColumn = Annotated[
-    str, typer.Option(help="Name of the query column in Parquet and Arrow files.")
+    str, typer.Option(help="Name of the query column in Parquet, Arrow and CSV files.")
 ]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Refuse data in which the rows of a query are scattered.")
@@ -92,14 +92,27 @@ class DataOptions:
     panel: ClassVar[str] = "Reading data"
 
     missing: Missing = None
-    features: Annotated[
+    n_features: Annotated[
         int | None,
         typer.Option(min=1, help="Number of features in LETOR text.  \\[default: largest index]"),
     ] = None
     label: Annotated[
-        str | None, typer.Option(help="Name of the label column in Parquet and Arrow files.")
+        str | None, typer.Option(help="Name of the label column in Parquet, Arrow and CSV files.")
     ] = "label"
     query: QueryColumn = "query_id"
+    document: Annotated[
+        str | None,
+        typer.Option(help="Name of the column of document ids.  \\[default: document_id, if any]"),
+    ] = None
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of features, separated by commas.  \\[default: all that are left]"
+        ),
+    ] = None
+    drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = (
+        None
+    )
     strict: Strict = False
     stream: Annotated[
         bool | None,
@@ -116,11 +129,17 @@ class DataOptions:
 
     def read_options(self, **changes: Any) -> dict[str, Any]:
         """Keyword arguments of :func:`plackett.read`."""
+        n_features, columns = self.n_features, self.features
+        if columns is not None and columns.isdecimal():  # the former meaning of --features
+            n_features, columns = int(columns), None
         return {
             "missing": self.missing,
-            "n_features": self.features,
+            "n_features": n_features,
             "label": self.label,
             "query": self.query,
+            "document": self.document,
+            "features": None if columns is None else split_names(columns),
+            "drop": () if self.drop is None else tuple(split_names(self.drop)),
             "strict": self.strict,
         } | changes
 

@@ -84,8 +84,8 @@ def rank(
     limit = name_model_features(None if reading.features else ranker)
     if not files.is_columnar:
         # Text may leave out its last features, and always has labels.
-        width = reading.features or ranker.n_features_
-        reading = replace(reading, features=width, label="label")
+        width = reading.read_options()["n_features"] or ranker.n_features_
+        reading = replace(reading, n_features=width, features=None, label="label")
     if place is not None:
         options = reading.read_options()
         facts = rank_shards(model, files, out, top=top, options=options, cluster=place)

@@ -103,7 +103,7 @@ def _read_examples(path: Path | None, models: list[str]) -> Dataset | None:
     folders = parse_sources(models)[0].folders()
     if detect_format(path) == "letor" and folders:  # text may leave out features that are zero
         n_features = read_manifest(folders[-1]).get("features", {}).get("count")
-        return DataOptions(features=n_features).open([path])
+        return DataOptions(n_features=n_features).open([path])
     return DataOptions(missing="nan").open([path])
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from plackett.base.errors import DataError, DataWarning, Message, Parameter
+from plackett.base.errors import DataError, DataWarning, Message, Parameter, UsageError
 from plackett.base.ragged import (
     Features,
     Ids,
@@ -41,6 +41,7 @@ from plackett.data.inputs import (
     check_features,
     check_names,
     factorize,
+    ids_from_sizes,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Table:
     groups: Ids | None = None
     """One per row, the same in all rows of a list: int64 or str."""
     feature_names: tuple[str, ...] | None = None
+    categories: Mapping[str, tuple[str, ...]] | None = None
+    """For each feature that holds categories, what its values 0, 1, 2 ... stand for."""
     source: str | None = None
     """Name of the file, for error messages."""
     full_rows: bool = True
@@ -93,7 +96,8 @@ class Dataset:
     they first appear. Training, random draws and ties use the canonical order of the rows instead
     (:attr:`order`), which depends neither on the order of the rows nor on the names of queries.
 
-    Build it with :meth:`from_arrays` or :func:`plackett.read`.
+    Build it from a table with named columns, with :meth:`from_arrays`, or with
+    :func:`plackett.read`.
 
     Examples
     --------
@@ -123,6 +127,52 @@ class Dataset:
     groups: Rows | None = None
     """One per list: lists of the same group, such as impressions of one query, are kept together by
     random splits. None: each list is its own group."""
+    categories: Mapping[str, tuple[str, ...]] | None = None
+    """For each feature that holds categories, what its values 0, 1, 2 ... stand for."""
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        label: str | None = "label",
+        query: str = "query_id",
+        document: str | None = None,
+        weight: str | None = None,
+        features: str | Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        missing: Missing = None,
+    ) -> None:
+        """Make a data set of a table with named columns.
+
+        Parameters
+        ----------
+        data
+            A pandas or polars data frame, an Arrow table, or a mapping from names to columns.
+        label, query, document, weight
+            The names of these columns. Where the default is absent, other usual names are tried, as
+            in :func:`plackett.read`; ``label=None`` is for data without labels.
+        features
+            The columns of features, or one column of lists. Default: all remaining columns.
+            Categorical columns of text become categories, which trees can split.
+        drop
+            Columns to leave out.
+        missing
+            "nan" if null and NaN stand for a missing value; otherwise they are refused.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import plackett as pk
+        >>> df = pd.DataFrame({"qid": ["a", "a", "b"], "grade": [0, 2, 1], "bm25": [1.5, 9.0, 4.0]})
+        >>> pk.Dataset(df, label="grade", query="qid")
+        Dataset(2 lists, 3 documents, 1 feature, labels 0..2)
+        """
+        from plackett.data.columnar.frames import read_frame  # imports pyarrow
+        from plackett.data.files import ReadOptions
+
+        options = ReadOptions(label, query, document, weight, features, None, missing, drop=drop)
+        table = read_frame(data, options)
+        self.__dict__.update(self._group(table, table.weights)[0].__dict__)
 
     @classmethod
     def _make(cls, *, order: CanonicalOrder | None = None, **arrays: Any) -> Dataset:
@@ -154,8 +204,9 @@ class Dataset:
         cls,
         features: Any,
         labels: Any,
-        query_ids: Any,
+        query_ids: Any = None,
         *,
+        group: Any = None,
         document_ids: Any = None,
         weights: Mapping[Any, float] | ArrayLike | None = None,
         document_weights: Any = None,
@@ -174,6 +225,8 @@ class Dataset:
             One non-negative real number per row; None for data without labels (all zero).
         query_ids
             One integer or string per row; rows of the same id form a list.
+        group
+            Instead of query ids: the number of rows of each list, one list after the other.
         document_ids
             Optional integer or string per row.
         weights
@@ -194,6 +247,13 @@ class Dataset:
         n_docs = int(matrix.shape[0])
         if n_docs == 0:
             raise DataError("the data has no documents.")
+        if (query_ids is None) == (group is None):
+            raise UsageError(
+                "Dataset.from_arrays needs the query of each row (query_ids=), or the number of "
+                "rows of each query (group=)."
+            )
+        if query_ids is None:
+            query_ids = ids_from_sizes(group, n_docs)
         names = check_names(names if feature_names is None else feature_names, matrix.shape[1])
         check_features(matrix, missing, names)
         table = Table(
@@ -242,6 +302,7 @@ class Dataset:
             document_weights=table.document_weights,
             feature_names=table.feature_names,
             groups=None if table.groups is None else as_groups(table.groups, names, codes),
+            categories=table.categories,
         )
         return dataset, contiguous
 
@@ -449,6 +510,7 @@ class Dataset:
             document_weights=take(self.document_weights, rows),
             feature_names=self.feature_names,
             groups=take(self.groups, lists),
+            categories=self.categories,
         )
 
     def with_features(self, features: Any) -> Dataset:
@@ -464,7 +526,7 @@ class Dataset:
         return self._make(
             order=self.order,
             **{field.name: getattr(self, field.name) for field in fields(self)}
-            | {"features": matrix, "feature_names": names},
+            | {"features": matrix, "feature_names": names, "categories": None},
         )
 
     def without_features(self) -> Dataset:
@@ -523,4 +585,6 @@ def fingerprint(data: Dataset) -> str:
     if data.groups is not None:  # random splits depend on them
         digest.update(b"groups" + factorize(data.groups[order.lists])[1].tobytes())
     digest.update(repr((data.n_features, data.feature_names)).encode())
+    if data.categories is not None:
+        digest.update(repr(sorted(data.categories.items())).encode())
     return digest.hexdigest()[:32]

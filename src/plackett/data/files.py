@@ -5,6 +5,7 @@ format    files
 ========  ==========================================================================
 letor     LETOR text: .txt .dat .letor .svmlight .libsvm, also followed by .gz or .xz
 columnar  Parquet (.parquet) and Arrow (.arrow .feather), one file or several
+csv       .csv and .tsv with a header, also followed by .gz
 mapped    a ``.pkdata`` directory: see :mod:`plackett.data.mapped`
 ========  ==========================================================================
 """
@@ -16,7 +17,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from plackett.base.errors import DataError, UsageError
 from plackett.data.inputs import Missing
@@ -28,10 +29,11 @@ PathsLike: TypeAlias = PathLike | Sequence[PathLike]
 ByteProgress: TypeAlias = Callable[[int, int], object]
 """Called with the bytes done and the total number of bytes."""
 
-Format: TypeAlias = Literal["letor", "columnar", "mapped"]
+Format: TypeAlias = Literal["letor", "columnar", "csv", "mapped"]
 LETOR_SUFFIXES = (".txt", ".dat", ".letor", ".svmlight", ".libsvm")
 COMPRESSED_SUFFIXES = (".gz", ".xz")
 COLUMNAR_SUFFIXES = (".parquet", ".arrow", ".feather")
+CSV_SUFFIXES = (".csv", ".tsv")
 MAPPED_SUFFIX = ".pkdata"
 
 SplitName: TypeAlias = Literal["train", "validation", "test"]
@@ -40,6 +42,9 @@ SPLIT_STEMS: dict[SplitName, tuple[str, ...]] = {
     "validation": ("vali", "valid", "validation", "validationset", "dev"),
     "test": ("test", "testset"),
 }
+
+
+_COLUMNS = ("label", "query", "document", "weight", "features", "drop")
 
 
 @dataclass(frozen=True)
@@ -54,19 +59,26 @@ class ReadOptions:
     n_features: int | None = None
     missing: Missing = None
     strict: bool = False
+    drop: Sequence[str] = ()
 
     @property
     def absent(self) -> float:
         """Value of a feature that a line of text leaves out."""
         return 0.0 if self.missing is None else float("nan")
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The options that name columns."""
+        return {name: getattr(self, name) for name in _COLUMNS}
+
     def refuse_columns(self, path: Path, what: str) -> None:
-        """Refuse options that only Parquet and Arrow files have."""
+        """Refuse options that only files with named columns have."""
         default = ReadOptions()
-        for name in ("label", "query", "document", "weight", "features"):
+        for name in _COLUMNS:
             if getattr(self, name) != getattr(default, name):
                 raise UsageError(
-                    f"{path}: {name}= names a column of a Parquet or Arrow file; {what} has none."
+                    f"{path}: {name}= names columns of a Parquet, Arrow or CSV file; {what} has "
+                    "none."
                 )
 
 
@@ -174,8 +186,8 @@ def require_format(path: Path) -> Format:
         raise UsageError(
             f"{path}: the suffix {path.suffix!r} is not that of a data set. Supported are LETOR "
             f"text ({' '.join(LETOR_SUFFIXES)}, also followed by {' or '.join(COMPRESSED_SUFFIXES)}"
-            f"), Parquet and Arrow ({' '.join(COLUMNAR_SUFFIXES)}) and the memory-mapped format "
-            f"({MAPPED_SUFFIX}, a directory)."
+            f"), Parquet and Arrow ({' '.join(COLUMNAR_SUFFIXES)}), CSV ({' '.join(CSV_SUFFIXES)}, "
+            f"also followed by .gz) and the memory-mapped format ({MAPPED_SUFFIX}, a directory)."
         )
     return format_
 
@@ -188,6 +200,9 @@ def detect_format(path: Path) -> Format | None:
         return "letor"
     if last in LETOR_SUFFIXES:
         return "letor"
+    inner = suffixes[-2] if last == ".gz" and len(suffixes) > 1 else last
+    if inner in CSV_SUFFIXES:
+        return "csv"
     if last in COLUMNAR_SUFFIXES:
         return "columnar"
     return "mapped" if last == MAPPED_SUFFIX else None
@@ -198,7 +213,8 @@ def split_name(path: Path) -> SplitName | None:
     if detect_format(path) is None:
         return None
     stem = path.name.lower()
-    for suffix in (*COMPRESSED_SUFFIXES, *LETOR_SUFFIXES, *COLUMNAR_SUFFIXES, MAPPED_SUFFIX):
+    suffixes = (*LETOR_SUFFIXES, *CSV_SUFFIXES, *COLUMNAR_SUFFIXES, MAPPED_SUFFIX)
+    for suffix in (*COMPRESSED_SUFFIXES, *suffixes):
         stem = stem.removesuffix(suffix)
     return next((split for split, stems in SPLIT_STEMS.items() if stem in stems), None)
 

@@ -60,6 +60,7 @@ def read_folds(
     n_features: int | None = None,
     missing: Missing = None,
     strict: bool = False,
+    drop: Sequence[str] = (),
     progress: ByteProgress | None = None,
     stream: bool | None = False,
     cache: PathLike | None = None,
@@ -77,8 +78,8 @@ def read_folds(
     ----------
     path
         The directory.
-    label, query, document, weight, features
-        The columns of Parquet and Arrow files, as for :func:`plackett.read`.
+    label, query, document, weight, features, drop
+        The columns of Parquet, Arrow and CSV files, as for :func:`plackett.read`.
     n_features
         The number of features. By default, text files whose rows leave features out are as wide
         as the widest file.
@@ -94,7 +95,9 @@ def read_folds(
     """
     layout = {name: _find_splits(folder) for name, folder in _fold_folders(Path(path)).items()}
     files = _find_copies([file for splits in layout.values() for file in splits.values()])
-    options = ReadOptions(label, query, document, weight, features, n_features, missing, strict)
+    options = ReadOptions(
+        label, query, document, weight, features, n_features, missing, strict, drop
+    )
     sources = {file: find_files(file) for file in sorted(set(files.values()))}
     if stream is None:
         stream = not fits_in_memory(list(sources.values()), options)
@@ -294,6 +297,11 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
         raise DataError("there is nothing to join: no data sets were given.")
     first = parts[0]
     for part in parts[1:]:
+        if part.categories != first.categories:
+            raise DataError(
+                "the parts number the categories of a feature differently; read them as one file, "
+                "or encode the categories as numbers."
+            )
         if part.n_features != first.n_features or part.feature_names != first.feature_names:
             raise DataError(
                 f"the parts have different features: {first.n_features} and {part.n_features}, or "
@@ -314,6 +322,7 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
         document_weights=_join_document_weights(parts),
         feature_names=first.feature_names,
         groups=_join_groups(parts),
+        categories=first.categories,
     )
 
 

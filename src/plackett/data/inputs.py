@@ -229,13 +229,21 @@ def as_ids(ids: Any, n_docs: int, *, what: str) -> Ids:
         column = _from_objects(np.array(column.tolist(), dtype=object), what)
     if column.dtype.kind == "U":
         return _check_text(column, what)
-    if column.dtype.kind not in "iu" or (
-        column.dtype == np.uint64 and len(column) and column.max() > np.iinfo(np.int64).max
-    ):
-        raise DataError(
-            f"{what} must be integers (64 bits, signed) or strings, got {column.dtype}."
-        )
+    if column.dtype.kind not in "iu":
+        raise DataError(f"{what} must be integers or strings, got {column.dtype}.")
+    if column.dtype == np.uint64 and len(column) and column.max() > np.iinfo(np.int64).max:
+        return column.astype(np.str_)  # too large for int64
     return np.ascontiguousarray(column, dtype=np.int64)
+
+
+def ids_from_sizes(sizes: Any, n_docs: int) -> Rows:
+    """A query id per row, from the number of rows of each query."""
+    counts = as_column(sizes)
+    if counts.ndim != 1 or counts.dtype.kind not in "iu" or np.any(counts < 1):
+        raise DataError("group must be whole numbers, 1 or greater: the rows of each query.")
+    if counts.sum() != n_docs:
+        raise DataError(f"group adds up to {counts.sum()} rows, and there are {n_docs}.")
+    return np.repeat(np.arange(len(counts)), counts)
 
 
 def _from_objects(column: NDArray[Any], what: str) -> NDArray[Any]:
@@ -255,8 +263,8 @@ def _from_objects(column: NDArray[Any], what: str) -> NDArray[Any]:
     ):
         try:
             return column.astype(np.int64)
-        except OverflowError as error:
-            raise DataError(f"{what} must fit in 64 bits: {error}.") from error
+        except OverflowError:  # numbers of any size are ids as text
+            return column.astype(np.str_)
     kinds = sorted({type(value).__name__ for value in column})
     raise DataError(f"{what} must be all integers or all strings, got {', '.join(kinds)}.")
 

@@ -79,6 +79,7 @@ def read(
     n_features: int | None = None,
     missing: Missing = None,
     strict: bool = False,
+    drop: Sequence[str] = (),
     progress: ByteProgress | None = None,
 ) -> Dataset:
     """Read a data set into memory.
@@ -87,18 +88,19 @@ def read(
     ----------
     path
         LETOR text (``.txt .dat .letor .svmlight .libsvm``, also followed by ``.gz`` or ``.xz``),
-        Parquet, Arrow (``.arrow .feather``: file or stream), a directory of Parquet files, a
-        pattern such as ``"shards/*.parquet"``, several Parquet or Arrow files, or a ``.pkdata``
-        directory, the memory-mapped format that :func:`plackett.convert` writes.
+        Parquet, Arrow (``.arrow .feather``: file or stream), CSV with a header (``.csv .tsv``, also
+        followed by ``.gz``), a directory of Parquet files, a pattern such as
+        ``"shards/*.parquet"``, several Parquet or Arrow files, or a ``.pkdata`` directory, the
+        memory-mapped format that :func:`plackett.convert` writes.
     label, query, document, weight
-        Parquet and Arrow: the names of these columns. Where the default is absent, ``qid`` and
+        Parquet, Arrow and CSV: the names of these columns. Where the default is absent, ``qid`` and
         ``query``, ``relevance``, ``rel``, ``grade``, ``target`` and ``y`` are tried. Columns
         ``document_id`` (``docid``, ``doc_id``), ``weight`` and ``document_weight`` are used where
         they occur. A weight is the same in all rows of a list. ``label=None`` is for data without
         labels: they are zero, and a column with one of the names of labels is not read. Files of
         :func:`plackett.write` record which columns are features, whatever their names.
     features
-        Parquet and Arrow: the columns of features, or one column of lists. Default: the column
+        Parquet, Arrow and CSV: the columns of features, or one of lists. Default: the column
         ``features`` if it holds lists, else all remaining columns, in the order of the file.
     n_features
         LETOR text: the number of features, where rows leave out the last ones. Other formats: it is
@@ -106,12 +108,16 @@ def read(
     missing
         "nan": NaN, null and, in LETOR text, features left out are missing values, which become
         NaN. Otherwise NaN and null are errors and features left out are 0.
+    drop
+        Parquet, Arrow and CSV: columns to leave out.
     strict
         Refuse rows of a query that are not next to each other instead of warning.
     progress
         Called now and then with the bytes done and the total number of bytes.
     """
-    options = ReadOptions(label, query, document, weight, features, n_features, missing, strict)
+    options = ReadOptions(
+        label, query, document, weight, features, n_features, missing, strict, drop
+    )
     return read_files(find_files(path), options, progress)
 
 
@@ -140,6 +146,10 @@ def read_rows(
             strict=options.strict,
             progress=progress,
         )
+    if files.format == "csv":
+        from plackett.data.columnar.frames import read_csv  # imports pyarrow
+
+        return read_csv(files.first, options)
     from plackett.data.columnar.reader import read_columns  # imports pyarrow
 
     return read_columns(open_columnar(files, options), options, progress)

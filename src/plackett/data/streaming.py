@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, UsageError
 from plackett.base.files import write_json
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
@@ -68,6 +68,11 @@ def stream(
     files, read_options = find_files(source), ReadOptions(**options)
     if files.format == "mapped":
         return read_mapped(files.first, read_options)
+    if files.format == "csv":
+        raise UsageError(
+            f"{files.first}: CSV is read into memory; convert it to Parquet first (plackett "
+            "convert), and stream that."
+        )
     if cache is None:
         folder = files.first.parent if scratch is None else Path(scratch)
         return _spool(files, read_options, folder, progress)

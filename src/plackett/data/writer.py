@@ -36,6 +36,7 @@ def write(dataset: Dataset, path: PathLike, *, sparse: bool = False) -> None:
     .txt .dat .letor .svmlight .libsvm    LETOR text; also followed by .gz or .xz
     .parquet, .arrow .feather             ``label``, ``query_id``, ``document_id``, ``weight`` and
                                           ``document_weight`` if any, and one column per feature
+    .csv .tsv                             the same columns as text; also followed by .gz
     .pkdata                               the memory-mapped format
     ====================================  ==========================================================
 

@@ -10,7 +10,7 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.ragged import Features, Ids, Rows
-from plackett.data.columnar.roles import Roles, check_types, find_roles, refuse_other_roles
+from plackett.data.columnar.roles import (
+    Roles,
+    check_types,
+    find_roles,
+    is_category,
+    refuse_other_roles,
+    say_columns,
+)
 from plackett.data.dataset import Table
 from plackett.data.files import ByteProgress, ReadOptions
 from plackett.data.inputs import (
@@ -80,14 +87,7 @@ def open_files(paths: Sequence[Path], options: ReadOptions, name: str) -> Column
     shards = tuple(open_shard(path) for path in paths)
     first = shards[0]
     with name_file_in_errors(first.path):
-        roles = find_roles(
-            first.schema,
-            label=options.label,
-            query=options.query,
-            document=options.document,
-            weight=options.weight,
-            features=options.features,
-        )
+        roles = find_roles(first.schema, **options.columns)
     for shard in shards:
         with name_file_in_errors(shard.path):
             check_types(shard.schema, roles)
@@ -104,14 +104,16 @@ def read_columns(
     files: ColumnarFiles, options: ReadOptions, progress: ByteProgress | None = None
 ) -> Table:
     """Read all rows as one table, in the order of the files."""
+    if options.features is None:
+        say_columns(files.roles, files.shards[0].schema)
     buffer = RowBuffer(files.roles, files.n_docs, files.n_features)
     for shard, batch, row in iter_batches(files, progress):
         with name_file_in_errors(shard.path):
             buffer.add(batch, row, options.missing)
     with name_file_in_errors(Path(files.name)):
-        table = buffer.table()
+        table = buffer.table(source=files.name)
         _check_lists(table, strict=options.strict)
-    return replace(table, source=files.name)
+    return table
 
 
 def iter_batches(
@@ -151,6 +153,8 @@ class RowBuffer:
         self.queries: list[Ids] = []
         self.documents: list[Ids] = []
         self.groups: list[Ids] = []
+        self.categories: dict[str, dict[str, int]] = {}
+        """For each feature of categories, the number of each value in order of appearance."""
         self.n_filled = 0
         self.transposed: Features = np.empty(
             (n_features, batch_rows(len(roles.columns))), np.float32
@@ -186,12 +190,40 @@ class RowBuffer:
             return
         block = self.transposed[:, : batch.num_rows]
         for column, name in enumerate(self.roles.features):
-            block[column] = _to_numpy(batch.column(name))
+            values = batch.column(name)
+            if is_category(values.type):
+                block[column] = self._number_categories(name, values)
+            else:
+                block[column] = _to_numpy(values)
         self.features[rows] = block.T
 
-    def table(self) -> Table:
-        """All rows as a table."""
+    def _number_categories(self, name: str, column: pa.DictionaryArray) -> NDArray[Any]:
+        """The number of each value; NaN where it is missing."""
+        numbers = self.categories.setdefault(name, {})
+        values = [value or "" for value in column.dictionary.to_pylist()]
+        codes = np.array([numbers.setdefault(value, len(numbers)) for value in values] + [np.nan])
+        indices = np.asarray(column.indices.fill_null(len(values)).to_numpy(zero_copy_only=False))
+        return codes[indices]
+
+    def _sort_categories(self) -> dict[str, tuple[str, ...]] | None:
+        """Number the categories in alphabetical order, whatever the order of the rows."""
+        result = {}
+        for name, numbers in self.categories.items():
+            column = self.features[:, self.roles.features.index(name)]
+            used = np.unique(column[~np.isnan(column)]).astype(int).tolist()
+            values = list(numbers)
+            names = sorted(values[number] for number in used)
+            new = np.full(len(values) + 1, np.nan, np.float32)
+            new[[numbers[value] for value in names]] = np.arange(len(names))
+            codes = np.nan_to_num(column, nan=len(values)).astype(np.int64)
+            column[:] = new[codes]
+            result[name] = tuple(names)
+        return result or None
+
+    def table(self, *, source: str | None = None) -> Table:
+        """All rows as a table; error messages call it ``source``."""
         roles = self.roles
+        categories = self._sort_categories()
         unnamed = not roles.named and roles.features == default_names(len(roles.features))
         return Table(
             features=self.features,
@@ -204,6 +236,8 @@ class RowBuffer:
             document_weights=self.document_weights,
             groups=None if roles.group is None else _join(self.groups, roles.group),
             feature_names=None if roles.listed or unnamed else roles.features,
+            categories=categories,
+            source=source,
         )
 
 

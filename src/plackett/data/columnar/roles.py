@@ -7,13 +7,16 @@ columns are features: without the note, a feature named ``weight`` would be read
 from __future__ import annotations
 
 import json
+import logging
+import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from plackett.base.errors import DataError, Message, Parameter, UsageError
+from plackett.base.errors import DataError, DataWarning, Message, Parameter, UsageError
 
 LABEL, QUERY, DOCUMENT, WEIGHT, FEATURES = "label", "query_id", "document_id", "weight", "features"
 DOCUMENT_WEIGHT, GROUP = "document_weight", "group_id"
@@ -26,6 +29,12 @@ _ALIASES = {
 }
 _MAX_NAMED = 20  # columns named in a message
 _METADATA_KEY = b"plackett"
+_NOT_A_FEATURE = re.compile(
+    r"(^|_)(ids?|url|uri|rank|position|fold|split|index|timestamp|click|clicks)$|^unnamed: \d+$",
+    re.IGNORECASE,
+)
+"""Names of columns that are rarely features."""
+_LOGGER = logging.getLogger("plackett")
 
 
 @dataclass(frozen=True)
@@ -60,8 +69,11 @@ def find_roles(
     document: str | None = None,
     weight: str | None = None,
     features: str | Sequence[str] | None = None,
+    drop: Sequence[str] = (),
 ) -> Roles:
     """Assign columns to roles.
+
+    Columns of ``drop`` are not read.
 
     A column with a default name may also have one of its aliases (``qid``, ``relevance`` ...) if
     only one of them is present. ``document_id``, ``weight`` and ``document_weight`` have their role
@@ -69,8 +81,10 @@ def find_roles(
     ``group_id`` often means something else, so it has its role only in files that plackett wrote.
     """
     names, note = _check_distinct(schema.names), read_note(schema)
+    dropped = _dropped(drop, names)
+    names = [name for name in names if name not in dropped]
     requested = _requested_features(features, names)
-    known = {*requested, *(() if note is None else note.features)}
+    known = {*requested, *(() if note is None else note.features)} - dropped
     others = [name for name in names if name not in known]
     single = (
         None if label is None else _find(label, LABEL, names, others, "label"),
@@ -83,7 +97,7 @@ def find_roles(
     _refuse_two_roles(single, requested)
     # In data read without labels, the column of labels must not become a feature.
     labels = {LABEL, *(_ALIASES[LABEL] if label is None else ())}
-    assigned = labels.union(name for name in single if name)
+    assigned = labels.union(dropped, (name for name in single if name))
     columns = requested or _remaining_features(schema, known.difference(single), assigned)
     if not columns and (note is None or note.features):
         raise DataError(f"has no features; {_list_columns(names)}.")
@@ -105,7 +119,7 @@ def check_types(schema: pa.Schema, roles: Roles) -> None:
         kind = schema.field(name).type
         if roles.listed and not _is_list(kind):
             raise DataError(f"column {name!r} must be lists of numbers, got {kind}.")
-        if not (roles.listed or is_numeric(kind)):
+        if not (roles.listed or is_numeric(kind) or is_category(kind)):
             raise DataError(
                 f"column {name!r} holds {kind}, and features are numbers; encode it as numbers, or "
                 "name the columns to use with features=, document= ..."
@@ -169,6 +183,40 @@ def is_numeric(kind: pa.DataType) -> bool:
         return is_numeric(kind.value_type)
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
     return any(test(kind) for test in tests) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
+
+
+def is_category(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds categories: text with a dictionary of its values."""
+    if not pa.types.is_dictionary(kind):
+        return False
+    return pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)
+
+
+def say_columns(roles: Roles, schema: pa.Schema) -> None:
+    """Log which columns were taken; warn of features whose names are those of something else."""
+    if read_note(schema) is not None:
+        return  # the file states which columns are features
+    odd = [name for name in roles.features if _NOT_A_FEATURE.search(name)]
+    others = {"label": roles.label, "query": roles.query, "document": roles.document}
+    taken = ", ".join(f"{role} {name!r}" for role, name in others.items() if name is not None)
+    shown = _list_names(roles.features)
+    _LOGGER.info("took %s, and %d features: %s", taken, len(roles.features), shown)
+    if odd and not roles.listed:
+        warnings.warn(
+            f"{_list_names(odd)} {'is' if len(odd) == 1 else 'are'} taken as "
+            f"{'a feature' if len(odd) == 1 else 'features'}; name the features with features=, or "
+            "leave columns out with drop=.",
+            DataWarning,
+            stacklevel=6,
+        )
+
+
+def _dropped(drop: str | Sequence[str], names: Sequence[str]) -> set[str]:
+    dropped = [drop] if isinstance(drop, str) else list(drop)
+    for name in dropped:
+        if name not in names:
+            raise DataError(f"there is no column {name!r} to drop; {_list_columns(names)}.")
+    return set(dropped)
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -255,5 +303,9 @@ def _find_duplicate(names: Sequence[str]) -> str | None:
 
 
 def _list_columns(names: Sequence[str]) -> str:
+    return f"the columns are {_list_names(names)}"
+
+
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return f"the columns are {', '.join(map(repr, names[:_MAX_NAMED]))}{more}"
+    return f"{', '.join(map(repr, names[:_MAX_NAMED]))}{more}"

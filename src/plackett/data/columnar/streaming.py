@@ -49,7 +49,12 @@ def iter_tables(
         with name_file_in_errors(shard.path):
             buffer = RowBuffer(files.roles, batch.num_rows, files.n_features)
             buffer.add(batch, row, missing)
-            table = replace(buffer.table(), source=files.name)
+            table = buffer.table(source=files.name)
+            if table.categories is not None:
+                raise DataError(
+                    f"column {next(iter(table.categories))!r} holds categories as text, which are "
+                    "numbered only in memory; read without streaming, or encode it as numbers."
+                )
             kinds = _check_id_types(table, kinds)
         yield table
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -25,6 +27,7 @@ from plackett.data.columnar.roles import (
     WEIGHT,
     FeatureNote,
 )
+from plackett.data.files import detect_format
 from plackett.data.mapped import row_blocks
 
 _GROUP_BYTES = 32 << 20  # of features in one row group
@@ -74,7 +77,21 @@ def write_columns(path: Path, rows: RowSource) -> None:
 def _open_writer(path: Path, temporary: Path, schema: pa.Schema) -> Any:
     if path.suffix.lower() == PARQUET:
         return pq.ParquetWriter(temporary, schema, compression="zstd")
+    if detect_format(path) == "csv":
+        return _open_csv(path, temporary, schema)
     return pa.ipc.new_file(temporary, schema)
+
+
+@contextmanager
+def _open_csv(path: Path, temporary: Path, schema: pa.Schema) -> Iterator[pyarrow.csv.CSVWriter]:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    options = pyarrow.csv.WriteOptions(delimiter="\t" if ".tsv" in suffixes else ",")
+    compression = "gzip" if suffixes[-1] == ".gz" else None
+    with (
+        pa.output_stream(str(temporary), compression=compression) as file,
+        pyarrow.csv.CSVWriter(file, schema, write_options=options) as writer,
+    ):
+        yield writer
 
 
 def _make_schema(rows: RowSource) -> pa.Schema:
