@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError, require
 from plackett.data.dataset import Dataset
+from plackett.data.inputs import ids_from_sizes
 from plackett.metrics import evaluate
 from plackett.models import RECIPES
 from plackett.models import recipe as make_recipe
-from plackett.models.inputs import column_names, ids_of_sizes, n_rows
+from plackett.models.inputs import column_names, n_rows
 from plackett.models.parameters import unknown_parameter
 from plackett.models.ranker import Ranker as PlackettRanker
 from plackett.models.trees import TreeRanker
@@ -309,7 +310,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if qid is not None:
             return X, np.asarray(qid)
         if group is not None:
-            return X, ids_of_sizes(group, n_rows(X))
+            return X, ids_from_sizes(group, n_rows(X))
         if column is None and required:
             raise UsageError(
                 "a ranker needs the query of each row: fit(X, y, qid=ids), fit(X, y, group=sizes), "

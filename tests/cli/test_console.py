@@ -128,7 +128,7 @@ def test_warnings_of_libraries_are_not_shown(capsys) -> None:
     ("parameter", "python", "option"),
     [
         (Parameter("label"), "label=", "--label"),
-        (Parameter("n_features", 46), "n_features=46", "--features 46"),
+        (Parameter("n_features", 46), "n_features=46", "--n-features 46"),
         (Parameter("strict", True), "strict=True", "--strict"),
         (Parameter("missing", "nan"), 'missing="nan"', "--missing nan"),
         (Parameter("feature_names"), "feature_names=", "--names"),

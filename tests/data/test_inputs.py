@@ -45,7 +45,7 @@ VALUES = np.array([[1.5, 0.0], [-2.0, 3.0], [0.0, 7.0]])
     ids=lambda table: f"{type(table).__module__.split('.')[0]}.{type(table).__name__}",
 )
 def test_every_kind_of_table_gives_the_same_contiguous_float32(table: Any) -> None:
-    features, _ = as_features(table)
+    features, _, _ = as_features(table)
     assert features.dtype == np.float32
     assert features.flags.c_contiguous
     assert np.array_equal(features, VALUES)
@@ -53,7 +53,7 @@ def test_every_kind_of_table_gives_the_same_contiguous_float32(table: Any) -> No
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
 def test_sparse_matrices_become_csr_without_duplicates(make: Any) -> None:
-    features, names = as_features(make(VALUES))
+    features, names, _ = as_features(make(VALUES))
     assert isinstance(features, sparse.csr_array)
     assert features.dtype == np.float32
     assert features.has_canonical_format
@@ -64,7 +64,7 @@ def test_sparse_matrices_become_csr_without_duplicates(make: Any) -> None:
 def test_a_sparse_matrix_in_disorder_is_read_and_left_as_it_was() -> None:
     data, columns = np.float32([1, 2, 4]), np.array([1, 0, 1], np.int32)
     given = sparse.csr_array((data, columns, [0, 3]), shape=(1, 2))
-    features, _ = as_features(given)
+    features, _, _ = as_features(given)
     assert features.toarray().tolist() == [[2, 5]]
     assert given.data.tolist() == [1, 2, 4]
     assert given.indices.tolist() == [1, 0, 1]
@@ -90,7 +90,7 @@ def test_tables_give_their_column_names() -> None:
     ],
 )
 def test_nulls_of_every_kind_become_nan(table: Any) -> None:
-    features, _ = as_features(table)
+    features, _, _ = as_features(table)
     assert features[0, 0] == 1
     assert np.isnan(features[1, 0])
 
@@ -106,11 +106,9 @@ def test_nulls_of_every_kind_become_nan(table: Any) -> None:
         np.array([["2020-01-01"]], dtype="M8[D]"),
         np.array([[1 + 2j]]),
         pd.DataFrame({"a": ["1.5"]}),
-        pd.DataFrame({"a": pd.Categorical(["x"])}),
         pd.DataFrame({"a": [datetime.datetime(2020, 1, 1)]}),
         pl.DataFrame({"a": ["1"]}),
         pa.table({"a": ["1"]}),
-        pa.table({"a": pa.array(["x"]).dictionary_encode()}),
     ],
 )
 def test_what_is_not_a_number_is_refused_even_where_it_looks_like_one(table: Any) -> None:
@@ -143,7 +141,7 @@ def test_a_table_without_columns_has_as_many_rows_as_it_says() -> None:
 
 @pytest.mark.parametrize("make", [np.array, pd.DataFrame, sparse.csr_array])
 def test_numbers_beyond_float32_are_refused_as_infinite(make: Any) -> None:
-    features, _ = as_features(make([[0.0, 1.0], [2.0, 1e39]]))
+    features, _, _ = as_features(make([[0.0, 1.0], [2.0, 1e39]]))
     with pytest.raises(DataError, match=r"row 1 \(counted from 0\): feature 2 .* is inf; .*finite"):
         check_features(features, None)
 
@@ -253,13 +251,11 @@ def test_strings_of_every_kind_become_text_ids(ids: Any) -> None:
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([1.0, 2.0], "integers .* or strings, got float64"),
-        ([True, False], "integers .* or strings, got bool"),
+        ([1.0, 2.0], "integers or strings, got float64"),
+        ([True, False], "integers or strings, got bool"),
         (np.array([1, "a"], object), "all integers or all strings, got int, str"),
-        (pd.Series([1, None]), "integers .* or strings, got float64"),
+        (pd.Series([1, None]), "integers or strings, got float64"),
         (pd.Series(["a", None]), "all integers or all strings"),
-        (np.array([2**63, 1], np.uint64), "64 bits, signed"),
-        (np.array([2**70, 1], object), "64 bits"),
         (np.array([True, 1], object), "all integers or all strings, got bool, int"),
         ([1, "1"], "all integers or all strings, got int, str"),
         (("a", b"a"), "all integers or all strings, got bytes, str"),

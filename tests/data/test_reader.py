@@ -107,7 +107,7 @@ def test_compressed_text_is_what_its_suffix_says(tmp_path: Path) -> None:
     assert lzma.decompress((tmp_path / "set.txt.xz").read_bytes()) == plain
 
 
-@pytest.mark.parametrize("name", ["set.csv", "set", "set.gz", "set.parquet.gz", "set.json"])
+@pytest.mark.parametrize("name", ["set.xls", "set", "set.gz", "set.parquet.gz", "set.json"])
 def test_an_unknown_suffix_is_refused_with_those_that_exist(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("x")
     for attempt in (lambda p: read(p), lambda p: write(make_rows().dataset(), p)):
@@ -138,7 +138,7 @@ def test_columns_cannot_be_named_where_there_are_none(
     tmp_path: Path, option: str, suffix: str
 ) -> None:
     write(make_rows().dataset(), tmp_path / f"set{suffix}")
-    with pytest.raises(UsageError, match=f"{option}= names a column"):
+    with pytest.raises(UsageError, match=f"{option}= names columns"):
         read(tmp_path / f"set{suffix}", **{option: "x"})
 
 

@@ -133,9 +133,9 @@ def with_time_left(
     return report
 
 
-_OPTIONS = {"n_features": "--features", "feature_names": "--names"}
+_OPTIONS = {"feature_names": "--names"}
 """Options whose names differ from those of the parameters that they stand for."""
-_NO_OPTION = {"document", "document_ids", "features", "module"}
+_NO_OPTION = {"document_ids", "module"}
 """Parameters that no option stands for."""
 
 

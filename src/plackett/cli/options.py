@@ -127,14 +127,19 @@ class DataOptions:
         typer.Option(help="Folder that keeps streamed features, so that the next run is faster."),
     ] = None
 
+    @property
+    def width(self) -> int | None:
+        """The number of features, where it is given."""
+        if self.features is not None and self.features.isdecimal():
+            return int(self.features)  # the former meaning of --features
+        return self.n_features
+
     def read_options(self, **changes: Any) -> dict[str, Any]:
         """Keyword arguments of :func:`plackett.read`."""
-        n_features, columns = self.n_features, self.features
-        if columns is not None and columns.isdecimal():  # the former meaning of --features
-            n_features, columns = int(columns), None
+        columns = None if self.width is not None else self.features
         return {
             "missing": self.missing,
-            "n_features": n_features,
+            "n_features": self.width,
             "label": self.label,
             "query": self.query,
             "document": self.document,

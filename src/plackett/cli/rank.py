@@ -81,10 +81,10 @@ def rank(
         check_suffix(out, top)
     ranker = load(model)
     files = find_files(data)
-    limit = name_model_features(None if reading.features else ranker)
-    if not files.is_columnar:
+    limit = name_model_features(None if reading.width else ranker)
+    if files.format in ("letor", "mapped"):
         # Text may leave out its last features, and always has labels.
-        width = reading.read_options()["n_features"] or ranker.n_features_
+        width = reading.width or ranker.n_features_
         reading = replace(reading, n_features=width, features=None, label="label")
     if place is not None:
         options = reading.read_options()

@@ -30,6 +30,7 @@ from plackett.base.ragged import (
 )
 from plackett.data.canonical import CanonicalOrder, PermutedRows, hash_documents, take_rows
 from plackett.data.inputs import (
+    Categories,
     Missing,
     as_column,
     as_document_weights,
@@ -70,7 +71,7 @@ class Table:
     groups: Ids | None = None
     """One per row, the same in all rows of a list: int64 or str."""
     feature_names: tuple[str, ...] | None = None
-    categories: Mapping[str, tuple[str, ...]] | None = None
+    categories: Categories | None = None
     """For each feature that holds categories, what its values 0, 1, 2 ... stand for."""
     source: str | None = None
     """Name of the file, for error messages."""
@@ -127,7 +128,7 @@ class Dataset:
     groups: Rows | None = None
     """One per list: lists of the same group, such as impressions of one query, are kept together by
     random splits. None: each list is its own group."""
-    categories: Mapping[str, tuple[str, ...]] | None = None
+    categories: Categories | None = None
     """For each feature that holds categories, what its values 0, 1, 2 ... stand for."""
 
     def __init__(
@@ -243,7 +244,7 @@ class Dataset:
         missing
             "nan" if NaN stands for a missing value; otherwise NaN is refused.
         """
-        matrix, names = as_features(features)
+        matrix, names, categories = as_features(features)
         n_docs = int(matrix.shape[0])
         if n_docs == 0:
             raise DataError("the data has no documents.")
@@ -268,6 +269,7 @@ class Dataset:
             ),
             groups=None if groups is None else as_ids(groups, n_docs, what="groups"),
             feature_names=names,
+            categories=categories,
         )
         return cls._group(table, weights)[0]
 
@@ -518,7 +520,7 @@ class Dataset:
 
         The features may be of any type that :meth:`from_arrays` takes; NaN is a missing value.
         """
-        matrix, _ = as_features(features)
+        matrix, _, _ = as_features(features)
         if matrix.shape[0] != self.n_docs:
             raise DataError(f"expected {self.n_docs} rows of features, got {matrix.shape[0]}.")
         names = self.feature_names if matrix.shape[1] == self.n_features else None
@@ -532,6 +534,21 @@ class Dataset:
     def without_features(self) -> Dataset:
         """Return the same documents without features; their canonical order stays."""
         return self.with_features(np.empty((self.n_docs, 0), np.float32))
+
+    def with_categories(self, categories: Categories) -> Dataset:
+        """Return the same documents, their categories numbered as in ``categories``.
+
+        A value that is not among them becomes NaN, a missing value.
+        """
+        names = self.feature_names or ()
+        features = np.array(self.features)
+        for name, values in (self.categories or {}).items():
+            number = {value: i for i, value in enumerate(categories.get(name, ()))}
+            new = np.array([number.get(value, np.nan) for value in values] + [np.nan], np.float32)
+            column = features[:, names.index(name)]
+            codes = np.where(np.isnan(column), len(values), column).astype(np.int64)
+            features[:, names.index(name)] = new[codes]
+        return self._replace(features=features, categories=categories)
 
     def with_labels(self, labels: ArrayLike) -> Dataset:
         """Return the same documents with other labels; their canonical order stays."""

@@ -37,10 +37,16 @@ def as_column(values: Any) -> NDArray[Any]:
     return np.asarray(values)
 
 
-def as_features(features: Any) -> tuple[Features | scipy.sparse.csr_array, tuple[str, ...] | None]:
-    """Dense float32 (or CSR) features of any table-like object, and its column names if any."""
+Categories = Mapping[str, tuple[str, ...]]
+"""For each feature that holds categories, what its values 0, 1, 2 ... stand for."""
+
+
+def as_features(
+    features: Any,
+) -> tuple[Features | scipy.sparse.csr_array, tuple[str, ...] | None, Categories | None]:
+    """Dense float32 (or CSR) features of any table-like object, its column names and categories."""
     if scipy.sparse.issparse(features):
-        return _from_sparse(features), None
+        return _from_sparse(features), None, None
     if _is_a(features, "pandas", "DataFrame"):
         columns = [features.iloc[:, j] for j in range(features.shape[1])]
         return _from_columns(columns, features.columns, len(features))
@@ -48,7 +54,26 @@ def as_features(features: Any) -> tuple[Features | scipy.sparse.csr_array, tuple
         return _from_columns(features.get_columns(), features.columns, features.height)
     if _is_a(features, "pyarrow", "Table", "RecordBatch"):
         return _from_columns(features.columns, features.column_names, features.num_rows)
-    return _from_dense(features), None
+    return _from_dense(features), None, None
+
+
+def read_categories(content: Any, names: Sequence[str]) -> Categories | None:
+    """Categories from the JSON of a manifest, checked."""
+    if content is None:
+        return None
+    valid = (
+        isinstance(content, dict)
+        and bool(content)
+        and all(
+            name in names
+            and isinstance(values, list)
+            and all(isinstance(value, str) for value in values)
+            for name, values in content.items()
+        )
+    )
+    if not valid:
+        raise DataError("categories must map names of features to lists of texts.")
+    return {name: tuple(values) for name, values in content.items()}
 
 
 def _from_sparse(features: Any) -> scipy.sparse.csr_array:
@@ -66,10 +91,15 @@ def _from_sparse(features: Any) -> scipy.sparse.csr_array:
 
 def _from_columns(
     columns: Sequence[Any], names: Any, n_docs: int
-) -> tuple[Features, tuple[str, ...]]:
+) -> tuple[Features, tuple[str, ...], Categories | None]:
     matrix = np.empty((n_docs, len(columns)), np.float32)
+    categories: dict[str, tuple[str, ...]] = {}
     for j, column in enumerate(columns):
         try:
+            values = _category_values(column)
+            if values is not None:
+                matrix[:, j], categories[str(names[j])] = _number_categories(values)
+                continue
             with np.errstate(over="ignore"):
                 matrix[:, j] = _nullable_numbers(column)
         except (TypeError, ValueError) as error:
@@ -77,7 +107,28 @@ def _from_columns(
                 f"feature {names[j]!r} must be numbers: {error}. Encode text and categories as "
                 "numbers first."
             ) from error
-    return matrix, tuple(str(name) for name in names)
+    return matrix, tuple(str(name) for name in names), categories or None
+
+
+def _category_values(column: Any) -> list[Any] | None:
+    """The values of a column of categories that are text; None for any other column."""
+    if _is_a(column, "pandas", "Series"):
+        is_category = str(column.dtype) == "category" and column.cat.categories.dtype.kind in "OUT"
+        return column.astype(object).where(column.notna(), None).tolist() if is_category else None
+    if _is_a(column, "polars", "Series"):
+        return column.to_list() if str(column.dtype).startswith(("Categorical", "Enum")) else None
+    if _is_a(column, "pyarrow", "Array", "ChunkedArray"):
+        kind = str(column.type)
+        is_text = kind.startswith(("dictionary<values=string", "dictionary<values=large_string"))
+        return column.to_pylist() if is_text else None
+    return None
+
+
+def _number_categories(values: list[Any]) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    """The number of each value in alphabetical order, NaN for a missing one; and all values."""
+    names = sorted({value for value in values if value is not None})
+    number = {name: float(i) for i, name in enumerate(names)} | {None: np.nan}
+    return np.array([number[value] for value in values], np.float32), tuple(names)
 
 
 def _from_dense(values: Any) -> Features:
@@ -239,10 +290,14 @@ def as_ids(ids: Any, n_docs: int, *, what: str) -> Ids:
 def ids_from_sizes(sizes: Any, n_docs: int) -> Rows:
     """A query id per row, from the number of rows of each query."""
     counts = as_column(sizes)
-    if counts.ndim != 1 or counts.dtype.kind not in "iu" or np.any(counts < 1):
-        raise DataError("group must be whole numbers, 1 or greater: the rows of each query.")
+    if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 1).any():
+        raise DataError("group must be the sizes of the lists: positive whole numbers.")
     if counts.sum() != n_docs:
-        raise DataError(f"group adds up to {counts.sum()} rows, and there are {n_docs}.")
+        hint = "; one id per row is qid=" if len(counts) == n_docs else ""
+        raise DataError(
+            f"group holds {len(counts)} sizes that add up to {int(counts.sum())}, for {n_docs} "
+            f"rows{hint}."
+        )
     return np.repeat(np.arange(len(counts)), counts)
 
 

@@ -27,7 +27,14 @@ from plackett.base.files import atomic_directory
 from plackett.base.ragged import Features, Rows, as_offsets, list_of_document, offsets_from_sizes
 from plackett.data.canonical import CanonicalOrder, dense_rows, take_rows
 from plackett.data.dataset import Dataset
-from plackett.data.inputs import Missing, as_labels, check_names, factorize
+from plackett.data.inputs import (
+    Categories,
+    Missing,
+    as_labels,
+    check_names,
+    factorize,
+    read_categories,
+)
 
 FORMAT, VERSION = "plackett data", 2
 _MANIFEST = "manifest.json"
@@ -81,6 +88,7 @@ class Manifest:
     files: dict[str, dict[str, Any]]
     """For each array its dtype and the number of bytes of its file."""
     version: int = VERSION
+    categories: Categories | None = None
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Shape that an array must have."""
@@ -126,7 +134,8 @@ def open_mapped(path: Path, *, missing: Missing = None) -> Dataset:
     sizes = np.bincount(arrays["list_of_row"], minlength=manifest.n_lists)
     rows, lists, keys = (arrays.pop(name) for name in _ORDER)
     order = CanonicalOrder(rows, lists, offsets_from_sizes(sizes[lists]), keys)
-    return Dataset._make(order=order, feature_names=manifest.feature_names, **arrays)
+    names, categories = manifest.feature_names, manifest.categories
+    return Dataset._make(order=order, feature_names=names, categories=categories, **arrays)
 
 
 def write_mapped(dataset: Dataset, target: Path) -> None:
@@ -141,6 +150,7 @@ def write_mapped(dataset: Dataset, target: Path) -> None:
             lambda: {name: getattr(dataset, name) for name in names} | order_arrays(dataset.order),
             shape=(dataset.n_docs, dataset.n_features),
             feature_names=dataset.feature_names,
+            categories=dataset.categories,
         )
 
 
@@ -172,6 +182,7 @@ def write_arrays(
     *,
     shape: tuple[int, int],
     feature_names: tuple[str, ...] | None,
+    categories: Categories | None = None,
 ) -> None:
     """Write the files of a data set into a directory.
 
@@ -185,7 +196,7 @@ def write_arrays(
         Returns the other arrays of the data set by name; called when all features are written.
     shape
         Number of documents and of features.
-    feature_names
+    feature_names, categories
         Of the data set.
     """
     has_nan = _write_features(_file(directory, "features"), features, shape)
@@ -200,6 +211,7 @@ def write_arrays(
         n_rows=int(present["rows"].max()) + 1,
         missing="nan" if has_nan else None,
         feature_names=feature_names,
+        categories=categories,
         files={
             name: {"dtype": dtype, "bytes": _file(directory, name).stat().st_size}
             for name, dtype in dtypes.items()
@@ -255,6 +267,7 @@ def read_manifest(directory: Path) -> Manifest:
         feature_names=_read_names(content.get("feature_names"), content["n_features"], path),
         files=_read_files(content.get("files"), _DTYPES_1 if version == 1 else _DTYPES, path),
         version=version,
+        categories=_read_categories(content, path),
     )
 
 
@@ -282,6 +295,13 @@ def _read_names(names: Any, n_features: int, path: Path) -> tuple[str, ...] | No
     _require(is_text, "feature_names must be null or a list of strings", path)
     try:
         return check_names(names, n_features)
+    except DataError as error:
+        raise DataError(error.message, path=str(path)) from error
+
+
+def _read_categories(content: dict[str, Any], path: Path) -> Categories | None:
+    try:
+        return read_categories(content.get("categories"), content.get("feature_names") or ())
     except DataError as error:
         raise DataError(error.message, path=str(path)) from error
 

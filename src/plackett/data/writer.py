@@ -69,6 +69,12 @@ def write(dataset: Dataset, path: PathLike, *, sparse: bool = False) -> None:
         write_mapped(dataset, target)
         return
     _refuse_duplicate_ids(dataset, target)
+    if dataset.categories is not None and format_ in ("letor", "csv"):
+        raise DataError(
+            f"text cannot hold categories, and {next(iter(dataset.categories))!r} has some; write "
+            ".parquet, .arrow or .pkdata.",
+            path=str(target),
+        )
     if format_ == "letor":
         _write_letor(dataset, target, sparse=sparse)
     else:
@@ -121,6 +127,7 @@ def _write_columnar(dataset: Dataset, target: Path) -> None:
             document_weights=dataset.document_weights,
             groups=take(dataset.groups, dataset.list_of_row),
             feature_names=dataset.feature_names,
+            categories=dataset.categories,
         ),
     )
 

@@ -86,6 +86,7 @@ class CrossFit(Ranker):
     """
 
     takes_missing: ClassVar[bool] = True
+    takes_categories: ClassVar[bool] = True
     supports_cluster: ClassVar[bool] = True
     supports_init: ClassVar[bool] = False
 
@@ -142,6 +143,9 @@ class CrossFit(Ranker):
         if self.transforms:
             return super()._prepare_fit(train, validation)
         self.n_features_, self.feature_names_ = train.n_features, train.feature_names
+        self.categories_ = train.categories
+        if validation is not None:
+            validation = self._number_categories(validation)
         self.transform_ = None
         return train, validation  # members put them in canonical order themselves
 
@@ -149,7 +153,7 @@ class CrossFit(Ranker):
         if self.transform_ is not None:
             return super()._score(data)
         self._check_features(data)
-        return self._predict(data)
+        return self._predict(self._number_categories(data))
 
     def _predict(self, data: Dataset) -> Scores:
         total = np.zeros(data.n_docs)

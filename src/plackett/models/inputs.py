@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.data.dataset import Dataset
+from plackett.data.inputs import ids_from_sizes
 
 Columns = dict[str, Any]
 """The names of columns that are no features: "label", "query", "document", and "ignored" ones."""
@@ -192,21 +192,7 @@ def _query_ids(options: DataOptions, n_docs: int) -> Any:
             "row, fit(X, y, group=sizes) with the size of each list in the order of the rows, or "
             'fit(df, label="grade", query="qid") with columns of a table.'
         )
-    return ids_of_sizes(options.group, n_docs)
-
-
-def ids_of_sizes(sizes: Any, n_docs: int) -> NDArray[np.int64]:
-    """One number per row, from the sizes of the lists in the order of the rows."""
-    counts = np.asarray(sizes)
-    if counts.ndim != 1 or counts.dtype.kind not in "iu" or (counts < 1).any():
-        raise DataError("group must be the sizes of the lists: positive whole numbers.")
-    if counts.sum() != n_docs:
-        hint = "; one id per row is qid=" if len(counts) == n_docs else ""
-        raise DataError(
-            f"group holds {len(counts)} sizes that add up to {int(counts.sum())}, for {n_docs} "
-            f"rows{hint}."
-        )
-    return np.repeat(np.arange(len(counts)), counts)
+    return ids_from_sizes(options.group, n_docs)
 
 
 def _select(data: Any, positions: list[int]) -> Any:

@@ -22,6 +22,7 @@ from plackett.base.errors import DataError, FeatureMismatch, UsageError, rename_
 from plackett.base.ragged import Offsets, Scores, list_blocks
 from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset, fingerprint
+from plackett.data.inputs import Categories
 from plackett.data.large_arrays import is_large, iter_blocks, release_pages
 from plackett.data.transforms import FittedTransform, chain, transform
 from plackett.data.transforms.base import apply_in_blocks
@@ -110,6 +111,8 @@ class Ranker(ABC):
 
     takes_missing: ClassVar[bool] = False
     """Whether the model takes NaN as a value of a feature."""
+    takes_categories: ClassVar[bool] = False
+    """Whether the model takes categories, which are numbers without an order."""
     row_wise: ClassVar[bool] = False
     """Whether it scores each row by itself, to the same bits whatever the other rows are."""
     trains_in_place: ClassVar[bool] = False
@@ -135,6 +138,8 @@ class Ranker(ABC):
     n_features_: int | None = None
     """Number of features; None before ``fit``."""
     feature_names_: tuple[str, ...] | None = None
+    categories_: Categories | None = None
+    """For each feature that holds categories, what its values 0, 1, 2 ... stand for."""
     transform_: FittedTransform | None = None
     """The fitted transforms; None if there are none."""
     curves_: Curves
@@ -319,6 +324,7 @@ class Ranker(ABC):
         """Set the features, fit the transforms, and apply them."""
         self.n_features_ = train.n_features
         self.feature_names_ = train.feature_names
+        self.categories_ = self._check_categories(train)
         self.transform_ = None
         copy = not self.trains_in_place or bool(self.transforms)
         train = train.canonical(copy=copy)
@@ -326,7 +332,8 @@ class Ranker(ABC):
             self.transform_ = chain(*(transform(name) for name in self.transforms)).fit(train)
         train = self._prepare(train)  # a copy of the features in canonical order is freed here
         if validation is not None:
-            validation = self._prepare(validation.canonical(copy=copy))
+            validation = self._number_categories(validation).canonical(copy=copy)
+            validation = self._prepare(validation)
         return train, validation
 
     def _check_init(self, init: Ranker, train: Dataset) -> None:
@@ -501,6 +508,7 @@ class Ranker(ABC):
     def _prepare(self, data: Dataset) -> Dataset:
         """Check the features and apply the transforms."""
         self._check_features(data)
+        data = self._number_categories(data)
         features = data.features
         if self.transform_ is not None:
             grouped = data.is_grouped or self.transform_.uses_lists
@@ -522,6 +530,21 @@ class Ranker(ABC):
         if self.n_features_ is None:
             raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit first.")
         return self.n_features_
+
+    def _check_categories(self, train: Dataset) -> Categories | None:
+        if train.categories is not None and not self.takes_categories:
+            raise DataError(
+                f"feature {next(iter(train.categories))!r} holds categories, which "
+                f"{type(self).__name__} cannot take; use trees, encode it as numbers, or leave it "
+                "out (drop=)."
+            )
+        return train.categories
+
+    def _number_categories(self, data: Dataset) -> Dataset:
+        """The same data with categories numbered as in the fit."""
+        if self.categories_ is None or data.categories in (None, self.categories_):
+            return data
+        return data.with_categories(self.categories_)
 
     def _check_features(self, data: Dataset) -> None:
         self._require_fitted()

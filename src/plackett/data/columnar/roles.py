@@ -30,8 +30,7 @@ _ALIASES = {
 _MAX_NAMED = 20  # columns named in a message
 _METADATA_KEY = b"plackett"
 _NOT_A_FEATURE = re.compile(
-    r"(^|_)(ids?|url|uri|rank|position|fold|split|index|timestamp|click|clicks)$|^unnamed: \d+$",
-    re.IGNORECASE,
+    r"(^|_)(ids?|url|uri|rank|position|fold|split|index|timestamp)$|^unnamed: \d+$", re.IGNORECASE
 )
 """Names of columns that are rarely features."""
 _LOGGER = logging.getLogger("plackett")

@@ -28,6 +28,7 @@ from plackett.data.columnar.roles import (
     FeatureNote,
 )
 from plackett.data.files import detect_format
+from plackett.data.inputs import Categories
 from plackett.data.mapped import row_blocks
 
 _GROUP_BYTES = 32 << 20  # of features in one row group
@@ -49,6 +50,7 @@ class RowSource:
     groups: NDArray[np.int64] | None = None
     """One per row."""
     feature_names: tuple[str, ...] | None = None
+    categories: Categories | None = None
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -105,7 +107,9 @@ def _make_schema(rows: RowSource) -> pa.Schema:
         )
     fields = [(name, _column_type(values)) for name, values in columns.items()]
     note = FeatureNote(names, named=rows.feature_names is not None)
-    return pa.schema(fields + [(name, pa.float32()) for name in names], note.metadata())
+    category = pa.dictionary(pa.int32(), pa.string())
+    kinds = [category if name in (rows.categories or ()) else pa.float32() for name in names]
+    return pa.schema(fields + list(zip(names, kinds, strict=True)), note.metadata())
 
 
 def _column_type(values: NDArray[Any]) -> pa.DataType:
@@ -115,5 +119,14 @@ def _column_type(values: NDArray[Any]) -> pa.DataType:
 def _make_table(rows: RowSource, schema: pa.Schema, group: slice) -> pa.Table:
     columns = [values[group] for values in rows.columns.values()]
     columns.extend(np.ascontiguousarray(rows.features(group.start, group.stop).T))
-    arrays = [pa.array(c, field.type) for c, field in zip(columns, schema, strict=True)]
+    arrays = [_make_array(c, field, rows) for c, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _make_array(column: NDArray[Any], field: pa.Field, rows: RowSource) -> pa.Array:
+    if not pa.types.is_dictionary(field.type):
+        return pa.array(column, field.type)
+    missing = np.isnan(column)
+    codes = pa.array(np.where(missing, 0, column).astype(np.int32), mask=missing)
+    values = list((rows.categories or {})[field.name])
+    return pa.DictionaryArray.from_arrays(codes, pa.array(values, pa.string()))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plackett.base.errors import DataError, UsageError, rename_deprecated
+from plackett.data.inputs import read_categories
 from plackett.data.transforms import FittedTransform, transform_from_dict
 from plackett.models.artifact.manifest import MANIFEST_FILE, read_manifest
 from plackett.models.artifact.settings import ModuleSource, decode
@@ -108,6 +109,7 @@ def _set_features(ranker: Ranker, manifest: dict[str, Any]) -> None:
         raise DataError('"names" must be different texts.')
     ranker.n_features_ = count
     ranker.feature_names_ = None if names is None else tuple(names)
+    ranker.categories_ = read_categories(features.get("categories"), names or ())
     if bool(ranker.transforms) != (manifest.get("transform") is not None):
         raise DataError('"transform" must be present if and only if the settings name transforms.')
     if manifest.get("transform") is not None:

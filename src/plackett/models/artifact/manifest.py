@@ -62,6 +62,7 @@ def _describe(ranker: Ranker, folder: Path) -> dict[str, Any]:
         "features": {
             "count": ranker.n_features_,
             "names": None if ranker.feature_names_ is None else list(ranker.feature_names_),
+            **({} if ranker.categories_ is None else {"categories": dict(ranker.categories_)}),
         },
         "transform": None if transform is None else transform.to_dict(),
         "training": ranker.training_,

@@ -21,7 +21,7 @@ from plackett.distributed import Partition, TrainingJob, WorkerGroup
 from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
 from plackett.models.progress import Curves
 from plackett.models.ranker import FitContext, no_watch
-from plackett.models.trees.params import check_resumable, feature_indices
+from plackett.models.trees.params import categorical_indices, check_resumable
 from plackett.models.trees.training import translate_errors
 
 if TYPE_CHECKING:
@@ -64,9 +64,10 @@ def fit_distributed(
                 "cluster=."
             )
     with translate_errors():
-        bins = find_bins(parts["train"], settings, feature_indices(ranker, ranker.categorical))
+        bins = find_bins(parts["train"], settings, categorical_indices(ranker))
     copy = ranker.clone()
     copy.n_features_, copy.feature_names_ = ranker.n_features_, ranker.feature_names_
+    copy.categories_ = ranker.categories_
     watched = context.watch is not no_watch
     spec = TreeWorkerSpec(
         *(copy, context.metrics, settings, bins, _save_seconds(ranker), watched),
@@ -110,7 +111,7 @@ def train_as_worker(
             worker_group.report_metric if spec.watched else no_watch,
             worker_group=worker_group,
         )
-        categorical = feature_indices(ranker, ranker.categorical)
+        categorical = categorical_indices(ranker)
         bins = dataset_from_bins(spec.bins, spec.settings, categorical)
         model, curves = ranker._train(parts, settings, context, bins)
     return _NETWORK_LINES.sub("", model), curves

@@ -42,7 +42,7 @@ from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import is_large, release_pages, rows_per_block
 from plackett.models.trees.names import BUILT_IN
-from plackett.models.trees.params import feature_indices
+from plackett.models.trees.params import categorical_indices
 from plackett.models.trees.training import predict_in_blocks
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def make_lightgbm_dataset(ranker: TreeRanker, data: Dataset, reference: Any = No
         reference=reference,
         # LightGBM rejects some characters in names; the ranker keeps the real ones.
         feature_name=[f"f{j}" for j in range(data.n_features)] if names else "auto",
-        categorical_feature=feature_indices(ranker, ranker.categorical),
+        categorical_feature=categorical_indices(ranker),
         free_raw_data=False,
     )
 

@@ -100,6 +100,12 @@ def feature_indices(ranker: TreeRanker, features: tuple[str | int, ...]) -> list
     return indices
 
 
+def categorical_indices(ranker: TreeRanker) -> list[int]:
+    """The features that are categories: those of ``categorical``, and those of the data."""
+    features = dict.fromkeys((*ranker.categorical, *(ranker.categories_ or ())))
+    return list(dict.fromkeys(feature_indices(ranker, tuple(features))))
+
+
 def _monotone_constraints(ranker: TreeRanker) -> list[int]:
     directions = [0] * (ranker.n_features_ or 0)
     for index, direction in zip(

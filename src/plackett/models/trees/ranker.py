@@ -86,6 +86,7 @@ class TreeRanker(Ranker):
     """
 
     takes_missing: ClassVar[bool] = True
+    takes_categories: ClassVar[bool] = True
     row_wise: ClassVar[bool] = True
     trains_in_place: ClassVar[bool] = True
     supports_cluster: ClassVar[bool] = True
