@@ -1,4 +1,4 @@
-"""Learning from clicks that positions bias: what weights by propensities win back.
+"""Learning from position-biased clicks: how much propensity weights recover.
 
 A weak ranker, trained on a handful of lists, shows the top of each training list to users of the
 position-based model (examination 1/rank), with a little noise in its order. Models learn from these

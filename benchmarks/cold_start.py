@@ -1,10 +1,10 @@
 """How long a new process takes to its first derivative, with machine code cached on disk.
 
 Run ``python benchmarks/cold_start.py``; ``--help`` lists the options. Every figure is the fastest
-of a few new processes, measured inside the process from its first line; a process before them
-fills the cache, and whatever else is still to be compiled then counts for nothing. Imports of other
-libraries stand beside it for scale. A process takes about a second, so the table takes half a
-minute; more objectives or rounds take longer in proportion.
+of a few new processes, measured inside the process from its first line; a process before them fills
+the cache, and anything still to be compiled is not counted. Imports of other libraries are shown
+for scale. A process takes about a second, so the table takes half a minute; more objectives or
+rounds take longer in proportion.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """What a comparison costs beyond the fits it consists of.
 
 Run ``python benchmarks/comparing.py``; ``--help`` lists the options. Three tree systems are
-compared over folds of the embedded web-search set, in this process, the whole way that ``plackett
-compare`` goes: the forecast, the trials with their durable store, the tests of significance, the
+compared over folds of the built-in web-search set, in this process, with every step of ``plackett
+compare``: the forecast, the trials with their durable store, the tests of significance, the
 tables and the report. The time beyond the sum of the fits' own times is what the comparison adds.
-It is given in seconds by the clock and in seconds of processor time: other programs disturb the
-first, and the second counts every core.
+It is given as wall time, which other programs lengthen, and as processor time, which counts every
+core.
 """
 
 from __future__ import annotations

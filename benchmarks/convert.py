@@ -2,9 +2,9 @@
 
     python benchmarks/convert.py [--docs 150000] [--features 136] [FILE]
 
-Each conversion runs in a process of its own. "private" is the peak of memory that is the
-process's own (sampled); pages of mapped files, which the system can drop at any time, are not in
-it. The ratio is against the size of the features as float32.
+Each conversion runs in its own process. "private" is the sampled peak of the process's private
+memory, without pages of mapped files, which the system can drop at any time. The ratio is against
+the size of the features as float32.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ objective, with its default parameters, is evaluated (value, gradient and curvat
 precision, one thread) on lists of 8, 16, ... 1,024 documents: as many lists of a length as it takes
 for an evaluation to last some milliseconds. What depends on labels alone is prepared before. The
 exponent is the slope of a straight line through the logarithms of the times at the four longest
-lengths; beside it stands the slope that the claimed growth has over the same lengths.
+lengths; the next column is the slope of the claimed growth over the same lengths.
 """
 
 from __future__ import annotations

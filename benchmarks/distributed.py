@@ -1,13 +1,13 @@
-"""What training on many machines costs, measured on one and carried on to a thousand.
+"""What training on many machines costs, measured on one and extrapolated to a thousand.
 
     python benchmarks/distributed.py [--lists 250 500 1000 2000] [--trees 8] [--leaves 255] [--ray]
 
-One worker, and two that speak to each other by LightGBM's data-parallel learner, grow trees of the
-synthetic web set (136 features) with our XE-NDCG objective, one thread each. Seconds are those of
-the processor, which other work on the machine does not lengthen; bytes are those of a loopback
-device in a network namespace of its own, where nothing else speaks. From these come the
-cost of a document-feature-tree, the traffic and the memory of a worker, and from them the time for
-a billion documents. ``--ray`` adds what Ray itself costs: two workers by ``cluster="local:2"``.
+One worker, and two that use LightGBM's data-parallel learner, grow trees on the synthetic web set
+(136 features) with our XE-NDCG objective, one thread each. Seconds are processor time, which other
+work on the machine hardly changes; bytes are counted on a loopback device in a network namespace
+without other traffic. From these follow the cost of a document-feature-tree, the traffic and the
+memory of a worker, and from them the time for a billion documents. ``--ray`` adds what Ray itself
+costs: two workers by ``cluster="local:2"``.
 """
 
 from __future__ import annotations

@@ -175,8 +175,8 @@ def dynamics_table(folds: list[Fold]) -> str:
 
 PAGE = """# Linear and classical models
 
-Made by `python benchmarks/linear_results.py DATA --keep SCRATCH`. Systems are the recipes as they
-are.
+Made by `python benchmarks/linear_results.py DATA --keep SCRATCH`. Systems are the recipes with
+their defaults.
 
 {intro}
 
@@ -205,7 +205,7 @@ so the rows that name a C were picked after the fact. ListNet as published had n
 one (C = 10000) ours is within .006 in both figures, and the penalty is what we gain. RankSVM with a
 weak penalty (C of 0.1 and above) has the published MAP, but an NDCG@10 .02 above; learning from
 relevant or not, without the pairs of definitely over possibly relevant documents, and with a weak
-penalty, it comes within .01 in both. That this is what the makers did is a guess that fits.
+penalty, it comes within .01 in both. That the authors did the same is a guess that fits.
 
 ## The sampler
 

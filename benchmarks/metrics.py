@@ -1,9 +1,9 @@
-"""Speed of metrics: NDCG@10 and ERR@10 together, beside what other tools take for NDCG@10 alone.
+"""Speed of metrics: NDCG@10 and ERR@10 together, against NDCG@10 alone in other tools.
 
 Run ``python benchmarks/metrics.py``; ``--help`` lists the options. All tools see the same scores
 and labels: lists of 120 documents on average with a long tail, labels 0 to 4. Only evaluation is
 timed, never the conversion into a tool's own form. The tools take turns, and each keeps its fastest
-turn, so that a busy moment of the machine does not count against one of them.
+turn, so that load on the machine at one moment does not favor one of them.
 """
 
 from __future__ import annotations

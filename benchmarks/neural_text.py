@@ -19,7 +19,7 @@ fast, batches of 8 lists, at most 15 epochs, stop after 5. Weights were chosen b
 
 `MQ2007_partial` lacks 15 % of the documents of MQ2007, so published numbers do not apply to it.
 Between seeds NDCG@1 on OHSUMED moves by .02, and its standard error over the 105 lists is .04:
-differences below that are no findings.
+smaller differences are not evidence.
 """
 
 PAPER: dict[str, dict[str, str]] = {
@@ -62,28 +62,28 @@ Each variant against the system before the last comma, on the seeds that both ha
 randomisation test, not corrected for the number of variants.
 """
 
-FINDINGS = """## What of the papers holds
+FINDINGS = """## Which claims of the papers hold
 
 A = Bruch et al. (2020), D = Zhu & Klabjan (2020). In the table p is the smallest of the three
 metrics, corrected by Holm's method for all tests of the table. In words:
 
 - A's main claim holds on MQ2007: E[ApproxNDCG] is above ApproxNDCG in the means at every cut-off,
   and beyond chance for at least one (convergence: above). On OHSUMED, with 63 lists to learn from,
-  the two end level.
+  the two are level.
 - A's negative claim holds: E[CrossEntropy] gains nothing over CrossEntropy on either set.
 - uRank reaches D's NDCG@3, @5 and @10 on OHSUMED with D's learning rate (*slower*); its NDCG@1 of
   .583, with a deviation of .022 over seeds, is within one deviation of D's .602 but below it. With
   ten times the rate NDCG@1 is .03 lower; p is .016 before any correction, in a table of more than
-  twenty tests, so this is a hint and no finding.
+  twenty tests, so this is a hint, not a result.
 - That uBoost and urBoost are above uRank is not found on OHSUMED with either way of training: a
   further net is kept where it improves validation, and test does not follow. On MQ2007 both are
   above in the means, by .001 to .004, within chance once corrected.
 - LambdaLoss and p-ListMLE are far above D's rows for them when trained as uRank is, fast or slower,
-  and with RankNet and ListMLE they stand beside uRank: no difference between these losses is beyond
-  chance. D's margin over its baselines is a matter of how they were trained, as far as these sets
-  can tell.
+  and with RankNet and ListMLE they are level with uRank: no difference between these losses is
+  beyond chance. D's margin over its baselines is a matter of how they were trained, as far as these
+  sets can tell.
 - MDPRank reaches D's NDCG@3 to @10 and is .02 (slower) or .04 (fast) below at @1. It is the one
-  loss below uRank throughout; that it is above p-ListMLE is found reversed.
+  loss below uRank throughout; it is below p-ListMLE, not above it as in D.
 - D's choices, five seeds each: ReLU or ELU, scaling within lists or over all, lexicographic choice
   or one metric, RNN, LSTM or GRU make no difference beyond chance. ELU, which D prints, is .022
   below ReLU in NDCG@1 with the slow settings (p .11), so it does not explain D's .602 either. Mean

@@ -200,7 +200,7 @@ def _spread(means: list[Any]) -> str:
     return f"{np.mean(means):.4f} ± {np.std(means, ddof=1):.4f}"
 
 
-FINDINGS = """## What was found
+FINDINGS = """## Findings
 
 - The recipe chosen without any test list, `e-lambdaloss-mart`, is above LightGBM and XGBoost at
   NDCG@5 and @10 on both sets as a single model: beyond chance on MQ2007, and on OHSUMED at @10
@@ -223,7 +223,7 @@ mean over both sets is the one that the tables below compare with peers."""
 
 HEAD = f"""# Trees
 
-How well the tree recipes rank, beside the rankers of LightGBM, XGBoost and CatBoost. Made by
+How well the tree recipes rank, compared with the rankers of LightGBM, XGBoost and CatBoost. Made by
 
 ```
 python benchmarks/quality.py choose DATA --out choice.jsonl
