@@ -572,6 +572,15 @@ def _starts(sizes: Rows) -> Rows:
     return offsets_from_sizes(sizes)[:-1]
 
 
+def check_dataset(value: object) -> None:
+    """Raise UsageError for anything that is not a data set."""
+    if not isinstance(value, Dataset):
+        raise UsageError(
+            f"expected a plackett.Dataset, got {type(value).__name__}; plackett.read and "
+            "plackett.Dataset.from_arrays make data sets."
+        )
+
+
 def warn_scattered(source: str | None) -> None:
     """Warn that the rows of some queries are not next to each other."""
     warnings.warn(f"{_describe_scattered(source)}.", DataWarning, stacklevel=5)

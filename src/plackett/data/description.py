@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from plackett.data.dataset import Dataset
+from plackett.data.dataset import Dataset, check_dataset
 
 _MOST_BINS = 12
 
@@ -57,6 +57,7 @@ def describe(dataset: Dataset) -> Description:
     >>> pk.describe(pk.Dataset.from_arrays([[1.0], [2.0]], [0, 1], [7, 7])).n_levels
     2
     """
+    check_dataset(dataset)
     labels, sizes = dataset.labels, dataset.list_sizes
     levels = np.unique(labels)
     lowest = labels == levels[0]

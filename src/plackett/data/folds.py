@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.ragged import Features, Rows, offsets_from_sizes
 from plackett.data.canonical import CanonicalOrder
-from plackett.data.dataset import Dataset, Table
+from plackett.data.dataset import Dataset, Table, check_dataset
 from plackett.data.files import (
     SPLIT_STEMS,
     ByteProgress,
@@ -295,6 +295,8 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
     """Join the rows of several data sets; lists of different parts are never merged."""
     if not parts:
         raise DataError("there is nothing to join: no data sets were given.")
+    for part in parts:
+        check_dataset(part)
     first = parts[0]
     for part in parts[1:]:
         if part.categories != first.categories:
@@ -339,6 +341,9 @@ def split(
     >>> train.n_lists, validation.n_lists, test.n_lists
     (30, 10, 10)
     """
+    check_dataset(dataset)
+    if isinstance(shares, (int, float)):
+        raise DataError(f"shares are one number per part, such as (0.8, 0.2), got {shares!r}.")
     # Written so that NaN, which compares as false, is refused.
     if not (len(shares) and all(share > 0 for share in shares) and sum(shares) <= 1 + 1e-9):
         raise DataError(f"shares must be positive and add up to at most 1, got {tuple(shares)}.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from plackett.base.errors import DataError, DataWarning
 from plackett.data.canonical import dense_rows
-from plackett.data.dataset import Dataset, take
+from plackett.data.dataset import Dataset, check_dataset, take
 from plackett.data.files import (
     ByteProgress,
     PathLike,
@@ -63,6 +63,7 @@ def write(dataset: Dataset, path: PathLike, *, sparse: bool = False) -> None:
     sparse
         Leave zeros out of LETOR text. The number of features is then not certain from the text.
     """
+    check_dataset(dataset)
     target = Path(path)
     format_ = require_format(target)
     if format_ == "mapped":

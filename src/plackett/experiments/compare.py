@@ -21,6 +21,7 @@ from plackett.base.errors import (
     PlackettError,
     UsageError,
     message_of,
+    unknown_name,
     warn_renamed,
 )
 from plackett.data.dataset import Dataset
@@ -36,6 +37,8 @@ from plackett.experiments.plan import (
 )
 from plackett.experiments.protocols import DataSource, Protocol
 from plackett.experiments.results import (
+    CORRECTIONS,
+    TESTS,
     ComparisonResults,
     Correction,
     Leaderboard,
@@ -148,6 +151,10 @@ def compare(
     if select is not None:
         warn_renamed("select", "metric")
         metric = select
+    if test is not None and test not in TESTS:
+        raise unknown_name("test", str(test), TESTS)
+    if correction not in CORRECTIONS:
+        raise unknown_name("correction", str(correction), CORRECTIONS)
     plan = plan_comparison(
         data,
         models,

@@ -84,7 +84,13 @@ def as_source(
         return data
     if isinstance(data, Dataset):
         return DataSource(name, whole=data)
-    folds = (data,) if isinstance(data, Fold) else tuple(data)
+    folds = (data,) if isinstance(data, Fold) else data
+    if not isinstance(folds, (list, tuple)) or not all(isinstance(each, Fold) for each in folds):
+        raise UsageError(
+            f"experiments take a plackett.Dataset, a Fold or several folds, got "
+            f"{type(data).__name__}; plackett.read and plackett.Dataset.from_arrays make data sets."
+        )
+    folds = tuple(folds)
     if not folds:
         raise UsageError("there are no data to compare on: the sequence of folds is empty.")
     return DataSource(name, folds=folds)

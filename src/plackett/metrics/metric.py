@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
@@ -241,7 +242,21 @@ class FunctionMetric(Metric):
         return _from_function, (self.function, self.name)
 
 
+def _check_arguments(function: ListMetric) -> None:
+    """Raise UsageError for a function that cannot be called with scores and labels."""
+    try:
+        signature(function).bind(None, None)
+    except TypeError as error:
+        raise UsageError(
+            "a metric is a function of two arguments, the scores and the labels of one list; "
+            f"this one cannot be called with two ({error})."
+        ) from error
+    except ValueError:  # a function in C may not tell
+        pass
+
+
 def _from_function(function: ListMetric, name: str | None = None) -> FunctionMetric:
+    _check_arguments(function)
     label = name or str(getattr(function, "__name__", type(function).__name__)).strip("<>")
     if not label.isidentifier() or _our_name(label) in NAMES:
         reason = "is a metric already" if _our_name(label) in NAMES else "is not a plain name"
@@ -309,6 +324,11 @@ def metric(
         raise UsageError(
             "a metric is written as text, such as 'ndcg@10', or given as a function of the scores "
             f"and labels of one list, got {spelling!r}."
+        )
+    if convention is not None and not isinstance(convention, str):
+        raise UsageError(
+            f"a convention is a name, such as 'lightgbm', got {convention!r}; a cut-off is part of "
+            "the spelling, as in 'ndcg@5'."
         )
     if name is not None:
         raise UsageError(f"name= is for functions; {spelling!r} has its name already.")

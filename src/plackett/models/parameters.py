@@ -41,6 +41,7 @@ def accept_aliases(kind: type[T]) -> type[T]:
             if name not in known and type(self) is kind:
                 raise unknown_parameter(kind, name, known, ranker.aliases)
         initialize(self, *args, **translated)
+        check_minimums(kind, vars(self))
 
     ranker.__init__ = init
     return kind
@@ -125,6 +126,14 @@ def check_types(kind: type, parameters: Mapping[str, Any]) -> None:
         if name in hints and not _matches(value, hints[name]):
             expected = _describe_hint(hints[name])
             raise UsageError(f"{kind.__name__}'s {name} must be {expected}, got {value!r}.")
+
+
+def check_minimums(kind: Any, parameters: Mapping[str, Any]) -> None:
+    """Raise UsageError for a number below the least that a ranker declares for it."""
+    for name, least in kind.minimums.items():
+        value = parameters.get(name, least)
+        if isinstance(value, (int, float)) and value < least:
+            raise UsageError(f"{name} must be at least {least}, got {value}.")
 
 
 @lru_cache(maxsize=64)

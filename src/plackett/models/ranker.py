@@ -35,12 +35,20 @@ from plackett.models.checkpoint import Checkpoint, open_checkpoint
 from plackett.models.explanation import Explanation, Method, explain_dataset
 from plackett.models.importance import importances
 from plackett.models.inputs import DataOptions, scoring_data, training_data, validation_data
-from plackett.models.parameters import ALIASES, check_types, to_python, translate, unknown_parameter
+from plackett.models.parameters import (
+    ALIASES,
+    check_minimums,
+    check_types,
+    to_python,
+    translate,
+    unknown_parameter,
+)
 from plackett.models.progress import Callback, Curves, FitStep, show_progress, tell
 from plackett.models.progress import Progress as Progress
 from plackett.models.progress import no_progress as no_progress
-from plackett.objectives import CONDITIONAL, SVMMAP, Objective, Stochastic
-from plackett.objectives.objective import BoundObjective
+from plackett.objectives import CONDITIONAL, SVMMAP, Objective, Stochastic, objective_to_dict
+from plackett.objectives import objective as as_objective
+from plackett.objectives.objective import BoundObjective, reseed
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -123,6 +131,8 @@ class Ranker(ABC):
     """Whether it can be fitted on several machines."""
     not_identity: ClassVar[tuple[str, ...]] = ()
     """Parameters with which a checkpoint may be continued after they were changed."""
+    minimums: ClassVar[Mapping[str, int]] = {}
+    """The least values of parameters, checked when the ranker is built."""
     supports_init: ClassVar[bool] = True
     """Whether a fit can start from a fitted model."""
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
@@ -153,7 +163,19 @@ class Ranker(ABC):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters by name, or by the names that other libraries have for them."""
+        """Change parameters by name, or by the names that other libraries have for them.
+
+        ``objective__beta`` is a parameter of the objective, ``lightgbm__max_bin`` an entry of the
+        dictionary ``lightgbm``.
+        """
+        nested = [name for name in parameters if name.startswith(("objective__", "lightgbm__"))]
+        if nested:
+            from plackett.models.recipes.search_spaces import change_nested
+
+            self.set_params(**{k: v for k, v in parameters.items() if k not in nested})
+            for name in nested:
+                change_nested(self, name, parameters[name])
+            return self
         parameters = self._translate(parameters, self.get_params())
         known = self.get_params()
         for name in parameters:
@@ -161,6 +183,7 @@ class Ranker(ABC):
                 raise unknown_parameter(type(self), name, known, self.aliases)
         parameters = {name: to_python(value) for name, value in parameters.items()}
         check_types(type(self), parameters)
+        check_minimums(type(self), parameters)
         for name, value in parameters.items():
             setattr(self, name, value)
         return self
@@ -309,8 +332,22 @@ class Ranker(ABC):
             # An earlier model is still there and needs the features it was fitted on.
             self.n_features_, self.feature_names_, self.transform_ = fitted_before
             raise
-        self.training_ = training | {"best_step": self._best_step}
+        self.training_ = training | {
+            "best_step": self._best_step,
+            "objective": self._describe_objective(),
+        }
         return self
+
+    def _describe_objective(self) -> dict[str, Any] | None:
+        """The objective as it is minimized, with the seed of the ranker, as plain data."""
+        objective = self.get_params().get("objective")
+        if objective is None:
+            return None
+        try:
+            loss = as_objective(objective)
+        except UsageError:  # one of another library
+            return {"name": str(objective)}
+        return objective_to_dict(reseed(loss, self.get_params().get("seed") or 0))
 
     @property
     def best_step_(self) -> int | None:
@@ -356,7 +393,19 @@ class Ranker(ABC):
 
     def summary(self) -> str:
         """A one-line description."""
-        return f"{self.recipe_name or type(self).__name__} on {self.n_features_} features"
+        name = (self.recipe_name or type(self).__name__) + self._other_objective()
+        return f"{name} on {self.n_features_} features"
+
+    def _other_objective(self) -> str:
+        """Name the objective if it is not the one of the recipe."""
+        from plackett.models.recipes import RECIPES
+
+        trained = (self.training_ or {}).get("objective")
+        entry = RECIPES.get(self.recipe_name or "")
+        if entry is None or not isinstance(trained, dict):
+            return ""
+        names = [_objective_name(each) for each in (trained, entry.settings.get("objective"))]
+        return "" if names[0] == names[1] else f" with {names[0]}"
 
     def importance(
         self,
@@ -610,6 +659,15 @@ def _name_positional(
         if name in given and named[name] is not None:
             raise TypeError(f"fit got {name!r} twice.")
     return given
+
+
+def _objective_name(objective: Any) -> str:
+    if isinstance(objective, dict):
+        inner = objective.get("objective")
+        if isinstance(inner, dict):
+            return f"E[{_objective_name(inner)}]"
+        return str(objective.get("name") or objective.get("custom"))
+    return str(getattr(objective, "name", objective))
 
 
 def _summarize(data: Dataset) -> dict[str, Any]:

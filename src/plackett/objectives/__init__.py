@@ -120,6 +120,10 @@ def objective(name: str | Objective, **parameters: Any) -> Objective:
     known = {definition.name: definition for definition in OBJECTIVES}
     if name not in known:
         raise unknown_name("objective", name, known)
+    names = [field.name for field in fields(known[name])]  # type: ignore[arg-type]
+    for parameter in parameters:
+        if parameter not in names:
+            raise unknown_name("parameter", parameter, names, of=name)
     try:
         return known[name](**parameters)
     except TypeError as error:

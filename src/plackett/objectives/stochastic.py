@@ -57,6 +57,9 @@ class Stochastic(Objective):
             from plackett.objectives import objective
 
             object.__setattr__(self, "objective", objective(self.objective))
+        if not isinstance(self.objective, Objective):
+            kind = type(self.objective).__name__
+            raise UsageError(f"Stochastic takes an objective, by name or as an object, got {kind}.")
         if isinstance(self.objective, Stochastic):
             raise UsageError("Stochastic scores are perturbed once; got Stochastic of Stochastic.")
         if self.samples < 1 or not self.beta >= 0:

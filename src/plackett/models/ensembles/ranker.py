@@ -67,6 +67,12 @@ def import_model(
         It predicts, evaluates, saves and loads like any ranker, but cannot be fitted.
     """
     file = Path(path)
+    if file.is_dir():
+        raise DataError(
+            "is a folder, and models of other libraries are files; plackett.load reads the folders "
+            "of plackett's own models",
+            path=str(file),
+        )
     source = file.read_bytes()
     library = _detect_library(source, file) if form is None else form
     if library not in READERS:

@@ -275,15 +275,9 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
             raise unknown_name("preset", preset, entry.presets, of=name, note=note)
         settings |= entry.presets[preset]
     # A copy, so that rankers share no objects.
-    inner = {k: v for k, v in overrides.items() if k.startswith(("objective__", "lightgbm__"))}
-    outer = {k: v for k, v in overrides.items() if k not in inner}
-    ranker = entry.kind().set_params(**deepcopy(settings)).set_params(**outer)
+    ranker = entry.kind().set_params(**deepcopy(settings)).set_params(**overrides)
     ranker.recipe_name = name
-    if not inner:
-        return ranker
-    from plackett.models.recipes.search_spaces import with_settings
-
-    return with_settings(ranker, inner)
+    return ranker
 
 
 __all__ = ["RECIPES", "Recipe", "recipe"]

@@ -198,21 +198,27 @@ def with_settings(ranker: Ranker, settings: Mapping[str, Any]) -> Ranker:
     copy = ranker.clone()
     for path, value in settings.items():
         nested = _nested_ranker(copy, path)
-        name, dot, entry = _split_path(path)
+        _, dot, _ = _split_path(path)
         if nested is not None:
             outer, inner, rest = nested
             copy.set_params(**{outer: with_settings(inner, {rest: value})})
         elif not dot:
             copy.set_params(**{path: value})
         else:
-            holder = _find_holder(copy, name, entry)
-            changed = (
-                holder | {entry: value}
-                if isinstance(holder, dict)
-                else change_objective(holder, entry, value)
-            )
-            copy.set_params(**{name: changed})
+            change_nested(copy, path, value)
     return copy
+
+
+def change_nested(ranker: Ranker, path: str, value: Any) -> None:
+    """Change a parameter of the objective of a ranker, or an entry of a dictionary."""
+    name, _, entry = _split_path(path)
+    holder = _find_holder(ranker, name, entry)
+    changed = (
+        holder | {entry: value}
+        if isinstance(holder, dict)
+        else change_objective(holder, entry, value)
+    )
+    ranker.set_params(**{name: changed})
 
 
 def get_setting(ranker: Ranker, path: str) -> Any:

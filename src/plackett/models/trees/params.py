@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from plackett.base.errors import UsageError
 from plackett.models.parameters import ALIASES
@@ -64,7 +71,40 @@ def lightgbm_settings(ranker: TreeRanker, *, leaves: int, min_documents: int) ->
     }
     if ranker.monotone:
         settings["monotone_constraints"] = _monotone_constraints(ranker)
+    _check_lightgbm_values(ranker.lightgbm)
     return {**settings, **ranker.lightgbm}
+
+
+def _check_lightgbm_values(settings: Mapping[str, Any]) -> None:
+    """Raise UsageError for a value that LightGBM refuses, in place of its own error output."""
+    from lightgbm import Booster, Dataset
+    from lightgbm.basic import LightGBMError
+
+    quiet = {"verbosity": -1, "objective": "none"}
+    for name, value in settings.items():
+        try:
+            with silent_lightgbm():
+                data = Dataset(np.arange(4.0).reshape(4, 1), label=[0, 1, 0, 1], params=quiet)
+                Booster({**quiet, name: value}, data)
+        except (LightGBMError, TypeError) as error:
+            text = str(error).strip()
+            rule = re.search(r"Check failed: \((\w+)\) (\S+) \(([^)]*)\)", text)
+            reason = f"it must be {rule[2]} {rule[3]}" if rule and rule[1] == name else text
+            raise UsageError(f"LightGBM refuses {name}={value!r}: {reason}.") from error
+
+
+@contextmanager
+def silent_lightgbm() -> Iterator[None]:
+    """Keep LightGBM from writing the errors that it raises to standard error as well."""
+    sys.stderr.flush()
+    saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(nowhere)
 
 
 def check_resumable(ranker: TreeRanker) -> None:

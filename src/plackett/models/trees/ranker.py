@@ -91,6 +91,7 @@ class TreeRanker(Ranker):
     trains_in_place: ClassVar[bool] = True
     supports_cluster: ClassVar[bool] = True
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")
+    minimums: ClassVar[Mapping[str, int]] = {"trees": 1, "patience": 1, "smoothing": 1}
     aliases: ClassVar[Mapping[str, str]] = {**ALIASES, **OUR_NAMES}
 
     objective: str | Objective = "xendcg"

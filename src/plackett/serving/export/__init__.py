@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.base.files import atomic_file
+from plackett.models.artifact.load import load
 from plackett.models.ranker import Ranker
 from plackett.serving.export.lightgbm import lightgbm_json, lightgbm_text
 from plackett.serving.export.linear import elasticsearch_linear
@@ -108,13 +109,15 @@ def find_target(name: str | None, kind: Kind = "trees") -> Target:
                 f"{' and '.join(KIND_NAMES[each] for each in supported)}."
             )
         return by_name[supported[kind]]
-    if name is None or name not in by_name:
-        raise unknown_name("target", str(name), [*ENGINES, *by_name])
+    if name is None:
+        raise UsageError(f"export needs a target, one of {', '.join([*ENGINES, *by_name])}.")
+    if name not in by_name:
+        raise unknown_name("target", name, [*ENGINES, *by_name])
     return by_name[name]
 
 
 def export(
-    ranker: Ranker,
+    ranker: Ranker | str | os.PathLike[str],
     path: str | os.PathLike[str],
     target: str | None = None,
     *,
@@ -130,7 +133,7 @@ def export(
     ----------
     ranker
         Trees, stumps, imported trees, linear models, neural nets of layers, and CrossFit of any
-        of them with ``combine="scale"``, which becomes one model.
+        of them with ``combine="scale"``, which becomes one model; or the path of a saved one.
     path
         The file; it is written completely or not at all.
     target
@@ -171,6 +174,8 @@ def export(
     """
     if form is not None:
         warnings.warn("form is deprecated; use target.", DeprecationWarning, stacklevel=2)
+    if isinstance(ranker, (str, os.PathLike)):
+        ranker = load(ranker)
     chosen = find_target(target or form, find_kind(find_parts(ranker)))
     request = make_request(ranker, chosen.name, feature_names, name, missing)
     if request.kind not in chosen.kinds:
