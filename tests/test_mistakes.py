@@ -39,7 +39,7 @@ MISTAKES = {
         "Recipes with that preset: lambdamart",
     ),
     "cut-off as convention": (lambda _: pk.metric("ndcg", 5), "as in 'ndcg@5'"),
-    "metric of one argument": (lambda _: pk.metric(lambda scores: 0), "two arguments"),
+    "metric of one argument": (lambda _: pk.metric(lambda _: 0), "two arguments"),
     "parameter of an objective": (
         lambda _: pk.objective("lambdarank", sigm=1),
         "Did you mean 'sigma'",
