@@ -18,6 +18,7 @@ MISTAKES = {
     "trees=0": (lambda _: pk.TreeRanker(trees=0), "trees must be at least 1, got 0"),
     "recipe with trees=0": (lambda _: pk.recipe("lambdamart", trees=0), "at least 1, got 0"),
     "misspelled parameter": (lambda _: pk.TreeRanker(leafs=5), "Did you mean 'leaves'"),
+    "misspelled folds": (lambda _: pk.CrossFit(pk.recipe("umart"), fold=3), "Did you mean 'folds'"),
     "parameter of the objective": (
         lambda _: pk.recipe("e-lambdamart", objective__sigm=1),
         "Did you mean 'sigma'",

@@ -39,7 +39,7 @@ from plackett.metrics import Metric
 from plackett.models.artifact.settings import find_user_module
 from plackett.models.explanation import Method
 from plackett.models.importance import shares
-from plackett.models.parameters import split_nested
+from plackett.models.parameters import accept_aliases, split_nested
 from plackett.models.progress import Callback, Curves
 from plackett.models.ranker import FitContext, Progress, Ranker
 
@@ -56,6 +56,7 @@ Member = tuple[Ranker, float]
 """A fitted ranker and its scale."""
 
 
+@accept_aliases
 @dataclass(eq=False)
 class CrossFit(Ranker):
     """The average of members fitted on rotating parts of the data.
