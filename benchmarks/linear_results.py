@@ -99,7 +99,7 @@ def letor_table(folds: list[Fold], keep: Path) -> str:
             {system: ranker},
             protocol="folds",
             metrics=[str(m) for m in LETOR],
-            select=str(LETOR[1]),
+            metric=str(LETOR[1]),
             store=keep / "runs.db",
         )
         # The makers average over folds, which hold 21 or 22 lists each.

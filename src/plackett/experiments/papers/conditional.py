@@ -140,7 +140,7 @@ def run_protocol(
             rankers,
             protocol="folds",
             metrics=_METRICS,
-            select=SELECT,
+            metric=SELECT,
             store=store,
             progress=progress,
         )
