@@ -118,9 +118,9 @@ def find_mapped_folder(data: Dataset) -> Path | None:
     folder = Path(array.filename).parent
     if not is_mapped(folder):
         return None
-    stored = open_folder(folder)
+    stored, canonical = open_folder(folder), data.canonical(copy=False)
     same = stored.n_docs == data.n_docs and all(
-        _is_equal(getattr(stored, name), getattr(data, name))
+        _is_equal(getattr(stored, name), getattr(canonical, name))
         for name in ("keys", "labels", "weights", "document_weights")
     )
     return folder.resolve() if same else None
