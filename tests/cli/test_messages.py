@@ -52,7 +52,7 @@ TRAIN = ("train", "data.txt", "--out", "m.plackett")
     [
         (("rank", "model.plackett", "wide.txt"), "above the 46 features of the model"),
         (("evaluate", "model.plackett", "wide.txt"), "above the 46 features of the model"),
-        (("rank", "model.plackett", "wide.txt", "--features", "46"), "above --features 46"),
+        (("rank", "model.plackett", "wide.txt", "--n-features", "46"), "above --n-features 46"),
         (("describe", "model.plackett"), "describe it with: plackett inspect model.plackett"),
         (("inspect", "data.txt"), "plackett describe prints statistics of data"),
         (("import", "model.onnx", "--out", "x"), "these can be: LightGBM (text), XGBoost (JSON"),

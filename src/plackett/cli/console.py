@@ -133,7 +133,7 @@ def with_time_left(
     return report
 
 
-_OPTIONS = {"feature_names": "--names"}
+_OPTIONS = {"feature_names": "--names", "folder": "--data"}
 """Options whose names differ from those of the parameters that they stand for."""
 _NO_OPTION = {"document_ids", "module"}
 """Parameters that no option stands for."""

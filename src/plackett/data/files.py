@@ -110,6 +110,10 @@ def find_files(source: PathsLike | DataFiles) -> DataFiles:
     if isinstance(source, DataFiles):
         return source
     sources = [source] if isinstance(source, (str, os.PathLike)) else source
+    if not isinstance(sources, Sequence) or not all(
+        isinstance(item, (str, os.PathLike)) for item in sources
+    ):
+        raise UsageError(f"data files are given by a path or several, got {source!r}.")
     paths = [path for item in sources for path in _expand_pattern(Path(item))]
     if not paths:
         raise UsageError("no data files were given.")

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from plackett.base.errors import ConvergenceWarning, DataError
+from plackett.base.errors import ConvergenceWarning, DataError, Message, Parameter
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster
@@ -179,11 +179,16 @@ def plan_reproduction(datasets: PaperDatasets, items: Sequence[PaperItem]) -> Re
             }
             planned.append(PlannedItem(item, studies))
     if not planned:
-        place = f"in {datasets.folder}" if datasets.folder else "(no --data DIR was given)"
+        place = f"in {datasets.folder}" if datasets.folder else "(no folder was given)"
         raise DataError(
-            f"none of the data that paper {datasets.paper.letter} needs are there {place}. "
-            f"{'. '.join(missing)}. Give their folder with --data DIR, or use --quick for "
-            "synthetic data in their place."
+            Message(
+                f"none of the data that paper {datasets.paper.letter} needs are there {place}. "
+                f"{'. '.join(missing)}. Give their folder with ",
+                Parameter("folder"),
+                ", or use ",
+                Parameter("quick", True),
+                " for synthetic data in their place.",
+            )
         )
     return ReproductionPlan(datasets.paper, tuple(planned), tuple(missing), datasets)
 
