@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,20 @@ def test_every_path_named_for_contributors_exists(page: str) -> None:
     paths = set(re.findall(r"`((?:src|tests|docs|benchmarks)/[^`\s]*)`", text))
     assert paths
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+def test_the_code_of_the_page_on_other_libraries_runs() -> None:
+    text = (DOCS / "guide/migration.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```{(testsetup|testcode)} migration\n(.*?)^```$", text, re.M | re.S)
+    assert len(blocks) > 8
+    names: dict[str, object] = {}
+    for kind, code in blocks:
+        skip = re.match(r":skipif: (.*)\n", code)
+        if kind == "testcode" and skip and eval(skip.group(1), names):
+            continue
+        with warnings.catch_warnings():
+            if skip:  # the code of another library, which may change its ways
+                warnings.simplefilter("ignore")
+            exec(re.sub(r"^:skipif:.*\n", "", code), names)
+    assert len(names["scores"]) == len(names["X_valid"])
+    assert "score" in names["frame"]

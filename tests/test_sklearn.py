@@ -111,7 +111,12 @@ def test_eval_sets_are_given_as_in_lightgbm() -> None:
     train = pairs[0]
     first = ranker().fit(*train, **part, eval_set=pairs, eval_group=[SIZES[:30], SIZES[30:]])
     second = ranker().fit(*train, **part, eval_set=pairs[1], eval_group=SIZES[30:])
-    assert first.evals_result_ == second.evals_result_
+    third = ranker().fit(*train, **part, eval_X=X[300:], eval_y=Y[300:], eval_group=SIZES[30:])
+    fourth = ranker().fit(
+        *train, **part, eval_X=(X[300:],), eval_y=(Y[300:],), eval_group=[SIZES[30:]]
+    )
+    for found in (second, third, fourth):
+        assert first.evals_result_ == found.evals_result_
     with pytest.raises(UsageError, match="takes one"):
         ranker().fit(X, Y, qid=QID, eval_set=pairs, eval_group=[SIZES[:30], SIZES[30:]])
     with pytest.raises(UsageError, match="for each"):

@@ -171,6 +171,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         group: Any = None,
         sample_weight: Any = None,
         eval_set: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
         eval_metric: Any = None,
@@ -192,6 +194,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         eval_set
             A pair (X, y), or a list with one, for early stopping. A pair of the training data is
             accepted and ignored: its metrics are always in ``evals_result_``.
+        eval_X, eval_y
+            The same as two arguments: features and labels, or a tuple of each.
         eval_qid, eval_group
             Of the pair of ``eval_set``, or a list with one for each pair.
         eval_metric, eval_at
@@ -208,6 +212,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         wishes = _Callbacks(callbacks)
         if wishes.patience is not None:
             ranker.set_params(patience=wishes.patience)
+        if eval_X is not None:
+            is_several = isinstance(eval_X, tuple)
+            eval_set = list(zip(eval_X, eval_y, strict=True)) if is_several else (eval_X, eval_y)
         train = self._dataset(X, y, qid, group, weights=sample_weight, reset=True)
         validation = self._validation(X, eval_set, eval_qid, eval_group)
         init = init_model.ranker_ if isinstance(init_model, Ranker) else init_model
