@@ -7,7 +7,6 @@ import pytest
 
 from plackett.data.synthetic import synthetic
 from plackett.experiments.compare import compare
-from plackett.experiments.importance import feature_importance
 from plackett.experiments.store import RunStore
 from plackett.models import CrossFit, LinearRanker, TreeRanker
 
@@ -22,7 +21,7 @@ def _models():
 @pytest.mark.parametrize("name", ["trees", "linear"])
 def test_shares_add_up_to_one_and_belong_to_features_in_their_order(name) -> None:
     ranker = _models()[name].fit(_DATA)
-    shares = feature_importance(ranker, _DATA)
+    shares = ranker.importance_shares()
     assert shares is not None
     assert shares.shape == (_DATA.n_features,)
     assert shares.sum() == pytest.approx(1.0)
@@ -34,8 +33,8 @@ def test_shares_add_up_to_one_and_belong_to_features_in_their_order(name) -> Non
 
 def test_a_cross_fit_has_the_mean_of_its_members() -> None:
     ranker = CrossFit(_models()["trees"], folds=2).fit(_DATA)
-    members = [feature_importance(member, _DATA) for member in ranker.members_]
-    assert feature_importance(ranker, _DATA) == pytest.approx(np.mean(members, axis=0))
+    members = [member.importance_shares() for member in ranker.members_]
+    assert ranker.importance_shares() == pytest.approx(np.mean(members, axis=0))
 
 
 def test_the_store_keeps_them_for_later_reports(tmp_path) -> None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from plackett.base.errors import ClusterError
 from plackett.distributed import Cluster, TaskContext, TaskEvent, TaskPool
-from plackett.experiments.importance import feature_importance
 from plackett.experiments.local_pool import LocalPool, SharedSource
 from plackett.experiments.plan import Trial
 from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData
@@ -50,7 +49,7 @@ class TrialSettings:
         seconds = time.perf_counter() - start
         scores = ranker.predict(data.test)
         values = per_list(scores, data.test, self.metrics)
-        importance = feature_importance(ranker, data.test)
+        importance = ranker.importance_shares()
         return Outcome(values, scores, seconds, _learning_curves(ranker), importance)
 
 

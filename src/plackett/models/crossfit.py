@@ -139,10 +139,10 @@ class CrossFit(Ranker):
         """What the scores of each member are divided by."""
 
     def _prepare_fit(
-        self, train: Dataset, validation: Dataset | None
+        self, train: Dataset, validation: Dataset | None, init: Ranker | None = None
     ) -> tuple[Dataset, Dataset | None]:
         if self.transforms:
-            return super()._prepare_fit(train, validation)
+            return super()._prepare_fit(train, validation, init)
         self.n_features_, self.feature_names_ = train.n_features, train.feature_names
         self.categories_ = train.categories
         if validation is not None:
@@ -255,12 +255,8 @@ class CrossFit(Ranker):
         train, stopping_lists, held_out = (
             data.select(np.flatnonzero(mask)) for mask in (~(held | stopping), stopping, held)
         )
-        # verbose=False: the progress of the members is that of the whole.
         member.fit(
-            *(train, stopping_lists, metrics, checkpoint),
-            progress=progress,
-            callbacks=callbacks,
-            verbose=False,
+            *(train, stopping_lists, metrics, checkpoint), progress=progress, callbacks=callbacks
         )
         return member, _scale_on(member, held_out)
 

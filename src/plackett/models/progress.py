@@ -68,7 +68,7 @@ def no_progress(text: str, done: int, total: int) -> None:
 
 
 @contextmanager
-def show_progress(verbose: bool | int | None, progress: Progress) -> Iterator[Progress]:
+def show_progress(verbose: bool | int | None, progress: Progress | None) -> Iterator[Progress]:
     """The progress callback to use: the given one, or one that prints.
 
     Parameters
@@ -77,7 +77,7 @@ def show_progress(verbose: bool | int | None, progress: Progress) -> Iterator[Pr
         None: a status line in an interactive session or a notebook, nothing elsewhere. True: also
         elsewhere. A number above 1: one line of text each so many steps. False or 0: nothing.
     progress
-        Used if it is not :func:`no_progress`.
+        What the caller wants to be called instead; None: nothing.
     """
     if verbose is not None and (not isinstance(verbose, (bool, int)) or verbose < 0):
         raise UsageError(
@@ -85,8 +85,8 @@ def show_progress(verbose: bool | int | None, progress: Progress) -> Iterator[Pr
         )
     if verbose is None:
         verbose = _is_interactive()
-    if progress is not no_progress or not verbose:
-        yield progress
+    if progress is not None or not verbose:
+        yield progress or no_progress
         return
     stream = sys.stdout if _in_notebook() else sys.stderr
     redraws = verbose == 1 and (_in_notebook() or stream.isatty())

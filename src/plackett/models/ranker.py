@@ -33,7 +33,7 @@ from plackett.models.artifact.manifest import versions, write
 from plackett.models.artifact.settings import identity_of
 from plackett.models.checkpoint import Checkpoint, open_checkpoint
 from plackett.models.explanation import Explanation, Method, explain_dataset
-from plackett.models.importance import importances
+from plackett.models.importance import importances, shares
 from plackett.models.inputs import DataOptions, scoring_data, training_data, validation_data
 from plackett.models.parameters import (
     ALIASES,
@@ -228,7 +228,7 @@ class Ranker(ABC):
         callbacks: Callback | Sequence[Callback] = (),
         init: Ranker | None = None,
         verbose: bool | int | None = None,
-        progress: Progress = no_progress,
+        progress: Progress | None = None,
         watch: WatchFunction = no_watch,
         cluster: Cluster | str | None = None,
     ) -> Self:
@@ -276,7 +276,8 @@ class Ranker(ABC):
             True: show the progress; a number above 1: print a line each so many steps. By default
             the progress is shown in an interactive session and in a notebook.
         progress
-            Called after each step with a text, the steps done and the steps in total, instead.
+            Called after each step with a text, the steps done and the steps in total; nothing is
+            printed then.
         watch
             Called after each step that is measured on ``validation``, with the steps done, the
             steps in total and the first metric. An exception that it raises ends the fit.
@@ -320,11 +321,7 @@ class Ranker(ABC):
             store = open_checkpoint(checkpoint, identity)
         fitted_before = (self.n_features_, self.feature_names_, self.transform_)
         try:
-            parts = self._prepare_fit(train, validation)
-            if init is not None and init.transform_ is not None:
-                self.transform_ = init.transform_  # its weights and thresholds belong to these
-                held_out = None if validation is None else self._prepare(validation)
-                parts = self._prepare(train), held_out
+            parts = self._prepare_fit(train, validation, init)
             with store as state, show_progress(verbose, progress) as shown:
                 context = FitContext(metrics, state, shown, watch, workers, None, callbacks, init)
                 self._fit(*parts, context)
@@ -356,16 +353,21 @@ class Ranker(ABC):
         return step if isinstance(step, int) else None
 
     def _prepare_fit(
-        self, train: Dataset, validation: Dataset | None
+        self, train: Dataset, validation: Dataset | None, init: Ranker | None = None
     ) -> tuple[Dataset, Dataset | None]:
-        """Set the features, fit the transforms, and apply them."""
+        """Set the features, fit the transforms, and apply them.
+
+        The transforms of ``init`` are kept: its weights and thresholds belong to them.
+        """
         self.n_features_ = train.n_features
         self.feature_names_ = train.feature_names
         self.categories_ = self._check_categories(train)
         self.transform_ = None
         copy = not self.trains_in_place or bool(self.transforms)
         train = train.canonical(copy=copy)
-        if self.transforms:
+        if init is not None:
+            self.transform_ = init.transform_
+        elif self.transforms:
             self.transform_ = chain(*(transform(name) for name in self.transforms)).fit(train)
         train = self._prepare(train)  # a copy of the features in canonical order is freed here
         if validation is not None:
@@ -434,6 +436,15 @@ class Ranker(ABC):
         values = importances(self, kind, data, metric=metric, seed=seed)
         order = np.argsort(-values, kind="stable")
         return {names[j]: float(values[j]) for j in order}
+
+    def importance_shares(self) -> NDArray[np.float64] | None:
+        """The importance of each feature as shares that add up to 1; None if it is not known."""
+        if not self._importance_kinds:
+            return None
+        try:
+            return shares(np.asarray(self._importance(self._importance_kinds[0]), np.float64))
+        except UsageError:
+            return None
 
     _importance_kinds: ClassVar[tuple[str, ...]] = ()
     _explained_by: ClassVar[Method] = "replacement"

@@ -35,7 +35,6 @@ from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import Ensemble, EnsembleRanker
 from plackett.models.ensembles.ensemble import merge
 from plackett.models.explanation import Method
-from plackett.models.importance import shares
 from plackett.models.parameters import accept_aliases
 from plackett.models.progress import Curves
 from plackett.models.ranker import FitContext, Ranker, check_learnable, has_nan
@@ -347,11 +346,9 @@ class AutoRanker(Ranker):
         return ("shares",) if all(ranker._importance_kinds for ranker, _ in self.parts()) else ()
 
     def _importance(self, kind: str) -> NDArray[np.float64]:  # noqa: ARG002 - there is one
-        terms = [
-            weight * shares(np.asarray(ranker._importance(ranker._importance_kinds[0])))
-            for ranker, weight in self.parts()
-        ]
-        return np.sum(terms, axis=0)
+        terms = [(weight, ranker.importance_shares()) for ranker, weight in self.parts()]
+        known = [weight * part for weight, part in terms if part is not None]
+        return np.sum(known, axis=0) if known else np.zeros(self.n_features_ or 0)
 
     @property
     def _explained_by(self) -> Method:  # type: ignore[override]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import tempfile
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,7 +21,7 @@ from plackett.base.errors import DataError, UsageError, require
 from plackett.base.ragged import list_of_document
 from plackett.data.dataset import Dataset
 from plackett.models.ensembles.ranker import EnsembleRanker
-from plackett.models.parameters import accept_aliases
+from plackett.models.parameters import ALIASES, accept_aliases
 from plackett.models.ranker import FitContext, Ranker, check_learnable
 from plackett.models.selection import Selection, measure
 
@@ -35,6 +36,12 @@ class PeerRanker(EnsembleRanker):
     threads_matter: ClassVar[bool] = True
     supports_init: ClassVar[bool] = False
     library: ClassVar[str]
+    aliases: ClassVar[Mapping[str, str]] = {
+        **ALIASES,
+        "n_estimators": "trees",
+        "iterations": "trees",
+        "early_stopping_rounds": "patience",
+    }
 
     trees: int = 1000
     learning_rate: float | None = None
@@ -157,10 +164,12 @@ class _CatBoostFollower:
             self._context.progress(text, int(info.iteration), self._ranker.trees)
             if self._part == "validation" and not math.isnan(latest):
                 self._context.watch(int(info.iteration), self._ranker.trees, latest)
+            measured = {} if math.isnan(latest) else {self._part: {"NDCG": latest}}
+            steps = int(info.iteration), self._ranker.trees
+            return not self._context.should_stop(*steps, measured)
         except BaseException as error:
             self.error = error
             return False
-        return True
 
 
 @accept_aliases
@@ -210,7 +219,7 @@ class XGBoostRanker(PeerRanker):
             """Report a tree; True ends the training."""
             if validation is None or held_out is None:
                 context.progress("trees", step + 1, self.trees)
-                return False
+                return context.should_stop(step + 1, self.trees, {})
             # XGBoost keeps the scores of matrices that it has seen: only the last tree is added.
             means = measure(
                 np.asarray(model.predict(held_out, output_margin=True), np.float64),
@@ -221,6 +230,9 @@ class XGBoostRanker(PeerRanker):
             name = context.metric_names[0]
             context.progress(f"trees, validation {name} {means[0]:.4f}", step + 1, self.trees)
             context.watch(step + 1, self.trees, means[0])
+            by_name = dict(zip(context.metric_names, means, strict=True))
+            if context.should_stop(step + 1, self.trees, {"validation": by_name}):
+                return True
             return selection.steps_since_best >= self.patience
 
         evals = [] if held_out is None else [(held_out, "validation")]
