@@ -9,7 +9,7 @@ import pytest
 
 from plackett import CrossFit, load, recipe, split, synthetic
 from plackett.base.errors import UsageError
-from plackett.models import LinearRanker, NeuralRanker, StumpRanker, TreeRanker
+from plackett.models import LinearRanker, NeuralRanker, StumpRanker, TreeRanker, ensembles
 from plackett.models.progress import LogLines, StatusLine, StopFit
 
 TRAIN, VALIDATION, TEST = split(synthetic("letor", n_lists=60, seed=1), (0.5, 0.2, 0.3), seed=0)
@@ -110,3 +110,20 @@ def test_a_status_line_is_written_over() -> None:
     LogLines(silent, 1).close()
     StatusLine(silent).close()
     assert silent.getvalue() == ""
+
+
+@pytest.mark.parametrize("kind", ["CatBoostRanker", "XGBoostRanker"])
+def test_rankers_of_other_libraries_are_stopped_too(kind) -> None:
+    steps = []
+
+    def stop(step):
+        steps.append(step)
+        return step.step == 2
+
+    ranker = getattr(ensembles, kind)(n_estimators=6, random_state=1, n_jobs=1)
+    ranker.fit(TRAIN, VALIDATION, callbacks=stop)
+    assert [step.step for step in steps] == [1, 2]
+    assert 1 <= ranker.ensemble_.n_trees <= 2
+    assert all("validation" in step.metrics for step in steps)
+    assert len({ranker, ranker.clone()}) == 2
+    assert ranker.importance_shares().sum() == pytest.approx(1.0)

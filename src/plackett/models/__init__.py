@@ -6,6 +6,7 @@ from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import EnsembleRanker
 from plackett.models.linear import LinearRanker
 from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
+from plackett.models.progress import FitStep, StopFit
 from plackett.models.ranker import Ranker
 from plackett.models.recipes import RECIPES, recipe
 from plackett.models.stumps import StumpRanker
@@ -18,9 +19,11 @@ __all__ = [
     "BoostedNeuralRanker",
     "CrossFit",
     "EnsembleRanker",
+    "FitStep",
     "LinearRanker",
     "NeuralRanker",
     "Ranker",
+    "StopFit",
     "StumpRanker",
     "TreeRanker",
     "load",
