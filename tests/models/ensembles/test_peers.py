@@ -56,7 +56,7 @@ def test_an_exception_of_a_callback_ends_the_fit(name, parts) -> None:
 def test_settings_are_passed_on_and_wrong_ones_refused(name, parts) -> None:
     depth = {"settings": {"depth" if name.startswith("cat") else "max_depth": 1}}
     ranker = _peer(name, **depth).fit(parts[0])
-    assert np.diff(ranker.ensemble_.leaves).max() == 2
+    assert np.diff(ranker.ensemble_.leaf_offsets).max() == 2
     with pytest.raises(pk.UsageError, match="trees >= 1"):
         _peer(name, trees=0).fit(parts[0])
 
