@@ -61,14 +61,13 @@ test-suite test-bounds: export OMP_WAIT_POLICY := passive
 test-suite: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
-# Numba does not check indices unless asked to, and a warm cache keeps unchecked code: hence the
-# empty cache. tests/test_bounds.py holds a kernel that must fail, so that the checks are known to run.
+# Numba does not check indices unless asked to. tests/test_bounds.py holds a kernel that must fail, so
+# that the checks are known to run.
 # Only files with kernels are collected: the others import much that is not needed here.
 KERNELS = tests/data/letor tests/data/transforms \
 	$(shell grep -rl --include='test_*.py' 'mark\.kernels' tests)
 test-bounds: $(VENV)/.dev
-	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$$cache" $(BIN)/python -m pytest -m kernels $(KERNELS)
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels $(KERNELS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -99,7 +98,6 @@ benchmarks: $(VENV)/.dev
 package: $(VENV)/.dev
 	$(BIN)/python -m build
 
-# Also empties Numba's cache, which does not notice changes in functions that a kernel calls.
 clean:
 	rm -rf dist build docs/_build .pytest_cache .mypy_cache .ruff_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -10,8 +10,7 @@ Numba accepts a first-class function as an argument, but converting the Python o
 takes about 35 microseconds per call, as long as a small batch. :attr:`ListFunction.addresses` does
 it once, and :func:`function_maker` makes the function from the addresses in compiled code.
 
-Numba's cache notices a change of the file that holds a function, not of functions it calls in other
-files; ``make clean`` empties the cache after such a change.
+All of them are cached on disk by :mod:`plackett.base.kernel_cache`.
 """
 
 from __future__ import annotations
@@ -22,10 +21,11 @@ from functools import cached_property
 from typing import Any
 
 from numba import float32, float64, int64, njit, types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 from plackett.base.errors import UsageError
+from plackett.base.kernel_compiler import dispatcher
 
 
 def readonly(dtype: Any, ndim: int = 1) -> types.Array:
@@ -42,20 +42,43 @@ LABELS = readonly(float32)
 # may raise; the check would also keep LLVM from vectorizing.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
 
-compiled: Any = njit(cache=True, **_OPTIONS)
-"""Decorator for functions that kernels call: compiled on first use, cached on disk."""
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Decorate a function that kernels call; it is compiled on first use and cached on disk."""
+    return dispatcher(function, **_OPTIONS)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Like :func:`compiled`, for small functions that take other functions as arguments."""
+    return dispatcher(function, inline="always", nogil=True)
+
+
+def parallel(function: Callable[..., Any]) -> Any:
+    """Decorate a kernel with a parallel loop; it is compiled on first use and cached on disk."""
+    return dispatcher(function, parallel=True, nogil=True, error_model="numpy")
+
 
 # Always inlined. Otherwise there would be two copies, one compiled alone and one optimized again
 # with its caller, and the process that compiles would call another copy than those that load the
 # caller from the cache: the same sums in another order, which differ in their last bits. A parallel
 # loop is optimized twice as well, so it must call such functions through a list function's pointer.
-reordered: Any = njit(
-    cache=True, forceinline=True, **_OPTIONS | {"fastmath": {"reassoc", "contract", "nsz"}}
-)
-"""Like ``compiled``, for functions whose sums may be reordered, so that they become vector code.
+_REORDERED = _OPTIONS | {"fastmath": {"reassoc", "contract", "nsz"}, "forceinline": True}
 
-NaN and infinity keep their meaning.
-"""
+
+def reordered(function: Callable[..., Any]) -> Any:
+    """Like :func:`compiled`, for functions whose sums may be reordered, to become vector code.
+
+    NaN and infinity keep their meaning.
+    """
+    return dispatcher(function, **_REORDERED)
+
+
+def compile_for(kernel: Any, signature: Any) -> Any:
+    """Compile for one signature, which calls then convert their arguments to."""
+    if not config.DISABLE_JIT:
+        kernel.compile(signature)
+        kernel.disable_compile()
+    return kernel
 
 
 class ListFunction:
@@ -81,7 +104,8 @@ class ListFunction:
     @cached_property
     def compiled(self) -> Any:
         """The compiled function."""
-        return njit(self.signature, cache=self.cached, **_OPTIONS)(self.function)
+        make = compiled if self.cached else njit(**_OPTIONS)
+        return compile_for(make(self.function), self.signature)
 
     @cached_property
     def addresses(self) -> tuple[int, int]:
@@ -157,9 +181,7 @@ class ParallelFunction:
     def compiled(self) -> Any:
         """The compiled function."""
         returns = types.Tuple(self.returns) if isinstance(self.returns, tuple) else self.returns
-        return njit(
-            returns(*self.arguments), parallel=True, cache=True, nogil=True, error_model="numpy"
-        )(self.function)
+        return compile_for(parallel(self.function), returns(*self.arguments))
 
 
 def parallel_function(

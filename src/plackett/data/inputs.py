@@ -12,10 +12,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse
-from numba import njit, prange
+from numba import prange
 from numpy.typing import DTypeLike, NDArray
 
 from plackett.base.errors import DataError, Message, Parameter
+from plackett.base.kernels import parallel
 from plackett.base.ragged import Features, Ids, Labels, Rows
 from plackett.data.large_arrays import iter_blocks
 
@@ -214,7 +215,7 @@ def _first_bad(values: NDArray[np.float32], allow_nan: bool) -> tuple[int, int] 
     return row, int(np.argmax(wrong))
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@parallel
 def _mark_bad_rows(values, allow_nan, bad):  # type: ignore[no-untyped-def]
     for row in prange(values.shape[0]):
         for column in range(values.shape[1]):

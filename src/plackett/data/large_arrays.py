@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeGuard
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import DTypeLike, NDArray
 
 from plackett.base.errors import DataError
+from plackett.base.kernels import parallel
 from plackett.base.ragged import Features, Rows
 
 LARGE_BYTES = 256 << 20
@@ -222,7 +223,7 @@ class RowSpool:
         self._starts = np.cumsum(self._widths) - self._widths
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@parallel
 def _gather(flat, starts, widths, absent, out):  # type: ignore[no-untyped-def]
     for row in prange(len(starts)):
         width = widths[row]

@@ -27,12 +27,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit, prange, uint64
+from numba import prange, uint64
 from numpy.typing import NDArray
 from scipy import stats
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import compiled
+from plackett.base.kernels import compiled, parallel
 from plackett.base.ragged import Values
 from plackett.base.random import combine
 
@@ -101,7 +101,7 @@ def bootstrap_intervals(
     return np.quantile(means, ends, axis=0).T
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _resample(values, seed, means):  # type: ignore[no-untyped-def]
     n, columns = values.shape
     for b in prange(len(means)):
@@ -187,7 +187,7 @@ def _block_sums(tables, states, sums):  # type: ignore[no-untyped-def]
             sums[p] += total
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _signed_sums(tables, seed, sums):  # type: ignore[no-untyped-def]
     states = np.empty(len(sums), np.uint64)
     for b in prange((len(sums) + _BLOCK - 1) // _BLOCK):

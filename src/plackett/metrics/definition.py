@@ -36,18 +36,18 @@ from dataclasses import dataclass, field, fields
 from typing import TypeAlias
 
 import numpy as np
-from numba import float64, int64, njit
+from numba import float64, int64
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.base.gains import Discount, Gain, exp2_gain
-from plackett.base.kernels import FLOATS, LABELS, ListFunction, compiled, readonly
+from plackett.base.kernels import FLOATS, LABELS, ListFunction, compiled, inlined, readonly
 
 EXP2, IDENTITY, BINARY = 0.0, 1.0, 2.0
 """Kinds of gain, as list functions get them in ``params``."""
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def group_end(ends, start):  # type: ignore[no-untyped-def]
     """Rank at which the group that begins at ``start`` ends."""
     return ends[start] if len(ends) > 0 else start + 1

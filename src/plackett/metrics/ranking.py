@@ -21,13 +21,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import boolean, float32, float64, int64, njit, prange, types, uint64, void
+from numba import boolean, float32, float64, int64, prange, types, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import CHUNK, FLOATS, LABELS, compiled, parallel_function, readonly
+from plackett.base.kernels import (
+    CHUNK,
+    FLOATS,
+    LABELS,
+    compiled,
+    inlined,
+    parallel_function,
+    readonly,
+)
 from plackett.base.ragged import Labels, Offsets, Scores, offsets_from_sizes
 from plackett.base.random import combine, mix, to_uniform
+from plackett.base.sorting import stable_order
 from plackett.metrics.definition import RANKS
 from plackett.metrics.lists import ScoredLists
 
@@ -143,7 +152,7 @@ SELECTION_BLOCK = 16
 Larger blocks mean fewer branch mispredictions, but more insertions without effect."""
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _insert(new, i, best, place):  # type: ignore[no-untyped-def]
     """Move all documents worse than a new one down by one place; nothing moves if none is."""
     score, document = new, i
@@ -224,7 +233,7 @@ RUN = 8
 """Runs of this many documents are sorted by insertion, then merged."""
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _before(scores, second, i, j):  # type: ignore[no-untyped-def]
     """Whether document i comes before document j regardless of their positions."""
     if scores[i] != scores[j]:
@@ -327,9 +336,9 @@ def _by_counting(labels, top, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def _by_sorting(labels, out):  # type: ignore[no-untyped-def]
-    rising = np.sort(labels)
+    order = stable_order(labels, True)
     for i in range(len(out)):
-        out[i] = rising[len(rising) - 1 - i]
+        out[i] = labels[order[i]]
 
 
 @parallel_function(void, LABELS, RANKS, RANKS, boolean, int64, float32[::1])

@@ -33,12 +33,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import compiled, kernel_threads
+from plackett.base.kernels import compiled, kernel_threads, parallel
 from plackett.base.ragged import Features, Labels, Offsets, Scores
 from plackett.data.dataset import Dataset
 from plackett.models.explanation import Method
@@ -236,7 +236,7 @@ def label_order(labels: Labels, offsets: Offsets) -> NDArray[np.int64]:
     return np.lexsort((labels, lists))
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def fill_potential(scores, labels, order, offsets, weights, document_weights, potential, losses):  # type: ignore[no-untyped-def]
     """Fill the potential of each document and the loss of each list, before normalization."""
     for q in prange(len(offsets) - 1):
@@ -274,7 +274,7 @@ def _fill_list(scores, labels, documents, weight, document_weights, potential): 
     return loss
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def best_thresholds(codes, counts, potential, worth, place):  # type: ignore[no-untyped-def]
     """For each feature, find the threshold with the largest absolute sum of potentials above it."""
     for j in prange(len(codes)):
@@ -451,7 +451,7 @@ def _sort(
     return features[order], thresholds[order], weights[order]
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _add_levels(column, thresholds, levels, scores):  # type: ignore[no-untyped-def]
     for d in prange(len(column)):
         if not np.isnan(column[d]):

@@ -32,14 +32,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit, prange, uint64
+from numba import prange, uint64
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.gains import discount
-from plackett.base.kernels import ListFunction, compiled, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function, parallel
 from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
 from plackett.base.random import combine
+from plackett.base.sorting import stable_order
 from plackett.objectives import ranking
 from plackett.objectives.driver import LIST_FUNCTION, Weighting
 from plackett.objectives.listmle import draw_order
@@ -95,7 +96,7 @@ def _store(order, r, labels, gains, stored):  # type: ignore[no-untyped-def]
     ranking.column_of(stored, 1)[r] = 2.0 * energy / (n * (n - 1.0))
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@parallel
 def _draw_sets(labels, gains, offsets, keys, samples, values, starts):  # type: ignore[no-untyped-def]
     for q in prange(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
@@ -107,7 +108,7 @@ def _draw_sets(labels, gains, offsets, keys, samples, values, starts):  # type: 
         for r in range(samples):
             order = draw_order(y, combine(keys[q], uint64(r)))
             if r == 0:  # the ideal ranking, with ties in the order drawn
-                order = order[np.argsort(-y[order], kind="mergesort")]
+                order = order[stable_order(y[order], True)]
             _store(order, r, y, gains[low:high], stored)
         target = ranking.column_of(stored, 1)
         ranking.fill_softmax(target.copy(), target)

@@ -24,14 +24,23 @@ corrects neighbors that single precision cannot distinguish.
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float32, float64, int32, int64, njit, prange, uint64, void
+from numba import boolean, float32, float64, int32, int64, prange, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.arithmetic import exp_float32
 from plackett.base.gains import discounts
-from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, list_function, reordered
+from plackett.base.kernels import (
+    FLOATS,
+    LABELS,
+    compiled,
+    function_maker,
+    list_function,
+    parallel,
+    reordered,
+)
 from plackett.base.ragged import Keys, Scores, even_chunks
 from plackett.base.random import noise_state, perturb
+from plackett.base.sorting import stable_order
 from plackett.objectives.objective import BoundObjective
 
 PADDING = 64  # a multiple of the vector width, so that no remainder is left
@@ -56,7 +65,9 @@ def fill_order(scores, rounded, order):  # type: ignore[no-untyped-def]
         _rank_by_counting(rounded, n, order)
         _sort_ties(scores, order)
     else:
-        order[:] = np.argsort(-scores, kind="mergesort")
+        best_first = stable_order(scores, True)
+        for place in range(n):
+            order[place] = best_first[place]
 
 
 @compiled
@@ -193,7 +204,9 @@ def add_sample(  # type: ignore[no-untyped-def]
     """Add the derivatives of one list at these scores, in units of sigma and sigma squared."""
     n = len(scores)
     z = work[0, : padded(n)]
-    top = np.max(scores)
+    top = scores[0]
+    for i in range(1, n):
+        top = max(top, scores[i])
     for i in range(n):
         # Relative to the best score: single precision keeps the digits of differences.
         z[i] = float32(scores[i] - top)
@@ -314,7 +327,8 @@ def _add_list(  # type: ignore[no-untyped-def]
         if samples > 0:
             perturb(scores, noise_state(key, sample), beta, noisy)
         else:
-            noisy[:] = scores
+            for i in range(len(scores)):
+                noisy[i] = scores[i]
         add_sample(
             noisy,
             gains,
@@ -331,7 +345,7 @@ def _add_list(  # type: ignore[no-untyped-def]
         )
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _each_list(  # type: ignore[no-untyped-def]
     wrapper,
     machine_code,

@@ -71,6 +71,7 @@ from plackett.base.errors import DataError
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.base.ragged import Offsets
 from plackett.base.random import combine, to_uniform
+from plackett.base.sorting import stable_order
 from plackett.objectives.driver import LIST_FUNCTION, Weighting
 from plackett.objectives.objective import (
     ListLabels,
@@ -164,7 +165,7 @@ def draw_order(scores, key):  # type: ignore[no-untyped-def]
     negative = np.empty(len(scores))
     for i in range(len(scores)):
         negative[i] = np.log(-np.log(to_uniform(combine(key, uint64(i))))) - scores[i]
-    return np.argsort(negative, kind="mergesort")
+    return stable_order(negative, False)
 
 
 def check_orders(order: ArrayLike, offsets: Offsets) -> NDArray[np.float64]:

@@ -79,6 +79,7 @@ from typing import ClassVar
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
+from plackett.base.sorting import stable_order
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
 from plackett.objectives.objective import ListLabels, Objective, Prepared, check_positive
 from plackett.objectives.ranking import label_order
@@ -255,7 +256,7 @@ def _fill_partner_sums(scores, labels, weights, order, side, sums):  # type: ign
 def rankboost_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """Value, gradient and curvature; prepared: document weights, if any."""
     weights = document_weights(prepared, len(scores), 0)
-    order = np.argsort(labels, kind="mergesort")
+    order = stable_order(labels, False)
     up, down = np.empty(len(scores)), np.empty(len(scores))
     _fill_partner_sums(scores, labels, weights, order, -1.0, up)
     _fill_partner_sums(scores, labels, weights, order[::-1].copy(), 1.0, down)
@@ -348,7 +349,7 @@ def _add_pairs(  # type: ignore[no-untyped-def]
 def ranksvm_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """Value, gradient and curvature; params: squared or not, prepared: weights, if any."""
     n, weights = len(scores), document_weights(prepared, len(scores), 0)
-    order = np.argsort(scores, kind="mergesort")
+    order = stable_order(scores, False)
     # Sums of squares are relative to the middle score, which loses less if scores are far from
     # zero.
     centered = scores - scores[order[n // 2]]
@@ -356,7 +357,7 @@ def ranksvm_list(scores, labels, prepared, key, params, gradient, curvature):  #
     for rank in range(n):
         places[order[rank]] = rank
     squared = params[0] > 0.0
-    by_label = np.argsort(-labels, kind="mergesort")
+    by_label = stable_order(labels, True)
     fill_reach(centered[order], MARGIN, reach)
     value = _add_pairs(
         centered, places, labels, weights, by_label, reach, squared, 1, gradient, curvature

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from plackett.base.gains import discount, scaled_gain
 from plackett.base.kernels import compiled, reordered
 from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
+from plackett.base.sorting import stable_order
 from plackett.objectives.objective import Prepared
 
 _COUNTED = 64  # whole labels below it are sorted by counting, ten times as fast as by comparing
@@ -33,7 +34,7 @@ _COUNTED = 64  # whole labels below it are sorted by counting, ten times as fast
 @compiled
 def rank_order(scores):  # type: ignore[no-untyped-def]
     """Positions of the documents, best first; ties stay in order."""
-    return np.argsort(-scores, kind="mergesort")
+    return stable_order(scores, True)
 
 
 def normalized_gains(labels: Labels, offsets: Offsets) -> Prepared:
@@ -57,15 +58,18 @@ def _fill_normalized_gains(labels, offsets, values):  # type: ignore[no-untyped-
         if high == low:
             continue
         gains = values[low:high]
-        top = np.float64(np.max(labels[low:high]))
+        top = np.float64(labels[low])
+        for i in range(low, high):
+            top = max(top, np.float64(labels[i]))
         for i in range(high - low):
             gains[i] = scaled_gain(np.float64(labels[low + i]), top)
         ideal = 0.0
-        ranked = np.sort(gains)
+        order = stable_order(gains, True)
         for i in range(high - low):
-            ideal += ranked[high - low - 1 - i] * discount(i)
+            ideal += gains[order[i]] * discount(i)
         if ideal > 0.0:
-            gains /= ideal
+            for i in range(high - low):
+                gains[i] /= ideal
 
 
 @compiled
@@ -76,7 +80,9 @@ def _fill_label_order(labels, offsets, values):  # type: ignore[no-untyped-def]
         if _countable(labels[low:high]):
             _count_labels(labels[low:high], places, values[low:high])
         else:
-            values[low:high] = np.argsort(-labels[low:high], kind="mergesort")
+            order = stable_order(labels[low:high], True)
+            for i in range(high - low):
+                values[low + i] = order[i]
 
 
 @compiled

@@ -58,7 +58,7 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from numba import float32, float64, int32, int64, njit, prange, uint64, void
+from numba import float32, float64, int32, int64, prange, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.arithmetic import exp, exp_float32, largest
@@ -69,6 +69,7 @@ from plackett.base.kernels import (
     compiled,
     function_maker,
     list_function,
+    parallel,
     reordered,
 )
 from plackett.base.ragged import Keys, Scores, even_chunks
@@ -241,7 +242,7 @@ def _add_list(scores, shares, draw_unit, key, order, epsilon, samples, beta, wor
         _add_sample(noisy, targets, order, epsilon, work, g, h)
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _each_list(  # type: ignore[no-untyped-def]
     wrapper,
     machine_code,

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numba import njit, prange, uint64
+from numba import prange, uint64
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import UsageError
-from plackett.base.kernels import compiled
+from plackett.base.kernels import compiled, parallel
 from plackett.base.ragged import Offsets, Rows, list_of_document, offsets_from_sizes
 from plackett.base.random import combine
+from plackett.base.sorting import stable_order
 from plackett.data.clicks.log import ClickLog
 from plackett.data.clicks.models import CascadeModel, ClickModel, click_model
 from plackett.data.dataset import Dataset
@@ -161,7 +162,9 @@ def _fill_order(state, low, scores, temperature, order):  # type: ignore[no-unty
         if temperature > 0.0:
             noise = temperature * np.log(-np.log(uniform(state)))
         sinking[i] = noise - scores[i]
-    order[:] = low + np.argsort(sinking, kind="mergesort")
+    best_first = stable_order(sinking, False)
+    for k in range(len(scores)):
+        order[k] = low + best_first[k]
 
 
 @compiled
@@ -178,7 +181,7 @@ def _click(state, shown, examination, cascade, attraction, stopping, clicked):  
     return len(shown)
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@parallel
 def _simulate(  # type: ignore[no-untyped-def]
     seed,
     keys,

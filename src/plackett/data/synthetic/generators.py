@@ -49,10 +49,10 @@ meaning.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange, uint64
+from numba import prange, uint64
 from numpy.typing import NDArray
 
-from plackett.base.kernels import compiled
+from plackett.base.kernels import compiled, parallel
 from plackett.base.random import GOLDEN, combine, mix, to_uniform
 
 SIZES, CONTENT, WORLD, ANSWERS = range(4)
@@ -179,7 +179,7 @@ def factor_relevance(traits):  # type: ignore[no-untyped-def]
     return focus * sharp + (1.0 - focus) * broad + 0.3 * traits[7]
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@parallel
 def factor_lists(seed, offsets, judging, world, features, relevance):  # type: ignore[no-untyped-def]
     """Fill all lists; ``judging`` is as in :func:`page_lists`."""
     ease, noise, unanswerable, _ = judging
@@ -419,7 +419,7 @@ def _draw_page_features(state, traits, relevance, out):  # type: ignore[no-untyp
     out[10] = np.exp(3.0 + 0.4 * quality + 1.0 * normal(state)) if visited else 0.0
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@parallel
 def page_lists(seed, offsets, judging, features, relevance):  # type: ignore[no-untyped-def]
     """Fill all lists.
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
+from plackett.base.kernels import parallel
 from plackett.base.ragged import Features, Offsets, offsets_from_sizes
 from plackett.data.large_arrays import is_large, iter_blocks
 from plackett.data.transforms.base import (
@@ -156,7 +157,7 @@ class FittedQuantile(FittedTransform):
         return f"FittedQuantile({len(self.sizes)} features, {len(self.knots)} knots)"
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _interpolate(features, starts, knots, levels, out):  # type: ignore[no-untyped-def]
     for i in prange(features.shape[0]):
         for j in range(features.shape[1]):

@@ -36,12 +36,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import compiled
+from plackett.base.kernels import compiled, parallel
 from plackett.base.ragged import Features, Offsets, as_offsets
 from plackett.data.large_arrays import iter_blocks
 from plackett.data.transforms.base import (
@@ -94,7 +94,7 @@ def _first_values(features):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@parallel
 def _sum_blocks(features, center, square, sums, counts):  # type: ignore[no-untyped-def]
     n_docs, n_features = features.shape
     for block in prange(len(sums)):
@@ -159,7 +159,7 @@ class FittedStandard(FittedTransform):
         return f"FittedStandard({len(self.mean)} features)"
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _standardize(features, mean, deviation, out):  # type: ignore[no-untyped-def]
     for i in prange(features.shape[0]):
         row, target = features[i], out[i]
@@ -199,7 +199,7 @@ class QueryMinMax(Transform, FittedTransform):
         return out
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _scale_lists(features, offsets, out):  # type: ignore[no-untyped-def]
     n_features = features.shape[1]
     for q in prange(len(offsets) - 1):

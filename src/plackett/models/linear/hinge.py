@@ -35,6 +35,7 @@ import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Scores
+from plackett.base.sorting import stable_order
 from plackett.data.dataset import Dataset
 from plackett.models.linear.convergence import Convergence, Planes, Point, Solution, Weights
 from plackett.models.linear.cutting_plane import Bundle, describe_gap
@@ -228,12 +229,12 @@ def _add_pairs(  # type: ignore[no-untyped-def]
 def smooth_pairs_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]  # noqa: ARG001
     """Value, gradient and curvature; params: the width, prepared: document weights, if any."""
     n, width, weights = len(scores), params[0], document_weights(prepared, len(scores), 0)
-    order = np.argsort(scores, kind="mergesort")
+    order = stable_order(scores, False)
     centered = scores - scores[order[n // 2]]
     places, reaches = np.empty(n, dtype=np.int64), np.empty((2, n), dtype=np.int64)
     for rank in range(n):
         places[order[rank]] = rank
-    by_label = np.argsort(-labels, kind="mergesort")
+    by_label = stable_order(labels, True)
     ascending = centered[order]
     fill_reach(ascending, MARGIN, reaches[0])
     fill_reach(ascending, MARGIN - width, reaches[1])

@@ -36,7 +36,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 from scipy.optimize import LbfgsInvHessProduct, OptimizeResult
 from scipy.optimize import minimize as scipy_minimize
@@ -44,7 +44,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import ThreadpoolController
 
 from plackett.base.errors import Message, Setting, UsageError
-from plackett.base.kernels import compiled
+from plackett.base.kernels import compiled, parallel
 from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
 from plackett.models.linear.convergence import Convergence, Point, Solution, Weights
@@ -329,7 +329,7 @@ def _solve_upper(root, right):  # type: ignore[no-untyped-def]
     return x
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _add_lists(features, offsets, curvature, lists, parts):  # type: ignore[no-untyped-def]
     for block in prange(len(parts)):
         for k in range(block, len(lists), len(parts)):

@@ -23,11 +23,19 @@ from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
-from numba import float32, float64, int64, njit, prange, types, uint64, void
+from numba import float32, float64, int64, prange, types, uint64, void
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from plackett.base.kernels import FLOATS, LABELS, compiled, readonly, reordered
+from plackett.base.kernels import (
+    FLOATS,
+    LABELS,
+    compile_for,
+    compiled,
+    parallel,
+    readonly,
+    reordered,
+)
 from plackett.base.ragged import Features, Offsets, Scores, offsets_from_sizes
 from plackett.data.dataset import Dataset
 from plackett.models.linear.convergence import Weights
@@ -232,7 +240,7 @@ def _add_combination(rows, factors, part):  # type: ignore[no-untyped-def]
             part[j] += np.float64(last[j]) * a
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _matvec(features, weights, out):  # type: ignore[no-untyped-def]
     n = len(features)
     for block in prange((n + BLOCK - 1) // BLOCK):
@@ -240,7 +248,7 @@ def _matvec(features, weights, out):  # type: ignore[no-untyped-def]
         _fill_scores(features[low:high], weights, out[low:high])
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _rmatvec(features, gradient, parts):  # type: ignore[no-untyped-def]
     for block in prange(len(parts)):
         low, high = block * BLOCK, min((block + 1) * BLOCK, len(features))
@@ -298,11 +306,10 @@ def _evaluate_blocks(  # type: ignore[no-untyped-def]
 @cache
 def _dense_driver() -> Any:
     """The compiled driver; the first call compiles it or loads it from the cache."""
-    options = {"parallel": True, "cache": True, "nogil": True, "error_model": "numpy"}
-    return njit(_SIGNATURE, **options)(_evaluate_blocks)
+    return compile_for(parallel(_evaluate_blocks), _SIGNATURE)
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _fill_products(features, offsets, prepared, prepared_offsets, where, products, losses):  # type: ignore[no-untyped-def]
     for q in prange(len(offsets) - 1):
         if where[q + 1] > where[q]:
@@ -326,7 +333,7 @@ def _fill_list(stored, rows, products):  # type: ignore[no-untyped-def]
         products[r] = total
 
 
-@njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+@parallel
 def _evaluate_rankings(loss, products, losses, where, weights, list_weights, blocks, values, parts):  # type: ignore[no-untyped-def]
     for block in prange(len(parts)):
         for q in range(blocks[block], blocks[block + 1]):

@@ -69,13 +69,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import compiled, list_function, reordered
+from plackett.base.kernels import compiled, list_function, parallel, reordered
 from plackett.base.ragged import offsets_from_sizes
 from plackett.base.random import combine
+from plackett.base.sorting import stable_order
 from plackett.objectives import pairwise, ranking
 from plackett.objectives.conditional.rankings import gain_of_weighted_wins, gain_of_wins
 from plackett.objectives.conditional.sampler import SamplerSettings, draw_rankings
@@ -353,7 +354,7 @@ def _check_signs(rankings: Any, q: int, n_goods: int, n_bads: int) -> NDArray[np
     return signs
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@parallel
 def _draw_sets(labels, weights, offsets, keys, seed, settings, measure, values, starts):  # type: ignore[no-untyped-def]
     for q in prange(len(offsets) - 1):
         if starts[q + 1] == starts[q]:
@@ -375,7 +376,7 @@ def _weights_beaten(weights, wins):  # type: ignore[no-untyped-def]
     n_goods = len(weights)
     beaten = np.empty((len(wins), wins.shape[1] - n_goods))
     for r in range(len(wins)):
-        order = np.argsort(wins[r, :n_goods], kind="mergesort")
+        order = stable_order(wins[r, :n_goods], False)
         sums = np.zeros(n_goods + 1)
         for k in range(n_goods):
             sums[k + 1] = sums[k] + weights[order[k]]

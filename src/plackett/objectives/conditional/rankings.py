@@ -52,6 +52,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.kernels import compiled
+from plackett.base.sorting import stable_order
 from plackett.objectives.objective import check_choice, check_count
 
 
@@ -204,10 +205,10 @@ def gain_of_wins(gain, good_wins, n_bads, cutoff, discount):  # type: ignore[no-
     n_goods = len(good_wins)
     if gain == 0:
         return np.sum(good_wins) / (n_goods * n_bads)
-    ascending = np.sort(good_wins)
+    order = stable_order(good_wins, True)
     total, ideal = 0.0, 0.0
     for k in range(n_goods):
-        rank = k + n_bads - ascending[n_goods - 1 - k]
+        rank = k + n_bads - good_wins[order[k]]
         if gain == 1:
             total += (k + 1.0) / (rank + 1.0)
             ideal += 1.0
@@ -227,8 +228,8 @@ def gain_of_weighted_wins(gain, good_wins, weights, n_bads, cutoff, discount):  
     n_goods = len(good_wins)
     if gain == 0:
         return np.sum(weights * good_wins) / (np.sum(weights) * n_bads)
-    heaviest = np.argsort(-weights, kind="mergesort")
-    order = heaviest[np.argsort(-good_wins[heaviest], kind="mergesort")]
+    heaviest = stable_order(weights, True)
+    order = heaviest[stable_order(good_wins[heaviest], True)]
     total, ideal = 0.0, 0.0
     for k in range(n_goods):
         rank, weight = k + n_bads - good_wins[order[k]], weights[order[k]]

@@ -1,0 +1,293 @@
+"""On-disk cache of compiled kernels, keyed by what the machine code is made of.
+
+The name of a cache file is a hash of everything that decides the machine code: the bytecode of the
+kernel and of all functions it calls, the constants and types they refer to, the compiler options
+and signature, the versions of Python, NumPy, Numba and llvmlite, Numba's settings, and the CPU. A
+change of a helper in another file gives a new name; moving a function, editing comments, touching
+or reinstalling files does not. So a cache may be shared by several installations, processes and
+machines: files are written under a temporary name and then renamed, and never change.
+
+Numba's own cache (``cache=True``) looks at the file of the kernel only, keeps one index file that
+processes overwrite for each other, and lives beside the source, which may be read-only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import llvmlite
+import llvmlite.ir
+import numba
+import numpy as np
+from numba.core import config
+from numba.core.compiler import CompileResult
+from numba.core.dispatcher import Dispatcher
+from numba.core.serialize import dumps
+from numba.core.types import Type
+from numba.core.typing import Signature
+from numba.extending import _Intrinsic
+from numba.misc.appdirs import AppDirs
+
+_PACKAGE = __name__.partition(".")[0]
+_FORMAT = 1
+_SETTINGS = (
+    "OPT",
+    "LOOP_VECTORIZE",
+    "SLP_VECTORIZE",
+    "BOUNDSCHECK",
+    "DEBUGINFO_DEFAULT",
+    "USING_SVML",
+    "LLVM_REFPRUNE_PASS",
+    "LLVM_REFPRUNE_FLAGS",
+)
+_UNUSED_DAYS = 60
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Folder of the cache; None if there is none and none can be made.
+
+    It is in ``NUMBA_CACHE_DIR`` if that is set, else in the user's cache folder
+    (``XDG_CACHE_HOME``, ``~/.cache``), else beside the package.
+    """
+    if config.CACHE_DIR:
+        folders = [Path(config.CACHE_DIR) / f"{_PACKAGE}-kernels"]
+    else:
+        user = AppDirs(appname=_PACKAGE, appauthor=False).user_cache_dir
+        folders = [Path(user) / "kernels", Path(__file__).parent / "__pycache__" / "kernels"]
+    for folder in folders:
+        if is_writable(folder):
+            return folder
+    # A cache that somebody else has filled can be read.
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, which is made if it is absent."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+def cache_file(kernel: Any, signature: Any) -> Path | None:
+    """File of the machine code of a dispatcher for a signature; None if there is no cache."""
+    folder = cache_folder()
+    if folder is None:
+        return None
+    machine = kernel.targetctx.codegen().magic_tuple()
+    digest = hashlib.sha256(repr((_versions(), machine, str(signature))).encode())
+    digest.update(content_hash(kernel))
+    function = kernel.py_func
+    name = f"{function.__module__.removeprefix(_PACKAGE + '.')}.{function.__name__}"
+    return folder / f"{name}-{digest.hexdigest()[:32]}"
+
+
+def load(file: Path | None, target_context: Any) -> CompileResult | None:
+    """Read a compiled function; None if it is not there."""
+    data = None if file is None else _read(file)
+    return None if data is None else CompileResult._rebuild(target_context, *data)
+
+
+def save(file: Path | None, result: CompileResult) -> None:
+    """Write a compiled function; without effect if the folder cannot be written."""
+    if file is not None and not result.lifted and not result.library.has_dynamic_globals:
+        _write(file, dumps(result._reduce()))
+
+
+@cache
+def _versions() -> tuple[Any, ...]:
+    return (
+        _FORMAT,
+        sys.implementation.cache_tag,
+        sys.version_info[:3],
+        np.__version__,
+        numba.__version__,
+        llvmlite.__version__,
+        *((name, str(getattr(config, name, None))) for name in _SETTINGS),
+    )
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def _read(file: Path) -> Any:
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    checksum, data = content[:32], content[32:]
+    if hashlib.sha256(data).digest() != checksum:  # cut off, as by a full disk
+        return None
+    _mark_used(file)
+    return pickle.loads(data)
+
+
+def _write(file: Path, data: bytes) -> None:
+    try:
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
+            temporary.write(hashlib.sha256(data).digest() + data)
+        os.replace(temporary.name, file)
+    except OSError:
+        return
+    _remove_unused(file.parent)
+
+
+def _mark_used(file: Path) -> None:
+    try:
+        if time.time() - file.stat().st_mtime > 24 * 3600:
+            os.utime(file)
+    except OSError:
+        pass  # a cache that cannot be written is not cleaned either
+
+
+@cache
+def _remove_unused(folder: Path) -> None:
+    """Remove files that no process has used for a long time; once per process."""
+    oldest = time.time() - _UNUSED_DAYS * 24 * 3600
+    for file in folder.iterdir():
+        try:
+            if file.stat().st_mtime < oldest:
+                file.unlink()
+        except OSError:
+            pass  # another process was faster
+
+
+# ---- what a kernel is made of --------------------------------------------------------------------
+
+
+def content_hash(function: Any) -> bytes:
+    """Hash a function (plain or a dispatcher) and everything in the package that it refers to."""
+    digest = hashlib.sha256()
+    numbers: dict[int, int] = {}
+    pending = [function]
+    while pending:
+        current = pending.pop()
+        if id(current) in numbers:  # also ends recursion
+            digest.update(b"again %d;" % numbers[id(current)])
+            continue
+        numbers[id(current)] = len(numbers)
+        text, called = _describe_function(current)
+        digest.update(hashlib.sha256(text).digest())
+        pending.extend(reversed(called))
+    return digest.digest()
+
+
+_DESCRIPTIONS: WeakKeyDictionary[Any, tuple[bytes, list[Any]]] = WeakKeyDictionary()
+
+
+def _describe_function(function: Any) -> tuple[bytes, list[Any]]:
+    """A function without those it calls, and those."""
+    known = _DESCRIPTIONS.get(function)
+    if known is None:
+        called: list[Any] = []
+        text = "\n".join(_function_parts(function, called))
+        known = _DESCRIPTIONS[function] = text.encode(), called
+    return known
+
+
+def _function_parts(function: Any, called: list[Any]) -> Iterator[str]:
+    if isinstance(function, Dispatcher):
+        yield f"options {_describe(sorted(function.targetoptions.items()), called)}"
+        function = function.py_func
+    elif isinstance(function, _Intrinsic):
+        yield "intrinsic"
+        function = function._defn
+    code: CodeType = function.__code__
+    yield f"{function.__module__}.{function.__qualname__}"
+    yield from _code_parts(code)
+    yield _describe((function.__defaults__, function.__kwdefaults__), called)
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        yield f"{name} = {_describe(cell.cell_contents, called)}"
+    names = sorted(set(_names(code)))
+    for name in names:
+        value = function.__globals__.get(name, _ABSENT)
+        if value is _ABSENT:  # a builtin or an attribute
+            continue
+        yield f"{name} = {_describe(value, called)}"
+        if isinstance(value, ModuleType) and not _is_library(value):
+            for attribute in names:
+                if hasattr(value, attribute):
+                    described = _describe(getattr(value, attribute), called)
+                    yield f"{name}.{attribute} = {described}"
+
+
+_ABSENT = object()
+
+
+def _code_parts(code: CodeType) -> Iterator[str]:
+    """Everything in a code object except where it stands in which file."""
+    yield code.co_code.hex()
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _code_parts(constant)
+        else:
+            yield _describe(constant, [])
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+_LIBRARIES = sys.stdlib_module_names | {"numba", "numpy", "llvmlite"} - {"__main__"}
+
+
+def _is_library(value: Any) -> bool:
+    """Whether a module or function belongs to a library, whose version is part of the key."""
+    module = value.__name__ if isinstance(value, ModuleType) else value.__module__
+    return str(module).partition(".")[0] in _LIBRARIES
+
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(...), Enum)
+
+
+def _describe(value: Any, called: list[Any]) -> str:
+    """Text that is the same in each process and changes with the value; collects functions."""
+    if value is None or isinstance(value, _PLAIN):
+        return f"{type(value).__name__} {value!r}"
+    if isinstance(value, (tuple, list)):
+        return f"{type(value).__name__}({_describe_all(value, called)})"
+    if isinstance(value, (set, frozenset)):
+        return f"set({sorted(_describe(item, called) for item in value)})"
+    if isinstance(value, dict):
+        return f"dict({_describe_all(value.items(), called)})"
+    if isinstance(value, (np.ndarray, np.generic)):
+        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return f"array {value.dtype} {value.shape} {content}"
+    if isinstance(value, (Type, Signature, np.dtype, llvmlite.ir.Type, llvmlite.ir.Value)):
+        return f"{type(value).__name__} {value}"
+    if isinstance(value, ModuleType):
+        return f"module {value.__name__}"
+    if isinstance(value, (FunctionType, Dispatcher, _Intrinsic)) and not _is_library(value):
+        called.append(value)
+        return "function"
+    if isinstance(value, (type, FunctionType, Dispatcher, BuiltinFunctionType, np.ufunc)):
+        fields = getattr(value, "_fields", "")
+        name = getattr(value, "__name__", "")
+        return f"{getattr(value, '__module__', '')}.{name} {fields}"
+    raise TypeError(
+        f"a kernel refers to {value!r} of type {type(value).__name__}: the kernel cache cannot "
+        "tell whether it has changed. Refer to numbers, types, arrays and functions only."
+    )
+
+
+def _describe_all(values: Iterable[Any], called: list[Any]) -> str:
+    return ", ".join(_describe(value, called) for value in values)

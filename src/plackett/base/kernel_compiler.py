@@ -1,0 +1,172 @@
+"""A Numba dispatcher that optimizes and emits whole kernels only, not each function they call.
+
+Numba optimizes every function at full level and turns it into machine code, then links it into its
+caller, which is optimized and turned into machine code in turn. The innermost functions of a kernel
+pass through this as often as calls are nested, and only the outermost machine code is ever used.
+Half of the compilation time is spent there. Functions that are compiled because a kernel calls them
+are therefore kept as unoptimized LLVM code until the kernel as a whole is optimized, once.
+
+Functions with reordered sums (``fastmath``) are the exception. They are optimized by themselves
+too: so the order of their sums does not depend on their callers.
+
+A function that was compiled as a part of a kernel is compiled again if Python calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core import config, sigutils
+from numba.core.codegen import JITCodeLibrary, RuntimeLinker
+from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.registry import CPUDispatcher
+
+from plackett.base.kernel_cache import cache_file, load, save
+
+
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """LLVM code that others link; not optimized and without machine code."""
+
+    is_reordered = False
+
+    def _optimize_final_module(self) -> None:
+        if self.is_reordered or self._is_recursive():
+            super()._optimize_final_module()
+
+    def _finalize_final_module(self) -> None:
+        if self._is_recursive():  # calls itself by its address
+            super()._finalize_final_module()
+            return
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def _is_recursive(self) -> bool:
+        variables = self._final_module.global_variables
+        return any(variable.name.startswith(RuntimeLinker.PREFIX) for variable in variables)
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return super().get_pointer_to_function(name) if self._is_recursive() else 0
+
+
+class _Compiler(Compiler):  # type: ignore[misc]
+    """The usual passes, with a library that depends on whether the function is a part."""
+
+    def __init__(self, typing_context, target_context, library, args, returns, flags, locals):  # type: ignore[no-untyped-def]
+        if library is None:
+            name = "kernel" if _depth == 1 else "part"
+            library = (JITCodeLibrary if _depth == 1 else _Part)(target_context.codegen(), name)
+            library.enable_object_caching()
+            if _depth > 1:
+                library.is_reordered = bool(flags.fastmath)
+        super().__init__(typing_context, target_context, library, args, returns, flags, locals)
+
+
+_depth = 0
+"""Nesting of compilations of kernels; guarded by Numba's compiler lock."""
+
+
+class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
+    """A compiled function of the package, cached on disk."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        options = {"nopython": True, "boundscheck": None} | options
+        super().__init__(function, targetoptions=options, pipeline_class=_Compiler)
+        part = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        self._part_compiler = _FunctionCompiler(function, self.targetdescr, part, {}, _Compiler)
+        self._compiler: Any
+        self._parts: set[Any] = set()
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for a signature, or load from the cache; returns the entry point."""
+        global _depth
+        with global_compiler_lock:
+            args = tuple(sigutils.normalize_signature(sig)[0])
+            _depth += 1
+            try:
+                return self._compile_part(sig, args) if _depth > 1 else self._compile(sig, args)
+            finally:
+                _depth -= 1
+
+    def _compile(self, sig: Any, args: Any) -> Any:
+        if args in self._parts:
+            self._parts.remove(args)
+            del self.overloads[args]
+        if args in self.overloads or not self._can_compile:
+            return super().compile(sig)
+        self.targetctx.refresh()  # may compile what must have machine code
+        file = cache_file(self, sig)
+        result = load(file, self.targetctx)
+        if result is None:
+            with _parts_in_libraries(self.targetctx.codegen()):
+                super().compile(sig)
+            save(file, self.overloads[args])
+        else:
+            self._cache_hits[sig] += 1
+            self.targetctx.insert_user_function(result.entry_point, result.fndesc, [result.library])
+            self.add_overload(result)
+        return self.overloads[args].entry_point
+
+    def _compile_part(self, sig: Any, args: Any) -> Any:
+        if args in self.overloads:
+            return self.overloads[args].entry_point
+        self._parts.add(args)
+        whole, self._compiler = self._compiler, self._part_compiler
+        try:
+            return super().compile(sig)
+        except BaseException:
+            self._parts.discard(args)
+            raise
+        finally:
+            self._compiler = whole
+
+    def add_overload(self, cres: Any) -> None:
+        """Keep a compiled function; one that is a part only cannot be called from Python."""
+        args = tuple(cres.signature.args)
+        if args in self._parts:
+            self.overloads[args] = cres
+        else:
+            super().add_overload(cres)
+
+
+@contextmanager
+def _parts_in_libraries(codegen: Any) -> Iterator[None]:
+    """Make Numba's own functions parts as well, while a kernel is compiled."""
+    environments: dict[str, Any] = {}
+    codegen._library_class = _Part
+    codegen.set_env = environments.__setitem__
+    try:
+        yield
+    finally:
+        del codegen._library_class
+        del codegen.set_env
+    _set_environments(codegen, environments)
+
+
+def _set_environments(codegen: Any, environments: dict[str, Any]) -> None:
+    """Point variables at the Python objects of the compiled functions.
+
+    Functions without machine code get their variable in a module of its own: code that links them
+    later expects that it is there and set.
+    """
+    engine = codegen._engine
+    absent = [name for name in environments if not engine.get_global_value_address(name)]
+    if absent:
+        lines = [f'@"{name}" = common global ptr null' for name in absent]
+        module = llvm.parse_assembly("\n".join(lines))
+        module.triple, module.data_layout = llvm.get_process_triple(), codegen._data_layout
+        codegen._add_module(module)
+        engine.finalize_object()
+    for name, environment in environments.items():
+        codegen.set_env(name, environment)
+
+
+def dispatcher(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile a function on first use, as ``numba.njit`` does, with the cache of the package."""
+    return function if config.DISABLE_JIT else KernelDispatcher(function, options)
