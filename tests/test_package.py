@@ -84,7 +84,9 @@ def test_arguments_of_public_functions_stay(name: str) -> None:
     assert " ".join(parameters) == SIGNATURES[name]
 
 
-@pytest.mark.parametrize("heavy", ["lightgbm", "torch", "pandas", "sklearn", "pyarrow", "rich"])
+@pytest.mark.parametrize(
+    "heavy", ["numpy", "scipy", "numba", "lightgbm", "torch", "pandas", "pyarrow", "rich"]
+)
 def test_importing_the_package_does_not_import_heavy_libraries(heavy: str) -> None:
     code = f"import sys, plackett; sys.exit({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,7 +7,6 @@ minimizes an objective, and a metric states its convention.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from plackett import objectives
 from plackett._version import __version__
 from plackett.base.errors import (
     ConvergenceWarning,
@@ -17,57 +16,35 @@ from plackett.base.errors import (
     PlackettError,
     UsageError,
 )
-from plackett.data.dataset import Dataset
-from plackett.data.description import describe
-from plackett.data.folds import Fold, concat, read_folds, split
-from plackett.data.reader import read
-from plackett.data.streaming import stream
-from plackett.data.synthetic import synthetic
-from plackett.data.writer import convert, write
-from plackett.metrics import Metric, evaluate, metric, per_list
-from plackett.models import (
-    AutoRanker,
-    BoostedNeuralRanker,
-    CrossFit,
-    LinearRanker,
-    NeuralRanker,
-    StumpRanker,
-    TreeRanker,
-    load,
-    recipe,
-)
-from plackett.objectives import Stochastic, objective
 
 if TYPE_CHECKING:
+    from plackett import objectives
     from plackett.data.clicks import read_clicks
+    from plackett.data.dataset import Dataset
+    from plackett.data.description import describe
+    from plackett.data.folds import Fold, concat, read_folds, split
+    from plackett.data.reader import read
+    from plackett.data.streaming import stream
+    from plackett.data.synthetic import synthetic
+    from plackett.data.writer import convert, write
     from plackett.experiments.compare import compare
     from plackett.experiments.papers import reproduce
     from plackett.experiments.tuning.tune import tune
+    from plackett.metrics import Metric, evaluate, metric, per_list
+    from plackett.models import (
+        AutoRanker,
+        BoostedNeuralRanker,
+        CrossFit,
+        LinearRanker,
+        NeuralRanker,
+        StumpRanker,
+        TreeRanker,
+        load,
+        recipe,
+    )
     from plackett.models.ensembles import import_model
+    from plackett.objectives import Stochastic, objective
     from plackett.serving.export import export
-
-_LAZY = {
-    "compare": "plackett.experiments",
-    "export": "plackett.serving.export",
-    "import_model": "plackett.models.ensembles",
-    "read_clicks": "plackett.data.clicks",
-    "reproduce": "plackett.experiments.papers",
-    "tune": "plackett.experiments",
-}
-"""Names that are imported when they are first used, and the packages that have them."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'plackett' has no attribute {name!r}")
-    value = getattr(import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
-
 
 __all__ = [
     "AutoRanker",
@@ -111,3 +88,39 @@ __all__ = [
     "tune",
     "write",
 ]
+
+# Modules are imported when one of their names is first used: NumPy, SciPy and Numba take a while.
+_NAMES = {
+    "data.clicks": "read_clicks",
+    "data.dataset": "Dataset",
+    "data.description": "describe",
+    "data.folds": "Fold concat read_folds split",
+    "data.reader": "read",
+    "data.streaming": "stream",
+    "data.synthetic": "synthetic",
+    "data.writer": "convert write",
+    "experiments": "compare tune",
+    "experiments.papers": "reproduce",
+    "metrics": "Metric evaluate metric per_list",
+    "models": "AutoRanker BoostedNeuralRanker CrossFit LinearRanker NeuralRanker StumpRanker "
+    "TreeRanker load recipe",
+    "models.ensembles": "import_model",
+    "objectives": "Stochastic objective",
+    "serving.export": "export",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+_PACKAGES = ("base", "cli", "data", "distributed", "experiments", "metrics", "models", "serving")
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _PACKAGES or name == "objectives":
+            return import_module(f"{__name__}.{name}")
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,54 +9,72 @@ import io
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from plackett._version import __version__
 from plackett.base.errors import PlackettError, UsageError, message_of
-from plackett.cli.auto import auto
-from plackett.cli.clicks import clicks
-from plackett.cli.compare import compare
 from plackett.cli.console import ERR, OUT, Interrupted, show_warning, use_option_names
-from plackett.cli.data import convert, describe
-from plackett.cli.evaluate import evaluate
-from plackett.cli.export import export, import_
-from plackett.cli.inspect import inspect, metrics, objectives, recipes
-from plackett.cli.options import expand_groups
-from plackett.cli.quickstart import quickstart
-from plackett.cli.rank import rank
-from plackett.cli.reproduce import reproduce
-from plackett.cli.robustness import robustness
-from plackett.cli.serve import serve
-from plackett.cli.train import train
-from plackett.cli.tune import tune
 
-app = typer.Typer(
-    name="plackett",
-    help="Listwise learning to rank: better rankings, and proof that they are better.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
+COMMANDS = {
+    "quickstart": "Generate a data set, train models, compare them, and write a report.",
+    "train": "Train a model and write it to disk.",
+    "auto": "Find the best model that a number of minutes allows, and write it to disk.",
+    "rank": "Score documents with a model: rankings, best document first, or scores row by row.",
+    "evaluate": "Print metrics of a model or ranking, with paired tests against a baseline "
+    "if one is given.",
+    "compare": "Train models on the same lists, compare them, and write tables and a report.",
+    "tune": "Search for the settings of a model that are best on validation lists.",
+    "convert": "Convert a data set to LETOR text, Parquet, Arrow or the memory-mapped form "
+    "(.pkdata).",
+    "clicks": "Turn a click log into training data, with weights that correct for position bias.",
+    "describe": "Print statistics of a data set, with histograms of list lengths and labels.",
+    "export": "Write a model to a file that a search engine or another library loads.",
+    "serve": "Serve models over HTTP: scores, rankings, explanations, and a page to try them on.",
+    "reproduce": "Reproduce the tables and figures of a paper, beside the numbers that it "
+    "published.",
+    "robustness": "Train models under growing noise and show how much they lose.",
+    "inspect": "Describe a saved model: objective, settings, learning curve, importances, "
+    "training data.",
+    "recipes": "List the recipes: models with their objectives and settings, to train and "
+    "compare by name.",
+    "objectives": "List the objectives and their parameters, which --set objective.NAME=VALUE "
+    "changes.",
+    "metrics": "List the metrics, their options and the conventions that have them.",
+    "import": "Import a model trained elsewhere, to rank, evaluate, compare and serve it.",
+}
+"""The summary of each command: the first sentence of its docstring.
+
+It is repeated here so that ``plackett --help`` need not import the libraries of all commands.
+"""
+_MODULES = {
+    "convert": "data",
+    "describe": "data",
+    "recipes": "inspect",
+    "objectives": "inspect",
+    "metrics": "inspect",
+    "import": "export",
+}  # of commands that share a module; others are in the module of their name
 
 
-def _version(show: bool) -> None:
-    if show:
-        OUT.print(f"plackett {__version__}", highlight=False)
-        raise typer.Exit
+def command_function(name: str) -> Callable[..., None]:
+    """Import the function of a command."""
+    module = import_module(f"plackett.cli.{_MODULES.get(name, name)}")
+    function: Callable[..., None] = getattr(module, "import_" if name == "import" else name)
+    return function
 
 
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Listwise learning to rank: better rankings, and proof that they are better."""
+def _load_command(name: str) -> Any:
+    from plackett.cli.options import expand_groups
+
+    single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    single.command(name, cls=_Command)(expand_groups(command_function(name)))
+    return typer.main.get_command(single)
 
 
 class _Command(TyperCommand):
@@ -82,28 +100,44 @@ def _model_settings() -> set[str]:
     return {name for entry in RECIPES.values() for name in entry.kind().get_params()}
 
 
-for command in (
-    quickstart,
-    train,
-    auto,
-    rank,
-    evaluate,
-    compare,
-    tune,
-    convert,
-    clicks,
-    describe,
-    export,
-    serve,
-    reproduce,
-    robustness,
-    inspect,
-    recipes,
-    objectives,
-    metrics,
-):
-    app.command(cls=_Command)(expand_groups(command))
-app.command("import")(expand_groups(import_))  # "import" is a keyword of Python
+class _Commands(TyperGroup):
+    """Imports the module of a command when the command runs."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {
+            name: TyperCommand(name, help=summary) for name, summary in COMMANDS.items()
+        }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and name and _load_command(name), rest
+
+
+app = typer.Typer(
+    name="plackett",
+    cls=_Commands,
+    help="Listwise learning to rank: better rankings, and proof that they are better.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _version(show: bool) -> None:
+    if show:
+        OUT.print(f"plackett {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Listwise learning to rank: better rankings, and proof that they are better."""
 
 
 def main() -> None:

@@ -27,9 +27,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its stats is imported when it is used
 from numba import prange, uint64
 from numpy.typing import NDArray
-from scipy import stats
 
 from plackett.base.errors import DataError
 from plackett.base.kernels import compiled, parallel
@@ -211,7 +211,7 @@ def mean_interval(values: Values, *, level: float = _LEVEL) -> tuple[float, floa
     mean, error = _mean_and_error(values)
     if error == 0.0:
         return mean, mean
-    half = float(stats.t.ppf((1 + level) / 2, len(values) - 1)) * error
+    half = float(scipy.stats.t.ppf((1 + level) / 2, len(values) - 1)) * error
     return mean - half, mean + half
 
 
@@ -246,7 +246,7 @@ def _p_value(mean: float, error: float, n: int) -> float:
     if error == 0.0:
         # No spread: the t-test is undefined, the randomisation test is not.
         return 1.0 if mean == 0.0 or n < 2 else 0.0
-    return float(2.0 * stats.t.sf(abs(mean) / error, n - 1))
+    return float(2.0 * scipy.stats.t.sf(abs(mean) / error, n - 1))
 
 
 _EXACT_UP_TO = 50  # differences; beyond, the normal approximation is good to three digits
@@ -267,7 +267,7 @@ def wilcoxon_test(differences: Values) -> float:
     if len(d) == 0:
         return 1.0
     few = len(d) <= _EXACT_UP_TO and len(np.unique(np.abs(d))) == len(d)
-    return float(stats.wilcoxon(d, method="exact" if few else "approx").pvalue)
+    return float(scipy.stats.wilcoxon(d, method="exact" if few else "approx").pvalue)
 
 
 @dataclass(frozen=True)

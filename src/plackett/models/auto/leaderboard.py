@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy  # its stats is imported when it is used
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Values
@@ -57,7 +57,7 @@ def make_row(
     half = 0.0
     if len(counted) > 1:
         error = float(counted.std(ddof=1)) / math.sqrt(len(counted))
-        half = float(stats.t.ppf((1 + _LEVEL) / 2, len(counted) - 1)) * error
+        half = float(scipy.stats.t.ppf((1 + _LEVEL) / 2, len(counted) - 1)) * error
     mean = float(counted.mean())
     return Row(
         name,
@@ -79,7 +79,7 @@ def paired_p_value(values: Values, other: Values) -> float:
         return 1.0
     if float(differences.std()) == 0.0:
         return 0.0
-    return float(stats.ttest_1samp(differences, 0.0).pvalue)
+    return float(scipy.stats.ttest_1samp(differences, 0.0).pvalue)
 
 
 def read_rows(content: Any) -> tuple[Row, ...]:

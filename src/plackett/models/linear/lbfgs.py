@@ -36,10 +36,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import scipy  # its optimize takes half a second and is imported when it is used
 from numba import prange
 from numpy.typing import NDArray
-from scipy.optimize import LbfgsInvHessProduct, OptimizeResult
-from scipy.optimize import minimize as scipy_minimize
 from scipy.sparse import csr_array
 from threadpoolctl import ThreadpoolController
 
@@ -190,7 +189,7 @@ class _Round:
         options |= {"ftol": 0.0, "gtol": 0.0}  # the callback decides when to stop
         # SciPy solves systems of at most 20 equations; OpenBLAS would wake its threads for them.
         with _blas_threads().limit(limits=1, user_api="blas"):
-            scipy_minimize(
+            scipy.optimize.minimize(
                 self.evaluate,
                 np.zeros_like(self.start.weights),
                 jac=True,
@@ -209,7 +208,7 @@ class _Round:
             self.last = (point, u.copy(), gradient)
         return self.last[0].value, self.last[2]
 
-    def finish_iteration(self, intermediate_result: OptimizeResult) -> None:  # noqa: ARG002 - SciPy passes it by name
+    def finish_iteration(self, intermediate_result: scipy.optimize.OptimizeResult) -> None:  # noqa: ARG002 - SciPy passes it by name
         """Record the step; raise StopIteration, which SciPy takes as the end."""
         search = self.search
         point, u, gradient = self.last
@@ -231,7 +230,7 @@ class _Round:
         # SciPy starts its recursion from a multiple of the identity, this operator from the
         # identity: in variables divided by the root of that multiple the two are equal.
         root = np.sqrt(float(steps[-1] @ changes[-1]) / float(changes[-1] @ changes[-1]))
-        inverse = LbfgsInvHessProduct(steps / root, changes * root)
+        inverse = scipy.optimize.LbfgsInvHessProduct(steps / root, changes * root)
         scaled = gradient * root
         return 0.5 * float(scaled @ inverse.matvec(scaled))
 
