@@ -175,3 +175,32 @@ def test_a_metric_in_which_no_list_counts_says_so(tmp_path) -> None:
 def test_cells_are_read_back_as_they_were(name) -> None:
     text = "\t".join([tsv_cell(name), tsv_cell(7)]) + "\n"
     assert next(csv.reader(io.StringIO(text), delimiter="\t")) == [name, "7"]
+
+
+def test_the_notice_of_compilation_is_one_line_in_a_pipe(capsys, monkeypatch) -> None:
+    from rich.console import Console
+
+    from plackett.cli import console
+
+    monkeypatch.setattr(console, "ERR", Console(stderr=True))
+    for count in (1, 2, 3):
+        with console.compilation_notice(count):
+            pass
+    assert capsys.readouterr().err.count("compiling kernels, once after installation") == 1
+
+
+def test_the_notice_of_compilation_appears_below_a_progress_bar(monkeypatch) -> None:
+    import io
+    import time
+
+    from rich.console import Console
+
+    from plackett.cli import console
+
+    screen = io.StringIO()
+    monkeypatch.setattr(console, "ERR", Console(file=screen, force_terminal=True))
+    with console.step_progress() as progress:
+        progress("fitting", 1, 2)
+        with console.compilation_notice(5):
+            time.sleep(0.3)  # the bar is drawn ten times a second
+    assert "(5 so far)" in screen.getvalue()

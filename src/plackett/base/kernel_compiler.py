@@ -26,6 +26,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.registry import CPUDispatcher
 
+from plackett.base.compilation_notice import compiling
 from plackett.base.kernel_cache import cache_file, load, save
 
 
@@ -104,7 +105,7 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
         file = cache_file(self, sig)
         result = load(file, self.targetctx)
         if result is None:
-            with _parts_in_libraries(self.targetctx.codegen()):
+            with compiling(), _parts_in_libraries(self.targetctx.codegen()):
                 super().compile(sig)
             save(file, self.overloads[args])
         else:

@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -18,8 +19,16 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from plackett._version import __version__
+from plackett.base.compilation_notice import set_notice
 from plackett.base.errors import PlackettError, UsageError, message_of
-from plackett.cli.console import ERR, OUT, Interrupted, show_warning, use_option_names
+from plackett.cli.console import (
+    ERR,
+    OUT,
+    Interrupted,
+    compilation_notice,
+    show_warning,
+    use_option_names,
+)
 
 COMMANDS = {
     "quickstart": "Generate a data set, train models, compare them, and write a report.",
@@ -143,6 +152,8 @@ def _root(
 def main() -> None:
     """Run the command line; an error of the user prints one line, not a traceback."""
     warnings.showwarning = show_warning
+    is_quiet = bool({"--json", "--quiet"} & set(sys.argv))
+    set_notice((lambda _: nullcontext()) if is_quiet else compilation_notice)
     for stream in (sys.stdout, sys.stderr):
         # Not every encoding has bars and marks; print a question mark instead of failing.
         if isinstance(stream, io.TextIOWrapper):

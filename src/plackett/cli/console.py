@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.errors import LiveError
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -27,6 +28,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from plackett.base.compilation_notice import TEXT
 from plackett.base.errors import (
     ConvergenceWarning,
     DataWarning,
@@ -68,6 +70,26 @@ def step_progress() -> Iterator[Callable[[str, int, int], None]]:
         yield lambda text, done, total: bar.update(
             task, description=text, completed=done, total=total
         )
+
+
+@contextmanager
+def compilation_notice(count: int) -> Iterator[None]:
+    """Say that kernels are compiled: a line that is replaced, or one line in files and pipes."""
+    if not ERR.is_terminal:
+        if count == 1:
+            ERR.print(f"{TEXT} (plackett warmup does it ahead of time)", highlight=False)
+        yield
+        return
+    status = ERR.status(f"{TEXT} ({count} so far)")
+    try:
+        status.start()
+    except LiveError:  # older versions of rich draw one thing at a time
+        yield
+        return
+    try:
+        yield
+    finally:
+        status.stop()
 
 
 def _bar(*columns: ProgressColumn) -> Progress:

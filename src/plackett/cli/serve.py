@@ -88,7 +88,7 @@ def serve(
     )
     settings.check()
     free_port = check_port(settings)  # before models are loaded, which may take a while
-    with ERR.status("loading models; the first time, code is compiled as well"):
+    with ERR.status("loading models"):
         app = make_app(models, settings, examples=Examples(_read_examples(examples, models)))
     serve_app(app, port=free_port, on_ready=_show_address)
     exit_process()
