@@ -162,10 +162,6 @@ def kernel_threads(count: int | None) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-CHUNK = 64
-"""Lists that one thread processes at a time; they share buffers."""
-
-
 class ParallelFunction:
     """A loop over lists and its compiled form, with a fixed signature.
 

@@ -104,7 +104,11 @@ def take_lists(offsets: Offsets, positions: Rows) -> tuple[Rows, Offsets]:
     return documents, taken
 
 
-def even_chunks(costs: NDArray[np.int64], count: int = 64) -> Offsets:
+CHUNKS = 64
+"""Parts into which the work of threads is divided."""
+
+
+def even_chunks(costs: NDArray[np.int64], count: int = CHUNKS) -> Offsets:
     """Bounds of at most ``count`` runs of lists that cost about the same, for threads.
 
     >>> even_chunks(np.array([4, 1, 1, 2]), 2)

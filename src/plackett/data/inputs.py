@@ -12,12 +12,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse
-from numba import prange
 from numpy.typing import DTypeLike, NDArray
 
 from plackett.base.errors import DataError, Message, Parameter
-from plackett.base.kernels import parallel
+from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Ids, Labels, Rows
+from plackett.base.threads import run_parallel
 from plackett.data.large_arrays import iter_blocks
 
 Missing: TypeAlias = Literal["nan"] | None
@@ -207,7 +207,8 @@ def check_features(
 def _first_bad(values: NDArray[np.float32], allow_nan: bool) -> tuple[int, int] | None:
     bad = np.zeros(len(values), np.bool_)
     for rows in iter_blocks(values):
-        _mark_bad_rows(values[rows], allow_nan, bad[rows])
+        block = values[rows]
+        run_parallel(_mark_bad_rows, len(block), block, allow_nan, bad[rows], least=_LEAST_ROWS)
     if not bad.any():
         return None
     row = int(np.argmax(bad))
@@ -215,9 +216,12 @@ def _first_bad(values: NDArray[np.float32], allow_nan: bool) -> tuple[int, int] 
     return row, int(np.argmax(wrong))
 
 
-@parallel
-def _mark_bad_rows(values, allow_nan, bad):  # type: ignore[no-untyped-def]
-    for row in prange(values.shape[0]):
+_LEAST_ROWS = 2000  # that are worth a thread
+
+
+@compiled
+def _mark_bad_rows(first, last, values, allow_nan, bad):  # type: ignore[no-untyped-def]
+    for row in range(first, last):
         for column in range(values.shape[1]):
             value = values[row, column]
             if np.isinf(value) or (np.isnan(value) and not allow_nan):

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeGuard
 
 import numpy as np
-from numba import prange
 from numpy.typing import DTypeLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import parallel
+from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Rows
+from plackett.base.threads import run_parallel
 
 LARGE_BYTES = 256 << 20
 """Mapped arrays above this size are not read into memory as a whole."""
@@ -210,7 +210,8 @@ class RowSpool:
         assert self._mmap is not None
         out = np.empty((len(rows), self.width), np.float32)
         flat: NDArray[np.float32] = np.frombuffer(self._mmap, np.float32)
-        _gather(flat, self._starts[rows], self._widths[rows], np.float32(self.absent), out)
+        starts, widths = self._starts[rows], self._widths[rows]
+        run_parallel(_gather, len(starts), flat, starts, widths, np.float32(self.absent), out)
         if sys.platform == "linux":
             self._mmap.madvise(mmap.MADV_DONTNEED)  # see release_pages
         return out
@@ -223,9 +224,10 @@ class RowSpool:
         self._starts = np.cumsum(self._widths) - self._widths
 
 
-@parallel
-def _gather(flat, starts, widths, absent, out):  # type: ignore[no-untyped-def]
-    for row in prange(len(starts)):
+@compiled
+def _gather(first, last, flat, starts, widths, absent, out):  # type: ignore[no-untyped-def]
+    for row in range(first, last):
         width = widths[row]
-        out[row, :width] = flat[starts[row] : starts[row] + width]
+        for column in range(width):
+            out[row, column] = flat[starts[row] + column]
         out[row, width:] = absent

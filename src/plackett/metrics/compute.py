@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import boolean, float64, int64, prange, types, void
+from numba import boolean, float64, int64, void
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import FLOATS, LABELS, parallel_function
+from plackett.base.kernels import FLOATS, LABELS, function_maker, list_function
 from plackett.base.ragged import Labels, Values
+from plackett.base.threads import run_parallel
 from plackett.metrics.definition import RANKS, SIGNATURE
 from plackett.metrics.lists import ScoredLists
-from plackett.metrics.ranking import Ranking, RankingRule, ideal_ranking, rank
+from plackett.metrics.ranking import LEAST_LISTS, Ranking, RankingRule, ideal_ranking, rank
 
 if TYPE_CHECKING:
     from plackett.metrics.metric import Metric
@@ -64,8 +65,10 @@ def _values(metric: Metric, ranking: Ranking, ideal: Ranking, lists: ScoredLists
     definition, settings = metric.definition, metric.settings
     values = np.empty(len(lists.offsets) - 1)
     longest = int(lists.sizes.max(initial=1))
-    each_list.compiled(
-        definition.function.compiled,
+    run_parallel(
+        each_list.compiled,
+        len(values),
+        *definition.function.addresses,
         ranking.labels,
         ranking.ends,
         ranking.starts,
@@ -80,30 +83,41 @@ def _values(metric: Metric, ranking: Ranking, ideal: Ranking, lists: ScoredLists
         definition.discounts(settings, min(metric.depth, longest)),
         np.array(definition.params(settings), dtype=np.float64),
         values,
+        least=LEAST_LISTS,
     )
     return values
 
 
-@parallel_function(
-    void,
-    types.FunctionType(SIGNATURE),
-    LABELS,
-    RANKS,
-    RANKS,
-    RANKS,
-    LABELS,
-    RANKS,
-    LABELS,
-    RANKS,
-    int64,
-    boolean,
-    float64,
-    FLOATS,
-    FLOATS,
-    float64[::1],
+_function_at = function_maker(SIGNATURE)
+
+
+@list_function(
+    void(
+        int64,  # the first list
+        int64,  # the end
+        int64,  # address of the list function's C wrapper
+        int64,  # and of its machine code
+        LABELS,
+        RANKS,
+        RANKS,
+        RANKS,
+        LABELS,
+        RANKS,
+        LABELS,
+        RANKS,
+        int64,
+        boolean,
+        float64,
+        FLOATS,
+        FLOATS,
+        float64[::1],
+    )
 )
 def each_list(  # type: ignore[no-untyped-def]
-    function,
+    first,
+    last,
+    wrapper,
+    machine_code,
     ranked,
     ends,
     starts,
@@ -120,7 +134,8 @@ def each_list(  # type: ignore[no-untyped-def]
     values,
 ):
     """Call a list function for each list and apply the rules for short and empty lists."""
-    for q in prange(len(offsets) - 1):
+    function = _function_at(wrapper, machine_code)
+    for q in range(first, last):
         low, high = starts[q], starts[q] + depth[q]
         list_labels = labels[offsets[q] : offsets[q + 1]]
         value = function(

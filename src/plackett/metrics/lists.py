@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import float32, float64, int64, prange
+from numba import float32, float64, int64, void
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import FLOATS, LABELS, parallel_function
+from plackett.base.kernels import FLOATS, LABELS, list_function
 from plackett.base.ragged import Ids, Keys, Labels, Offsets, Scores, as_offsets
+from plackett.base.threads import run_parallel
 
 BLOCK = 1 << 14
 """Documents that one thread inspects at a time."""
@@ -60,7 +61,9 @@ def check_lists(
             f"there must be one score for each label, got {len(s)} scores for {len(y)} labels."
         )
     o = as_offsets(offsets, len(y))
-    bad_scores, bad_labels, uncountable = inspect.compiled(s, y)
+    counts = np.empty((-(-len(s) // BLOCK), 3), np.int64)
+    run_parallel(inspect.compiled, len(counts), s, y, counts)
+    bad_scores, bad_labels, uncountable = counts.sum(axis=0)
     if bad_scores:
         document = int(np.flatnonzero(~(s < np.inf))[0])
         raise DataError(
@@ -77,11 +80,10 @@ def check_lists(
     return ScoredLists(s, y, o, ids, list_keys, countable=uncountable == 0)
 
 
-@parallel_function((int64, int64, int64), FLOATS, LABELS)
-def inspect(scores, labels):  # type: ignore[no-untyped-def]
+@list_function(void(int64, int64, FLOATS, LABELS, int64[:, ::1]))
+def inspect(first, last, scores, labels, counts):  # type: ignore[no-untyped-def]
     """Count bad scores, bad labels, and labels that are not whole or not below ``LEVELS``."""
-    bad_scores, bad_labels, uncountable = 0, 0, 0
-    for block in prange((len(scores) + BLOCK - 1) // BLOCK):
+    for block in range(first, last):
         s = scores[block * BLOCK : (block + 1) * BLOCK]
         y = labels[block * BLOCK : (block + 1) * BLOCK]
         s_count, y_count, u_count = 0, 0, 0
@@ -90,10 +92,7 @@ def inspect(scores, labels):  # type: ignore[no-untyped-def]
         for i in range(len(y)):
             y_count += not ((y[i] >= float32(0.0)) & (y[i] < float32(np.inf)))
             u_count += not ((y[i] == np.floor(y[i])) & (y[i] < float32(LEVELS)))
-        bad_scores += s_count
-        bad_labels += y_count
-        uncountable += u_count
-    return bad_scores, bad_labels, uncountable
+        counts[block, 0], counts[block, 1], counts[block, 2] = s_count, y_count, u_count
 
 
 def _vector(name: str, values: ArrayLike, dtype: type[np.floating[Any]]) -> NDArray[Any]:

@@ -21,22 +21,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import boolean, float32, float64, int64, prange, types, uint64, void
+from numba import boolean, float32, float64, int64, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import (
-    CHUNK,
-    FLOATS,
-    LABELS,
-    compiled,
-    inlined,
-    parallel_function,
-    readonly,
-)
+from plackett.base.kernels import FLOATS, LABELS, compiled, inlined, list_function, readonly
 from plackett.base.ragged import Labels, Offsets, Scores, offsets_from_sizes
 from plackett.base.random import combine, mix, to_uniform
 from plackett.base.sorting import stable_order
+from plackett.base.threads import run_parallel
 from plackett.metrics.definition import RANKS
 from plackett.metrics.lists import ScoredLists
 
@@ -79,14 +72,10 @@ def rank(rule: RankingRule, lists: ScoredLists, cutoff: int) -> Ranking:
     ends = np.empty(len(ranked) if rule.groups else 0, np.int64)
     # No score equals NaN, so NaN excludes nothing.
     excluded = -np.inf if rule.retrieved_only else np.nan
-    if whole:
-        sort_lists.compiled(
-            scores, second, lists.labels, lists.offsets, excluded, ranked, ends, depth
-        )
-    else:
-        top_of_lists.compiled(
-            scores, second, lists.labels, lists.offsets, starts, cutoff, ranked, depth
-        )
+    kernel = sort_lists if whole else top_of_lists
+    options = (excluded, ranked, ends, depth) if whole else (starts, cutoff, ranked, depth)
+    arguments = scores, second, lists.labels, lists.offsets, *options
+    run_parallel(kernel.compiled, len(sizes), *arguments, least=LEAST_LISTS)
     return Ranking(ranked, ends, starts, depth)
 
 
@@ -106,7 +95,8 @@ def ideal_ranking(lists: ScoredLists, cutoff: int) -> Ranking:
     labels = np.empty(starts[-1], np.float32)
     if cutoff > 0:
         top = int(lists.labels.max(initial=0)) if lists.countable else 0
-        ideal_lists.compiled(lists.labels, lists.offsets, starts, lists.countable, top, labels)
+        arguments = lists.labels, lists.offsets, starts, lists.countable, top, labels
+        run_parallel(ideal_lists.compiled, len(depth), *arguments, least=LEAST_LISTS)
     return Ranking(labels, np.empty(0, np.int64), starts, depth)
 
 
@@ -122,7 +112,8 @@ def tie_keys(ties: str, seed: int, lists: ScoredLists) -> NDArray[np.float64]:
         n_lists = len(lists.offsets) - 1
         keys = np.arange(n_lists, dtype=np.uint64) if lists.keys is None else lists.keys
         values = np.empty(len(lists.labels))
-        draw_random_keys.compiled(np.uint64(seed), keys, lists.offsets, values)
+        arguments = np.uint64(seed), keys, lists.offsets, values
+        run_parallel(draw_random_keys.compiled, n_lists, *arguments, least=LEAST_LISTS)
         return values
     return np.empty(0)
 
@@ -137,15 +128,17 @@ def _id_ranks(lists: ScoredLists) -> NDArray[np.float64]:
     return np.unique(lists.document_ids.astype(np.str_), return_inverse=True)[1].astype(np.float64)
 
 
-@parallel_function(void, uint64, readonly(uint64), RANKS, types.Array(float64, 1, "C"))
-def draw_random_keys(seed, keys, offsets, values):  # type: ignore[no-untyped-def]
+@list_function(void(int64, int64, uint64, readonly(uint64), RANKS, float64[::1]))
+def draw_random_keys(first, last, seed, keys, offsets, values):  # type: ignore[no-untyped-def]
     """Fill random numbers that depend on seed, list key and position in the list."""
-    for q in prange(len(offsets) - 1):
+    for q in range(first, last):
         state = combine(mix(seed), keys[q])
         for i in range(offsets[q + 1] - offsets[q]):
             values[offsets[q] + i] = to_uniform(combine(state, uint64(i)))
 
 
+LEAST_LISTS = 100
+"""Lists that are worth a thread."""
 SELECTION_BLOCK = 16
 """Documents between two reads of the worst score in the buffer.
 
@@ -209,24 +202,24 @@ def _top_by_two_keys(scores, second, best, place):  # type: ignore[no-untyped-de
         place[at] = i
 
 
-@parallel_function(void, FLOATS, FLOATS, LABELS, RANKS, RANKS, int64, float32[::1], int64[::1])
-def top_of_lists(scores, second, labels, offsets, starts, limit, ranked, depth):  # type: ignore[no-untyped-def]
+@list_function(
+    void(int64, int64, FLOATS, FLOATS, LABELS, RANKS, RANKS, int64, float32[::1], int64[::1])
+)
+def top_of_lists(first, last, scores, second, labels, offsets, starts, limit, ranked, depth):  # type: ignore[no-untyped-def]
     """Write the labels of the first ``limit`` retrieved documents of each list."""
-    n_lists = len(offsets) - 1
-    for chunk in prange((n_lists + CHUNK - 1) // CHUNK):
-        best, place = np.empty(limit), np.zeros(limit, np.int64)
-        candidates = np.empty(SELECTION_BLOCK + 1, np.int64)
-        for q in range(chunk * CHUNK, min((chunk + 1) * CHUNK, n_lists)):
-            low, high = offsets[q], offsets[q + 1]
-            if len(second) > 0:
-                _top_by_two_keys(scores[low:high], second[low:high], best, place)
-            else:
-                _top(scores[low:high], best, place, candidates)
-            count = 0
-            while count < limit and best[count] > -np.inf:
-                ranked[starts[q] + count] = labels[low + place[count]]
-                count += 1
-            depth[q] = count
+    best, place = np.empty(limit), np.zeros(limit, np.int64)
+    candidates = np.empty(SELECTION_BLOCK + 1, np.int64)
+    for q in range(first, last):
+        low, high = offsets[q], offsets[q + 1]
+        if len(second) > 0:
+            _top_by_two_keys(scores[low:high], second[low:high], best, place)
+        else:
+            _top(scores[low:high], best, place, candidates)
+        count = 0
+        while count < limit and best[count] > -np.inf:
+            ranked[starts[q] + count] = labels[low + place[count]]
+            count += 1
+        depth[q] = count
 
 
 RUN = 8
@@ -286,31 +279,28 @@ def _write(scores, labels, order, ranked, ends):  # type: ignore[no-untyped-def]
             ends[i] = ends[i + 1] if tied else i + 1
 
 
-@parallel_function(
-    void, FLOATS, FLOATS, LABELS, RANKS, float64, float32[::1], int64[::1], int64[::1]
+@list_function(
+    void(int64, int64, FLOATS, FLOATS, LABELS, RANKS, float64, float32[::1], int64[::1], int64[::1])
 )
-def sort_lists(scores, second, labels, offsets, excluded, ranked, ends, depth):  # type: ignore[no-untyped-def]
+def sort_lists(first, last, scores, second, labels, offsets, excluded, ranked, ends, depth):  # type: ignore[no-untyped-def]
     """Write the labels of all documents of each list except those with the score ``excluded``."""
-    n_lists = len(offsets) - 1
-    for chunk in prange((n_lists + CHUNK - 1) // CHUNK):
-        first, last = chunk * CHUNK, min((chunk + 1) * CHUNK, n_lists)
-        longest = 0
-        for q in range(first, last):
-            longest = max(longest, offsets[q + 1] - offsets[q])
-        order, spare = np.empty(longest, np.int64), np.empty(longest, np.int64)
-        for q in range(first, last):
-            low, high = offsets[q], offsets[q + 1]
-            list_scores = scores[low:high]
-            count = 0
-            for i in range(high - low):
-                if list_scores[i] != excluded:
-                    order[count] = i
-                    count += 1
-            depth[q] = count
-            keys = second[low:high] if len(second) > 0 else second
-            best_first = _sort(list_scores, keys, order[:count], spare[:count])
-            groups = ends[low : low + count] if len(ends) > 0 else ends
-            _write(list_scores, labels[low:high], best_first, ranked[low:high], groups)
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    order, spare = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    for q in range(first, last):
+        low, high = offsets[q], offsets[q + 1]
+        list_scores = scores[low:high]
+        count = 0
+        for i in range(high - low):
+            if list_scores[i] != excluded:
+                order[count] = i
+                count += 1
+        depth[q] = count
+        keys = second[low:high] if len(second) > 0 else second
+        best_first = _sort(list_scores, keys, order[:count], spare[:count])
+        groups = ends[low : low + count] if len(ends) > 0 else ends
+        _write(list_scores, labels[low:high], best_first, ranked[low:high], groups)
 
 
 @compiled
@@ -341,15 +331,13 @@ def _by_sorting(labels, out):  # type: ignore[no-untyped-def]
         out[i] = labels[order[i]]
 
 
-@parallel_function(void, LABELS, RANKS, RANKS, boolean, int64, float32[::1])
-def ideal_lists(labels, offsets, starts, countable, top, ideal):  # type: ignore[no-untyped-def]
+@list_function(void(int64, int64, LABELS, RANKS, RANKS, boolean, int64, float32[::1]))
+def ideal_lists(first, last, labels, offsets, starts, countable, top, ideal):  # type: ignore[no-untyped-def]
     """Fill in the largest labels of each list."""
-    n_lists = len(offsets) - 1
-    for chunk in prange((n_lists + CHUNK - 1) // CHUNK):
-        for q in range(chunk * CHUNK, min((chunk + 1) * CHUNK, n_lists)):
-            list_labels = labels[offsets[q] : offsets[q + 1]]
-            out = ideal[starts[q] : starts[q + 1]]
-            if countable:
-                _by_counting(list_labels, top, out)
-            else:
-                _by_sorting(list_labels, out)
+    for q in range(first, last):
+        list_labels = labels[offsets[q] : offsets[q + 1]]
+        out = ideal[starts[q] : starts[q + 1]]
+        if countable:
+            _by_counting(list_labels, top, out)
+        else:
+            _by_sorting(list_labels, out)

@@ -24,26 +24,20 @@ corrects neighbors that single precision cannot distinguish.
 from __future__ import annotations
 
 import numpy as np
-from numba import boolean, float32, float64, int32, int64, prange, uint64, void
+from numba import boolean, float32, float64, int32, int64, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.arithmetic import exp_float32
 from plackett.base.gains import discounts
-from plackett.base.kernels import (
-    FLOATS,
-    LABELS,
-    compiled,
-    function_maker,
-    list_function,
-    parallel,
-    reordered,
-)
-from plackett.base.ragged import Keys, Scores, even_chunks
+from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, list_function, reordered
+from plackett.base.ragged import CHUNKS, Keys, Scores, even_chunks
 from plackett.base.random import noise_state, perturb
 from plackett.base.sorting import stable_order
+from plackett.base.threads import run_parallel
 from plackett.objectives.objective import BoundObjective
 
 PADDING = 64  # a multiple of the vector width, so that no remainder is left
+_LEAST_PAIRS = 100_000  # that are worth a second thread
 _SORT_FROM = 600  # documents: from here on sorting is faster
 
 
@@ -261,6 +255,7 @@ class PairsGradient:
             bound.offsets,
             even_chunks(pairs + sizes),
         )
+        self._least = CHUNKS if np.sum(pairs) < _LEAST_PAIRS else 1
         self._options = (
             weights.astype(np.float32),
             truncation,
@@ -276,8 +271,17 @@ class PairsGradient:
         self, scores: Scores, keys: Keys
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         gradient, curvature = np.zeros((2, len(scores)), np.float32)
-        _each_list(
-            *_add_list.addresses, scores, *self._lists, keys, *self._options, gradient, curvature
+        run_parallel(
+            _each_list,
+            len(self._lists[-1]) - 1,
+            *_add_list.addresses,
+            scores,
+            *self._lists,
+            keys,
+            *self._options,
+            gradient,
+            curvature,
+            least=self._least,
         )
         return gradient, curvature
 
@@ -345,8 +349,10 @@ def _add_list(  # type: ignore[no-untyped-def]
         )
 
 
-@parallel
+@compiled
 def _each_list(  # type: ignore[no-untyped-def]
+    first,
+    last,
     wrapper,
     machine_code,
     scores,
@@ -368,7 +374,7 @@ def _each_list(  # type: ignore[no-untyped-def]
     curvature,
 ):
     add_list = _function_at(wrapper, machine_code)
-    for c in prange(len(chunks) - 1):
+    for c in range(first, last):
         longest = 0
         for q in range(chunks[c], chunks[c + 1]):
             longest = max(longest, offsets[q + 1] - offsets[q])

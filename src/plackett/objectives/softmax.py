@@ -58,7 +58,7 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from numba import float32, float64, int32, int64, prange, uint64, void
+from numba import float32, float64, int32, int64, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.arithmetic import exp, exp_float32, largest
@@ -69,15 +69,16 @@ from plackett.base.kernels import (
     compiled,
     function_maker,
     list_function,
-    parallel,
     reordered,
 )
-from plackett.base.ragged import Keys, Scores, even_chunks
+from plackett.base.ragged import CHUNKS, Keys, Scores, even_chunks
 from plackett.base.random import combine, inner_key, noise_state, perturb, to_uniform
+from plackett.base.threads import run_parallel
 from plackett.objectives.driver import LIST_FUNCTION, Weighting
 from plackett.objectives.objective import BoundObjective, Objective, check_between, check_count
 
 _DRAW_BITS = 24  # the precision of float32
+_LEAST_DOCUMENTS = 5000  # that are worth a second thread
 
 
 class SoftmaxGradient:
@@ -107,8 +108,17 @@ class SoftmaxGradient:
         self, scores: Scores, keys: Keys
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         gradient, curvature = np.empty((2, len(scores)), np.float32)
-        _each_list(
-            *_add_list.addresses, scores, *self._lists, keys, *self._options, gradient, curvature
+        run_parallel(
+            _each_list,
+            len(self._lists[-1]) - 1,
+            *_add_list.addresses,
+            scores,
+            *self._lists,
+            keys,
+            *self._options,
+            gradient,
+            curvature,
+            least=CHUNKS if len(scores) < _LEAST_DOCUMENTS else 1,
         )
         return gradient, curvature
 
@@ -230,7 +240,8 @@ _function_at = function_maker(_LIST)
 def _add_list(scores, shares, draw_unit, key, order, epsilon, samples, beta, work, noisy, g, h):  # type: ignore[no-untyped-def]
     """Add the derivatives of one list, summed over the samples; draw_unit 0: nothing is drawn."""
     targets = work[4, : len(scores)]
-    targets[:] = shares
+    for i in range(len(shares)):
+        targets[i] = shares[i]
     if samples == 0:
         if draw_unit > float32(0.0):
             _fill_targets(shares, draw_unit, key, targets)
@@ -242,8 +253,10 @@ def _add_list(scores, shares, draw_unit, key, order, epsilon, samples, beta, wor
         _add_sample(noisy, targets, order, epsilon, work, g, h)
 
 
-@parallel
+@compiled
 def _each_list(  # type: ignore[no-untyped-def]
+    first,
+    last,
     wrapper,
     machine_code,
     scores,
@@ -261,7 +274,7 @@ def _each_list(  # type: ignore[no-untyped-def]
     curvature,
 ):
     add_list = _function_at(wrapper, machine_code)
-    for c in prange(len(chunks) - 1):
+    for c in range(first, last):
         longest = 0
         for q in range(chunks[c], chunks[c + 1]):
             longest = max(longest, offsets[q + 1] - offsets[q])

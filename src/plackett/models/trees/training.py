@@ -373,8 +373,9 @@ def feature_seed(seed: int, step: int) -> int:
 def _clear(gradient, curvature, offsets, keys, base, fraction):  # type: ignore[no-untyped-def]
     for q in range(len(keys)):
         if to_uniform(combine(base, keys[q])) >= fraction:
-            gradient[offsets[q] : offsets[q + 1]] = 0
-            curvature[offsets[q] : offsets[q + 1]] = 0
+            for i in range(offsets[q], offsets[q + 1]):
+                gradient[i] = 0.0
+                curvature[i] = 0.0
 
 
 def predict_in_blocks(
