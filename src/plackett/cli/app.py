@@ -55,6 +55,7 @@ COMMANDS = {
     "objectives": "List the objectives and their parameters, which --set objective.NAME=VALUE "
     "changes.",
     "metrics": "List the metrics, their options and the conventions that have them.",
+    "warmup": "Compile all kernels ahead of time, so that no later command has to.",
     "import": "Import a model trained elsewhere, to rank, evaluate, compare and serve it.",
 }
 """The summary of each command: the first sentence of its docstring.
