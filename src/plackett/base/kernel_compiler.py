@@ -35,6 +35,12 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
 
     is_reordered = False
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        if self.is_reordered:
+            super()._optimize_functions(ll_module)
+        else:
+            ll_module.data_layout = self._codegen._data_layout
+
     def _optimize_final_module(self) -> None:
         if self.is_reordered or self._is_recursive():
             super()._optimize_final_module()
