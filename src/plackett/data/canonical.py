@@ -24,17 +24,20 @@ from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
-from numba import njit, prange, uint32, uint64
+from numba import uint32, uint64
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Ids, Keys, Offsets, Rows, offsets_from_sizes
 from plackett.base.random import GOLDEN, combine, mix
+from plackett.base.sorting import stable_order
+from plackett.base.threads import run_parallel
 from plackett.data.large_arrays import allocate, iter_blocks, release_pages
 
 _NAN_BITS = 0x7FC00000
 _SIGN_BIT = 0x80000000
+_LEAST_ROWS, _LEAST_LISTS = 2000, 100  # that are worth a thread
 
 
 def hash_documents(
@@ -47,11 +50,14 @@ def hash_documents(
     if isinstance(features, csr_array):
         columns = features.indices.astype(np.int64)
         bits = np.ascontiguousarray(features.data).view(np.uint32)
-        _hash_sparse(bits, columns, features.indptr.astype(np.int64), seeds, out)
+        starts = features.indptr.astype(np.int64)
+        run_parallel(_hash_sparse, n_docs, bits, columns, starts, seeds, out, least=_LEAST_ROWS)
     else:
         bits = np.ascontiguousarray(features).view(np.uint32)
         for rows in iter_blocks(bits):
-            _hash_dense(bits[rows], seeds[rows], out[rows])
+            block = bits[rows]
+            hashes = out[rows]
+            run_parallel(_hash_dense, len(block), block, seeds[rows], hashes, least=_LEAST_ROWS)
     return out
 
 
@@ -61,7 +67,7 @@ def hash_ids(ids: Ids) -> NDArray[np.uint64]:
     out = np.empty(len(text), np.uint64)
     width = text.dtype.itemsize // 4
     codes = np.ascontiguousarray(text).view(np.uint32).reshape(len(text), width)
-    _hash_text(codes, out)
+    run_parallel(_hash_text, len(codes), codes, out, least=_LEAST_ROWS)
     return out
 
 
@@ -74,27 +80,27 @@ def _term(bits, column):  # type: ignore[no-untyped-def]
     return mix(uint64(bits) + uint64(column + 1) * uint64(GOLDEN))
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _hash_dense(bits, seeds, out):  # type: ignore[no-untyped-def]
-    for row in prange(bits.shape[0]):
+@compiled
+def _hash_dense(first, last, bits, seeds, out):  # type: ignore[no-untyped-def]
+    for row in range(first, last):
         total = seeds[row]
         for column in range(bits.shape[1]):
             total += _term(bits[row, column], column)
         out[row] = mix(total)
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _hash_sparse(bits, columns, starts, seeds, out):  # type: ignore[no-untyped-def]
-    for row in prange(len(starts) - 1):
+@compiled
+def _hash_sparse(first, last, bits, columns, starts, seeds, out):  # type: ignore[no-untyped-def]
+    for row in range(first, last):
         total = seeds[row]
         for at in range(starts[row], starts[row + 1]):
             total += _term(bits[at], columns[at])
         out[row] = mix(total)
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _hash_text(codes, out):  # type: ignore[no-untyped-def]
-    for row in prange(codes.shape[0]):
+@compiled
+def _hash_text(first, last, codes, out):  # type: ignore[no-untyped-def]
+    for row in range(first, last):
         state = uint64(1)
         for at in range(codes.shape[1]):
             # Shorter strings are padded with zeros, which must not change the hash.
@@ -122,11 +128,13 @@ class CanonicalOrder:
         grouped = np.argsort(list_of_row, kind="stable")
         starts = offsets_from_sizes(sizes)
         keys = np.empty(n_lists, np.uint64)
-        _sort_lists(hashes, starts, grouped, keys)
+        run_parallel(_sort_lists, n_lists, hashes, starts, grouped, keys, least=_LEAST_LISTS)
         lists = np.argsort(keys, kind="stable")
         offsets = offsets_from_sizes(sizes[lists])
         rows = np.empty(len(list_of_row), np.int64)
-        _gather_lists(grouped, starts, lists, offsets, rows)
+        run_parallel(
+            _gather_lists, n_lists, grouped, starts, lists, offsets, rows, least=_LEAST_LISTS
+        )
         return cls(rows, lists, offsets, keys[lists])
 
     @classmethod
@@ -209,7 +217,8 @@ def take_rows(features: Features | csr_array, rows: Rows | slice) -> Features | 
         return features[rows]
     out = allocate(features, (len(rows), features.shape[1]))
     for block in iter_blocks(out):
-        _copy_rows(features, rows[block], out[block])
+        part = rows[block]
+        run_parallel(_copy_rows, len(part), features, part, out[block], least=_LEAST_ROWS)
         release_pages(features)
     return out
 
@@ -221,11 +230,11 @@ def dense_rows(features: Features | csr_array, rows: Rows | slice) -> Features:
     return take_rows(features, rows)
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _sort_lists(hashes, starts, grouped, keys):  # type: ignore[no-untyped-def]
-    for q in prange(len(starts) - 1):
+@compiled
+def _sort_lists(first, last, hashes, starts, grouped, keys):  # type: ignore[no-untyped-def]
+    for q in range(first, last):
         rows = grouped[starts[q] : starts[q + 1]].copy()
-        order = np.argsort(hashes[rows], kind="mergesort")  # the only stable kind Numba has
+        order = stable_order(hashes[rows], False)
         state = uint64(0)
         for place in range(len(rows)):
             row = rows[order[place]]
@@ -234,15 +243,16 @@ def _sort_lists(hashes, starts, grouped, keys):  # type: ignore[no-untyped-def]
         keys[q] = state
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _gather_lists(grouped, starts, lists, offsets, rows):  # type: ignore[no-untyped-def]
-    for q in prange(len(lists)):
+@compiled
+def _gather_lists(first, last, grouped, starts, lists, offsets, rows):  # type: ignore[no-untyped-def]
+    for q in range(first, last):
         start = starts[lists[q]]
         for place in range(offsets[q + 1] - offsets[q]):
             rows[offsets[q] + place] = grouped[start + place]
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _copy_rows(features, rows, out):  # type: ignore[no-untyped-def]
-    for i in prange(len(rows)):
-        out[i, :] = features[rows[i], :]
+@compiled
+def _copy_rows(first, last, features, rows, out):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        for column in range(out.shape[1]):
+            out[i, column] = features[rows[i], column]
