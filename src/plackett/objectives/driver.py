@@ -171,7 +171,8 @@ def _average(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _one_level(labels):  # type: ignore[no-untyped-def]
+def has_one_level(labels):  # type: ignore[no-untyped-def]
+    """Whether all labels of a list are equal, as in a list of one document."""
     same = 1  # in most lists one of the first few labels differs
     while same < len(labels) and labels[same] == labels[0]:
         same += 1
@@ -224,7 +225,7 @@ def each_list(  # type: ignore[no-untyped-def]
         values[q] = 0.0
         g[:] = 0.0
         h[:] = 0.0
-        if _one_level(y):
+        if has_one_level(y):
             continue
         if samples == 0:
             values[q] = function(s, y, numbers, keys[q], params, g, h)

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import parallel
+from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Offsets, offsets_from_sizes
+from plackett.base.threads import run_parallel
 from plackett.data.large_arrays import is_large, iter_blocks
 from plackett.data.transforms.base import (
     FittedTransform,
@@ -150,16 +150,20 @@ class FittedQuantile(FittedTransform):
         matrix = require_dense(features, self.name)
         check_width(matrix, len(self.sizes), self.name)
         out: NDArray[Any] = np.empty(matrix.shape, np.float32)
-        _interpolate(matrix, offsets_from_sizes(self.sizes), self.knots, self.levels, out)
+        arguments = matrix, offsets_from_sizes(self.sizes), self.knots, self.levels, out
+        run_parallel(_interpolate, len(matrix), *arguments, least=_LEAST_ROWS)
         return out
 
     def __repr__(self) -> str:
         return f"FittedQuantile({len(self.sizes)} features, {len(self.knots)} knots)"
 
 
-@parallel
-def _interpolate(features, starts, knots, levels, out):  # type: ignore[no-untyped-def]
-    for i in prange(features.shape[0]):
+_LEAST_ROWS = 500  # that are worth a thread
+
+
+@compiled
+def _interpolate(begin, end, features, starts, knots, levels, out):  # type: ignore[no-untyped-def]
+    for i in range(begin, end):
         for j in range(features.shape[1]):
             value = np.float64(features[i, j])
             first, last = starts[j], starts[j + 1] - 1

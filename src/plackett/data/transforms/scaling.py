@@ -36,13 +36,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import compiled, parallel
+from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Offsets, as_offsets
+from plackett.base.threads import run_parallel
 from plackett.data.large_arrays import iter_blocks
 from plackett.data.transforms.base import (
     FittedTransform,
@@ -77,7 +77,8 @@ def _block_means(
     counts = np.zeros((n_blocks, features.shape[1]))
     for rows in iter_blocks(features, multiple=BLOCK):
         blocks = slice(rows.start // BLOCK, -(-rows.stop // BLOCK))
-        _sum_blocks(features[rows], center, square, sums[blocks], counts[blocks])
+        part, totals = features[rows], sums[blocks]
+        run_parallel(_sum_blocks, len(totals), part, center, square, totals, counts[blocks])
     # add.reduce over the first axis of a C array adds row by row: a fixed order.
     total: NDArray[np.float64] = np.add.reduce(sums, axis=0)
     return total / np.maximum(np.add.reduce(counts, axis=0), 1.0)
@@ -94,10 +95,10 @@ def _first_values(features):  # type: ignore[no-untyped-def]
     return out
 
 
-@parallel
-def _sum_blocks(features, center, square, sums, counts):  # type: ignore[no-untyped-def]
+@compiled
+def _sum_blocks(first, last, features, center, square, sums, counts):  # type: ignore[no-untyped-def]
     n_docs, n_features = features.shape
-    for block in prange(len(sums)):
+    for block in range(first, last):
         total, count = sums[block], counts[block]
         for i in range(block * BLOCK, min((block + 1) * BLOCK, n_docs)):
             row = features[i]
@@ -152,16 +153,17 @@ class FittedStandard(FittedTransform):
         matrix = require_dense(features, self.name)
         check_width(matrix, len(self.mean), self.name)
         out: NDArray[Any] = np.empty(matrix.shape, np.float32)
-        _standardize(matrix, self.mean, self.deviation, out)
+        arguments = matrix, self.mean, self.deviation, out
+        run_parallel(_standardize, len(matrix), *arguments, least=BLOCK)
         return out
 
     def __repr__(self) -> str:
         return f"FittedStandard({len(self.mean)} features)"
 
 
-@parallel
-def _standardize(features, mean, deviation, out):  # type: ignore[no-untyped-def]
-    for i in prange(features.shape[0]):
+@compiled
+def _standardize(first, last, features, mean, deviation, out):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
         row, target = features[i], out[i]
         for j in range(features.shape[1]):
             difference = np.float64(row[j]) - mean[j]
@@ -195,14 +197,18 @@ class QueryMinMax(Transform, FittedTransform):
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:
         matrix = require_dense(features, self.name)
         out = np.empty(matrix.shape, np.float32)
-        _scale_lists(matrix, as_offsets(offsets, len(matrix)), out)
+        bounds = as_offsets(offsets, len(matrix))
+        run_parallel(_scale_lists, len(bounds) - 1, matrix, bounds, out, least=_LEAST_LISTS)
         return out
 
 
-@parallel
-def _scale_lists(features, offsets, out):  # type: ignore[no-untyped-def]
+_LEAST_LISTS = 20  # that are worth a thread
+
+
+@compiled
+def _scale_lists(first, last, features, offsets, out):  # type: ignore[no-untyped-def]
     n_features = features.shape[1]
-    for q in prange(len(offsets) - 1):
+    for q in range(first, last):
         low = np.full(n_features, np.inf, np.float32)
         high = np.full(n_features, -np.inf, np.float32)
         for i in range(offsets[q], offsets[q + 1]):

@@ -37,14 +37,14 @@ from typing import Any
 
 import numpy as np
 import scipy  # its optimize takes half a second and is imported when it is used
-from numba import prange
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from threadpoolctl import ThreadpoolController
 
 from plackett.base.errors import Message, Setting, UsageError
-from plackett.base.kernels import compiled, parallel
+from plackett.base.kernels import compiled
 from plackett.base.ragged import Offsets, Scores
+from plackett.base.threads import run_parallel
 from plackett.data.dataset import Dataset
 from plackett.models.linear.convergence import Convergence, Point, Solution, Weights
 from plackett.models.linear.loss import Loss
@@ -262,7 +262,8 @@ class Preconditioner:
             return cls(np.sqrt(_sum_squares(X, curvature) + ridge))
         lists = _sample_lists(data.offsets)
         parts = np.zeros((_BLOCKS, data.n_features, data.n_features))
-        _add_lists(np.asarray(X), data.offsets, curvature, lists, parts)
+        arguments = np.asarray(X), data.offsets, curvature, lists, parts
+        run_parallel(_add_lists, len(parts), *arguments)
         documents = np.diff(data.offsets)[lists].sum()
         M = parts.sum(axis=0) * (data.n_docs / documents)
         M[np.diag_indices_from(M)] += ridge + _RIDGE * np.max(np.diag(M))
@@ -328,9 +329,9 @@ def _solve_upper(root, right):  # type: ignore[no-untyped-def]
     return x
 
 
-@parallel
-def _add_lists(features, offsets, curvature, lists, parts):  # type: ignore[no-untyped-def]
-    for block in prange(len(parts)):
+@compiled
+def _add_lists(first, last, features, offsets, curvature, lists, parts):  # type: ignore[no-untyped-def]
+    for block in range(first, last):
         for k in range(block, len(lists), len(parts)):
             low, high = offsets[lists[k]], offsets[lists[k] + 1]
             _add_list(features[low:high], curvature[low:high], parts[block])

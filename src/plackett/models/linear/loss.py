@@ -19,30 +19,30 @@ threads, which BLAS does not guarantee.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numba import float32, float64, int64, prange, types, uint64, void
+from numba import float32, float64, int64, uint64, void
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.kernels import (
     FLOATS,
     LABELS,
-    compile_for,
     compiled,
-    parallel,
+    function_maker,
+    list_function,
     readonly,
     reordered,
 )
 from plackett.base.ragged import Features, Offsets, Scores, offsets_from_sizes
+from plackett.base.threads import run_parallel
 from plackett.data.dataset import Dataset
 from plackett.models.linear.convergence import Weights
 from plackett.models.ranker import bind_objective
 from plackett.objectives import Objective, Stochastic
 from plackett.objectives.conditional.losses import COLUMNS, fill_weights, sampled_list
-from plackett.objectives.driver import LIST_FUNCTION
+from plackett.objectives.driver import LIST_FUNCTION, has_one_level
 from plackett.objectives.objective import BoundObjective
 from plackett.objectives.ranking import coefficients_of, column_of
 
@@ -111,8 +111,10 @@ class DenseLoss(_BoundLoss):
     def evaluate(self, weights: Weights) -> tuple[float, Weights]:
         values = np.zeros(self.data.n_lists)
         parts = np.zeros((len(self._blocks) - 1, self.data.n_features))
-        _dense_driver()(
-            self.lists.function.compiled,
+        run_parallel(
+            _evaluate_blocks.compiled,
+            len(parts),
+            *self.lists.function.addresses,
             self._features,
             weights,
             self.lists.labels,
@@ -141,7 +143,9 @@ class RankingLoss(_BoundLoss):
         """X^T c of each ranking."""
         self.losses = np.empty(n_rankings)
         """The loss of each ranking."""
-        _fill_products(
+        run_parallel(
+            _fill_products,
+            data.n_lists,
             np.asarray(data.features),
             data.offsets,
             *self.lists.prepared,
@@ -156,7 +160,9 @@ class RankingLoss(_BoundLoss):
     def evaluate(self, weights: Weights) -> tuple[float, Weights]:
         values = np.zeros(self.data.n_lists)
         parts = np.zeros((len(self._blocks) - 1, self.data.n_features))
-        _evaluate_rankings(
+        run_parallel(
+            _evaluate_rankings,
+            len(parts),
             self._loss,
             self.products,
             self.losses,
@@ -199,7 +205,7 @@ def matvec(features: Features | csr_array, weights: Weights) -> Scores:
     if isinstance(features, csr_array):
         return np.asarray(features @ weights, dtype=np.float64)
     out = np.empty(len(features))
-    _matvec(features, weights, out)
+    run_parallel(_matvec, -(-len(features) // BLOCK), features, weights, out)
     return out
 
 
@@ -209,7 +215,7 @@ def rmatvec(features: Features | csr_array, gradient: Scores) -> Weights:
         return np.asarray(features.T @ gradient, dtype=np.float64)
     n_blocks = (len(features) + BLOCK - 1) // BLOCK
     parts = np.zeros((n_blocks, features.shape[1]))
-    _rmatvec(features, gradient, parts)
+    run_parallel(_rmatvec, n_blocks, features, gradient, parts)
     return np.asarray(parts.sum(axis=0))
 
 
@@ -240,23 +246,26 @@ def _add_combination(rows, factors, part):  # type: ignore[no-untyped-def]
             part[j] += np.float64(last[j]) * a
 
 
-@parallel
-def _matvec(features, weights, out):  # type: ignore[no-untyped-def]
+@compiled
+def _matvec(first, last, features, weights, out):  # type: ignore[no-untyped-def]
     n = len(features)
-    for block in prange((n + BLOCK - 1) // BLOCK):
+    for block in range(first, last):
         low, high = block * BLOCK, min((block + 1) * BLOCK, n)
         _fill_scores(features[low:high], weights, out[low:high])
 
 
-@parallel
-def _rmatvec(features, gradient, parts):  # type: ignore[no-untyped-def]
-    for block in prange(len(parts)):
+@compiled
+def _rmatvec(first, last, features, gradient, parts):  # type: ignore[no-untyped-def]
+    for block in range(first, last):
         low, high = block * BLOCK, min((block + 1) * BLOCK, len(features))
         _add_combination(features[low:high], gradient[low:high], parts[block])
 
 
 _SIGNATURE = void(
-    types.FunctionType(LIST_FUNCTION),
+    int64,  # the first block
+    int64,  # the end
+    int64,  # address of the list function's C wrapper
+    int64,  # and of its machine code
     readonly(float32, 2),  # features
     FLOATS,  # weights of the features
     LABELS,
@@ -270,10 +279,15 @@ _SIGNATURE = void(
     float64[::1],  # values
     float64[:, ::1],  # sums of the blocks
 )
+_function_at = function_maker(LIST_FUNCTION)
 
 
+@list_function(_SIGNATURE)
 def _evaluate_blocks(  # type: ignore[no-untyped-def]
-    function,
+    first,
+    last,
+    wrapper,
+    machine_code,
     features,
     weights,
     labels,
@@ -287,11 +301,12 @@ def _evaluate_blocks(  # type: ignore[no-untyped-def]
     values,
     parts,
 ):
-    for block in prange(len(parts)):
+    function = _function_at(wrapper, machine_code)
+    for block in range(first, last):
         for q in range(blocks[block], blocks[block + 1]):
             low, high = offsets[q], offsets[q + 1]
             y = labels[low:high]
-            if high - low < 2 or np.max(y) == np.min(y):
+            if has_one_level(y):
                 continue
             scores, gradient = np.empty(high - low), np.zeros(high - low)
             curvature = np.zeros(high - low)
@@ -303,15 +318,11 @@ def _evaluate_blocks(  # type: ignore[no-untyped-def]
             _add_combination(features[low:high], gradient, parts[block])
 
 
-@cache
-def _dense_driver() -> Any:
-    """The compiled driver; the first call compiles it or loads it from the cache."""
-    return compile_for(parallel(_evaluate_blocks), _SIGNATURE)
-
-
-@parallel
-def _fill_products(features, offsets, prepared, prepared_offsets, where, products, losses):  # type: ignore[no-untyped-def]
-    for q in prange(len(offsets) - 1):
+@compiled
+def _fill_products(  # type: ignore[no-untyped-def]
+    first, last, features, offsets, prepared, prepared_offsets, where, products, losses
+):
+    for q in range(first, last):
         if where[q + 1] > where[q]:
             stored = prepared[prepared_offsets[q] : prepared_offsets[q + 1]]
             rows = features[offsets[q] : offsets[q + 1]]
@@ -333,9 +344,11 @@ def _fill_list(stored, rows, products):  # type: ignore[no-untyped-def]
         products[r] = total
 
 
-@parallel
-def _evaluate_rankings(loss, products, losses, where, weights, list_weights, blocks, values, parts):  # type: ignore[no-untyped-def]
-    for block in prange(len(parts)):
+@compiled
+def _evaluate_rankings(  # type: ignore[no-untyped-def]
+    first, last, loss, products, losses, where, weights, list_weights, blocks, values, parts
+):
+    for block in range(first, last):
         for q in range(blocks[block], blocks[block + 1]):
             low, high = where[q], where[q + 1]
             if low == high:
