@@ -133,8 +133,15 @@ def _perturb(scores, key, sample, uniform, beta, normalize, z):  # type: ignore[
     else:
         perturb(scores, noise_state(key, sample), beta, z)
     if normalize:
-        top = np.max(z)
-        z -= top + np.log(np.sum(np.exp(z - top)))
+        top = z[0]
+        for i in range(1, len(z)):
+            top = max(top, z[i])
+        total = 0.0
+        for i in range(len(z)):
+            total += np.exp(z[i] - top)
+        shift = top + np.log(total)
+        for i in range(len(z)):
+            z[i] -= shift
 
 
 @compiled
@@ -160,7 +167,10 @@ def _average(  # type: ignore[no-untyped-def]
         g[:] = 0.0
         h[:] = 0.0
         value += function(z, labels, prepared, inner_key(key, sample), params, g, h)
-        total = np.sum(g) if normalize else 0.0
+        total = 0.0
+        if normalize:
+            for i in range(n):
+                total += g[i]
         for i in range(n):
             share = np.exp(z[i]) if normalize else 0.0
             gradient[i] += (g[i] - share * total) / samples

@@ -74,7 +74,7 @@ from plackett.base.kernels import (
 from plackett.base.ragged import CHUNKS, Keys, Scores, even_chunks
 from plackett.base.random import combine, inner_key, noise_state, perturb, to_uniform
 from plackett.base.threads import run_parallel
-from plackett.objectives.driver import LIST_FUNCTION, Weighting
+from plackett.objectives.driver import LIST_FUNCTION, Weighting, has_one_level
 from plackett.objectives.objective import BoundObjective, Objective, check_between, check_count
 
 _DRAW_BITS = 24  # the precision of float32
@@ -128,14 +128,17 @@ def _prepare(kind, labels, offsets, weights, shares, draw_units, factors):  # ty
     for q in range(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
         draw_units[q], factors[q] = 0.0, 0.0
-        if high - low < 2 or np.max(labels[low:high]) == np.min(labels[low:high]):
+        if has_one_level(labels[low:high]):
             continue
         list_shares = np.empty(high - low)
         factors[q] = weights[q]
         draw_units[q] = fill_shares(kind, labels[low:high], list_shares)
         if draw_units[q] == float32(0.0):  # also where labels are so large that draws vanish
-            list_shares /= sum_values(list_shares)
-        shares[low:high] = list_shares
+            total = sum_values(list_shares)
+            for i in range(high - low):
+                list_shares[i] /= total
+        for i in range(high - low):
+            shares[low + i] = list_shares[i]
 
 
 @reordered
@@ -323,7 +326,9 @@ def sum_values(values):  # type: ignore[no-untyped-def]
 def fill_shares(kind, labels, shares):  # type: ignore[no-untyped-def]
     """Fill targets before draws and normalization; returns the unit of the draws, or 0."""
     # One loop for each kind: loops without branches become vector code.
-    top = np.float64(np.max(labels))
+    top = np.float64(labels[0])
+    for i in range(1, len(labels)):
+        top = max(top, np.float64(labels[i]))
     if kind == LABEL_SHARE:
         for i in range(len(labels)):
             shares[i] = np.float64(labels[i]) / top

@@ -363,7 +363,9 @@ def score_blocks(lanes, features, questions, trees, scores):  # type: ignore[no-
     """
     width = DOCUMENTS * len(lanes)
     masks = np.empty(max(len(questions.thresholds), 1) * len(lanes), np.uint64)
-    largest = np.max(np.diff(trees.node_offsets))
+    largest = 0
+    for t in range(len(trees.node_offsets) - 1):
+        largest = max(largest, trees.node_offsets[t + 1] - trees.node_offsets[t])
     flow = np.empty((1 + 2 * largest) * len(lanes), np.uint64)
     flow[: len(lanes)] = ~uint64(0)
     planes = np.empty(MAX_PLANES * len(lanes), np.uint64)
