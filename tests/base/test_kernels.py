@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -70,3 +71,71 @@ def test_outputs_are_zero_when_a_list_function_begins() -> None:
         del dirty
         d = loss.evaluate(np.arange(50.0), np.arange(50) % 3, [0, 1, 20, 50])
         assert not any(map(np.any, d))
+
+
+@compiled
+def factorial(n):
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
+@compiled
+def binomial(n, k):
+    return factorial(n) // (factorial(k) * factorial(n - k))
+
+
+def test_functions_may_call_themselves_alone_and_inside_a_kernel() -> None:
+    assert binomial(6, 2) == 15
+    assert factorial(5) == 120
+    with pytest.raises(NotImplementedError, match="arguments of the same types"):
+        binomial(np.int32(5), np.int32(1))
+
+
+@compiled
+def half(x):
+    return 0.5 * x
+
+
+@compiled
+def quarter(x):
+    return half(half(x))
+
+
+def test_a_function_that_was_part_of_a_kernel_can_be_called() -> None:
+    assert quarter(1.0) == 0.25
+    assert half(1.0) == 0.5
+    assert quarter(np.float32(2.0)) == 0.5
+
+
+@compiled
+def check(values, i):
+    if i >= len(values):
+        raise IndexError("too far")
+    return values[i]
+
+
+@compiled
+def last_of(values):
+    return check(values, len(values))
+
+
+def test_an_error_in_a_part_of_a_kernel_is_raised() -> None:
+    with pytest.raises(IndexError, match="too far"):
+        last_of(np.zeros(3))
+
+
+def test_other_functions_of_numba_use_what_kernels_were_made_of() -> None:
+    @compiled
+    def ordered(values):
+        return np.sort(values)[0] + len(str(len(values)))
+
+    @njit
+    def user(values):
+        return np.sort(values)[0] + len(str(len(values)))
+
+    values = np.array([3.0, 1.0, 2.0])
+    assert ordered(values) == user(values) == 2.0
+
+
+def test_kernels_can_be_sent_to_other_processes() -> None:
+    again = pickle.loads(pickle.dumps(quarter))
+    assert again(8.0) == 2.0

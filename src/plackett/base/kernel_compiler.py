@@ -42,24 +42,23 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
             ll_module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
-        if self.is_reordered or self._is_recursive():
+        if self.is_reordered:
             super()._optimize_final_module()
 
     def _finalize_final_module(self) -> None:
-        if self._is_recursive():  # calls itself by its address
-            super()._finalize_final_module()
-            return
+        for variable in self._final_module.global_variables:
+            if variable.name.startswith(RuntimeLinker.PREFIX):
+                raise NotImplementedError(
+                    f"{self.name}: kernels may call themselves with arguments of the same types, "
+                    "but not with others, and may not call each other in a circle."
+                )
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
 
-    def _is_recursive(self) -> bool:
-        variables = self._final_module.global_variables
-        return any(variable.name.startswith(RuntimeLinker.PREFIX) for variable in variables)
-
-    def get_pointer_to_function(self, name: str) -> int:
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002
         self._ensure_finalized()
-        return super().get_pointer_to_function(name) if self._is_recursive() else 0
+        return 0
 
 
 class _Compiler(Compiler):  # type: ignore[misc]
@@ -82,11 +81,11 @@ _depth = 0
 class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
     """A compiled function of the package, cached on disk."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
-        options = {"nopython": True, "boundscheck": None} | options
-        super().__init__(function, targetoptions=options, pipeline_class=_Compiler)
+    def __init__(self, py_func: Any, locals: Any = None, targetoptions: Any = None) -> None:
+        options = {"nopython": True, "boundscheck": None} | (targetoptions or {})
+        super().__init__(py_func, locals or {}, options, _Compiler)
         part = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        self._part_compiler = _FunctionCompiler(function, self.targetdescr, part, {}, _Compiler)
+        self._part_compiler = _FunctionCompiler(py_func, self.targetdescr, part, {}, _Compiler)
         self._compiler: Any
         self._parts: set[Any] = set()
 
@@ -165,7 +164,7 @@ def _set_environments(codegen: Any, environments: dict[str, Any]) -> None:
     engine = codegen._engine
     absent = [name for name in environments if not engine.get_global_value_address(name)]
     if absent:
-        lines = [f'@"{name}" = common global ptr null' for name in absent]
+        lines = [f'@"{name}" = common global i64 0' for name in absent]  # as large as a pointer
         module = llvm.parse_assembly("\n".join(lines))
         module.triple, module.data_layout = llvm.get_process_triple(), codegen._data_layout
         codegen._add_module(module)
@@ -176,4 +175,4 @@ def _set_environments(codegen: Any, environments: dict[str, Any]) -> None:
 
 def dispatcher(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function on first use, as ``numba.njit`` does, with the cache of the package."""
-    return function if config.DISABLE_JIT else KernelDispatcher(function, options)
+    return function if config.DISABLE_JIT else KernelDispatcher(function, targetoptions=options)
