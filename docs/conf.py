@@ -23,5 +23,9 @@ napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 # Examples in docstrings run in their modules (pytest --doctest-modules); here only those of pages.
 doctest_test_doctest_blocks = ""
-doctest_global_setup = "import numpy as np\nimport plackett as pk"
+doctest_global_setup = """\
+import numpy as np
+import plackett as pk
+from importlib.util import find_spec
+"""
 nitpicky = False

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from plackett.base.errors import DataError, FeatureMismatch, UsageError
+from plackett.base.errors import FeatureMismatch, UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.inputs import ids_from_sizes
 
@@ -161,23 +161,20 @@ def _from_frame(data: Any, labels: Any, options: DataOptions) -> tuple[Dataset, 
         for role in ("label", "query", "document")
         if (name := getattr(options, role)) is not None
     }
-    left_out = {*columns.values(), *options.drop}
-    features = [name for name in names if name not in left_out]
-    if options.features is not None:
-        features = list(options.features)
-    for name in (*columns.values(), *features, *options.drop):
-        if name not in names:
-            raise DataError(f"there is no column {name!r}; the table has {_listed(names)}.")
-    document = columns.get("document")
-    dataset = Dataset.from_arrays(
-        _select(data, [names.index(name) for name in features]),
-        labels if labels is not None else _column(data, names.index(str(columns["label"]))),
-        _column(data, names.index(str(columns["query"]))),
-        document_ids=None if document is None else _column(data, names.index(document)),
-        weights=options.weights,
+    if options.weights is not None:
+        raise UsageError("weights= goes with arrays; name the column: Dataset(df, weight=...).")
+    table = {role: columns.get(role) for role in ("label", "document")}
+    dataset = Dataset(
+        data,
+        query=columns["query"],
+        features=options.features,
+        drop=options.drop,
         missing="nan",
+        **table,
     )
-    taken = {*features, *columns.values()}
+    if labels is not None:
+        dataset = dataset.with_labels(labels)
+    taken = {*(dataset.feature_names or ()), *columns.values()}
     return dataset, columns | {"ignored": [name for name in names if name not in taken]}
 
 
