@@ -30,7 +30,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-N_FEATURES = 45  # of OHSUMED
 PORT = 8931
 
 # Python imports this module when it starts: in each process of a command, workers included.
@@ -96,14 +95,15 @@ class Run:
     kernels: list[Kernel] = field(default_factory=list)
 
 
-def environment(folder: Path, cache: Path) -> dict[str, str]:
+def environment(folder: Path, cache: Path, *, logged: bool) -> dict[str, str]:
     log = folder / "log"
     shutil.rmtree(log, ignore_errors=True)
     log.mkdir()
     site = folder / "site"
     site.mkdir(exist_ok=True)
     (site / "sitecustomize.py").write_text(SITECUSTOMIZE)
-    path = os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")]))
+    paths = [str(site) if logged else None, os.environ.get("PYTHONPATH")]
+    path = os.pathsep.join(filter(None, paths))
     more = {"PYTHONPATH": path, "COLD_START_LOG": str(log), "NUMBA_CACHE_DIR": str(cache)}
     return {"OMP_WAIT_POLICY": "passive", **os.environ, **more}
 
@@ -115,7 +115,8 @@ def children_seconds() -> float:
 
 def run(arguments: list[str], folder: Path, cache: Path) -> Run:
     """Run Python with these arguments and collect what it compiled."""
-    variables = environment(folder, cache)
+    compiles = "train" in arguments or len(arguments) > 3  # others would import Numba for the log
+    variables = environment(folder, cache, logged=compiles)
     before, start = children_seconds(), time.perf_counter()
     with (folder / "output").open("w") as output:
         process = subprocess.Popen(
@@ -126,7 +127,7 @@ def run(arguments: list[str], folder: Path, cache: Path) -> Run:
             stderr=subprocess.STDOUT,
         )
         if "serve" in arguments:
-            send_one_list(process)
+            send_one_list(process, folder / "trees")
         code = process.wait()
     if code not in (0, -signal.SIGTERM):
         raise SystemExit(f"{' '.join(arguments)} failed:\n{(folder / 'output').read_text()}")
@@ -138,9 +139,10 @@ def run(arguments: list[str], folder: Path, cache: Path) -> Run:
     return result
 
 
-def send_one_list(process: subprocess.Popen[bytes]) -> None:
+def send_one_list(process: subprocess.Popen[bytes], model: Path) -> None:
     """Wait until the server answers, send it one list, and stop it."""
-    body = json.dumps({"documents": [[0.1 * i] * N_FEATURES for i in range(10)]}).encode()
+    n_features = json.loads((model / "manifest.json").read_text())["features"]["count"]
+    body = json.dumps({"documents": [[0.1 * i] * n_features for i in range(10)]}).encode()
     address = f"http://127.0.0.1:{PORT}/rank"
     request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
     while process.poll() is None:
