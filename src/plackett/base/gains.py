@@ -16,6 +16,8 @@ discount        of rank r, counted from 1
 ``reciprocal``  :math:`1/r`                  CatBoost's ``type=Position``
 ==============  ===========================  =========================================
 
+The parameters of objectives call ``letor`` ``jk`` and ``log2`` ``standard``, after the papers.
+
 List functions use the compiled :func:`exp2_gain` (metrics), :func:`scaled_gain` and
 :func:`discount` (objectives) for one document; :func:`discounts` returns an array.
 """
@@ -31,6 +33,9 @@ from plackett.base.kernels import compiled
 
 Gain: TypeAlias = Literal["exp2", "identity"]
 Discount: TypeAlias = Literal["log2", "letor", "reciprocal"]
+ObjectiveDiscount: TypeAlias = Literal["jk", "standard"]
+OBJECTIVE_DISCOUNTS: tuple[ObjectiveDiscount, ...] = ("jk", "standard")
+"""Compiled code gets their positions."""
 
 _LOG_2 = np.log(2.0)
 LARGEST_WHOLE = 62.0
@@ -56,6 +61,12 @@ def discounts(n: int, discount: Discount = "log2") -> NDArray[np.float64]:
 def discount(rank):  # type: ignore[no-untyped-def]
     """Discount ``log2`` of a rank that is counted from 0."""
     return _LOG_2 / np.log(rank + 2.0)
+
+
+@compiled
+def inverse_discount(rank, kind):  # type: ignore[no-untyped-def]
+    """One over the discount of a rank that is counted from 0; kind: of ``OBJECTIVE_DISCOUNTS``."""
+    return np.log2(max(rank + 1.0, 2.0) if kind == 0 else rank + 2.0)
 
 
 @compiled

@@ -60,7 +60,7 @@ normalized, as in the paper; labels above 900 count as 900, so that no return ov
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numba import uint64
@@ -68,6 +68,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.arithmetic import exp, extremes, log
 from plackett.base.errors import DataError
+from plackett.base.gains import OBJECTIVE_DISCOUNTS, ObjectiveDiscount, inverse_discount
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.base.ragged import Offsets
 from plackett.base.random import combine, to_uniform
@@ -321,7 +322,6 @@ class PListMLE(_Likelihood):
     weights: ClassVar[float] = _TOP_HEAVY
 
 
-_JK, _STANDARD = 0.0, 1.0
 _TOP_LABEL = 900.0  # 2**900 leaves room for sums over documents, samples and lists
 
 
@@ -332,8 +332,7 @@ def _fill_returns(order, labels, gamma, discount, returns):  # type: ignore[no-u
     ahead = 0.0
     for t in range(n - 1, -1, -1):
         gain = 2.0 ** min(np.float64(labels[order[t]]), _TOP_LABEL) - 1.0
-        rank = t + 2.0 if discount == _STANDARD else max(t + 1.0, 2.0)
-        ahead = gain / np.log2(rank) + gamma * ahead
+        ahead = gain / inverse_discount(t, discount) + gamma * ahead
         returns[t] = ahead
     factor = 1.0
     for t in range(n):
@@ -364,18 +363,18 @@ class MDPRank(Objective):
 
     gamma: float = 1.0
     """Discount of later rewards."""
-    discount: Literal["jk", "standard"] = "jk"
+    discount: ObjectiveDiscount = "jk"
     """Discount of positions in the reward."""
     seed: int = 0
     """Seed of the episodes."""
 
     def __post_init__(self) -> None:
         check_between(self.name, 0.0, 1.0, gamma=self.gamma)
-        check_choice(self.name, ("jk", "standard"), discount=self.discount)
+        check_choice(self.name, OBJECTIVE_DISCOUNTS, discount=self.discount)
 
     @property
     def params(self) -> tuple[float, ...]:
-        return (self.gamma, _JK if self.discount == "jk" else _STANDARD)
+        return (self.gamma, float(OBJECTIVE_DISCOUNTS.index(self.discount)))
 
     def prepare(self, lists: ListLabels) -> Prepared | None:
         if "order" not in lists.draws:

@@ -282,7 +282,7 @@ NO_GAIN = -1
 """In place of a gain where the objective has none (MLE): all losses are 0."""
 
 Measure = tuple[int, int, int]
-"""A gain for compiled code: its position in GAINS (or NO_GAIN), cut-off, position in DISCOUNTS."""
+"""A gain for compiled code: position in GAINS (or NO_GAIN), cut-off, position of the discount."""
 
 
 def sample_sets(

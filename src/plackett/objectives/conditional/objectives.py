@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from plackett.base.errors import UsageError
+from plackett.base.gains import OBJECTIVE_DISCOUNTS, ObjectiveDiscount
 from plackett.base.kernels import ListFunction
 from plackett.objectives.conditional import losses
-from plackett.objectives.conditional.rankings import DISCOUNTS, GAINS, DiscountName, GainName
+from plackett.objectives.conditional.rankings import GAINS, GainName
 from plackett.objectives.conditional.sampler import RestartName, SamplerSettings, check_settings
 from plackett.objectives.driver import Weighting
 from plackett.objectives.objective import ListLabels, Objective, Prepared, check_choice, check_count
@@ -112,18 +113,18 @@ class MLE(Conditional):
 class _ForGain(Conditional):
     cutoff: int = 10
     """Cut-off of NDCG."""
-    discount: DiscountName = "jk"
+    discount: ObjectiveDiscount = "jk"
     """Of NDCG: ``jk`` leaves the first two ranks undiscounted, ``standard`` is 1/log2(1 + rank)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count(self.name, cutoff=self.cutoff)
-        check_choice(self.name, DISCOUNTS, discount=self.discount)
+        check_choice(self.name, OBJECTIVE_DISCOUNTS, discount=self.discount)
 
     @property
     def measure(self) -> losses.Measure:
         assert self.gain is not None
-        return (GAINS.index(self.gain), self.cutoff, DISCOUNTS.index(self.discount))
+        return (GAINS.index(self.gain), self.cutoff, OBJECTIVE_DISCOUNTS.index(self.discount))
 
 
 @dataclass(frozen=True)

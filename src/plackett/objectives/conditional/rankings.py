@@ -51,6 +51,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
+from plackett.base.gains import OBJECTIVE_DISCOUNTS, ObjectiveDiscount, inverse_discount
 from plackett.base.kernels import compiled
 from plackett.base.sorting import stable_order
 from plackett.objectives.objective import check_choice, check_count
@@ -162,10 +163,8 @@ def bits_of(state):  # type: ignore[no-untyped-def]
 
 
 GainName: TypeAlias = Literal["auc", "map", "ndcg"]
-DiscountName: TypeAlias = Literal["jk", "standard"]
 
 GAINS: tuple[GainName, ...] = ("auc", "map", "ndcg")
-DISCOUNTS: tuple[DiscountName, ...] = ("jk", "standard")
 
 
 def gain_of(
@@ -174,7 +173,7 @@ def gain_of(
     *,
     gain: GainName,
     cutoff: int = 10,
-    discount: DiscountName = "jk",
+    discount: ObjectiveDiscount = "jk",
 ) -> float:
     """Gain of one ranking.
 
@@ -193,15 +192,17 @@ def gain_of(
     0.3333333333333333
     """
     check_choice("gain_of", GAINS, gain=gain)
-    check_choice("gain_of", DISCOUNTS, discount=discount)
+    check_choice("gain_of", OBJECTIVE_DISCOUNTS, discount=discount)
     check_count("gain_of", cutoff=cutoff)
     wins = np.asarray(good_wins, dtype=np.int64)
-    return float(gain_of_wins(GAINS.index(gain), wins, n_bads, cutoff, DISCOUNTS.index(discount)))
+    return float(
+        gain_of_wins(GAINS.index(gain), wins, n_bads, cutoff, OBJECTIVE_DISCOUNTS.index(discount))
+    )
 
 
 @compiled
 def gain_of_wins(gain, good_wins, n_bads, cutoff, discount):  # type: ignore[no-untyped-def]
-    """The same for compiled code; gain and discount are positions in GAINS and DISCOUNTS."""
+    """The same for compiled code; gain and discount are positions in GAINS and in the discounts."""
     n_goods = len(good_wins)
     if gain == 0:
         return np.sum(good_wins) / (n_goods * n_bads)
@@ -246,5 +247,4 @@ def gain_of_weighted_wins(gain, good_wins, weights, n_bads, cutoff, discount):  
 def _discount(rank, cutoff, discount):  # type: ignore[no-untyped-def]
     if rank >= cutoff:
         return 0.0
-    # Both discounts are 1 / log2 of a number: max(2, rank from 1), or rank from 1 plus 1.
-    return 1.0 / np.log2(max(rank + 1.0, 2.0) if discount == 0 else rank + 2.0)
+    return 1.0 / inverse_discount(rank, discount)
