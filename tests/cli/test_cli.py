@@ -74,6 +74,38 @@ def test_evaluate_agrees_with_the_library(folder) -> None:
     assert found == pytest.approx(pk.evaluate(scores, data, list(found)))
 
 
+@pytest.mark.filterwarnings("ignore:.*not next to each other")
+@pytest.mark.parametrize("suffix", [".npy", ".txt"])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_scores_of_a_file_are_in_the_order_of_its_rows(folder, tmp_path, suffix, shuffled) -> None:
+    data, model = tmp_path / "data.csv", tmp_path / "m.plackett"
+    whole = pk.read(folder / "data.txt")
+    if shuffled:
+        rows = np.random.default_rng(0).permutation(whole.n_docs)
+        whole = pk.Dataset.from_arrays(
+            whole.features[rows], whole.labels[rows], whole.query_ids[rows]
+        )
+    pk.write(whole, data)
+    options = ("--set", "trees=3", "--out", model)
+    assert _run("train", data, "--model", "lambdamart", *options).returncode == 0
+    scores = tmp_path / f"scores{suffix}"
+    assert _run("rank", model, data, "--out", scores).returncode == 0
+    by_row = np.load(scores) if suffix == ".npy" else np.loadtxt(scores)
+    assert np.array_equal(by_row, pk.load(model).predict(whole))
+    found = json.loads(_run("evaluate", model, data, "--metrics", "ndcg@5", "--json").stdout)
+    assert found["metrics"] == pk.evaluate(by_row, whole, "ndcg@5")
+
+
+def test_the_columns_that_were_taken_are_told(folder, tmp_path) -> None:
+    pk.write(pk.read(folder / "data.txt"), tmp_path / "data.csv")
+    told = _run("describe", tmp_path / "data.csv", "--drop", "f3").stderr
+    assert "took label 'label', query 'query_id'" in told
+    assert "45 features" in told
+    named = _run("describe", tmp_path / "data.csv", "--features", "f3,f1", "--json")
+    assert json.loads(named.stdout)["n_features"] == 2
+    assert "took" not in named.stderr
+
+
 def test_evaluate_compares_with_a_baseline(folder) -> None:
     run = _run(
         "evaluate",

@@ -26,6 +26,7 @@ from plackett.cli.console import (
     OUT,
     Interrupted,
     compilation_notice,
+    show_log,
     show_warning,
     use_option_names,
 )

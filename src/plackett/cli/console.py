@@ -6,6 +6,7 @@ Progress bars, durations, warnings, and messages of the library in the terms of 
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import sys
 import time
@@ -184,6 +185,21 @@ def _option(parameter: Parameter) -> str:
 
 def _assign(name: str, value: Any) -> str:
     return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+
+
+class _ConsoleHandler(logging.Handler):
+    """Prints what plackett logs, such as the columns that a reader took, on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        ERR.print(escape(record.getMessage()), style="dim", highlight=False, soft_wrap=True)
+
+
+def show_log() -> None:
+    """Print what plackett logs."""
+    logger = logging.getLogger("plackett")
+    if not any(isinstance(handler, _ConsoleHandler) for handler in logger.handlers):
+        logger.addHandler(_ConsoleHandler())
+    logger.setLevel(logging.INFO)
 
 
 def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:

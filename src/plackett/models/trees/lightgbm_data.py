@@ -91,10 +91,13 @@ class Blocks(lightgbm.Sequence):  # type: ignore[misc]
         release_pages(self._matrix)
         return block
 
-    def sample(self, rows: NDArray[np.int32]) -> Iterator[NDArray[np.float64]]:
-        """Yield rows as float64, which LightGBM requires; float32 numbers keep their values."""
+    def sample(self, rows: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Rows in rising order."""
+        out = np.empty((len(rows), self.features.shape[1]), np.float32)
         for start in range(0, len(rows), self.batch_size):
-            yield from self[rows[start : start + self.batch_size]].astype(np.float64)
+            stop = start + self.batch_size
+            out[start:stop] = self[rows[start:stop]]
+        return out
 
 
 class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
@@ -119,12 +122,14 @@ class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
         with self._use_all_parameters():
             return np.asarray(super()._create_sample_indices(total_nrow=total_nrow))
 
-    @staticmethod
-    def _yield_row_from_seqlist(seqs: list[Any], indices: Any) -> Iterator[NDArray[Any]]:
-        if len(seqs) == 1 and isinstance(seqs[0], Blocks):
-            yield from seqs[0].sample(np.asarray(indices))
-        else:
-            yield from lightgbm.Dataset._yield_row_from_seqlist(seqs, indices)
+    def _Dataset__sample(  # noqa: N802 - a private method of LightGBM
+        self, *, seqs: list[Blocks], total_nrow: int
+    ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.int32]]]:
+        # LightGBM would read the rows of the sample one by one, in Python.
+        (blocks,) = seqs
+        rows = self._create_sample_indices(total_nrow=total_nrow)
+        columns = [_nonzero(column) for column in blocks.sample(rows).T]
+        return [values for values, _ in columns], [places for _, places in columns]
 
     def _init_from_sample(
         self,
