@@ -154,6 +154,7 @@ def _root(
 def main() -> None:
     """Run the command line; an error of the user prints one line, not a traceback."""
     warnings.showwarning = show_warning
+    show_log()
     is_quiet = bool({"--json", "--quiet"} & set(sys.argv))
     set_notice((lambda _: nullcontext()) if is_quiet else compilation_notice)
     for stream in (sys.stdout, sys.stderr):
