@@ -21,14 +21,33 @@ _PARTS = 4  # per thread, so that threads finish at about the same time
 
 
 class _Task:
-    """Parts of one kernel call, which any number of threads take in turn."""
+    """Parts of one kernel call, which the caller and any number of helpers take in turn."""
 
     def __init__(self, call: Callable[[int, int], Any], n: int, parts: int) -> None:
         self._call, self._n, self._parts = call, n, parts
         self._numbers = count()
-        self.finished: SimpleQueue[BaseException | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._is_open, self._n_helpers = True, 0
+        self._errors: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def run(self) -> None:
+        """Work on parts until none is left, then wait for helpers that are still at work."""
+        self._take_parts()
+        with self._lock:
+            self._is_open = False  # a helper that wakes up now has nothing to do
+        errors = [self._errors.get() for _ in range(self._n_helpers + 1)]
+        for error in errors:
+            if error is not None:
+                raise error
+
+    def help(self) -> None:
+        with self._lock:
+            if not self._is_open:
+                return
+            self._n_helpers += 1
+        self._take_parts()
+
+    def _take_parts(self) -> None:
         error: BaseException | None = None
         try:
             while (part := next(self._numbers)) < self._parts:
@@ -36,7 +55,7 @@ class _Task:
                 self._call(n * part // parts, n * (part + 1) // parts)
         except BaseException as raised:
             error = raised
-        self.finished.put(error)
+        self._errors.put(error)
 
 
 _tasks: SimpleQueue[_Task] = SimpleQueue()
@@ -46,7 +65,7 @@ _lock = threading.Lock()
 
 def _help() -> None:
     while True:
-        _tasks.get().run()
+        _tasks.get().help()
 
 
 def _forget_helpers() -> None:
@@ -87,7 +106,3 @@ def run_parallel(kernel: Callable[..., Any], n: int, *arguments: Any, least: int
     for _ in range(threads - 1):
         _tasks.put(task)
     task.run()
-    errors = [task.finished.get() for _ in range(threads)]
-    for error in errors:
-        if error is not None:
-            raise error
