@@ -163,12 +163,12 @@ def test_a_callback_can_end_the_search(parts) -> None:
 
 
 def test_the_budget_is_kept(parts, monkeypatch) -> None:
-    clock = Clock(step=0.15)
+    clock = Clock(step=0.25)
     monkeypatch.setattr(pk.AutoRanker, "clock", clock)
     ranker = _auto(minutes=1).fit(parts[0])
     notes = {row.name: row.note for row in ranker.leaderboard_}
     assert any("not finished" in note or "left out" in note for note in notes.values())
-    assert clock.now < 66
+    assert 40 < clock.now < 66
 
 
 def test_too_little_time_gives_the_simplest_model_and_a_warning(parts, monkeypatch) -> None:

@@ -109,3 +109,31 @@ def test_any_change_of_a_child_is_noticed() -> None:
                     changed[at] = other
                     with pytest.raises(DataError):
                         Ensemble(**{**arrays, side: changed})
+
+
+def test_merged_ensembles_score_the_weighted_sum() -> None:
+    import lightgbm
+
+    from plackett.models.ensembles import read_lightgbm
+    from plackett.models.ensembles.ensemble import merge
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4)).astype(np.float32)
+    X[:, 3] = rng.integers(0, 40, 400)
+    y = X[:, 0] + (X[:, 3] % 3)
+    settings = {"verbose": -1, "num_threads": 1, "num_leaves": 7, "min_data_in_leaf": 5}
+    ensembles = [
+        read_lightgbm(
+            lightgbm.train(
+                settings | {"seed": seed, "feature_fraction": 0.7},
+                lightgbm.Dataset(X, y, categorical_feature=[3]),
+                num_boost_round=5,
+            ).model_to_string()
+        )
+        for seed in (1, 2)
+    ]
+    assert sum(len(e.set_offsets) - 1 for e in ensembles) > 0
+    merged = merge(list(zip(ensembles, (0.25, 2.0), strict=True)))
+    assert merged.n_trees == 10
+    expected = 0.25 * ensembles[0].predict(X) + 2.0 * ensembles[1].predict(X)
+    assert np.allclose(merged.predict(X), expected, rtol=0, atol=1e-12)

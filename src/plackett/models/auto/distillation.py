@@ -28,7 +28,8 @@ from plackett.data.dataset import Dataset
 from plackett.metrics import Metric
 from plackett.models.auto.leaderboard import paired_p_value
 from plackett.models.crossfit import CrossFit
-from plackett.models.ranker import Progress, Ranker
+from plackett.models.progress import FitStep, Progress
+from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
 
 TEMPERATURE = 2.0
@@ -37,7 +38,7 @@ _REPLACED = 0.25  # share of the features that a perturbed document gets from an
 _DOCUMENTS = 150_000  # of all copies together
 _MAX_COPIES = 8
 _CHECKED_PARTS = 3
-_TREES, _MIN_TREES, _PROBE = 600, 50, 10
+_TREES, _MIN_TREES = 600, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,7 @@ def distill_trees(
         Time to spend: with little of it the model has fewer trees, or is not checked.
     """
     start = clock()
-    student = _Student(metrics, seed, threads, progress)
+    student = _Student(metrics, seed, threads, progress, clock)
 
     def teacher(lists: Dataset) -> Scores:
         return sum(
@@ -118,17 +119,15 @@ def distill_trees(
             np.zeros(lists.n_docs),
         )
 
-    lesson = _make_lesson(data, teacher, seed)
-    begin = clock()
-    student.fit(lesson, _PROBE)
-    per_tree = (clock() - begin) / _PROBE
-    checks = _CHECKED_PARTS if all(isinstance(m, CrossFit) for m in members) else 0
-    left = seconds - (clock() - start)
-    checks = min(checks, max(int(left / max(per_tree * _TREES, 1e-9)) - 1, 0))
-    affordable = left / max(per_tree * (checks + 1), 1e-9)
-    trees = int(min(max(affordable, _MIN_TREES), _TREES))
-    ranker = student.fit(lesson, trees)
-    unseen = [_check_part(members, weights, data, student, trees, p) for p in range(checks)]
+    ranker = student.fit(_make_lesson(data, teacher, seed), _TREES, start + seconds)
+    trees = ranker._ensemble.n_trees
+    took = clock() - start
+    unseen = []
+    if all(isinstance(member, CrossFit) for member in members):
+        for part in range(_CHECKED_PARTS):
+            if clock() + took > start + seconds:
+                break
+            unseen.append(_check_part(members, weights, data, student, trees, part))
     ours, theirs = (np.concatenate([pair[i] for pair in unseen] or [np.empty(0)]) for i in (0, 1))
     counted = ~np.isnan(ours)
     return Distillation(
@@ -151,8 +150,10 @@ class _Student:
     seed: int
     threads: int | None
     progress: Progress
+    clock: Callable[[], float]
 
-    def fit(self, lesson: Dataset, trees: int) -> TreeRanker:
+    def fit(self, lesson: Dataset, trees: int, deadline: float = math.inf) -> TreeRanker:
+        """Fit this many trees, or fewer if the time is up."""
         ranker = TreeRanker(
             objective="listnet",
             trees=trees,
@@ -167,7 +168,10 @@ class _Student:
         def report(text: str, done: int, total: int) -> None:
             self.progress(f"distilling: {text}", done, total)
 
-        return ranker.fit(lesson, None, self.metrics, progress=report)
+        def is_late(step: FitStep) -> bool:
+            return step.step >= _MIN_TREES and self.clock() > deadline
+
+        return ranker.fit(lesson, None, self.metrics, progress=report, callbacks=is_late)
 
 
 def _check_part(

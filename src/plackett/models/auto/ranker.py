@@ -169,7 +169,9 @@ class AutoRanker(Ranker):
             bases = [r.candidate for r in ranked if "~" not in r.candidate.name][:_VARIED]
             if search.budget.left <= 0 or not bases:
                 break
-            search.run([vary(bases[number % len(bases)], number, self.seed)])
+            candidate = vary(bases[number % len(bases)], number, self.seed)
+            if search.predict_seconds(candidate) <= search.budget.left:
+                search.run([candidate])
 
     def _candidates(self) -> tuple[Candidate, ...]:
         candidates = find_candidates(self.members)

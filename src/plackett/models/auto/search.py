@@ -41,7 +41,19 @@ Clock = Callable[[], float]
 
 
 class OutOfTime(Exception):  # noqa: N818 - not an error
-    """The budget is used up, or the current candidate would exceed it."""
+    """The budget is used up, or the current candidate would exceed it.
+
+    Parameters
+    ----------
+    message
+        What happened.
+    needed
+        Seconds that the candidate would have taken; 0 if unknown.
+    """
+
+    def __init__(self, message: str, needed: float = 0.0) -> None:
+        super().__init__(message)
+        self.needed = needed
 
 
 @dataclass
@@ -79,6 +91,8 @@ class Result:
     """Mean of the metric over the lists, from the out-of-fold scores."""
     note: str = ""
     """Why it was not finished."""
+    needed: float = 0.0
+    """Seconds that it would have taken if it was not finished; 0 if unknown."""
 
 
 class Search:
@@ -161,22 +175,24 @@ class Search:
         """Seconds that a candidate will take, by those of its family before it."""
         fits = self.make_crossfit(candidate)._n_members
         expected = candidate.expected_seconds(self.data, fits)
-        family = candidate.family
-        ratios = [
-            result.seconds / result.candidate.expected_seconds(self.data, fits)
-            for result in self.finished
-            if result.candidate.family == family
-        ]
-        # The first fit of a family also loads and compiles code, so the smallest ratio counts. Of a
-        # family that was not measured here, only what is certainly too slow is left out.
-        return expected * min(ratios) if ratios else expected / 3
+        family = [r for r in self.results.values() if r.candidate.family == candidate.family]
+        for measured in (
+            [(r.seconds, r.candidate) for r in family if r.scores is not None],
+            [(r.needed, r.candidate) for r in family if r.needed > 0],
+        ):
+            # The first fit of a family also loads and compiles code: the smallest ratio counts.
+            ratios = [s / c.expected_seconds(self.data, fits) for s, c in measured]
+            if ratios:
+                return expected * min(ratios)
+        # Of a family that was not measured here, only what is certainly too slow is left out.
+        return expected / 3
 
     def _try(self, candidate: Candidate, *, must_finish: bool) -> Result:
         start = self.budget.clock()
         checkpoint = self.folder / "fits" / candidate.name
         crossfit = self.make_crossfit(candidate)
         progress = self._progress(candidate, crossfit._n_members, must_finish)
-        note = ""
+        note, needed = "", 0.0
         try:
             with warnings.catch_warnings():
                 # Members are compared by what they score, not by how well a solver converged.
@@ -189,7 +205,7 @@ class Search:
                     cluster=self.cluster,
                 )
         except OutOfTime as error:
-            note = str(error)
+            note, needed = str(error), error.needed
         except ClusterError:
             raise
         except PlackettError as error:
@@ -198,7 +214,7 @@ class Search:
         seconds = self.budget.clock() - start
         self._save_spent(force=True)
         if note:
-            return Result(candidate, seconds, note=note)
+            return Result(candidate, seconds, note=note, needed=needed)
         scores = crossfit.out_of_fold(self.data)
         result = Result(candidate, seconds, scores, self._measure(scores))
         self._save(result, crossfit)
@@ -211,6 +227,7 @@ class Search:
     def _progress(self, candidate: Candidate, fits: int, must_finish: bool) -> Progress:
         """Report progress, and end the fit when the time is up or will not suffice."""
         start = self.budget.clock()
+        ends: list[float] = []  # of the fits
 
         def report(text: str, done: int, total: int) -> None:
             self._save_spent()
@@ -222,13 +239,20 @@ class Search:
             self.progress(status, done, total)
             if must_finish:
                 return
-            if left <= 0:
-                raise OutOfTime("not finished: the time was up")
-            fits_done = done * fits // max(total, 1)
             elapsed = self.budget.clock() - start
-            if fits_done > 0 and elapsed * (fits - fits_done) / fits_done > left:
-                needed = elapsed * fits / fits_done
-                raise OutOfTime(f"not finished: needs about {needed:.0f} s")
+            while len(ends) < done * fits // max(total, 1):
+                ends.append(elapsed)
+            needed = 0.0
+            if len(ends) >= 2:
+                # The first fit also loads and compiles code: later ones tell about the rest.
+                per_fit = (ends[-1] - ends[0]) / (len(ends) - 1)
+                needed = ends[-1] + per_fit * (fits - len(ends))
+            elif ends:
+                needed = ends[0] * fits
+            if left <= 0:
+                raise OutOfTime("not finished: the time was up", needed)
+            if len(ends) >= 2 and needed - elapsed > left:
+                raise OutOfTime(f"not finished: needs about {needed:.0f} s", needed)
 
         return report
 
