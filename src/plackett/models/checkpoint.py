@@ -119,14 +119,16 @@ def _check_identity(folder: Path, identity: dict[str, Any]) -> None:
 
 def _find_differences(saved: Any, current: Any) -> list[str]:
     """Say in words in what two descriptions of a fit differ."""
+    if saved == current:
+        return []
     if not isinstance(saved, dict):
         return ["it cannot be read"]
     texts = []
-    if saved.get("kind") != current["kind"]:
-        texts.append(f"it is of a {saved.get('kind')}, this is a {current['kind']}")
+    if saved.get("kind") != current.get("kind"):
+        texts.append(f"it is of a {saved.get('kind')}, this is a {current.get('kind')}")
     else:
-        texts += _compare("", saved.get("settings"), current["settings"])
-    there, here = saved.get("training") or {}, current["training"]
+        texts += _compare("", saved.get("settings", {}), current.get("settings", {}))
+    there, here = saved.get("training") or {}, current.get("training") or {}
     for part, words in (("train", "training"), ("validation", "validation")):
         if there.get(part) != here.get(part):
             texts.append(
@@ -136,8 +138,8 @@ def _find_differences(saved: Any, current: Any) -> list[str]:
     if there.get("metric") != here.get("metric"):
         metrics = [", ".join(each.get("metric") or ()) for each in (there, here)]
         texts.append(f"it selects by {metrics[0]}, this fit by {metrics[1]}")
-    texts += _compare("version of ", saved.get("libraries"), current["libraries"])
-    if not texts and saved != current:
+    texts += _compare("version of ", saved.get("libraries", {}), current.get("libraries", {}))
+    if not texts:
         texts.append("it was made by another version of plackett, or starts from another model")
     return texts
 
