@@ -190,7 +190,7 @@ def measure(data: Path, folder: Path, chosen: set[str]) -> dict[str, tuple[Run, 
     """Cold and warm run of each command, in that order."""
     results = {}
     for name, arguments in commands(data).items():
-        if chosen and name.split()[0] not in chosen:
+        if chosen and not chosen & {name, name.split()[0]}:
             continue
         cache = Path(tempfile.mkdtemp(dir=folder))
         runs = []
@@ -232,7 +232,7 @@ def show(results: dict[str, tuple[Run, Run]], n_kernels: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder of LETOR's three files")
-    parser.add_argument("--only", nargs="*", default=[], help="commands, by their first word")
+    parser.add_argument("--only", nargs="*", default=[], help="commands, by name or first word")
     parser.add_argument("--kernels", type=int, default=12, help="rows of the tables of kernels")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
