@@ -55,7 +55,8 @@ from plackett.experiments.runners import (
 )
 from plackett.experiments.store import Heartbeat, Outcome, RunStore
 from plackett.experiments.systems import Model
-from plackett.models.ranker import MetricSpec, Progress, no_progress
+from plackett.models.fit_context import MetricSpec
+from plackett.models.ranker import Progress, no_progress
 
 _POLL_SECONDS = 1.0  # between checks of what other processes have finished
 

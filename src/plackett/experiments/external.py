@@ -27,7 +27,8 @@ from plackett.data.dataset import Dataset
 from plackett.metrics import metrics as as_metrics
 from plackett.models.artifact.load import load
 from plackett.models.artifact.manifest import MANIFEST_FILE, read_manifest
-from plackett.models.ranker import FitContext, Ranker
+from plackett.models.fit_context import FitContext
+from plackett.models.ranker import Ranker
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -22,7 +22,7 @@ from plackett.experiments.store import Identity
 from plackett.experiments.systems import Model, System, as_systems, code_version
 from plackett.metrics import FunctionMetric, Metric
 from plackett.metrics import metrics as as_metrics
-from plackett.models.ranker import MetricSpec
+from plackett.models.fit_context import MetricSpec
 from plackett.objectives.custom import digest
 
 METRICS = ("ndcg@10", "ndcg@5", "err@10")

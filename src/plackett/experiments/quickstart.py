@@ -18,7 +18,8 @@ from plackett.experiments.report.write import write_files
 from plackett.experiments.results import Leaderboard, leaderboard
 from plackett.metrics import evaluate
 from plackett.models import recipe
-from plackett.models.ranker import FitContext, Ranker
+from plackett.models.fit_context import FitContext
+from plackett.models.ranker import Ranker
 
 METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map")
 PRIMARY = "ndcg@10"

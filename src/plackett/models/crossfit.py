@@ -38,10 +38,11 @@ from plackett.distributed import ClusterError
 from plackett.metrics import Metric
 from plackett.models.artifact.settings import find_user_module
 from plackett.models.explanation import Method
+from plackett.models.fit_context import FitContext
 from plackett.models.importance import shares
 from plackett.models.parameters import accept_aliases, split_nested
 from plackett.models.progress import Callback, Curves
-from plackett.models.ranker import FitContext, Progress, Ranker
+from plackett.models.ranker import Progress, Ranker
 
 if TYPE_CHECKING:
     from typing_extensions import Self

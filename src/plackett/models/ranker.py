@@ -9,32 +9,36 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError, rename_deprecated, require
-from plackett.base.ragged import Offsets, Scores, list_blocks
+from plackett.base.ragged import Scores, list_blocks
 from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.inputs import Categories
 from plackett.data.large_arrays import is_large, iter_blocks, release_pages
 from plackett.data.transforms import FittedTransform, chain, transform
 from plackett.data.transforms.base import apply_in_blocks
-from plackett.distributed import Cluster, WorkerGroup, as_cluster
-from plackett.metrics import Metric, MetricLike
-from plackett.metrics import metrics as as_metrics
+from plackett.distributed import Cluster, as_cluster
 from plackett.models.artifact.manifest import versions, write
 from plackett.models.artifact.settings import identity_of
 from plackett.models.checkpoint import Checkpoint, open_checkpoint
-from plackett.models.explanation import Explanation, Method, explain_dataset
-from plackett.models.importance import importances, shares
+from plackett.models.fit_context import (
+    FitContext,
+    MetricSpec,
+    WatchFunction,
+    no_watch,
+    parse_metrics,
+)
 from plackett.models.inputs import DataOptions, scoring_data, training_data, validation_data
+from plackett.models.insight import Insight
 from plackett.models.parameters import (
     ALIASES,
     check_minimums,
@@ -43,74 +47,22 @@ from plackett.models.parameters import (
     translate,
     unknown_parameter,
 )
-from plackett.models.progress import Callback, Curves, FitStep, show_progress, tell
+from plackett.models.progress import Callback, Curves, show_progress
 from plackett.models.progress import Progress as Progress
 from plackett.models.progress import no_progress as no_progress
-from plackett.objectives import CONDITIONAL, SVMMAP, Objective, Stochastic, objective_to_dict
 from plackett.objectives import objective as as_objective
-from plackett.objectives.objective import BoundObjective, reseed
+from plackett.objectives import objective_to_dict
+from plackett.objectives.objective import reseed
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-WatchFunction: TypeAlias = Callable[[int, int, float], None]
-"""Called with the steps done, the maximum number of steps, and the first metric on validation.
-
-It may raise an exception to end a fit early; ``fit`` lets the exception through.
-"""
-
-MetricSpec: TypeAlias = MetricLike | Sequence[MetricLike]
-"""One metric, or several that are compared in this order."""
-
-
-@dataclass(frozen=True)
-class FitContext:
-    """What a subclass needs for one fit besides the data."""
-
-    metrics: tuple[Metric, ...]
-    """The metrics to select by; a later one counts where the earlier ones are equal."""
-    checkpoint: Checkpoint | None
-    """Where to save the state and resume from; None: nowhere."""
-    progress: Progress
-    watch: WatchFunction
-    """Called with the metric on the validation lists, after each step that measures it."""
-    cluster: Cluster | None = None
-    """Where to fit; None: in this process."""
-    worker_group: WorkerGroup | None = None
-    """In a worker: the workers of the same fit; None: one process fits alone."""
-    callbacks: tuple[Callback, ...] = ()
-    """Called after each step; they may end the fit."""
-    init: Ranker | None = None
-    """A fitted model of the same features to start from; None: start from nothing."""
-
-    def should_stop(self, step: int, total: int, metrics: dict[str, dict[str, float]]) -> bool:
-        """Tell the callbacks about a step; return whether one of them ends the fit."""
-        return bool(self.callbacks) and tell(self.callbacks, FitStep(step, total, metrics))
-
-    @property
-    def metric_names(self) -> tuple[str, ...]:
-        """The metrics as text."""
-        return tuple(str(metric) for metric in self.metrics)
-
-
-def parse_metrics(spec: MetricSpec) -> tuple[Metric, ...]:
-    """The metrics to select by; a string may name several, separated by commas."""
-    metrics = as_metrics(spec)
-    if not metrics:
-        raise UsageError('fit needs a metric to select by, for example metric="ndcg@10".')
-    return metrics
-
-
-def no_watch(done: int, total: int, mean: float) -> None:
-    """No-op watch function."""
 
 
 SCORING_BLOCK = 1 << 15
 """Documents that are scored at a time where features are on disk; nets always score that many."""
 
 
-class Ranker(ABC):
+class Ranker(Insight, ABC):
     """A model that gives each document of a list a score.
 
     Subclasses are dataclasses whose fields are the parameters, with scikit-learn's conventions: the
@@ -409,105 +361,6 @@ class Ranker(ABC):
         names = [_objective_name(each) for each in (trained, entry.settings.get("objective"))]
         return "" if names[0] == names[1] else f" with {names[0]}"
 
-    def importance(
-        self,
-        kind: str | None = None,
-        data: Dataset | None = None,
-        *,
-        metric: MetricSpec = "ndcg@10",
-        seed: int = 0,
-    ) -> dict[str, float]:
-        """How much each feature counts, the most important first.
-
-        :mod:`plackett.models.importance` describes the kinds.
-
-        Parameters
-        ----------
-        kind
-            ``"gain"`` or ``"split"`` for trees, ``"weights"`` for linear models and stumps,
-            ``"gradient"`` for nets, ``"permutation"`` for every model. By default
-            ``"permutation"`` if data are given, else the first of the model's kind.
-        data
-            For ``"permutation"``: the lists to measure on.
-        metric, seed
-            For ``"permutation"``: what to measure, and the seed of the permutations.
-        """
-        names = self._feature_labels()
-        values = importances(self, kind, data, metric=metric, seed=seed)
-        order = np.argsort(-values, kind="stable")
-        return {names[j]: float(values[j]) for j in order}
-
-    def importance_shares(self) -> NDArray[np.float64] | None:
-        """The importance of each feature as shares that add up to 1; None if it is not known."""
-        if not self._importance_kinds:
-            return None
-        try:
-            return shares(np.asarray(self._importance(self._importance_kinds[0]), np.float64))
-        except UsageError:
-            return None
-
-    _importance_kinds: ClassVar[tuple[str, ...]] = ()
-    _explained_by: ClassVar[Method] = "replacement"
-
-    def _importance(self, kind: str) -> Any:
-        """One number per feature, for a kind of ``_importance_kinds``."""
-        raise NotImplementedError
-
-    def _contributions(self, features: Any, offsets: Offsets) -> tuple[float, NDArray[np.float64]]:
-        """Base and contributions of grouped documents, for models not explained by replacement."""
-        raise NotImplementedError
-
-    def _transform_grouped(self, features: Any, offsets: Offsets) -> Any:
-        return features if self.transform_ is None else self.transform_.apply(features, offsets)
-
-    def explain(
-        self, data: Dataset | ArrayLike, *, query_ids: ArrayLike | None = None
-    ) -> Explanation:
-        """What each feature adds to the score of each document.
-
-        :mod:`plackett.models.explanation` describes the methods.
-
-        Parameters
-        ----------
-        data, query_ids
-            As for :meth:`predict`.
-        """
-        self._require_fitted()
-        dataset = self._as_dataset(data, query_ids)
-        self._check_features(dataset)
-        return explain_dataset(self, dataset)
-
-    def plot_curves(self, metric: str | None = None, *, ax: Any = None) -> Any:
-        """Draw the learning curves with Matplotlib (extra ``figures``); return the axes.
-
-        Parameters
-        ----------
-        metric
-            By default the first.
-        ax
-            Axes to draw on; by default new ones.
-        """
-        from plackett.models.display import plot_curves
-
-        return plot_curves(self, metric, ax=ax)
-
-    def plot_importance(
-        self, kind: str | None = None, data: Dataset | None = None, *, top: int = 20, ax: Any = None
-    ) -> Any:
-        """Draw the importance of the ``top`` features with Matplotlib; return the axes.
-
-        ``kind`` and ``data`` are those of :meth:`importance`.
-        """
-        from plackett.models.display import plot_importance
-
-        return plot_importance(self, kind, data, top=top, ax=ax)
-
-    def _repr_html_(self) -> str:
-        """A summary for notebooks."""
-        from plackett.models.display import html_summary
-
-        return html_summary(self)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model as the folder ``path``; :func:`plackett.load` reads it back."""
         write(self, path)
@@ -692,28 +545,3 @@ def has_nan(features: Any) -> bool:
     values = features if isinstance(features, np.ndarray) else features.data
     # A sum is NaN if and only if some value is; this needs no mask as large as the features.
     return any(np.isnan(np.sum(values[rows], dtype=np.float64)) for rows in iter_blocks(values))
-
-
-def check_learnable(data: Dataset, objective: Objective | None = None) -> None:
-    """Raise DataError if every list has documents of one label level only."""
-    inner = objective.objective if isinstance(objective, Stochastic) else objective
-    binary = isinstance(inner, (*CONDITIONAL, SVMMAP))
-    levels = (data.labels > 0).astype(np.float32) if binary else data.labels
-    starts = data.offsets[:-1][np.diff(data.offsets) > 0]
-    if len(starts) and np.any(
-        np.maximum.reduceat(levels, starts) > np.minimum.reduceat(levels, starts)
-    ):
-        return
-    if inner is not None and binary and np.any(data.labels > 0):
-        raise DataError(
-            f"{inner.name} takes labels above 0 as relevant, and every list here is all relevant "
-            "or all not; subtract from the labels so that 0 means not relevant."
-        )
-    raise DataError("no list has two levels of labels; there is nothing to learn from.")
-
-
-def bind_objective(objective: Objective, data: Dataset) -> BoundObjective:
-    """The objective for the lists of a dataset, with their weights."""
-    return objective.bind(
-        data.labels, data.offsets, data.keys, data.weights, document_weights=data.document_weights
-    )

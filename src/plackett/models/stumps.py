@@ -42,9 +42,10 @@ from plackett.base.kernels import compiled, kernel_threads, parallel
 from plackett.base.ragged import Features, Labels, Offsets, Scores
 from plackett.data.dataset import Dataset
 from plackett.models.explanation import Method
+from plackett.models.fit_context import FitContext, check_learnable
 from plackett.models.parameters import accept_aliases
 from plackett.models.progress import Curves, latest, read_curves, write_curves
-from plackett.models.ranker import FitContext, Ranker, check_learnable
+from plackett.models.ranker import Ranker
 from plackett.models.selection import Selection, measure
 
 _STATE_FILE = "stumps.json"

@@ -23,7 +23,8 @@ from plackett.experiments.tuning.trial import build_ranker
 from plackett.metrics import FunctionMetric
 from plackett.metrics import metrics as as_metrics
 from plackett.models import recipe
-from plackett.models.ranker import MetricSpec, Progress, Ranker, no_progress
+from plackett.models.fit_context import MetricSpec
+from plackett.models.ranker import Progress, Ranker, no_progress
 from plackett.models.recipes import search_spaces
 
 if TYPE_CHECKING:

@@ -35,9 +35,10 @@ from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import Ensemble, EnsembleRanker
 from plackett.models.ensembles.ensemble import merge
 from plackett.models.explanation import Method
+from plackett.models.fit_context import FitContext, check_learnable
 from plackett.models.parameters import accept_aliases
 from plackett.models.progress import Curves
-from plackett.models.ranker import FitContext, Ranker, check_learnable, has_nan
+from plackett.models.ranker import Ranker, has_nan
 from plackett.models.recipes import recipe
 from plackett.models.trees import TreeRanker
 

@@ -21,8 +21,9 @@ from plackett.base.errors import DataError, UsageError, require
 from plackett.base.ragged import list_of_document
 from plackett.data.dataset import Dataset
 from plackett.models.ensembles.ranker import EnsembleRanker
+from plackett.models.fit_context import FitContext, check_learnable
 from plackett.models.parameters import ALIASES, accept_aliases
-from plackett.models.ranker import FitContext, Ranker, check_learnable
+from plackett.models.ranker import Ranker
 from plackett.models.selection import Selection, measure
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from plackett.models.ensembles.ensemble import Ensemble
 from plackett.models.ensembles.lightgbm import read_lightgbm_sum
 from plackett.models.ensembles.ranklib import read_ranklib
 from plackett.models.ensembles.xgboost import read_xgboost
+from plackett.models.fit_context import FitContext
 from plackett.models.progress import Curves
-from plackett.models.ranker import FitContext, Ranker
+from plackett.models.ranker import Ranker
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -37,11 +37,11 @@ from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Scores
 from plackett.base.sorting import stable_order
 from plackett.data.dataset import Dataset
+from plackett.models.fit_context import bind_objective
 from plackett.models.linear.convergence import Convergence, Planes, Point, Solution, Weights
 from plackett.models.linear.cutting_plane import Bundle, describe_gap
 from plackett.models.linear.lbfgs import minimize
 from plackett.models.linear.loss import DenseLoss, ScoreLoss, is_sparse, matvec
-from plackett.models.ranker import bind_objective
 from plackett.objectives import RankSVM
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
 from plackett.objectives.objective import Objective

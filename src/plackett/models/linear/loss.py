@@ -38,8 +38,8 @@ from plackett.base.kernels import (
 from plackett.base.ragged import Features, Offsets, Scores, offsets_from_sizes
 from plackett.base.threads import run_parallel
 from plackett.data.dataset import Dataset
+from plackett.models.fit_context import bind_objective
 from plackett.models.linear.convergence import Weights
-from plackett.models.ranker import bind_objective
 from plackett.objectives import Objective, Stochastic
 from plackett.objectives.conditional.losses import COLUMNS, fill_weights, sampled_list
 from plackett.objectives.driver import LIST_FUNCTION, has_one_level

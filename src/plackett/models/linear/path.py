@@ -30,12 +30,12 @@ import numpy as np
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.models.checkpoint import Checkpoint
+from plackett.models.fit_context import FitContext
 from plackett.models.linear.convergence import Convergence, Solution, Weights
 from plackett.models.linear.lbfgs import Save
 from plackett.models.linear.loss import matvec
 from plackett.models.linear.solvers import Problem
 from plackett.models.progress import Curves, latest
-from plackett.models.ranker import FitContext
 from plackett.models.selection import Means, Selection, measure
 from plackett.objectives import Objective, objective
 

@@ -37,6 +37,7 @@ from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
 from plackett.models.explanation import Method
+from plackett.models.fit_context import FitContext, check_learnable
 from plackett.models.importance import deviations
 from plackett.models.linear.convergence import Convergence, warn_unless_converged
 from plackett.models.linear.loss import matvec
@@ -44,7 +45,7 @@ from plackett.models.linear.path import Journal, Path, SolverRun, select_starts
 from plackett.models.linear.solvers import Problem, Solver
 from plackett.models.parameters import accept_aliases
 from plackett.models.progress import Curves, read_curves, write_curves
-from plackett.models.ranker import FitContext, Ranker, check_learnable
+from plackett.models.ranker import Ranker
 from plackett.objectives import Objective
 from plackett.objectives import objective as as_objective
 from plackett.objectives.objective import reseed

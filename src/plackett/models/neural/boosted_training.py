@@ -22,6 +22,7 @@ from torch import nn
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
+from plackett.models.fit_context import FitContext, bind_objective
 from plackett.models.neural.batches import BatchPlan
 from plackett.models.neural.environment import gradients_enabled, preserve_rng
 from plackett.models.neural.loss import LevelLoss, ListLoss, Loss, ResidualLoss
@@ -38,7 +39,6 @@ from plackett.models.neural.training import (
 from plackett.models.neural.user_module import fingerprint, name_of
 from plackett.models.neural.weights import damaged_state, read_state, write_state
 from plackett.models.progress import Callback, Curves, FitStep
-from plackett.models.ranker import FitContext, bind_objective
 from plackett.models.selection import Means, Selection
 from plackett.objectives import objective as as_objective
 from plackett.objectives.objective import reseed

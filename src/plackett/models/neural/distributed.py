@@ -23,6 +23,7 @@ from plackett.data.dataset import Dataset
 from plackett.distributed import Partition, TrainingJob, WorkerGroup
 from plackett.metrics import Metric
 from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
+from plackett.models.fit_context import FitContext, no_watch
 from plackett.models.neural.batch_norm import check_batch_norm
 from plackett.models.neural.batches import BatchPlan, learnable
 from plackett.models.neural.boosted_training import BoostedTraining, load_net
@@ -31,7 +32,6 @@ from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import build_net
 from plackett.models.neural.training import copy_weights
 from plackett.models.progress import Curves
-from plackett.models.ranker import FitContext, no_watch
 
 
 @dataclass(frozen=True)

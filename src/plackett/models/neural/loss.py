@@ -27,11 +27,11 @@ from plackett.base.ragged import (
 )
 from plackett.data.dataset import Dataset
 from plackett.distributed import WorkerGroup
+from plackett.models.fit_context import bind_objective
 from plackett.models.neural.autograd import listwise_values
 from plackett.models.neural.batch_norm import synchronize_batch_norm
 from plackett.models.neural.batches import Batch
 from plackett.models.neural.scorers import LevelScorer
-from plackett.models.ranker import bind_objective
 from plackett.objectives import Objective
 from plackett.objectives.objective import BoundObjective
 

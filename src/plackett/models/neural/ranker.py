@@ -16,9 +16,10 @@ import numpy as np
 from plackett.base.errors import DataError, UsageError, require, warn_renamed
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
+from plackett.models.fit_context import FitContext
 from plackett.models.parameters import accept_aliases
 from plackett.models.progress import Curves, read_curves, write_curves
-from plackett.models.ranker import FitContext, Ranker
+from plackett.models.ranker import Ranker
 from plackett.objectives import Objective
 
 if TYPE_CHECKING:

@@ -38,6 +38,7 @@ from torch.optim.adamw import adamw
 from plackett.base.errors import DataError, Message, Setting, UsageError
 from plackett.base.ragged import Rows, Scores
 from plackett.data.dataset import Dataset
+from plackett.models.fit_context import FitContext
 from plackett.models.importance import deviations
 from plackett.models.neural.autograd import NotFiniteError, to_float64
 from plackett.models.neural.batches import BatchPlan, FeatureRows, make_batch, scoring_batches
@@ -47,7 +48,7 @@ from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import draws_random_numbers
 from plackett.models.neural.user_module import ModuleScorer
 from plackett.models.progress import latest
-from plackett.models.ranker import SCORING_BLOCK, FitContext
+from plackett.models.ranker import SCORING_BLOCK
 from plackett.models.selection import Selection, measure
 
 _ADAGRAD_START = 0.1

@@ -19,8 +19,8 @@ from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.distributed import Partition, TrainingJob, WorkerGroup
 from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
+from plackett.models.fit_context import FitContext, no_watch
 from plackett.models.progress import Curves
-from plackett.models.ranker import FitContext, no_watch
 from plackett.models.trees.params import categorical_indices, check_resumable
 from plackett.models.trees.training import translate_errors
 

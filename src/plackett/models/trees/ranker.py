@@ -21,9 +21,10 @@ from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
 from plackett.models.ensembles import Ensemble, EnsembleRanker, read_lightgbm
 from plackett.models.explanation import Method
+from plackett.models.fit_context import FitContext, bind_objective
 from plackett.models.parameters import ALIASES, accept_aliases
 from plackett.models.progress import Curves, read_curves, write_curves
-from plackett.models.ranker import FitContext, Ranker, bind_objective
+from plackett.models.ranker import Ranker
 from plackett.models.trees.distributed import fit_distributed
 from plackett.models.trees.names import BUILT_IN, OUR_NAMES, translate_names
 from plackett.models.trees.params import check_resumable, lightgbm_settings, resolve_sizes

@@ -40,8 +40,8 @@ from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
 from plackett.distributed import WorkerGroup
+from plackett.models.fit_context import FitContext
 from plackett.models.progress import Curves, latest
-from plackett.models.ranker import FitContext
 from plackett.models.selection import Selection, measure, smooth
 from plackett.objectives.objective import GradientFunction
 
