@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from unittest import mock
 
 import numpy as np
@@ -180,8 +181,10 @@ def test_scores_of_another_program_are_compared(folder, capsys, monkeypatch, tmp
     np.savetxt("scores.txt", np.arange(data.n_docs))
     models = "listnet-linear:C=1,model.plackett,scores.txt"
     command = ["plackett", "compare", "data.txt", "--models", models, "--out", str(tmp_path / "o")]
-    with mock.patch.object(sys, "argv", command), pytest.raises(SystemExit) as end:
-        main()
+    with mock.patch.object(sys, "argv", command), warnings.catch_warnings():
+        warnings.simplefilter("default")
+        with pytest.raises(SystemExit) as end:
+            main()
     out, err = capsys.readouterr()
     assert not end.value.code, err
     assert all(name in out for name in ("listnet-linear:C=1", "model.plackett", "scores.txt"))
