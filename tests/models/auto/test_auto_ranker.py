@@ -215,6 +215,12 @@ def test_missing_values_are_imputed_for_members_that_need_it(parts) -> None:
     assert all(row.value is not None for row in ranker.leaderboard_)
 
 
+def test_members_whose_fits_cannot_be_resumed_are_tried_too(parts, monkeypatch) -> None:
+    random = Candidate("random", "xendcg-mart", _TREES | {"lightgbm.extra_trees": True})
+    monkeypatch.setattr(portfolio, "CANDIDATES", (random,))
+    assert _auto().fit(parts[0]).member_names_ == ("random",)
+
+
 def test_presets_choose_what_is_tried(parts, monkeypatch) -> None:
     ranker = _auto().fit(parts[0], presets="good")
     tried = {row.name for row in ranker.leaderboard_}

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from plackett.base.errors import ConvergenceWarning, DataError, PlackettError
+from plackett.base.errors import ConvergenceWarning, DataError, PlackettError, UsageError
 from plackett.base.files import atomic_directory, write_json
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
@@ -35,7 +35,10 @@ from plackett.metrics import Metric
 from plackett.models.auto.portfolio import Candidate
 from plackett.models.crossfit import CrossFit
 from plackett.models.progress import Callback, FitStep, Progress, tell
+from plackett.models.ranker import Ranker
 from plackett.models.selection import measure
+from plackett.models.trees import TreeRanker
+from plackett.models.trees.params import check_resumable
 
 Clock = Callable[[], float]
 
@@ -200,7 +203,7 @@ class Search:
                 crossfit.fit(
                     self.data,
                     metric=self.metrics,
-                    checkpoint=checkpoint,
+                    checkpoint=checkpoint if _is_resumable(crossfit.ranker) else None,
                     progress=progress,
                     cluster=self.cluster,
                 )
@@ -293,6 +296,16 @@ class Search:
         if force or spent >= self._next_save:
             write_json(self.folder / "spent.json", {"seconds": spent})
             self._next_save = spent + self.save_seconds
+
+
+def _is_resumable(ranker: Ranker | None) -> bool:
+    """Whether a fit can be continued to the same model; others start again."""
+    if isinstance(ranker, TreeRanker):
+        try:
+            check_resumable(ranker)
+        except UsageError:
+            return False
+    return True
 
 
 def read_spent(folder: Path) -> float:
