@@ -14,7 +14,8 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 from dataset_helpers import Rows, difference, make_rows, row_sets
 from plackett.base.errors import DataError, DataWarning
-from plackett.data.dataset import Dataset, Table
+from plackett.data.dataset import Dataset
+from plackett.data.table import Table
 
 
 def _shuffled(rows: Rows, seed: int) -> Rows:

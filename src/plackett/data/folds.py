@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.ragged import Features, Rows, offsets_from_sizes
 from plackett.data.canonical import CanonicalOrder
-from plackett.data.dataset import Dataset, Table, check_dataset
+from plackett.data.dataset import Dataset, check_dataset
 from plackett.data.files import (
     SPLIT_STEMS,
     ByteProgress,
@@ -34,6 +34,7 @@ from plackett.data.files import (
 from plackett.data.inputs import Missing, factorize
 from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
 from plackett.data.reader import fits_in_memory, open_data, read_rows
+from plackett.data.table import Table
 
 _FOLD = re.compile(r"fold[ _-]?(\d+)", re.IGNORECASE | re.ASCII)
 _CHUNK_BYTES = 1 << 20

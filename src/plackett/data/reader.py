@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.memory import available_memory, memory_limits
-from plackett.data.dataset import Dataset, Table
+from plackett.data.dataset import Dataset
 from plackett.data.files import (
     COMPRESSED_SUFFIXES,
     ByteProgress,
@@ -24,6 +24,7 @@ from plackett.data.files import (
 )
 from plackett.data.inputs import Missing
 from plackett.data.mapped import open_mapped
+from plackett.data.table import Table
 
 if TYPE_CHECKING:
     from plackett.data.columnar.reader import ColumnarFiles

@@ -11,7 +11,7 @@ import numpy as np
 
 from plackett.base.errors import DataError, DataWarning
 from plackett.data.canonical import dense_rows
-from plackett.data.dataset import Dataset, check_dataset, take
+from plackett.data.dataset import Dataset, check_dataset
 from plackett.data.files import (
     ByteProgress,
     PathLike,
@@ -23,6 +23,7 @@ from plackett.data.files import (
 from plackett.data.mapped import refuse_other_directory, write_mapped
 from plackett.data.reader import read_files
 from plackett.data.streaming import stream
+from plackett.data.table import take
 
 _BLOCK_BYTES = 64 << 20
 

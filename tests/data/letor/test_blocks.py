@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plackett.data.dataset import Table
 from plackett.data.letor import blocks, iter_tables, read_table
+from plackett.data.table import Table
 
 LINES = [
     b"%d qid:%d 1:%d.5 %d:-0.125%s\n"

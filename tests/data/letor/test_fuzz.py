@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import letor_reference as reference
 from plackett.base.errors import DataError
-from plackett.data.dataset import Table
 from plackett.data.inputs import Missing
 from plackett.data.letor import blocks, iter_tables, read_table
 from plackett.data.letor import reader as parse
+from plackett.data.table import Table
 
 T = TypeVar("T")
 EXAMPLES = int(os.environ.get("PLACKETT_FUZZ_EXAMPLES", "400"))

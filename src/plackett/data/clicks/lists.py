@@ -34,7 +34,8 @@ from plackett.base.ragged import Ids, Rows
 from plackett.data.canonical import take_rows
 from plackett.data.clicks.log import ClickLog, encode_ids, row_error
 from plackett.data.clicks.propensities import Propensities
-from plackett.data.dataset import Dataset, Table, take
+from plackett.data.dataset import Dataset
+from plackett.data.table import Table, take
 
 CLIP = 0.2
 """Lower bound of propensities in lists by impression; see ``docs/guide/clicks``."""

@@ -16,8 +16,8 @@ import pyarrow.csv
 from plackett.base.errors import DataError, UsageError
 from plackett.data.columnar.reader import RowBuffer, batch_rows, name_file_in_errors
 from plackett.data.columnar.roles import check_types, find_roles, say_columns
-from plackett.data.dataset import Table
 from plackett.data.files import ReadOptions
+from plackett.data.table import Table
 
 
 def read_csv(path: Path, options: ReadOptions) -> Table:

@@ -1,4 +1,4 @@
-"""Read Parquet and Arrow files into a :class:`~plackett.data.dataset.Table`.
+"""Read Parquet and Arrow files into a :class:`~plackett.data.table.Table`.
 
 Features are one column each, or one column of lists. A few thousand rows are read at a time into
 one float32 matrix, so the data is never in memory twice.
@@ -30,7 +30,6 @@ from plackett.data.columnar.roles import (
     refuse_other_roles,
     say_columns,
 )
-from plackett.data.dataset import Table
 from plackett.data.files import ByteProgress, ReadOptions
 from plackett.data.inputs import (
     Missing,
@@ -42,6 +41,7 @@ from plackett.data.inputs import (
     check_features,
     factorize,
 )
+from plackett.data.table import Table
 
 PARQUET = ".parquet"
 _BATCH_ROWS = 16_384  # fewer cost more time per column: measured with 136 columns

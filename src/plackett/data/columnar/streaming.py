@@ -30,10 +30,11 @@ from plackett.data.columnar.reader import (
     name_file_in_errors,
     refuse_scattered,
 )
-from plackett.data.dataset import Dataset, Table, take, warn_scattered
+from plackett.data.dataset import Dataset
 from plackett.data.files import ByteProgress, ReadOptions
 from plackett.data.inputs import Missing, as_groups, as_weights, factorize, run_starts
 from plackett.data.large_arrays import BLOCK_BYTES, release_pages, rows_per_block, scratch_array
+from plackett.data.table import Table, take, warn_scattered
 
 _SMALL_ARRAYS = ("labels", "document_ids", "weights", "document_weights", "groups")
 _TABLE_ARRAYS = ("features", "query_ids", *_SMALL_ARRAYS)

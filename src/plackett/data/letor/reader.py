@@ -24,7 +24,6 @@ from numba import get_num_threads
 from plackett.base.errors import DataError, UsageError
 from plackett.base.memory import available_memory, format_bytes
 from plackett.base.ragged import Features, Ids, Labels, Offsets
-from plackett.data.dataset import Table
 from plackett.data.files import ByteProgress, PathLike
 from plackett.data.inputs import Missing, run_starts
 from plackett.data.letor.blocks import Piece, TextFile, open_text
@@ -38,6 +37,7 @@ from plackett.data.letor.parser import (
     parse_rows,
     survey,
 )
+from plackett.data.table import Table
 
 BLOCK_BYTES = 64 << 20
 NO_FEATURES = "has no features; a line reads 'label qid:ID index:value ...'"

@@ -20,7 +20,6 @@ from plackett.base.errors import DataError
 from plackett.base.files import atomic_directory
 from plackett.base.ragged import Features, Ids, Labels, Rows
 from plackett.data.canonical import CanonicalOrder, hash_documents
-from plackett.data.dataset import take, warn_scattered
 from plackett.data.files import ReadOptions, TwoPassProgress
 from plackett.data.inputs import factorize
 from plackett.data.large_arrays import RowSpool
@@ -33,6 +32,7 @@ from plackett.data.letor.reader import (
     refuse_scattered,
 )
 from plackett.data.mapped import order_arrays, refuse_other_directory, row_blocks, write_arrays
+from plackett.data.table import take, warn_scattered
 
 _SPOOL = "features.scratch"
 
