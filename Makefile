@@ -59,7 +59,7 @@ test: $(VENV)/.dev test-tools
 test-suite test-bounds: export OMP_WAIT_POLICY := passive
 
 test-suite: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 # Numba does not check indices unless asked to. tests/test_bounds.py holds a kernel that must fail, so
 # that the checks are known to run.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,25 +15,35 @@ REAL_DATA = Path(
 # Every test in these folders runs compiled code, and so runs again with bounds checks.
 KERNEL_FOLDERS = ("data/letor", "data/transforms")
 
-
 # Tests that run in one process, one after the other: two Ray clusters at a time would starve each
 # other, and two processes would compile the same list functions.
 TOGETHER = {"distributed": "ray", "objectives": "objectives", "contract": "objectives"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark kernels, and divide the tests among processes: by file, the slowest groups first."""
-    root = Path(__file__).parent
+    """Mark kernels, and put the folders that stay together, the slowest, first."""
+    root, order = Path(__file__).parent, list(TOGETHER)
+    places = []
     for item in items:
         path = item.path.relative_to(root)
         if path.parent.as_posix() in KERNEL_FOLDERS:
             item.add_marker(pytest.mark.kernels)
-        item.add_marker(pytest.mark.xdist_group(TOGETHER.get(path.parts[0], path.as_posix())))
-    order = list(TOGETHER)
-    folders = {item: item.path.relative_to(root).parts[0] for item in items}
-    items.sort(
-        key=lambda item: order.index(folders[item]) if folders[item] in order else len(order)
-    )
+        places.append(order.index(path.parts[0]) if path.parts[0] in order else len(order))
+    items[:] = [items[i] for i in sorted(range(len(items)), key=places.__getitem__)]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each process one file after another; what is in ``TOGETHER`` counts as one file."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            folder = file.removeprefix("tests/").partition("/")[0]
+            return TOGETHER.get(folder, file)
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")
