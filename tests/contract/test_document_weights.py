@@ -37,6 +37,13 @@ LINEAR = (
     objective("urank"),
     objective("mle"),
     objective("approxmrr", eta=2.0),
+    objective("approxmap", eta=2.0),
+    objective("lambdagap", cutoff=2),
+    objective("pairhinge"),
+    objective("pairsquared"),
+    objective("squared"),
+    objective("logistic"),
+    objective("ordinal"),
     objective("lambdarank", weight="map"),
     objective("lambdarank", weight="mrr"),
 )

@@ -25,6 +25,14 @@ VARIANTS = (
     objective("ranksvm", squared=True),
     objective("boltzrank", mix=0.5, samples=20),
     objective("mdprank", gamma=0.9, discount="standard"),
+    objective("lambdaloss", scheme="arp1"),
+    objective("lambdaloss", scheme="arp2", sigma=2.0),
+    objective("lambdagap", kind="s", cutoff=2),
+    objective("circle", gamma=3.0, margin=0.4),
+    objective("neuralndcg", tau=0.5, cutoff=3, rounds=5),
+    objective("pirank", tau=2.0, cutoff=2),
+    objective("pairhinge", margin=0.3),
+    objective("ordinal", grades=2, sigma=3.0),
 )
 PLAIN = (*(definition() for definition in OBJECTIVES), *VARIANTS)
 ALL = (*PLAIN, *(Stochastic(plain, samples=3, beta=0.7, seed=1) for plain in PLAIN))

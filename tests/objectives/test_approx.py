@@ -5,14 +5,15 @@ import pytest
 from hypothesis import given, settings
 
 from plackett.base.errors import UsageError
-from plackett.objectives.approx import ApproxMRR, ApproxNDCG
-from references.approx import approxmrr, approxndcg
+from plackett.objectives.approx import ApproxERR, ApproxMAP, ApproxMRR, ApproxNDCG
+from references.approx import approxerr, approxmap, approxmrr, approxndcg
 from references.autograd import hessian_diagonal, value_and_gradient
 from references.random_lists import one_list
 
 pytestmark = pytest.mark.kernels
 
-PAIRS = [(ApproxNDCG, approxndcg), (ApproxMRR, approxmrr)]
+CONCAVE = [(ApproxNDCG, approxndcg), (ApproxMRR, approxmrr), (ApproxERR, approxerr)]
+PAIRS = [*CONCAVE, (ApproxMAP, approxmap)]
 
 
 def evaluate(objective, scores, labels):
@@ -64,7 +65,7 @@ def test_value_and_gradient_agree_with_autograd(objective, reference, case) -> N
         np.testing.assert_allclose(d.gradient, gradient, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.parametrize(("objective", "reference"), PAIRS)
+@pytest.mark.parametrize(("objective", "reference"), CONCAVE)
 @given(case=one_list(longest=6))
 @settings(deadline=None, max_examples=25)
 def test_curvature_bounds_the_hessian_and_the_newton_step(objective, reference, case) -> None:
@@ -78,7 +79,7 @@ def test_curvature_bounds_the_hessian_and_the_newton_step(objective, reference, 
     assert np.all(d.curvature >= 1e-6 * np.mean(d.curvature) * (1 - 1e-5))
 
 
-@pytest.mark.parametrize("objective", [ApproxNDCG(), ApproxMRR()])
+@pytest.mark.parametrize("objective", [ApproxNDCG(), ApproxMRR(), ApproxMAP(), ApproxERR()])
 def test_gradient_is_that_of_the_value_by_finite_differences(objective) -> None:
     scores, labels = np.array([0.1, -0.05, 0.2, 0.1]), [1, 0, 2, 0]
     d = evaluate(objective, scores, labels)
@@ -101,6 +102,12 @@ def test_a_steep_comparison_gives_minus_the_metric() -> None:
     assert evaluate(ApproxMRR(eta=1e4), scores, labels).values[0] == pytest.approx(
         -1 / 3, rel=1e-12
     )
+    precisions = [1 / 3, 2 / 4, 3 / 5]
+    assert evaluate(ApproxMAP(eta=1e4), scores, labels).values[0] == pytest.approx(
+        -np.mean(precisions), rel=1e-12
+    )
+    err = 3 / 8 / 3 + (5 / 8) * (1 / 8) / 4 + (5 / 8) * (7 / 8) * (7 / 8) / 5
+    assert evaluate(ApproxERR(eta=1e4), scores, labels).values[0] == pytest.approx(-err, rel=1e-12)
 
 
 def test_mrr_of_a_list_without_an_irrelevant_document_is_zero_throughout() -> None:
@@ -110,7 +117,9 @@ def test_mrr_of_a_list_without_an_irrelevant_document_is_zero_throughout() -> No
     assert not np.any(d.curvature)
 
 
-@pytest.mark.parametrize("objective", [ApproxNDCG(), ApproxMRR(), ApproxNDCG(eta=0.1)])
+@pytest.mark.parametrize(
+    "objective", [ApproxNDCG(), ApproxMRR(), ApproxMAP(), ApproxERR(), ApproxNDCG(eta=0.1)]
+)
 def test_far_scores_and_huge_labels_stay_finite(objective) -> None:
     for labels in ([0, 1, 2, 0], [0, 700, 1e30, 5]):
         for scores in ([700.0, -700.0, 0.0, -700.01], [-700.0, -700.02, 700.0, 700.0]):
@@ -131,7 +140,7 @@ def test_close_scores_far_below_the_top_are_still_compared() -> None:
     assert near.gradient[1] < 0
 
 
-@pytest.mark.parametrize("objective", [ApproxNDCG, ApproxMRR])
+@pytest.mark.parametrize("objective", [ApproxNDCG, ApproxMRR, ApproxMAP, ApproxERR])
 @pytest.mark.parametrize("eta", [0.0, -1.0, np.inf, np.nan])
 def test_eta_that_is_not_positive_is_refused(objective, eta) -> None:
     with pytest.raises(UsageError, match="eta > 0"):

@@ -26,6 +26,8 @@ def test_two_documents_follow_the_formulas() -> None:
         "ndcg2": gap * cost,
         "ndcg2++": (gap + 10 * gap) * cost,
         "lambdarank": gap * cost,
+        "arp1": cost,
+        "arp2": cost,
     }
     for scheme in SCHEMES:
         d = evaluate(LambdaLoss(scheme), [0.9, 0.5], [0, 1])

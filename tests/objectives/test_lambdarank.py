@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plackett.base.errors import UsageError
-from plackett.objectives.lambdarank import SWAP_METRICS, LambdaRank, fill_swaps, prepare_swaps
+from plackett.objectives.lambdarank import (
+    SWAP_METRICS,
+    LambdaGap,
+    LambdaRank,
+    fill_swaps,
+    prepare_swaps,
+)
 from plackett.objectives.ranking import normalized_gains
 from references.autograd import hessian_diagonal, value_and_gradient
 from references.lambdarank import lambdarank, swap_change
@@ -180,3 +186,24 @@ def test_the_sign_says_which_document_has_the_higher_label(metric) -> None:
 
 def test_err_of_labels_that_overflow_powers_of_two_is_finite() -> None:
     assert changes("err", [0.0, 1e30, 5e29], 0)[1:] == pytest.approx([-0.5, 0.0])
+
+
+@pytest.mark.parametrize("kind", ["s", "x"])
+def test_lambdagap_takes_pairs_of_relevant_and_irrelevant_documents_k_ranks_apart(kind) -> None:
+    rng = np.random.default_rng(3)
+    scores, labels = rng.normal(size=12), rng.integers(0, 3, 12)
+    rank = np.empty(12, dtype=int)
+    rank[np.argsort(-scores)] = np.arange(12)
+    value, gradient = 0.0, np.zeros(12)
+    for i in range(12):
+        for j in range(12):
+            apart = abs(rank[i] - rank[j])
+            if labels[i] > 0 == labels[j] and (apart == 4 or (apart > 4 and kind == "x")):
+                difference = 1.5 * (scores[i] - scores[j])
+                value += np.log1p(np.exp(-difference))
+                gradient[i] -= 1.5 / (1 + np.exp(difference))
+                gradient[j] += 1.5 / (1 + np.exp(difference))
+    d = LambdaGap(kind, cutoff=4, sigma=1.5).evaluate(scores, labels, [0, 12])
+    assert d.values[0] == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(d.gradient, gradient, rtol=1e-10, atol=1e-14)
+    assert not np.any(LambdaGap(kind, cutoff=12).evaluate(scores, labels, [0, 12]).gradient)

@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from plackett.base.errors import DataError, UsageError, unknown_name
-from plackett.objectives.approx import ApproxMRR, ApproxNDCG, SoftRank
+from plackett.objectives.approx import ApproxERR, ApproxMAP, ApproxMRR, ApproxNDCG, SoftRank
 from plackett.objectives.boltzrank import BoltzRank
 from plackett.objectives.conditional.objectives import (
     CONDITIONAL,
@@ -30,10 +30,12 @@ from plackett.objectives.conditional.objectives import (
     ExpGainNDCG,
 )
 from plackett.objectives.custom import Custom, custom, digest
-from plackett.objectives.lambdarank import LambdaLoss, LambdaRank
+from plackett.objectives.lambdarank import LambdaGap, LambdaLoss, LambdaRank
 from plackett.objectives.listmle import ListMLE, MDPRank, PListMLE
 from plackett.objectives.objective import BoundObjective, Derivatives, Objective
-from plackett.objectives.pairwise import RankBoost, RankNet, RankSVM
+from plackett.objectives.pairwise import PairHinge, PairSquared, RankBoost, RankNet, RankSVM
+from plackett.objectives.pointwise import CalibratedSoftmax, Circle, Logistic, Ordinal, Squared
+from plackett.objectives.relaxed import FastSoftRank, NeuralNDCG, PiRank, SoftSort
 from plackett.objectives.softmax import XENDCG, CrossEntropy, ListNet
 from plackett.objectives.stochastic import Stochastic
 from plackett.objectives.svmmap import SVMMAP, most_violated
@@ -51,10 +53,14 @@ __all__ = [
     "OBJECTIVES",
     "SVMMAP",
     "XENDCG",
+    "ApproxERR",
+    "ApproxMAP",
     "ApproxMRR",
     "ApproxNDCG",
     "BoltzRank",
     "BoundObjective",
+    "CalibratedSoftmax",
+    "Circle",
     "ConvexLossAUC",
     "ConvexLossMAP",
     "ConvexLossNDCG",
@@ -63,17 +69,27 @@ __all__ = [
     "ExpGainAUC",
     "ExpGainMAP",
     "ExpGainNDCG",
+    "FastSoftRank",
+    "LambdaGap",
     "LambdaLoss",
     "LambdaRank",
     "ListMLE",
     "ListNet",
+    "Logistic",
     "MDPRank",
+    "NeuralNDCG",
     "Objective",
+    "Ordinal",
     "PListMLE",
+    "PairHinge",
+    "PairSquared",
+    "PiRank",
     "RankBoost",
     "RankNet",
     "RankSVM",
     "SoftRank",
+    "SoftSort",
+    "Squared",
     "Stochastic",
     "UMart",
     "URank",
@@ -103,6 +119,20 @@ OBJECTIVES: tuple[type[Objective], ...] = (
     RankBoost,
     SVMMAP,
     BoltzRank,
+    PairHinge,
+    PairSquared,
+    Squared,
+    Logistic,
+    Ordinal,
+    CalibratedSoftmax,
+    Circle,
+    LambdaGap,
+    ApproxMAP,
+    ApproxERR,
+    SoftSort,
+    NeuralNDCG,
+    PiRank,
+    FastSoftRank,
 )
 """Every objective; the command line, the documentation and the tests use this tuple."""
 

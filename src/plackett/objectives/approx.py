@@ -1,4 +1,4 @@
-r"""Smooth approximations of metrics: ApproxNDCG, ApproxMRR and SoftRank.
+r"""Smooth approximations of metrics: ApproxNDCG, ApproxMRR, ApproxMAP, ApproxERR and SoftRank.
 
 **Approximate ranks.** A document's rank is one plus the number of documents above it; each
 comparison is smoothed:
@@ -29,13 +29,36 @@ not differentiable everywhere; TF-Ranking's, a mean over documents weighted by l
 list without an irrelevant document gives zeros. The weight of a document multiplies its term
 :math:`p_i/\hat\pi_i`.
 
-**Curvature.** Both losses are concave in the ranks, so their linearization in the ranks bounds them
-from above; what remains is a sum over pairs of :math:`(a_i - a_j) q_{ij}`, whose second derivative
-with respect to a score is at most :math:`\eta^2 |a_i - a_j| w_{ij}` in size. The curvature is the
-sum of these over a document's pairs, for ApproxMRR plus :math:`\eta^2 p_k |1/\hat\pi_k + \ell|`
-(products of derivatives of p and of ranks are never positive). It bounds the diagonal of the
-Hessian, and no Newton step exceeds :math:`1/\eta`, the width of the smoothing. A floor of 1e-6 of
-the list's mean keeps quotients finite.
+Every metric that is a function of comparisons :math:`q_{ij}` can be treated in this way. With
+:math:`c_{ij} = \partial\ell/\partial q_{ij}`, the gradient is :math:`\eta\sum_{i \ne k}
+w_{ik}(c_{ik} - c_{ki})`; a loss that depends on ranks alone has :math:`c_{ij} = a_i`.
+
+*ApproxMAP* (after Qin, Liu & Li 2010) is minus average precision. Among the :math:`n^+` relevant
+documents (label > 0), document i has the approximate rank :math:`\hat\rho_i = 1 + \sum_{j \ne i:
+y_j > 0} q_{ij}`, a part of the sum of :math:`\hat\pi_i`, so that precisions stay below 1:
+
+.. math:: \ell = -\frac{1}{n^+} \sum_{i: y_i > 0} \frac{\hat\rho_i}{\hat\pi_i}, \qquad
+    c_{ij} = \frac{1}{n^+}\Big(\frac{\hat\rho_i}{\hat\pi_i^2} - \frac{[y_j > 0]}{\hat\pi_i}\Big).
+
+The weight of a document multiplies its precision.
+
+*ApproxERR* is minus the expected reciprocal rank (Chapelle et al. 2009): document i stops the user
+with probability :math:`R_i = (2^{y_i} - 1)/2^{\max y}` if none above it did,
+
+.. math:: \ell = -\sum_i T_i, \quad
+    T_i = \frac{R_i}{\hat\pi_i} \prod_{j \ne i} (1 - R_j q_{ij}), \qquad
+    c_{ij} = T_i\Big(\frac{1}{\hat\pi_i} + \frac{R_j}{1 - R_j q_{ij}}\Big).
+
+**Curvature.** ApproxNDCG and ApproxMRR are concave in the ranks, so their linearization in the
+ranks bounds them from above; what remains is a sum over pairs of :math:`(a_i - a_j) q_{ij}`, whose
+second derivative with respect to a score is at most :math:`\eta^2 |a_i - a_j| w_{ij}` in size. The
+curvature is the sum of these over a document's pairs, for ApproxMRR plus :math:`\eta^2 p_k
+|1/\hat\pi_k + \ell|` (products of derivatives of p and of ranks are never positive). It bounds the
+diagonal of the Hessian, and no Newton step exceeds :math:`1/\eta`, the width of the smoothing. A
+floor of 1e-6 of the list's mean keeps quotients finite. For ApproxMAP and ApproxERR the curvature
+is the same sum, :math:`\eta^2\sum_i w_{ik}|c_{ik} - c_{ki}|`. It is a bound for ApproxERR, whose
+second derivatives by comparisons of one document are never positive; ApproxMAP is not concave in
+them.
 
 O(n⁺n) time, where n⁺ documents are relevant, O(n) memory.
 
@@ -78,7 +101,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from plackett.base.gains import discount
+from plackett.base.gains import discount, scaled_gain
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
 from plackett.objectives.objective import ListLabels, Objective, Prepared, check_positive
@@ -193,6 +216,85 @@ def approxmrr_list(scores, labels, prepared, _key, params, gradient, curvature):
     return value
 
 
+@list_function(LIST_FUNCTION)
+def approxmap_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: eta, prepared: document weights, if any."""
+    n, eta = len(scores), params[0]
+    order, relevant = _relevant_first(labels)
+    x, weights = eta * scores[order], document_weights(prepared, n, 0)[order]
+    exponentials, ratios, ranks, inner = np.empty((2, n)), np.empty(n), np.empty(n), np.empty(n)
+    slopes, inner_slopes, g, h = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    narrow = fill_exponentials(x, exponentials)
+    _fill_ranks(x, exponentials, narrow, relevant, ratios, ranks)
+    _fill_ranks(x[:relevant], exponentials, narrow, relevant, ratios, inner)
+    value = 0.0
+    for i in range(relevant):
+        share = weights[i] / (relevant * ranks[i])
+        value -= share * inner[i]
+        slopes[i] = share * inner[i] / ranks[i]
+        inner_slopes[i] = slopes[i] - share
+    for i in range(relevant):
+        fill_ratios(x, exponentials, narrow, i, i + 1, n, ratios)
+        _add_slopes(ratios[:relevant], inner_slopes, i, i + 1, g, h)
+        _add_slopes(ratios, slopes, i, relevant, g, h)
+    for k in range(n):
+        gradient[order[k]] = eta * g[k]
+        curvature[order[k]] = eta * eta * h[k]
+    raise_to_floor(curvature)
+    return value
+
+
+_LEAST_PASS = 1e-300  # of the probability to go on, which rounding may make zero
+
+
+@compiled
+def _fill_comparisons(x, exponentials, narrow, i, ratios, below):  # type: ignore[no-untyped-def]
+    """Fill q of document i with all documents."""
+    fill_ratios(x, exponentials, narrow, i, 0, len(x), ratios)
+    for j in range(len(x)):
+        below[j] = (ratios[j] if x[i] > x[j] else 1.0) / (1.0 + ratios[j])
+
+
+@list_function(LIST_FUNCTION)
+def approxerr_list(scores, labels, _prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: eta."""
+    n, eta = len(scores), params[0]
+    order, relevant = _relevant_first(labels)
+    x, top = eta * scores[order], np.float64(np.max(labels))
+    exponentials, ratios, below = np.empty((2, n)), np.empty(n), np.empty(n)
+    stops, ranks, terms = np.zeros(n), np.ones(n), np.zeros(n)
+    g, h = np.zeros(n), np.zeros(n)
+    for i in range(relevant):
+        stops[i] = scaled_gain(np.float64(labels[order[i]]), top)
+    narrow = fill_exponentials(x, exponentials)
+    value = 0.0
+    for i in range(relevant):
+        _fill_comparisons(x, exponentials, narrow, i, ratios, below)
+        ranks[i] = 1.0 + np.sum(below) - below[i]
+        terms[i] = stops[i] / ranks[i]
+        for j in range(relevant):
+            if j != i:
+                terms[i] *= max(1.0 - stops[j] * below[j], _LEAST_PASS)
+        value -= terms[i]
+    for i in range(relevant):
+        _fill_comparisons(x, exponentials, narrow, i, ratios, below)
+        for k in range(i + 1, n):
+            passed = max(1.0 - stops[k] * below[k], _LEAST_PASS)
+            passed_back = max(1.0 - stops[i] * (1.0 - below[k]), _LEAST_PASS)
+            force = terms[i] * (1.0 / ranks[i] + stops[k] / passed)
+            force -= terms[k] * (1.0 / ranks[k] + stops[i] / passed_back)
+            force *= ratios[k] / (1.0 + ratios[k]) ** 2
+            g[k] += force
+            g[i] -= force
+            h[k] += abs(force)
+            h[i] += abs(force)
+    for k in range(n):
+        gradient[order[k]] = eta * g[k]
+        curvature[order[k]] = eta * eta * h[k]
+    raise_to_floor(curvature)
+    return value
+
+
 @dataclass(frozen=True)
 class _Approx(Objective):
     eta: float = 10.0
@@ -225,6 +327,24 @@ class ApproxMRR(_Approx):
     name: ClassVar[str] = "approxmrr"
     weighting: ClassVar[Weighting | None] = "order"
     function: ClassVar[ListFunction] = approxmrr_list
+
+
+@dataclass(frozen=True)
+class ApproxMAP(_Approx):
+    """Minus average precision of approximate ranks (Qin, Liu & Li 2010); relevant: label > 0."""
+
+    name: ClassVar[str] = "approxmap"
+    weighting: ClassVar[Weighting | None] = "order"
+    function: ClassVar[ListFunction] = approxmap_list
+
+
+@dataclass(frozen=True)
+class ApproxERR(_Approx):
+    """Minus expected reciprocal rank of approximate ranks, with each list's top grade."""
+
+    name: ClassVar[str] = "approxerr"
+    weighting: ClassVar[Weighting | None] = "gain"
+    function: ClassVar[ListFunction] = approxerr_list
 
 
 @compiled

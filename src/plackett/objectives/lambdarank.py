@@ -53,12 +53,29 @@ scheme          pairs                 :math:`w_{ij}`
 ``ndcg2``       :math:`y_i > y_j`     :math:`\delta_{ij} |G_i - G_j|`
 ``ndcg2++``     :math:`y_i > y_j`     :math:`(\rho_{ij} + \mu\delta_{ij}) |G_i - G_j|`
 ``lambdarank``  :math:`y_i > y_j`     :math:`\rho_{ij} |G_i - G_j|`
+``arp1``        all :math:`i \ne j`   :math:`y_i/Y`
+``arp2``        :math:`y_i > y_j`     :math:`(y_i - y_j)/Y`
 ==============  ====================  =========================================================
 
 with :math:`\rho_{ij} = |D_{\pi_i} - D_{\pi_j}|` and :math:`\delta_{ij} = D_k - D_{k+1}`, :math:`k =
 |\pi_i - \pi_j|`. Gradient and curvature are those of the logistic losses with weights frozen, as in
 :mod:`plackett.objectives.lambdarank`. Logarithms of the loss are natural. The value jumps where two
 scores cross, so the objective is not declared exact. O(n²) time, O(n) memory.
+
+``arp1`` and ``arp2`` bound the average rank of relevance, :math:`\sum_i y_i \pi_i / Y` with
+:math:`Y = \sum_i y_i`. Their weights do not depend on the ranking: they are exact and convex.
+
+**LambdaGap**: pairs that are far enough apart to change precision at k (Adàlia et al. 2025). The
+precision of the first k changes only when a document crosses rank k, which gives LambdaRank few
+pairs to learn from. LambdaGap compares relevant with irrelevant documents (label > 0 or not) by
+their distance in the current ranking alone,
+
+.. math:: \ell = \sum_{y_i > 0 = y_j} w_{ij} \log(1 + e^{-\sigma(s_i - s_j)}), \qquad
+    w_{ij} = [\,|\pi_i - \pi_j| = k\,] \text{ (S)} \quad\text{or}\quad
+    [\,|\pi_i - \pi_j| \ge k\,] \text{ (X)}.
+
+Lists of at most k documents have no pairs. Like LambdaRank it is not declared exact. O(n) time for
+S, O(n²) for X.
 """
 
 from __future__ import annotations
@@ -312,8 +329,8 @@ class LambdaRank(Objective):
         return normalized_gains(lists.labels, lists.offsets)
 
 
-SCHEMES = ("ndcg1", "ndcg2", "ndcg2++", "lambdarank")
-_NDCG1 = 0
+SCHEMES = ("ndcg1", "ndcg2", "ndcg2++", "lambdarank", "arp1", "arp2")
+_NDCG1, _ARP1 = 0, 4
 
 
 @compiled
@@ -340,8 +357,9 @@ def _add_both_ways(x, ratios, gains, discounts, a, weights, g, h):  # type: igno
 @list_function(LIST_FUNCTION)
 def lambdaloss_list(scores, _labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """All derivatives; params: scheme, sigma, factors of ρ and δ, prepared: normalized gains."""
-    n = len(scores)
-    both_ways, sigma, near, far = int(params[0]) == _NDCG1, params[1], params[2], params[3]
+    n, scheme = len(scores), int(params[0])
+    both_ways = scheme in (_NDCG1, _ARP1)
+    sigma, near, far = params[1], params[2], params[3]
     order = rank_order(scores)
     x, gains = sigma * scores[order], prepared[order]
     discounts, steps = np.empty(n), np.empty(n)
@@ -350,6 +368,9 @@ def lambdaloss_list(scores, _labels, prepared, _key, params, gradient, curvature
     for k in range(n):
         discounts[k] = discount(k)
         steps[k] = discount(k) - discount(k + 1)
+    if scheme >= _ARP1:  # no discounts
+        discounts[:] = 1.0
+        steps[:] = 1.0
     narrow = fill_exponentials(x, exponentials)
     value = 0.0
     for a in range(n - 1):
@@ -367,12 +388,13 @@ def lambdaloss_list(scores, _labels, prepared, _key, params, gradient, curvature
 
 @dataclass(frozen=True)
 class LambdaLoss(Objective):
-    """Pairwise logistic losses whose weights make them bound NDCG (Wang et al. 2018).
+    """Pairwise logistic losses whose weights make them bound a metric (Wang et al. 2018).
 
     Parameters
     ----------
     scheme
-        ``"ndcg1"``, ``"ndcg2"``, ``"ndcg2++"`` or ``"lambdarank"``: the weights of the pairs.
+        The weights of the pairs: ``"ndcg1"``, ``"ndcg2"``, ``"ndcg2++"`` or ``"lambdarank"`` for
+        NDCG, ``"arp1"`` or ``"arp2"`` for the average rank of relevance.
     sigma
         Slope of the logistic function.
     mu
@@ -380,11 +402,9 @@ class LambdaLoss(Objective):
     """
 
     name: ClassVar[str] = "lambdaloss"
-    exact: ClassVar[bool] = False
-    weighting: ClassVar[Weighting | None] = "gain"
     function: ClassVar[ListFunction] = lambdaloss_list
 
-    scheme: Literal["ndcg1", "ndcg2", "ndcg2++", "lambdarank"] = "ndcg2++"
+    scheme: Literal["ndcg1", "ndcg2", "ndcg2++", "lambdarank", "arp1", "arp2"] = "ndcg2++"
     sigma: float = 1.0
     mu: float = 10.0
 
@@ -394,15 +414,102 @@ class LambdaLoss(Objective):
         check_between(self.name, 0.0, mu=self.mu)
 
     @property
+    def _ranks_matter(self) -> bool:
+        return self.scheme not in ("arp1", "arp2")
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        return not self._ranks_matter
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        return not self._ranks_matter
+
+    @property
+    def weighting(self) -> Weighting | None:  # type: ignore[override]
+        return "gain" if self._ranks_matter else "share"
+
+    @property
     def params(self) -> tuple[float, ...]:
-        factors = {"ndcg2": (0.0, 1.0), "lambdarank": (1.0, 0.0)}.get(self.scheme, (1.0, self.mu))
+        only_far, only_near = (0.0, 1.0), (1.0, 0.0)
+        factors = {"ndcg2": only_far, "arp2": only_far, "lambdarank": only_near}.get(
+            self.scheme, (1.0, self.mu)
+        )
         return (float(SCHEMES.index(self.scheme)), self.sigma, *factors)
 
     @property
     def float32_form(self) -> Callable[[BoundObjective], PairsGradient] | None:
-        if self.scheme == "ndcg1":
+        if self.scheme == "ndcg1" or not self._ranks_matter:
             return None
         return partial(PairsGradient, sigma=self.sigma, near=self.params[2], far=self.params[3])
 
     def prepare(self, lists: ListLabels) -> Prepared:
-        return normalized_gains(lists.labels, lists.offsets)
+        if self._ranks_matter:
+            return normalized_gains(lists.labels, lists.offsets)
+        labels = lists.labels.astype(np.float64)
+        sizes = np.diff(lists.offsets)
+        totals = np.bincount(np.repeat(np.arange(len(sizes)), sizes), labels, len(sizes))
+        return Prepared(
+            labels / np.repeat(np.where(totals > 0.0, totals, 1.0), sizes), lists.offsets
+        )
+
+
+@list_function(LIST_FUNCTION)
+def lambdagap_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """All derivatives; params: kind, k and sigma, prepared: document weights, if any."""
+    n, gap, sigma = len(scores), int(params[1]), params[2]
+    better = document_weights(prepared, n, 0)
+    order = rank_order(scores)
+    value = 0.0
+    for a in range(n - gap):
+        i = order[a]
+        for b in range(a + gap, n if params[0] > 0.0 else a + gap + 1):
+            j = order[b]
+            if (labels[i] > 0.0) == (labels[j] > 0.0):
+                continue
+            high, low = (i, j) if labels[i] > labels[j] else (j, i)
+            x = sigma * (scores[high] - scores[low])
+            t = np.exp(-abs(x))
+            share = 1.0 / (1.0 + t)
+            force = better[high] * sigma * (t if x > 0.0 else 1.0) * share
+            bend = better[high] * sigma * sigma * t * share * share
+            value += better[high] * (max(-x, 0.0) + np.log1p(t))
+            gradient[high] -= force
+            gradient[low] += force
+            curvature[high] += bend
+            curvature[low] += bend
+    return value
+
+
+@dataclass(frozen=True)
+class LambdaGap(Objective):
+    """Logistic loss of pairs at least ``cutoff`` ranks apart, for precision (Adàlia et al. 2025).
+
+    Parameters
+    ----------
+    kind
+        ``"s"``: pairs exactly ``cutoff`` ranks apart; ``"x"``: at least.
+    cutoff
+        The k of precision at k.
+    sigma
+        Slope of the logistic function.
+    """
+
+    name: ClassVar[str] = "lambdagap"
+    exact: ClassVar[bool] = False
+    weighting: ClassVar[Weighting | None] = "order"
+    function: ClassVar[ListFunction] = lambdagap_list
+
+    kind: Literal["s", "x"] = "x"
+    cutoff: int = 3
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_choice(self.name, ("s", "x"), kind=self.kind)
+        check_between(self.name, 1.0, cutoff=self.cutoff)
+        check_count(self.name, cutoff=self.cutoff)
+        check_positive(self.name, sigma=self.sigma)
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (float(self.kind == "x"), float(self.cutoff), self.sigma)

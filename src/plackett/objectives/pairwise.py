@@ -1,4 +1,4 @@
-r"""Losses of pairs with different labels: RankNet, RankBoost and RankSVM.
+r"""Losses of pairs with different labels: RankNet, RankBoost, RankSVM, hinge and squared error.
 
 **Logistic functions of all pairs**, without an exponential per pair.
 
@@ -69,6 +69,21 @@ a level enters, each of its documents j queries the tree for number, sum and sum
 scores :math:`s_i < s_j + 1`, a prefix of the ranks. A second pass from the lowest level does the
 same for i, with all orders reversed. The weight of a pair is the document weight of its better
 document.
+
+**Pairwise hinge and squared error**, as means over the pairs of a list, so that long lists do not
+dominate (as in TF-Ranking and Rax). With P pairs of different labels and a margin :math:`\mu`,
+
+.. math::
+
+    \ell_\mathrm{hinge} = \frac1P \sum_{y_i > y_j} \max(0, \mu - (s_i - s_j)), \qquad
+    \ell_\mathrm{squared} = \frac1P \sum_{y_i > y_j} ((s_i - s_j) - (y_i - y_j))^2.
+
+The hinge is RankSVM's at :math:`s/\mu` times :math:`\mu/P`. The squared error regresses
+differences of scores on differences of labels (Cossock & Zhang 2006 bound DCG by it); with
+:math:`d = s - y` its gradient is :math:`2(n_i d_i - \sum_j d_j)/P` over the :math:`n_i` partners
+of i, which have another label, and its curvature, exact, is :math:`2n_i/P`. Sums per level give it
+in O(n) after sorting by label. Both are convex; the weight of a pair is the document weight of its
+better document, and P counts pairs without weights.
 """
 
 from __future__ import annotations
@@ -345,10 +360,10 @@ def _add_pairs(  # type: ignore[no-untyped-def]
     return value
 
 
-@list_function(LIST_FUNCTION)
-def ranksvm_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: squared or not, prepared: weights, if any."""
-    n, weights = len(scores), document_weights(prepared, len(scores), 0)
+@compiled
+def _hinge_pairs(scores, labels, weights, squared, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Sum of the hinges over all pairs; adds to gradient and curvature."""
+    n = len(scores)
     order = stable_order(scores, False)
     # Sums of squares are relative to the middle score, which loses less if scores are far from
     # zero.
@@ -356,7 +371,6 @@ def ranksvm_list(scores, labels, prepared, key, params, gradient, curvature):  #
     places, reach = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     for rank in range(n):
         places[order[rank]] = rank
-    squared = params[0] > 0.0
     by_label = stable_order(labels, True)
     fill_reach(centered[order], MARGIN, reach)
     value = _add_pairs(
@@ -381,6 +395,13 @@ def ranksvm_list(scores, labels, prepared, key, params, gradient, curvature):  #
     return value
 
 
+@list_function(LIST_FUNCTION)
+def ranksvm_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: squared or not, prepared: weights, if any."""
+    weights = document_weights(prepared, len(scores), 0)
+    return _hinge_pairs(scores, labels, weights, params[0] > 0.0, gradient, curvature)
+
+
 @dataclass(frozen=True)
 class RankSVM(Objective):
     """Hinge, plain or squared, over all pairs with different labels (Joachims 2002)."""
@@ -396,3 +417,102 @@ class RankSVM(Objective):
     @property
     def params(self) -> tuple[float, ...]:
         return (1.0 if self.squared else 0.0,)
+
+
+@compiled
+def _count_pairs(labels, by_label):  # type: ignore[no-untyped-def]
+    """Number of pairs with different labels."""
+    n, pairs, start = len(labels), 0.0, 0
+    for k in range(1, n + 1):
+        if k == n or labels[by_label[k]] != labels[by_label[start]]:
+            pairs += float(k - start) * (n - k)
+            start = k
+    return pairs
+
+
+@list_function(LIST_FUNCTION)
+def pairhinge_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; params: margin, prepared: weights, if any."""
+    margin, pairs = params[0], _count_pairs(labels, stable_order(labels, True))
+    weights = document_weights(prepared, len(scores), 0)
+    value = _hinge_pairs(scores / margin, labels, weights, False, gradient, curvature)
+    for i in range(len(scores)):
+        gradient[i] /= pairs
+        curvature[i] /= margin * pairs
+    return value * margin / pairs
+
+
+@compiled
+def _add_squares(d, labels, weights, by_label, is_better, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Add the pairs of each document with those of the levels before; returns their squares."""
+    value, count, total, squares = 0.0, 0.0, 0.0, 0.0
+    start, n = 0, len(d)
+    while start < n:
+        stop = start
+        while stop < n and labels[by_label[stop]] == labels[by_label[start]]:
+            i = by_label[stop]
+            weight = weights[i] if is_better else 1.0
+            difference = count * d[i] - total
+            value += weight * max(d[i] * (difference - total) + squares, 0.0)
+            gradient[i] += weight * 2.0 * difference
+            curvature[i] += weight * 2.0 * count
+            stop += 1
+        for i in by_label[start:stop]:
+            weight = 1.0 if is_better else weights[i]
+            count += weight
+            total += weight * d[i]
+            squares += weight * d[i] * d[i]
+        start = stop
+    return value
+
+
+@list_function(LIST_FUNCTION)
+def pairsquared_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Value, gradient and curvature; prepared: weights, if any."""
+    n, by_label = len(scores), stable_order(labels, True)
+    weights = document_weights(prepared, n, 0)
+    d = scores - labels.astype(np.float64)
+    d -= np.mean(d)  # smaller squares, which lose fewer digits
+    # Falling labels: the documents before are the better ones. Rising: the document itself is.
+    value = _add_squares(d, labels, weights, by_label, False, gradient, curvature)
+    _add_squares(d, labels, weights, by_label[::-1].copy(), True, gradient, curvature)
+    pairs = _count_pairs(labels, by_label)
+    for i in range(n):
+        gradient[i] /= pairs
+        curvature[i] /= pairs
+    return value / pairs
+
+
+@dataclass(frozen=True)
+class PairHinge(Objective):
+    """Mean hinge of the pairs with different labels.
+
+    Parameters
+    ----------
+    margin
+        Distance of scores from which on a pair costs nothing.
+    """
+
+    name: ClassVar[str] = "pairhinge"
+    convex: ClassVar[bool] = True
+    weighting: ClassVar[Weighting | None] = "order"
+    function: ClassVar[ListFunction] = pairhinge_list
+
+    margin: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self.name, margin=self.margin)
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (self.margin,)
+
+
+@dataclass(frozen=True)
+class PairSquared(Objective):
+    """Mean squared error of score differences against label differences, over pairs."""
+
+    name: ClassVar[str] = "pairsquared"
+    convex: ClassVar[bool] = True
+    weighting: ClassVar[Weighting | None] = "order"
+    function: ClassVar[ListFunction] = pairsquared_list

@@ -15,7 +15,7 @@ def lambdaloss(scores, labels, scheme, sigma=1.0, mu=10.0):
     value = torch.zeros((), dtype=torch.float64)
     for i in range(n):
         for j in range(n):
-            if i == j or (scheme != "ndcg1" and y[i] <= y[j]):
+            if i == j or (scheme not in ("ndcg1", "arp1") and y[i] <= y[j]):
                 continue
             k = abs(rank[i] - rank[j])
             rho = abs(1 / np.log2(1 + rank[i]) - 1 / np.log2(1 + rank[j]))
@@ -25,6 +25,8 @@ def lambdaloss(scores, labels, scheme, sigma=1.0, mu=10.0):
                 "ndcg2": delta * abs(gain[i] - gain[j]),
                 "ndcg2++": (rho + mu * delta) * abs(gain[i] - gain[j]),
                 "lambdarank": rho * abs(gain[i] - gain[j]),
+                "arp1": y[i] / y.sum(),
+                "arp2": abs(y[i] - y[j]) / y.sum(),
             }[scheme]
             value = value + weight * torch.nn.functional.softplus(-sigma * (scores[i] - scores[j]))
     return value

@@ -23,7 +23,7 @@ from plackett.models.linear.hinge import minimize_hinge
 from plackett.models.linear.lbfgs import Save, minimize
 from plackett.models.linear.loss import Loss, ScoreLoss, make_loss, matvec
 from plackett.models.selection import Selection, measure
-from plackett.objectives import SVMMAP, Objective, RankSVM, Stochastic
+from plackett.objectives import SVMMAP, Objective, PairHinge, RankSVM, Stochastic
 
 if TYPE_CHECKING:
     from plackett.models.linear.ranker import LinearRanker
@@ -226,7 +226,8 @@ def _default_solver(objective: Objective) -> Solver:
     if _is_hinge(objective):
         return "smoothed-hinge"
     inner = objective.objective if isinstance(objective, Stochastic) else objective
-    return "cutting-plane" if isinstance(inner, SVMMAP) or _is_hinge(inner) else "lbfgs"
+    kinked = isinstance(inner, SVMMAP | PairHinge) or _is_hinge(inner)
+    return "cutting-plane" if kinked else "lbfgs"
 
 
 def _is_hinge(objective: Objective) -> bool:

@@ -137,6 +137,10 @@ NEURAL: dict[str, Recipe] = {
     "plistmle-net": _of_d("plistmle"),
     "lambdaloss-net": _of_d("lambdaloss"),
     "mdprank": _of_d("mdprank"),
+    "listnet-net": Recipe(NeuralRanker, _LISTWISE | {"objective": "listnet"}),
+    "softrank-net": Recipe(NeuralRanker, _LISTWISE | {"objective": "softrank"}),
+    "neuralndcg-net": Recipe(NeuralRanker, _LISTWISE | {"objective": "neuralndcg"}),
+    "pirank-net": Recipe(NeuralRanker, _LISTWISE | {"objective": "pirank"}),
 }
 
 

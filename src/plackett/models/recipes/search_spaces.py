@@ -146,6 +146,9 @@ OBJECTIVES: Mapping[str, Space] = {
     "lambdaloss": {"objective.sigma": Real(0.25, 8.0, log=True)},
     "ranknet": {"objective.sigma": Real(0.25, 8.0, log=True)},
     "approxndcg": {"objective.eta": Real(1.0, 100.0, log=True)},
+    "softrank": {"objective.sigma": Real(0.05, 5.0, log=True)},
+    "neuralndcg": {"objective.tau": Real(0.1, 10.0, log=True)},
+    "pirank": {"objective.tau": Real(0.1, 10.0, log=True)},
     "umart": {"objective.sigma": Real(0.25, 8.0, log=True), "objective.window": Whole(1, 10)},
 }
 """Parameters of objectives; for stochastic ones the noise takes the place of the steepness."""
