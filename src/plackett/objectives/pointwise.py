@@ -53,8 +53,8 @@ As in the paper, the weights :math:`\alpha` are held constant in the derivatives
 declared exact: with p the softmax of the exponents among documents of the same kind and
 :math:`Z = 1 - e^{-\ell}`, the gradient is :math:`\mp\gamma\alpha Zp`. The curvature is
 :math:`(\gamma\alpha)^2 Zp(1 - Zp) + \gamma Zp`, where the second term comes from :math:`\alpha`:
-no Newton step exceeds :math:`\alpha`, the distance to the goal. The weight of a
-relevant document multiplies its exponential. A list without an irrelevant document gives zeros.
+no Newton step exceeds :math:`\alpha`, the distance to the goal. The weight of a relevant document
+multiplies its :math:`\alpha`. A list without an irrelevant document gives zeros.
 """
 
 from __future__ import annotations
@@ -146,44 +146,43 @@ def calibrated_softmax_list(scores, labels, _prepared, _key, params, gradient, c
 
 
 @compiled
-def _fill_exponents(scores, labels, weights, relevant, margin, gamma, slopes, shares):  # type: ignore[no-untyped-def]
+def _fill_exponents(scores, labels, scales, relevant, margin, slopes, shares):  # type: ignore[no-untyped-def]
     """Fill slopes and softmax shares of the documents of one kind; returns the log of their sum."""
     side = -1.0 if relevant else 1.0
     goal = 1.0 - margin if relevant else margin
-    top = -np.inf
+    top, total = -np.inf, 0.0
     for i in range(len(scores)):
-        if (labels[i] > 0.0) == relevant and (weights[i] > 0.0 or not relevant):
-            slopes[i] = side * gamma * max(0.0, side * (scores[i] - goal) + 2.0 * margin)
+        if (labels[i] > 0.0) == relevant:
+            slopes[i] = side * scales[i] * max(0.0, side * (scores[i] - goal) + 2.0 * margin)
             shares[i] = slopes[i] * (scores[i] - goal)
-            if relevant:
-                shares[i] += np.log(weights[i])
             top = max(top, shares[i])
-    total = 0.0
     for i in range(len(scores)):
-        if (labels[i] > 0.0) == relevant and (weights[i] > 0.0 or not relevant):
+        if (labels[i] > 0.0) == relevant:
             shares[i] = np.exp(shares[i] - top)
             total += shares[i]
     for i in range(len(scores)):
         if (labels[i] > 0.0) == relevant:
             shares[i] /= total
-    return top + np.log(total) if total > 0.0 else -np.inf
+    return top + np.log(total)
 
 
 @list_function(LIST_FUNCTION)
 def circle_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """All derivatives; params: gamma and margin, prepared: document weights, if any."""
     n, gamma, margin = len(scores), params[0], params[1]
-    weights = document_weights(prepared, n, 0)
-    slopes, shares = np.zeros(n), np.zeros(n)
-    x = _fill_exponents(scores, labels, weights, True, margin, gamma, slopes, shares)
-    x += _fill_exponents(scores, labels, weights, False, margin, gamma, slopes, shares)
-    if x == -np.inf:
+    if np.min(labels) > 0.0:
         return 0.0
+    scales = document_weights(prepared, n, 0)
+    for i in range(n):
+        scales[i] = gamma * scales[i] if labels[i] > 0.0 else gamma
+    slopes, shares = np.zeros(n), np.zeros(n)
+    x = _fill_exponents(scores, labels, scales, True, margin, slopes, shares)
+    x += _fill_exponents(scores, labels, scales, False, margin, slopes, shares)
     value, size, _ = _logistic(-x)
     for i in range(n):
         part = size * shares[i]
         gradient[i] = slopes[i] * part
-        curvature[i] = slopes[i] * slopes[i] * part * max(1.0 - part, 0.0) + gamma * part
+        curvature[i] = slopes[i] * slopes[i] * part * max(1.0 - part, 0.0) + scales[i] * part
     raise_to_floor(curvature)
     return value
 
