@@ -19,8 +19,8 @@ def _draws(loss, labels, rng):
     kind = loss.draw
     if kind is None:
         return {}
-    if kind == "gamma":
-        return {"gamma": rng.random(N)}
+    if kind in ("gamma", "noise"):
+        return {kind: rng.random(N)}
     if kind == "order":
         noise = rng.random(N)
         return {"order": np.lexsort((noise, -labels))}
@@ -38,7 +38,7 @@ def _permuted(draws, labels, order):
     inverse = np.argsort(order)
     result = {}
     for kind, value in draws.items():
-        if kind == "gamma":
+        if kind in ("gamma", "noise"):
             result[kind] = value[order]
         elif kind == "uniform":
             result[kind] = value[:, order]

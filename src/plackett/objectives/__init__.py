@@ -36,6 +36,7 @@ from plackett.objectives.objective import BoundObjective, Derivatives, Objective
 from plackett.objectives.pairwise import PairHinge, PairSquared, RankBoost, RankNet, RankSVM
 from plackett.objectives.pointwise import CalibratedSoftmax, Circle, Logistic, Ordinal, Squared
 from plackett.objectives.relaxed import FastSoftRank, NeuralNDCG, PiRank, SoftSort
+from plackett.objectives.sampled import StochasticRank, YetiRank
 from plackett.objectives.softmax import XENDCG, CrossEntropy, ListNet
 from plackett.objectives.stochastic import Stochastic
 from plackett.objectives.svmmap import SVMMAP, most_violated
@@ -91,8 +92,10 @@ __all__ = [
     "SoftSort",
     "Squared",
     "Stochastic",
+    "StochasticRank",
     "UMart",
     "URank",
+    "YetiRank",
     "custom",
     "most_violated",
     "objective",
@@ -133,6 +136,8 @@ OBJECTIVES: tuple[type[Objective], ...] = (
     NeuralNDCG,
     PiRank,
     FastSoftRank,
+    YetiRank,
+    StochasticRank,
 )
 """Every objective; the command line, the documentation and the tests use this tuple."""
 

@@ -174,7 +174,7 @@ def _explicit_sets(
     parts = []
     for q in range(n_lists):
         low, high = offsets[q], offsets[q + 1]
-        orders = _check_permutations(permutations[q], q, int(high - low))
+        orders = check_permutations(permutations[q], q, int(high - low))
         part = np.zeros(ranking.set_size(len(orders), high - low, _COLUMNS))
         part[0] = len(orders)
         if high - low > 1:
@@ -186,7 +186,8 @@ def _explicit_sets(
     return ranking.join_sets(parts)
 
 
-def _check_permutations(permutations: Any, q: int, n: int) -> NDArray[np.int64]:
+def check_permutations(permutations: Any, q: int, n: int) -> NDArray[np.int64]:
+    """Explicit rankings of list q, which has n documents: one permutation per row."""
     orders = np.asarray(permutations, dtype=np.int64)
     if (
         orders.ndim != 2

@@ -4,7 +4,8 @@ Their scores mean something by themselves, such as a label or the logarithm of o
 not shift invariant. A document's weight multiplies its own term; in the calibrated softmax, its
 label. As everywhere, lists with one label level have no loss, so scores are calibrated on the
 other lists only. A linear model has no intercept; trees and nets calibrate better. Under
-:class:`~plackett.objectives.stochastic.Stochastic`, scores become log-probabilities first.
+:class:`~plackett.objectives.stochastic.Stochastic`, scores become log-probabilities of the list and
+lose their meaning: the losses run, but rank badly.
 
 **Squared error**: half the sum of squares, whose minimum is the mean label,
 

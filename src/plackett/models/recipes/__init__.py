@@ -213,6 +213,7 @@ TREES: dict[str, Recipe] = {
     "e-xendcg-mart": _tree_recipe(Stochastic(XENDCG(), samples=8, beta=0.25)),
     "listnet-mart": _tree_recipe("listnet", _tree_presets(C="listnet")),
     "umart": _tree_recipe(UMart(), _tree_presets(D=UMart(window=2)) | _UMART_MQ),
+    "yetirank-mart": _tree_recipe("yetirank"),
     # LightGBM samples lists itself, if at all.
     "lightgbm-lambdarank": Recipe(
         TreeRanker, _DEFAULT | {"list_fraction": 1.0, "objective": "lightgbm-lambdarank"}

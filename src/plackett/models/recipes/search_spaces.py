@@ -149,6 +149,7 @@ OBJECTIVES: Mapping[str, Space] = {
     "softrank": {"objective.sigma": Real(0.05, 5.0, log=True)},
     "neuralndcg": {"objective.tau": Real(0.1, 10.0, log=True)},
     "pirank": {"objective.tau": Real(0.1, 10.0, log=True)},
+    "yetirank": {"objective.decay": Real(0.5, 1.0)},
     "umart": {"objective.sigma": Real(0.25, 8.0, log=True), "objective.window": Whole(1, 10)},
 }
 """Parameters of objectives; for stochastic ones the noise takes the place of the steepness."""

@@ -86,12 +86,12 @@ _FOREIGN_OBJECTIVES = {
     "rank:ndcg": "'lambdarank'",
     "rank:map": "'lambdarank' with plackett.objectives.LambdaRank(weight=\"map\")",
     "rank:pairwise": "'ranknet'",
-    "YetiRank": "plackett.recipe('e-lambdaloss-mart'), or another of plackett's objectives",
-    "YetiRankPairwise": "plackett.recipe('e-lambdaloss-mart')",
+    "YetiRank": "'yetirank'",
+    "YetiRankPairwise": "'yetirank'",
     "PairLogit": "'ranknet'",
-    "QueryRMSE": "'listnet'",
+    "QueryRMSE": "'pairsquared'",
     "QuerySoftMax": "'crossentropy'",
-    "StochasticRank": "plackett.Stochastic('approxndcg')",
+    "StochasticRank": "'stochasticrank'",
 }
 
 

@@ -1,0 +1,220 @@
+r"""Rankings drawn from perturbed scores: YetiRank and StochasticRank.
+
+Both draw new noise for each list and step. Neither is declared exact: the value is that of one
+draw, and which pairs count jumps where perturbed scores cross.
+
+**YetiRank** (Gulin, Kuralenok & Pavlov 2011): ``samples`` rankings by scores plus logistic noise,
+:math:`s_i + \log(u_i/(1 - u_i))`. Neighbors with different labels form pairs, which count less
+further down; over all rankings, with i the better document of the pair at places k and k + 1,
+
+.. math:: \ell = \frac1S \sum_{\text{rankings}} \sum_k \lambda^{k-1} (y_i - y_j)
+    \log(1 + e^{-(s_i - s_j)}).
+
+The logistic loss is that of the scores without noise; pairs and weights are held constant, so that
+gradient and curvature are those of RankNet. :math:`\lambda` is CatBoost's ``decay``. The weight of
+a document multiplies its label. O(samples n log n).
+
+**StochasticRank** (Ustimenko & Prokhorenkova 2020): NDCG smoothed by Gaussian noise,
+:math:`z = s + \sigma\epsilon`. For its gradient by :math:`s_i` the noise of document i is
+integrated out, given the noise of all others (the paper's coordinate conditional sampling): moving
+i across :math:`z_j`, which stands at rank :math:`p_j` of the others, changes NDCG by
+:math:`\Delta_{ij}`, and
+
+.. math:: \frac{\partial\ell}{\partial s_i} \approx -\sum_{j \ne i} \Delta_{ij}\,
+    \frac{1}{\sigma}\varphi\Big(\frac{z_j - s_i}{\sigma}\Big), \qquad
+    \Delta_{ij} = (G_i - G_j)(D_{p_j} - D_{p_j + 1}).
+
+Its mean over the noise is the gradient of the mean of :math:`-\mathrm{NDCG}`, whose entries sum to
+zero; so their mean is subtracted, which leaves less noise. One draw per step, and no shift
+:math:`\mu` against ties, as in CatBoost's defaults. The curvature is the sum of the sizes of the
+terms, each times :math:`\max(\sigma, |z_j - s_i|)/\sigma^2`, raised to at least 1e-6 of the list's
+mean. O(n²).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import uint64
+
+from plackett.base.errors import DataError
+from plackett.base.gains import discount
+from plackett.base.kernels import ListFunction, compiled, list_function
+from plackett.base.ragged import offsets_from_sizes
+from plackett.base.random import combine, to_uniform
+from plackett.objectives.boltzrank import check_permutations
+from plackett.objectives.driver import LIST_FUNCTION, Weighting, append_weights
+from plackett.objectives.objective import (
+    ListLabels,
+    Objective,
+    Prepared,
+    check_between,
+    check_count,
+    check_positive,
+)
+from plackett.objectives.pairwise import raise_to_floor
+from plackett.objectives.ranking import normalized_gains, rank_order
+
+
+@compiled
+def _draw_ranking(scores, key, z):  # type: ignore[no-untyped-def]
+    """A ranking by scores with logistic noise; z: buffer."""
+    for i in range(len(scores)):
+        u = to_uniform(combine(key, uint64(i)))
+        z[i] = scores[i] + np.log(u / (1.0 - u))
+    return rank_order(z)
+
+
+@list_function(LIST_FUNCTION)
+def yetirank_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """All derivatives; params: samples and decay, prepared: explicit rankings, if any."""
+    n = len(scores)
+    samples = len(prepared) // n if len(prepared) > 0 else int(params[0])
+    value, z = 0.0, np.empty(n)
+    for sample in range(samples):
+        if len(prepared) > 0:
+            order = prepared[sample * n : (sample + 1) * n].astype(np.int64)
+        else:
+            order = _draw_ranking(scores, combine(key, uint64(sample)), z)
+        place_weight = 1.0 / samples
+        for k in range(n - 1):
+            high, low = order[k], order[k + 1]
+            if labels[high] < labels[low]:
+                high, low = low, high
+            weight = place_weight * (np.float64(labels[high]) - np.float64(labels[low]))
+            place_weight *= params[1]
+            x = scores[high] - scores[low]
+            t = np.exp(-abs(x))
+            share = 1.0 / (1.0 + t)
+            force, bend = weight * (t if x > 0.0 else 1.0) * share, weight * t * share * share
+            value += weight * (max(-x, 0.0) + np.log1p(t))
+            gradient[high] -= force
+            gradient[low] += force
+            curvature[high] += bend
+            curvature[low] += bend
+    return value
+
+
+@compiled
+def _draw_normal(key, i):  # type: ignore[no-untyped-def]
+    state = combine(key, uint64(i))
+    radius = np.sqrt(-2.0 * np.log(to_uniform(state)))
+    return radius * np.cos(2.0 * np.pi * to_uniform(combine(state, uint64(1))))
+
+
+@list_function(LIST_FUNCTION)
+def stochasticrank_list(scores, _labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
+    """All derivatives; params: sigma, prepared: normalized gains, then explicit noise, if any."""
+    n, sigma, gains = len(scores), params[0], prepared[: len(scores)]
+    z, drops = np.empty(n), np.empty(n)
+    for i in range(n):
+        noise = prepared[n + i] if len(prepared) > n else _draw_normal(key, i)
+        z[i] = scores[i] + sigma * noise
+        drops[i] = discount(i) - discount(i + 1)
+    order = rank_order(z)
+    place = np.empty(n, np.int64)
+    value = 0.0
+    for k in range(n):
+        place[order[k]] = k
+        value -= gains[order[k]] * discount(k)
+    for i in range(n):
+        for j in range(n):
+            distance = abs(z[j] - scores[i]) / sigma
+            density = np.exp(-0.5 * distance * distance) / (sigma * np.sqrt(2.0 * np.pi))
+            if j != i and density > 0.0:
+                rank = place[j] - (1 if place[i] < place[j] else 0)
+                force = (gains[i] - gains[j]) * drops[rank] * density
+                gradient[i] -= force
+                curvature[i] += abs(force) * max(1.0, distance) / sigma
+    mean = np.sum(gradient) / n
+    for i in range(n):
+        gradient[i] -= mean
+    raise_to_floor(curvature)
+    return value
+
+
+@dataclass(frozen=True)
+class YetiRank(Objective):
+    """Neighbors in rankings by noisy scores, as pairs (Gulin, Kuralenok & Pavlov 2011).
+
+    Parameters
+    ----------
+    samples
+        Number of rankings per step.
+    decay
+        Factor of a pair's weight from one place to the next.
+    seed
+        Of the noise; with the step and the list it determines every draw.
+    """
+
+    name: ClassVar[str] = "yetirank"
+    exact: ClassVar[bool] = False
+    draw: ClassVar[str | None] = "permutations"
+    weighting: ClassVar[Weighting | None] = "share"
+    function: ClassVar[ListFunction] = yetirank_list
+
+    samples: int = 10
+    decay: float = 0.85
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_between(self.name, 1.0, samples=self.samples)
+        check_count(self.name, samples=self.samples)
+        check_positive(self.name, decay=self.decay)
+        check_between(self.name, 0.0, 1.0, decay=self.decay)
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (float(self.samples), self.decay)
+
+    def prepare(self, lists: ListLabels) -> Prepared | None:
+        if "permutations" not in lists.draws:
+            return None
+        rankings, sizes = lists.draws["permutations"], np.diff(lists.offsets)
+        if len(rankings) != len(sizes):
+            raise DataError(
+                f"draws['permutations'] must be {len(sizes)} arrays, one per list, got "
+                f"{len(rankings)}."
+            )
+        sets = [check_permutations(rankings[q], q, int(n)) for q, n in enumerate(sizes)]
+        return Prepared(
+            np.concatenate([np.empty(0), *(orders.ravel() for orders in sets)]),
+            offsets_from_sizes([orders.size for orders in sets]),
+        )
+
+
+@dataclass(frozen=True)
+class StochasticRank(Objective):
+    """Minus NDCG smoothed by Gaussian noise on the scores (Ustimenko & Prokhorenkova 2020).
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation of the noise: the smaller, the closer to the metric and the flatter.
+    seed
+        Of the noise; with the step and the list it determines every draw.
+    """
+
+    name: ClassVar[str] = "stochasticrank"
+    exact: ClassVar[bool] = False
+    draw: ClassVar[str | None] = "noise"
+    weighting: ClassVar[Weighting | None] = "gain"
+    function: ClassVar[ListFunction] = stochasticrank_list
+
+    sigma: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_positive(self.name, sigma=self.sigma)
+
+    @property
+    def params(self) -> tuple[float, ...]:
+        return (self.sigma,)
+
+    def prepare(self, lists: ListLabels) -> Prepared:
+        gains, noise = normalized_gains(lists.labels, lists.offsets), super().prepare(lists)
+        if noise is None:
+            return gains
+        return Prepared(*append_weights(*gains, noise.values, lists.offsets))
