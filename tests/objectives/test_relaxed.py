@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -85,6 +87,17 @@ def test_equal_scores_have_a_gradient_that_prefers_the_best_document(name: str) 
     assert d.gradient[1] < 0
     assert np.argmin(d.gradient) == 1
     assert d.gradient.sum() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_softsort_takes_the_mean_over_the_orders_of_equal_scores() -> None:
+    scores, labels = np.array([0.5, 0.2, 0.2, -0.3, 0.2]), [0, 2, 1, 1, 0]
+    d = evaluate(objective("softsort"), scores, labels)
+    orders = []
+    for order in permutations([-1e-9, 0.0, 1e-9]):
+        moved = scores.copy()
+        moved[[1, 2, 4]] += order
+        orders.append(evaluate(objective("softsort"), moved, labels).gradient)
+    np.testing.assert_allclose(d.gradient, np.mean(orders, axis=0), atol=1e-8)
 
 
 def test_parameters_out_of_range_are_refused() -> None:

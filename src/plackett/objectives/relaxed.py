@@ -19,10 +19,10 @@ rank then has an expected gain, and the loss is minus NDCG of the first ``cutoff
   that each document has about one rank in all (Pobrotyn & Białobrzeski 2021)
 
 **Gradient**, through the logits, which are piecewise linear in the scores. Where scores are equal,
-absolute values have slope 0 in NeuralSort and that of the ranking, ties in order, in SoftSort.
-Sinkhorn's scaling is :math:`\mathrm{diag}(u)\,P\,\mathrm{diag}(v)` with :math:`u = 1/(Pv)` and
-:math:`v = 1/(P^\top u)` in turn, so going back through it needs the vectors of all rounds, not the
-matrices. A small constant in the denominators keeps them finite.
+absolute values have slope 0 in NeuralSort; SoftSort takes the mean over all orders of the tied
+documents. Sinkhorn's scaling is :math:`\mathrm{diag}(u)\,P\,\mathrm{diag}(v)` with :math:`u =
+1/(Pv)` and :math:`v = 1/(P^\top u)` in turn, so going back through it needs the vectors of all
+rounds, not the matrices. A small constant in the denominators keeps them finite.
 
 **Curvature.** With :math:`m_{rj} = |\partial\ell/\partial L_{rj}|`, the size of a softmax's second
 derivatives, it is :math:`\sum_{rj} m_{rj} (\partial L_{rj}/\partial s_k)^2`, raised to at least
@@ -177,17 +177,45 @@ def _add_neuralsort(scores, signs, tau, slopes, gradient, curvature):  # type: i
 
 @compiled
 def _add_softsort(scores, order, tau, slopes, gradient, curvature):  # type: ignore[no-untyped-def]
-    # The sign of a difference of scores is that of the places, which also orders ties: with signs
-    # of zero, equal scores would never part.
-    for r in range(len(scores)):
-        i = order[r]
-        for place in range(len(scores)):
-            j = order[place]
-            force = slopes[r, j] * np.sign(place - r) / tau
+    n, start = len(scores), 0
+    while start < n:
+        stop = start + 1
+        while stop < n and scores[order[stop]] == scores[order[start]]:
+            stop += 1
+        for r in range(start, stop):
+            _add_tied_row(order, start, stop, r, slopes[r] / tau, tau, gradient, curvature)
+        start = stop
+
+
+@compiled
+def _add_tied_row(order, start, stop, r, slopes, tau, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Add row r; the documents at places start to stop tie: the mean over all their orders."""
+    tied = stop - start
+    # Of the tied places other than r, so many more are below r than above it.
+    balance = (stop - 1.0 - r - (r - start)) / tied
+    outside, outside_size, inside, inside_size = 0.0, 0.0, 0.0, 0.0
+    for place in range(len(order)):
+        j = order[place]
+        size = abs(slopes[j]) / tau
+        if start <= place < stop:
+            if tied > 1:
+                gradient[j] += balance * slopes[j]
+                curvature[j] += size
+                inside += balance * slopes[j]
+                inside_size += size
+        else:
+            force = slopes[j] if place > r else -slopes[j]
             gradient[j] += force
-            gradient[i] -= force
-            curvature[j] += abs(force) / tau
-            curvature[i] += abs(force) / tau
+            curvature[j] += size
+            outside += force
+            outside_size += size
+    for place in range(start, stop):
+        i = order[place]
+        gradient[i] -= outside / tied
+        curvature[i] += outside_size / tied
+        if tied > 1:
+            gradient[i] -= (inside - balance * slopes[i]) / (tied - 1.0)
+            curvature[i] += (inside_size - abs(slopes[i]) / tau) / (tied - 1.0)
 
 
 @list_function(LIST_FUNCTION)
