@@ -12,7 +12,7 @@ import pytest
 
 import plackett as pk
 from plackett.data import large_arrays as on_disk
-from plackett.data.columnar.reader import name_file_in_errors
+from plackett.data.columnar.errors import name_file_in_errors
 from plackett.data.transforms import transform
 from plackett.data.transforms.base import apply_in_blocks
 

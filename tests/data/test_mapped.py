@@ -14,9 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import plackett as pk
 from dataset_helpers import difference, make_rows
 from plackett.base.errors import DataError
+from plackett.data import block_sums
+from plackett.data.block_sums import BLOCK_BYTES, sum_blocks
 from plackett.data.dataset import Dataset
+from plackett.data.mapped import seal, verify_mapped
 from plackett.data.reader import read
 from plackett.data.writer import write
 
@@ -50,6 +54,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 
 def _save(folder: Path, content: Any) -> None:
+    if isinstance(content, dict):
+        content = seal(content)
     (folder / "manifest.json").write_text(json.dumps(content))
 
 
@@ -59,6 +65,8 @@ def _replace(folder: Path, name: str, array: np.ndarray) -> None:
     content = _manifest(folder)
     size = (folder / f"{name}.npy").stat().st_size
     content["files"][name] = {"dtype": array.dtype.str, "bytes": size}
+    if content["version"] >= 3:
+        content["files"][name]["crc32"] = sum_blocks(folder / f"{name}.npy")
     _save(folder, content)
 
 
@@ -106,7 +114,9 @@ def test_opening_does_not_touch_the_contents_of_the_features(tmp_path: Path, ds:
             pytest.skip("no room for a sparse file of this size here")
     content = _manifest(folder)
     content["n_features"], content["feature_names"] = n_features, None
-    content["files"]["features"]["bytes"] = (folder / "features.npy").stat().st_size
+    size = (folder / "features.npy").stat().st_size
+    sums = [0] * -(-size // BLOCK_BYTES)
+    content["files"]["features"] |= {"bytes": size, "crc32": sums}
     _save(folder, content)
     found = read(folder)
     assert found.features.shape == (small.n_docs, n_features)
@@ -195,7 +205,7 @@ def test_a_manifest_with_any_field_changed_is_refused_or_harmless(
             _save(folder, _set(content, place, value))
             refused.append(_reads_the_same_or_is_refused(folder, ds))
         # Names of features, optional arrays and missing values are for the writer to say.
-        if place[0] not in ("feature_names", "missing") and place[-1] not in ARRAYS:
+        if place[0] not in ("feature_names", "missing", "sha256") and place[-1] not in ARRAYS:
             assert all(
                 is_refused or value == current
                 for is_refused, value in zip(refused[1:], _mutations(current), strict=True)
@@ -220,9 +230,9 @@ def test_a_manifest_of_bytes_that_are_no_text_is_refused(folder: Path) -> None:
 
 
 def test_a_later_version_says_what_to_do(folder: Path) -> None:
-    _save(folder, _manifest(folder) | {"version": 3})
+    _save(folder, _manifest(folder) | {"version": 4})
     with pytest.raises(
-        DataError, match="version 3 of its format, and this release reads versions 1 to 2"
+        DataError, match="version 4 of its format, and this release reads versions 1 to 3"
     ):
         read(folder)
 
@@ -238,6 +248,50 @@ def test_a_file_cut_at_any_place_is_refused(folder: Path, name: str) -> None:
     path.unlink()
     with pytest.raises(DataError, match=rf"{name}\.npy"):
         read(folder)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_value_changed_in_any_array_is_refused_at_its_first_use(folder: Path, name: str) -> None:
+    path = folder / f"{name}.npy"
+    changed = bytearray(path.read_bytes())
+    changed[-1] ^= 1
+    path.write_bytes(changed)
+    with pytest.raises(DataError, match=rf"{name}\.npy: bytes 0 to .* their checksum differs"):
+        verify_mapped(folder)
+    if name == "features":
+        found = read(folder)  # they are not read here
+        for use in (
+            lambda: pk.LinearRanker().fit(found),
+            lambda: pk.describe(found),
+            lambda: write(found, folder.with_name("copy.txt")),
+        ):
+            with pytest.raises(DataError, match="their checksum differs"):
+                use()
+
+
+def test_a_whole_set_is_verified_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert verify_mapped(folder)
+    found = read(folder)
+    calls: list[int] = []
+    monkeypatch.setattr(block_sums, "_check_sums", lambda *_: calls.append(1))
+    pk.describe(found)
+    pk.describe(found.lists(0, 1))
+    assert len(calls) == 1
+
+
+def test_features_without_checksums_must_be_finite(folder: Path) -> None:
+    content = _manifest(folder) | {"version": 2}
+    content["files"] = {
+        name: {key: file[key] for key in ("dtype", "bytes")}
+        for name, file in content["files"].items()
+    }
+    _save(folder, content)
+    assert not verify_mapped(folder)
+    features = np.load(folder / "features.npy")
+    features[1, 2] = np.inf
+    np.save(folder / "features.npy", features)
+    with pytest.raises(DataError, match="row 1, feature 3 is inf; the data set is damaged"):
+        pk.LinearRanker().fit(read(folder))
 
 
 @pytest.mark.parametrize("name", ARRAYS)

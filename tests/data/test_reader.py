@@ -259,7 +259,7 @@ def test_data_is_streamed_if_it_does_not_fit_in_memory(
     monkeypatch.setattr("plackett.data.streaming.stream", lambda files, **_: calls.append(files))
     open_data(tmp_path / f"set{suffix}")
     assert not calls
-    monkeypatch.setattr("plackett.data.reader.available_bytes", lambda: 10)
+    monkeypatch.setattr("plackett.data.reader.available_memory", lambda: 10)
     open_data(tmp_path / f"set{suffix}")
     assert len(calls) == 1
     assert difference(open_data(tmp_path / f"set{suffix}", stream=False), ds) is None

@@ -115,7 +115,7 @@ def test_evaluate_prints_the_same(folder, shards, tmp_path) -> None:
 
 
 def test_sets_that_do_not_fit_are_streamed_unasked(folder, shards, monkeypatch) -> None:
-    monkeypatch.setattr("plackett.data.reader.available_bytes", lambda: 1000)
+    monkeypatch.setattr("plackett.data.reader.available_memory", lambda: 1000)
 
     def refuse(*_args, **_options):
         raise AssertionError("read into memory")

@@ -188,7 +188,7 @@ report = convert(source, target, block_bytes=1 << 20)
 print(report.n_docs)
 try:
     read(source)
-except MemoryError:
+except (MemoryError, ValueError):
     print("reading needs more")
 """
 

@@ -12,11 +12,33 @@ import math
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from plackett.base.errors import DataError
+
+_SPECIAL_FILES = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def require_regular(path: Path) -> None:
+    """Raise DataError for a pipe, a device or a socket, which may never end."""
+    mode = path.stat().st_mode
+    for is_kind, name in _SPECIAL_FILES:
+        if is_kind(mode):
+            raise DataError(
+                f"is {name}, which may never end, and not a regular file; copy it to a file, or "
+                "let standard input be it and give - instead",
+                path=str(path),
+            )
 
 
 @contextmanager

@@ -48,8 +48,9 @@ def memory_limits() -> list[Limit]:
 
 
 def available_memory() -> int:
-    """Bytes that can be allocated without swapping; a tebibyte where the system does not say."""
-    return _read_kib(_MEMINFO, "MemAvailable") or _UNKNOWN
+    """Bytes that can be allocated without swapping, within all limits; 1 TiB if it is unknown."""
+    free = _read_kib(_MEMINFO, "MemAvailable") or _UNKNOWN
+    return min([free, *(limit.left for limit in memory_limits())])
 
 
 def _read_kib(path: Path, field: str) -> int | None:

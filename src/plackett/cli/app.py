@@ -46,6 +46,8 @@ COMMANDS = {
     "describe": "Print statistics of a data set, with histograms of list lengths and labels.",
     "export": "Write a model to a file that a search engine or another library loads.",
     "serve": "Serve models over HTTP: scores, rankings, explanations, and a page to try them on.",
+    "verify": "Check all checksums of a model or of a memory-mapped data set, and a model's "
+    "signature.",
     "reproduce": "Reproduce the tables and figures of a paper, beside the numbers that it "
     "published.",
     "robustness": "Train models under growing noise and show how much they lose.",

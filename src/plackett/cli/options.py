@@ -114,6 +114,24 @@ class DataOptions:
         None
     )
     strict: Strict = False
+    max_features: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Largest feature index allowed in LETOR text.  \\[default: in proportion to the "
+            "text]",
+        ),
+    ] = None
+    max_line_bytes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Longest line allowed in LETOR text.  \\[default: 64 MiB]"),
+    ] = None
+    max_expansion: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Bytes of text allowed per byte of a compressed file.  \\[default: 200]"
+        ),
+    ] = None
     stream: Annotated[
         bool | None,
         typer.Option(
@@ -146,6 +164,9 @@ class DataOptions:
             "features": None if columns is None else split_names(columns),
             "drop": () if self.drop is None else tuple(split_names(self.drop)),
             "strict": self.strict,
+            "max_features": self.max_features,
+            "max_line_bytes": self.max_line_bytes,
+            "max_expansion": self.max_expansion,
         } | changes
 
     def open(self, paths: Sequence[Path], *, cache: str = "", **changes: Any) -> Dataset:

@@ -70,13 +70,20 @@ def train(
         int | None, typer.Option(min=1, help="Number of threads.  \\[default: all]")
     ] = None,
     cluster: ClusterOption = None,
+    sign_key: Annotated[
+        Path | None,
+        typer.Option(help="File of a secret key to sign the model with; see plackett verify."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Train a model and write it to disk."""
+    from plackett.base.checksums import read_key
     from plackett.metrics import evaluate
     from plackett.models.artifact.manifest import check_save_path
 
     check_save_path(out)
+    if sign_key is not None:
+        read_key(sign_key)
     if checkpoint is not None and checkpoint.resolve() == out.resolve():
         raise UsageError("--out and --checkpoint name the same folder; choose two folders.")
     place = find_cluster(cluster)
@@ -89,7 +96,7 @@ def train(
             training_data, validation_data, metric, checkpoint, progress=progress, cluster=place
         )
     seconds = time.perf_counter() - begin
-    ranker.save(out)
+    ranker.save(out, sign_key=sign_key)
     # The members of a cross-fit also learn from the validation lists: not an honest estimate.
     role = "validation" if crossfit is None else "validation (learnt from)"
     means = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from plackett.data.block_sums import check_before_use
 from plackett.data.dataset import Dataset, check_dataset
 
 _MOST_BINS = 12
@@ -58,6 +59,7 @@ def describe(dataset: Dataset) -> Description:
     2
     """
     check_dataset(dataset)
+    check_before_use(dataset.features)
     labels, sizes = dataset.labels, dataset.list_sizes
     levels = np.unique(labels)
     lowest = labels == levels[0]

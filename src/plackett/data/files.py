@@ -3,7 +3,7 @@
 ========  ==========================================================================
 format    files
 ========  ==========================================================================
-letor     LETOR text: .txt .dat .letor .svmlight .libsvm, also followed by .gz or .xz
+letor     LETOR text: .txt .dat .letor .svmlight .libsvm, also followed by .gz or .xz; ``-``
 columnar  Parquet (.parquet) and Arrow (.arrow .feather), one file or several
 csv       .csv and .tsv with a header, also followed by .gz
 mapped    a ``.pkdata`` directory: see :mod:`plackett.data.mapped`
@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from plackett.base.errors import DataError, UsageError
+from plackett.base.files import require_regular
 from plackett.data.inputs import Missing
+from plackett.data.limits import STANDARD_INPUT, Limits
 from plackett.data.mapped import is_mapped
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -60,6 +62,14 @@ class ReadOptions:
     missing: Missing = None
     strict: bool = False
     drop: Sequence[str] = ()
+    max_features: int | None = None
+    max_line_bytes: int | None = None
+    max_expansion: int | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """What a text may ask for."""
+        return Limits(self.max_features, self.max_line_bytes, self.max_expansion)
 
     @property
     def absent(self) -> float:
@@ -97,6 +107,11 @@ class DataFiles:
         return self.paths[0]
 
     @property
+    def is_input(self) -> bool:
+        """Whether it is standard input, which can be read only once."""
+        return str(self.first) == STANDARD_INPUT
+
+    @property
     def is_columnar(self) -> bool:
         """Whether they are Parquet or Arrow files, which can be read block by block."""
         return self.format == "columnar"
@@ -117,6 +132,8 @@ def find_files(source: PathsLike | DataFiles) -> DataFiles:
     paths = [path for item in sources for path in _expand_pattern(Path(item))]
     if not paths:
         raise UsageError("no data files were given.")
+    if paths == [Path(STANDARD_INPUT)]:
+        return DataFiles("letor", (paths[0],), "standard input")
     formats = [find_format(path) for path in paths]
     if len(paths) == 1 and formats[0] != "columnar":
         return DataFiles(formats[0], (paths[0],), str(paths[0]))
@@ -175,6 +192,7 @@ def find_format(path: Path) -> Format:
             "nor .parquet files, nor folds (Fold1/train.txt ..., which read_folds reads).",
             path=str(path),
         )
+    require_regular(path)
     format_ = require_format(path)
     if format_ == "mapped":
         raise DataError(

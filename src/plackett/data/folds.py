@@ -62,6 +62,9 @@ def read_folds(
     missing: Missing = None,
     strict: bool = False,
     drop: Sequence[str] = (),
+    max_features: int | None = None,
+    max_line_bytes: int | None = None,
+    max_expansion: int | None = None,
     progress: ByteProgress | None = None,
     stream: bool | None = False,
     cache: PathLike | None = None,
@@ -84,7 +87,7 @@ def read_folds(
     n_features
         The number of features. By default, text files whose rows leave features out are as wide
         as the widest file.
-    missing, strict
+    missing, strict, max_features, max_line_bytes, max_expansion
         As for :func:`plackett.read`.
     progress
         Called now and then with the bytes done and the total number of bytes.
@@ -97,7 +100,18 @@ def read_folds(
     layout = {name: _find_splits(folder) for name, folder in _fold_folders(Path(path)).items()}
     files = _find_copies([file for splits in layout.values() for file in splits.values()])
     options = ReadOptions(
-        label, query, document, weight, features, n_features, missing, strict, drop
+        label,
+        query,
+        document,
+        weight,
+        features,
+        n_features,
+        missing,
+        strict,
+        drop,
+        max_features,
+        max_line_bytes,
+        max_expansion,
     )
     sources = {file: find_files(file) for file in sorted(set(files.values()))}
     if stream is None:

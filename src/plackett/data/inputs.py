@@ -32,7 +32,10 @@ def _is_a(value: object, library: str, *names: str) -> bool:
 def as_column(values: Any) -> NDArray[Any]:
     """One-dimensional NumPy array of a list, array, Series or Arrow column."""
     if _is_a(values, "pyarrow", "Array", "ChunkedArray"):
-        return np.asarray(values.to_numpy(zero_copy_only=False))
+        from plackett.data.columnar.errors import name_file_in_errors  # imports pyarrow
+
+        with name_file_in_errors(None, "table"):  # such as text that is not UTF-8
+            return np.asarray(values.to_numpy(zero_copy_only=False))
     if _is_a(values, "pandas", "Series", "Index") or _is_a(values, "polars", "Series"):
         return np.asarray(values.to_numpy())
     return np.asarray(values)

@@ -45,7 +45,7 @@ def is_large(features: Any) -> TypeGuard[NDArray[Any]]:
     return (
         isinstance(features, np.ndarray)
         and features.nbytes > LARGE_BYTES
-        and _find_mmap(features) is not None
+        and find_mmap(features) is not None
     )
 
 
@@ -71,7 +71,7 @@ def rows_per_block(row_bytes: int, *, multiple: int = 1) -> int:
 def release_pages(features: Any) -> None:
     """Return the pages of large features to the system; they are read again when needed."""
     if sys.platform == "linux" and is_large(features):
-        mapping = _find_mmap(features)
+        mapping = find_mmap(features)
         assert mapping is not None
         mapping.madvise(mmap.MADV_DONTNEED)
 
@@ -143,7 +143,8 @@ def _map_file(
         ) from error
 
 
-def _find_mmap(array: NDArray[Any]) -> mmap.mmap | None:
+def find_mmap(array: NDArray[Any]) -> mmap.mmap | None:
+    """The map of a file that an array is a view of, if any."""
     owner = _find_memmap(array)
     base = None if owner is None else owner.base
     return base if isinstance(base, mmap.mmap) else None

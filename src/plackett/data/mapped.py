@@ -6,8 +6,10 @@ order, and ``manifest.json``. Opening it maps the files into memory and checks e
 features and document ids, which the operating system reads page by page when they are used. Nothing
 in it is ever executed: the arrays are plain numbers and text, and the names of the files are fixed.
 
-In version 1 of the format the rows were in canonical order. It is still read; the features are then
-copied into the order of the rows.
+Version 3 has a CRC-32 of every 16 MiB of each file, and a hash of the manifest. Features and
+document ids are checked before their first use (:mod:`plackett.data.block_sums`), the others when
+the set is opened. Versions 1 and 2 are still read. In version 1 the rows were in canonical order;
+the features are then copied into the order of the rows.
 """
 
 from __future__ import annotations
@@ -22,9 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from plackett.base.checksums import hash_json
 from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.files import atomic_directory
 from plackett.base.ragged import Features, Rows, as_offsets, list_of_document, offsets_from_sizes
+from plackett.data.block_sums import BLOCK_BYTES, check_before_use, expect, sum_blocks
 from plackett.data.canonical import CanonicalOrder, dense_rows, take_rows
 from plackett.data.dataset import Dataset
 from plackett.data.inputs import (
@@ -36,7 +40,8 @@ from plackett.data.inputs import (
     read_categories,
 )
 
-FORMAT, VERSION = "plackett data", 2
+FORMAT, VERSION = "plackett data", 3
+_SUMMED = 3  # the first version with checksums
 _MANIFEST = "manifest.json"
 _MINIMA = {"n_docs": 1, "n_lists": 1, "n_features": 0, "n_rows": 1}
 _IDS = r"<i8|<U[1-9][0-9]{0,6}"
@@ -57,6 +62,7 @@ _DTYPES = {
 }
 _ORDER = ("order_rows", "order_lists", "keys")
 """The arrays of the canonical order."""
+_CHECKED_LATER = {"features", "document_ids"}
 _OPTIONAL = {"document_ids", "weights", "document_weights", "groups"}
 _DTYPES_1 = {name: dtype for name, dtype in _DTYPES.items() if name in {"features", "labels"}} | {
     "offsets": "<i8",
@@ -86,7 +92,7 @@ class Manifest:
     """"nan" if there are missing features."""
     feature_names: tuple[str, ...] | None
     files: dict[str, dict[str, Any]]
-    """For each array its dtype and the number of bytes of its file."""
+    """For each array its dtype, the number of bytes of its file and the CRC-32 of its blocks."""
     version: int = VERSION
     categories: Categories | None = None
 
@@ -100,8 +106,13 @@ class Manifest:
 
     def write(self, directory: Path) -> None:
         """Write the manifest into the directory."""
-        content = {"format": FORMAT, **asdict(self)}
+        content = seal({"format": FORMAT, **asdict(self)})
         (directory / _MANIFEST).write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+
+def seal(content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a manifest with its hash."""
+    return content | {"sha256": hash_json(content, without=("sha256",))}
 
 
 def is_mapped(path: Path) -> bool:
@@ -124,6 +135,12 @@ def open_mapped(path: Path, *, missing: Missing = None) -> Dataset:
         remedy = ("pass ", Parameter("missing", "nan"), " to read them as NaN.")
         raise DataError(Message("some features are missing; ", *remedy), path=str(path))
     arrays = {name: _load(path, name, manifest) for name in manifest.files}
+    for name, array in arrays.items():
+        sums = manifest.files[name].get("crc32")
+        if sums is not None or name == "features":
+            expect(array, _file(path, name), sums, allow_nan=manifest.missing == "nan")
+        if name not in _CHECKED_LATER:
+            check_before_use(array)
     try:
         if manifest.version == 1:
             arrays = _from_version_1(arrays, manifest)
@@ -213,7 +230,11 @@ def write_arrays(
         feature_names=feature_names,
         categories=categories,
         files={
-            name: {"dtype": dtype, "bytes": _file(directory, name).stat().st_size}
+            name: {
+                "dtype": dtype,
+                "bytes": _file(directory, name).stat().st_size,
+                "crc32": sum_blocks(_file(directory, name)),
+            }
             for name, dtype in dtypes.items()
         },
     ).write(directory)
@@ -261,11 +282,14 @@ def read_manifest(directory: Path) -> Manifest:
         )
     _require(content.get("missing") in (None, "nan"), 'missing must be null or "nan"', path)
     version = content["version"]
+    if version >= _SUMMED:
+        expected = hash_json(content, without=("sha256",))
+        _require(content.get("sha256") == expected, "the hash of the manifest differs", path)
     return Manifest(
         **{name: content[name] for name in _MINIMA},
         missing=content.get("missing"),
         feature_names=_read_names(content.get("feature_names"), content["n_features"], path),
-        files=_read_files(content.get("files"), _DTYPES_1 if version == 1 else _DTYPES, path),
+        files=_read_files(content.get("files"), version, path),
         version=version,
         categories=_read_categories(content, path),
     )
@@ -306,7 +330,9 @@ def _read_categories(content: dict[str, Any], path: Path) -> Categories | None:
         raise DataError(error.message, path=str(path)) from error
 
 
-def _read_files(files: Any, dtypes: dict[str, str], path: Path) -> dict[str, dict[str, Any]]:
+def _read_files(files: Any, version: int, path: Path) -> dict[str, dict[str, Any]]:
+    dtypes = _DTYPES_1 if version == 1 else _DTYPES
+    fields = {"dtype", "bytes", *(["crc32"] if version >= _SUMMED else [])}
     _require(isinstance(files, dict), "files must be an object", path)
     names = set(files)
     _require(
@@ -315,8 +341,8 @@ def _read_files(files: Any, dtypes: dict[str, str], path: Path) -> dict[str, dic
         path,
     )
     for name, file in files.items():
-        complete = isinstance(file, dict) and file.keys() == {"dtype", "bytes"}
-        _require(complete, f"the file of {name} must have a dtype and bytes", path)
+        complete = isinstance(file, dict) and file.keys() == fields
+        _require(complete, f"the file of {name} must have {', '.join(sorted(fields))}", path)
         dtype, size = file["dtype"], file["bytes"]
         valid = isinstance(dtype, str) and re.fullmatch(dtypes[name], dtype, re.ASCII)
         allowed = _IDS_IN_WORDS if dtypes[name] == _IDS else repr(dtypes[name])
@@ -326,7 +352,20 @@ def _read_files(files: Any, dtypes: dict[str, str], path: Path) -> dict[str, dic
             f"the bytes of {name} must be a whole number, 1 or greater, got {size!r}",
             path,
         )
+        sums = file.get("crc32", [])
+        blocks = -(-size // BLOCK_BYTES) if version >= _SUMMED else 0
+        valid_sums = isinstance(sums, list) and all(type(s) is int for s in sums)
+        _require(valid_sums and len(sums) == blocks, f"{name} must have {blocks} checksums", path)
     return files
+
+
+def verify_mapped(path: Path, progress: Callable[[int, int], object] | None = None) -> bool:
+    """Check all values of a data set; returns whether it has checksums."""
+    manifest = read_manifest(path)
+    dataset = open_mapped(path, missing="nan")
+    check_before_use(dataset.document_ids)
+    check_before_use(dataset.features, progress)
+    return manifest.version >= _SUMMED
 
 
 def _load(directory: Path, name: str, manifest: Manifest) -> NDArray[Any]:

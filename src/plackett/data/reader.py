@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plackett.base.errors import DataError, Message, Parameter
-from plackett.base.memory import available_memory, memory_limits
+from plackett.base.memory import available_memory
 from plackett.data.dataset import Dataset
 from plackett.data.files import (
     COMPRESSED_SUFFIXES,
@@ -81,6 +81,9 @@ def read(
     missing: Missing = None,
     strict: bool = False,
     drop: Sequence[str] = (),
+    max_features: int | None = None,
+    max_line_bytes: int | None = None,
+    max_expansion: int | None = None,
     progress: ByteProgress | None = None,
 ) -> Dataset:
     """Read a data set into memory.
@@ -92,7 +95,8 @@ def read(
         Parquet, Arrow (``.arrow .feather``: file or stream), CSV with a header (``.csv .tsv``, also
         followed by ``.gz``), a directory of Parquet files, a pattern such as
         ``"shards/*.parquet"``, several Parquet or Arrow files, or a ``.pkdata`` directory, the
-        memory-mapped format that :func:`plackett.convert` writes.
+        memory-mapped format that :func:`plackett.convert` writes. ``-`` is LETOR text from
+        standard input.
     label, query, document, weight
         Parquet, Arrow and CSV: the names of these columns. Where the default is absent, ``qid`` and
         ``query``, ``relevance``, ``rel``, ``grade``, ``target`` and ``y`` are tried. Columns
@@ -113,11 +117,30 @@ def read(
         Parquet, Arrow and CSV: columns to leave out.
     strict
         Refuse rows of a query that are not next to each other instead of warning.
+    max_features
+        LETOR text: the largest index allowed. By default, an index that is out of proportion to the
+        text is refused: above 65,536 and above its number of bytes, or one that makes a matrix of
+        more than 1 GiB and 1,000 times the text.
+    max_line_bytes
+        LETOR text: the longest line allowed; 64 MiB by default.
+    max_expansion
+        Compressed files: bytes of text per byte of the file, beyond 256 MiB; 200 by default.
     progress
         Called now and then with the bytes done and the total number of bytes.
     """
     options = ReadOptions(
-        label, query, document, weight, features, n_features, missing, strict, drop
+        label,
+        query,
+        document,
+        weight,
+        features,
+        n_features,
+        missing,
+        strict,
+        drop,
+        max_features,
+        max_line_bytes,
+        max_expansion,
     )
     return read_files(find_files(path), options, progress)
 
@@ -145,6 +168,7 @@ def read_rows(
             n_features=options.n_features,
             missing=options.missing,
             strict=options.strict,
+            limits=options.limits,
             progress=progress,
         )
     if files.format == "csv":
@@ -182,7 +206,7 @@ def open_columnar(files: DataFiles, options: ReadOptions) -> ColumnarFiles:
 def fits_in_memory(sources: Sequence[DataFiles], options: ReadOptions) -> bool:
     """Whether the features take at most half of the available memory; True if it is unknown."""
     needed = sum(feature_bytes(files, options) or 0 for files in sources)
-    return needed <= MEMORY_SHARE * available_bytes()
+    return needed <= MEMORY_SHARE * available_memory()
 
 
 def feature_bytes(files: DataFiles, options: ReadOptions) -> int | None:
@@ -190,11 +214,7 @@ def feature_bytes(files: DataFiles, options: ReadOptions) -> int | None:
     if files.is_columnar:
         columns = open_columnar(files, options)
         return 4 * columns.n_docs * columns.n_features
-    if files.format == "letor" and files.first.suffix.lower() not in COMPRESSED_SUFFIXES:
+    is_plain = files.first.suffix.lower() not in COMPRESSED_SUFFIXES and not files.is_input
+    if files.format == "letor" and is_plain:
         return files.first.stat().st_size
     return None
-
-
-def available_bytes() -> int:
-    """Memory that this process can still allocate, as far as the system reports it."""
-    return min([available_memory(), *(limit.left for limit in memory_limits())])

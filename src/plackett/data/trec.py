@@ -13,16 +13,17 @@ As in trec_eval, the iteration, the word Q0 and the rank are ignored: the score 
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import math
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, TextIO, cast
+from typing import Literal, TextIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +32,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
 from plackett.base.ragged import Ids, Offsets, Scores, offsets_from_sizes
 from plackett.data.dataset import Dataset
+from plackett.data.limits import DEFAULT_LIMITS, open_binary
 
 __all__ = [
     "TrecFile",
@@ -47,7 +49,7 @@ __all__ = [
 
 _QRELS = ("query", "iteration", "document", "label")
 _RUN = ("query", "Q0", "document", "rank", "score", "tag")
-_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
+_BUFFER_BYTES = 1 << 17
 _CORRUPT = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
 _OVERFLOW = 2.0**128 - 2.0**103  # from here on the nearest float32 is infinite
 
@@ -125,8 +127,8 @@ def as_qrels(dataset: Dataset, *, source: str) -> TrecFile:
 
 def _open(path: Path) -> TextIO:
     # Bytes that are not UTF-8 are kept as surrogates, so that the error can name their line.
-    opener = _OPENERS.get(path.suffix.lower(), open)
-    return cast(TextIO, opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape"))
+    binary = io.BufferedReader(open_binary(path, DEFAULT_LIMITS), _BUFFER_BYTES)
+    return io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape")
 
 
 def _read(path: Path, columns: tuple[str, ...], what: str) -> TrecFile:

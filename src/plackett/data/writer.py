@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import DataError, DataWarning
+from plackett.data.block_sums import check_before_use
 from plackett.data.canonical import dense_rows
 from plackett.data.dataset import Dataset, check_dataset
 from plackett.data.files import (
@@ -65,6 +66,8 @@ def write(dataset: Dataset, path: PathLike, *, sparse: bool = False) -> None:
         Leave zeros out of LETOR text. The number of features is then not certain from the text.
     """
     check_dataset(dataset)
+    check_before_use(dataset.features)
+    check_before_use(dataset.document_ids)
     target = Path(path)
     format_ = require_format(target)
     if format_ == "mapped":

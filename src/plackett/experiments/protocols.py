@@ -21,6 +21,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from plackett.base.errors import DataError, UsageError
+from plackett.data.block_sums import check_before_use
 from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.folds import Fold, concat, shuffle_lists, split
 
@@ -83,6 +84,7 @@ def as_source(
     if isinstance(data, DataSource):
         return data
     if isinstance(data, Dataset):
+        check_before_use(data.features)
         return DataSource(name, whole=data)
     folds = (data,) if isinstance(data, Fold) else data
     if not isinstance(folds, (list, tuple)) or not all(isinstance(each, Fold) for each in folds):
@@ -93,6 +95,10 @@ def as_source(
     folds = tuple(folds)
     if not folds:
         raise UsageError("there are no data to compare on: the sequence of folds is empty.")
+    for fold in folds:
+        for part in fold_parts(fold):
+            if part is not None:
+                check_before_use(part.features)
     return DataSource(name, folds=folds)
 
 

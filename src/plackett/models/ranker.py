@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from plackett.base.checksums import read_key
 from plackett.base.errors import DataError, FeatureMismatch, UsageError, rename_deprecated, require
 from plackett.base.ragged import Scores, list_blocks
+from plackett.data.block_sums import check_before_use
 from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.inputs import Categories
@@ -272,6 +274,9 @@ class Ranker(Insight, ABC):
                 identity["init"] = hashlib.sha256(scores.tobytes()).hexdigest()
             store = open_checkpoint(checkpoint, identity)
         fitted_before = (self.n_features_, self.feature_names_, self.transform_)
+        for data in (train, validation):
+            if data is not None:
+                check_before_use(data.features)
         try:
             parts = self._prepare_fit(train, validation, init)
             with store as state, show_progress(verbose, progress) as shown:
@@ -361,9 +366,15 @@ class Ranker(Insight, ABC):
         names = [_objective_name(each) for each in (trained, entry.settings.get("objective"))]
         return "" if names[0] == names[1] else f" with {names[0]}"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model as the folder ``path``; :func:`plackett.load` reads it back."""
-        write(self, path)
+    def save(
+        self, path: str | os.PathLike[str], *, sign_key: str | os.PathLike[str] | None = None
+    ) -> None:
+        """Write the fitted model as the folder ``path``; :func:`plackett.load` reads it back.
+
+        With ``sign_key``, the file of a secret key, the model is signed (HMAC-SHA256): whoever has
+        the key can tell whether it was changed.
+        """
+        write(self, path, None if sign_key is None else read_key(Path(sign_key)))
 
     def predict(self, data: Dataset | ArrayLike, *, query_ids: ArrayLike | None = None) -> Scores:
         """Score documents; higher is better.
@@ -461,6 +472,7 @@ class Ranker(Insight, ABC):
 
     def _check_features(self, data: Dataset) -> None:
         self._require_fitted()
+        check_before_use(data.features)
         if data.n_features != self.n_features_:
             raise FeatureMismatch(
                 f"the model was fitted on {self.n_features_} features, the data have "

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import plackett as pk
@@ -133,3 +134,26 @@ def test_parts_of_a_log_by_query() -> None:
     log = simulate(pk.synthetic("web", n_lists=10), impressions=2, top=3)
     part = log.of_queries(np.unique(log.queries)[:4])
     assert len(np.unique(part.impressions)) == 8
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_ids_that_are_not_utf8_are_named_as_an_error_of_the_file(tmp_path, suffix) -> None:
+    bad = pa.Array.from_buffers(
+        pa.string(),
+        5,
+        [None, pa.py_buffer(np.int32([0, 1, 2, 3, 4, 5])), pa.py_buffer(b"ab\xffcd")],
+    )
+    table = pa.table({**ROWS, "document": bad})
+    path = tmp_path / f"log{suffix}"
+    if suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    with pytest.raises(DataError, match="not a readable"):
+        read_clicks(path)
+    with pytest.raises(DataError, match="not a readable table"):
+        ClickLog.from_table(table)
+    frame = table.rename_columns(["label", "q", "query_id", "f1", "f2"]).drop_columns("q")
+    with pytest.raises(DataError, match="not a readable table"):
+        pk.Dataset(frame)

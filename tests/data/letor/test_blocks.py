@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import os
-import threading
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from plackett.base.errors import DataError
+from plackett.data import limits as limits_module
 from plackett.data.letor import blocks, iter_tables, read_table
+from plackett.data.limits import Limits
 from plackett.data.table import Table
 
 LINES = [
@@ -110,13 +114,58 @@ def test_blocks_that_differ_in_kind_are_joined(
     np.testing.assert_array_equal(np.isnan(missing), [[0, 1, 1], [0, 1, 0], [1, 0, 1]])
 
 
-def test_a_pipe_is_read(tmp_path: Path, whole: Table) -> None:
-    pipe = tmp_path / "pipe"
+def test_standard_input_is_read(whole: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
+    same(read_table("-"), whole)
+
+
+@pytest.mark.timeout(10)
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.txt"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_bytes, args=(TEXT,))
-    writer.start()
-    same(read_table(pipe), whole)
-    writer.join()
+    with pytest.raises(DataError, match=r"is a pipe, which may never end.* give - instead"):
+        read_table(pipe)
+
+
+def test_an_endless_line_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(blocks, "STREAM_BYTES", 1000)
+    limits = Limits(max_line_bytes=5000)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(_Endless(b"1")))  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"from byte 0 is longer than 5,000 bytes.*max_line_bytes"):
+        read_table("-", limits=limits)
+    monkeypatch.setattr(blocks, "PIECE_BYTES", 100)
+    path = tmp_path / "train.txt"
+    path.write_bytes(TEXT + b"0 qid:1 1:1 #" + b"x" * 9000 + b"\n" + TEXT)
+    with pytest.raises(DataError, match="is longer than 5,000 bytes"):
+        read_table(path, limits=limits)
+    assert read_table(path, limits=Limits(max_line_bytes=10_000)).n_docs > 0
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_text_out_of_proportion_to_its_archive_is_refused(
+    suffix: str, compress: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits_module, "_FREE_BYTES", 1000)
+    monkeypatch.setattr(blocks, "STREAM_BYTES", 10_000)
+    path = tmp_path / f"bomb.txt{suffix}"
+    path.write_bytes(compress(b"0 qid:1 1:1\n" * 100_000))
+    with pytest.raises(DataError, match=r"of compressed data hold more than .*max_expansion="):
+        read_table(path)
+    assert read_table(path, limits=Limits(max_expansion=10_000)).n_docs == 100_000
+
+
+class _Endless(io.RawIOBase):
+    """A stream of one byte without end."""
+
+    def __init__(self, byte: bytes) -> None:
+        self.byte = byte
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        buffer[:] = self.byte * len(buffer)
+        return len(buffer)
 
 
 def test_the_map_of_a_file_is_let_go(tmp_path: Path) -> None:

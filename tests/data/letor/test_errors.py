@@ -13,6 +13,7 @@ from plackett.base.errors import DataError
 from plackett.data.letor import errors as careful
 from plackett.data.letor import iter_tables, read_table
 from plackett.data.letor import reader as parse
+from plackett.data.limits import Limits
 
 GOOD = b"0 qid:1 1:0.5 2:7\n"
 LONG = "9" * 100
@@ -165,13 +166,37 @@ def test_a_matrix_too_large_for_memory_is_refused_with_its_size(tmp_path: Path) 
     path = tmp_path / "train.txt"
     path.write_bytes(GOOD + b"0 qid:1 1:5 100000000000000:1\n" + GOOD)
     with pytest.raises(
-        DataError, match=r":2: feature index 10{14}: 3 rows of 10{14} features"
+        DataError, match=r":2: feature index 10{14} means that 3 rows of 10{14} features"
     ) as found:
-        read_table(path)
+        read_table(path, limits=Limits(max_features=10**14))
     assert "would take 1.1 PiB of memory" in str(found.value)
     path.write_bytes(GOOD * 3)
     with pytest.raises(DataError, match=r"3 rows of 10{14} features would take 1.1 PiB"):
         read_table(path, n_features=10**14)
+
+
+def test_an_index_out_of_proportion_to_the_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    path.write_bytes(b"1 qid:1 1:1 1000000000:1\n")
+    with pytest.raises(
+        DataError, match=r":1: feature index 10{9} is out of proportion to 26.0 B of text"
+    ) as found:
+        read_table(path)
+    assert "max_features=1000000000, or give a SciPy sparse matrix" in str(found.value)
+    with pytest.raises(DataError, match=r"feature index 10{9} is above max_features=5"):
+        read_table(path, limits=Limits(max_features=5))
+    with pytest.raises(DataError, match="out of proportion"):
+        next(iter_tables(path, block_bytes=5))
+
+
+def test_many_rows_made_wide_by_one_are_refused(tmp_path: Path) -> None:
+    """The matrix would take 20 GB for 1.2 MB of text; no single block of it is large."""
+    path = tmp_path / "train.txt"
+    path.write_bytes(b"0 qid:1 1:1\n" * 100_000 + b"0 qid:1 50000:1\n")
+    with pytest.raises(DataError, match=r":100001: feature index 50000 is out of proportion"):
+        read_table(path)
+    with pytest.raises(DataError, match=r":100001: feature index 50000 is out of proportion"):
+        list(iter_tables(path, block_bytes=10_000))
 
 
 def test_an_error_before_an_index_too_large_for_memory_comes_first(tmp_path: Path) -> None:
@@ -221,6 +246,6 @@ def test_no_memory_is_claimed_by_a_refused_matrix(
     path = tmp_path / "train.txt"
     path.write_bytes(GOOD * 20)
     with pytest.raises(
-        DataError, match=r":1: feature index 2: 20 rows of 2 features would take 160.0 B"
+        DataError, match=r":1: feature index 2 means that 20 rows of 2 features would take 160.0 B"
     ):
         read_table(path)

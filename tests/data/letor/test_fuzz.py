@@ -103,7 +103,7 @@ def compare(data: bytes, missing: Missing, n_features: int | None) -> None:
         assert found.line == rows or "would take" in str(found)
         return
     width = n_features or rows.width
-    if len(rows.labels) * width * 4 > 1 << 22:
+    if len(rows.labels) * width * 4 > 1 << 22 or (n_features is None and width > 1 << 16):
         assert isinstance(found, DataError)
         assert "would take" in str(found)
         return

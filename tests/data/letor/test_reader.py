@@ -11,6 +11,7 @@ import pytest
 from plackett.base.errors import UsageError
 from plackett.data.letor import iter_tables, read_table
 from plackett.data.letor import reader as parse
+from plackett.data.limits import Limits
 
 
 @pytest.fixture
@@ -85,7 +86,8 @@ def test_the_width_can_be_given(file) -> None:  # type: ignore[no-untyped-def]
 def test_indices_of_any_size_are_read(file) -> None:  # type: ignore[no-untyped-def]
     indices = [9, 10, 99, 100, 65536, 65537, 70000, 70001, 12345678]
     line = " ".join(f"{i}:{i % 97}" for i in indices)
-    row = read_table(file(f"0 qid:1 {line}\n")).features[0]
+    limits = Limits(max_features=indices[-1])
+    row = read_table(file(f"0 qid:1 {line}\n"), limits=limits).features[0]
     assert len(row) == indices[-1]
     np.testing.assert_array_equal(np.flatnonzero(row) + 1, indices)
     np.testing.assert_array_equal(row[np.array(indices) - 1], np.array(indices) % 97)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import plackett as pk
 from plackett.base.errors import PlackettError
-from plackett.models.artifact.manifest import MANIFEST_FILE
+from plackett.models.artifact.manifest import MANIFEST_FILE, seal
 from plackett.objectives import LambdaRank
 
 JSON = st.recursive(
@@ -113,7 +113,7 @@ def _changed(saved, tmp_path, change):
     shutil.copytree(saved, folder)
     manifest = json.loads((folder / MANIFEST_FILE).read_text())
     change(manifest)
-    (folder / MANIFEST_FILE).write_text(json.dumps(manifest))
+    (folder / MANIFEST_FILE).write_text(json.dumps(seal(manifest)))
     return folder
 
 
@@ -121,7 +121,7 @@ def _changed(saved, tmp_path, change):
     ("change", "message"),
     [
         (lambda m: m.update(format="something"), 'does not begin with "format"'),
-        (lambda m: m.update(version=2), "is of version 2; this plackett reads 1 to 1"),
+        (lambda m: m.update(version=3), "is of version 3; this plackett reads 1 to 2"),
         (lambda m: m.update(version=True), "is of version True"),
         (lambda m: m.update(kind="os.system"), "unknown kind of ranker 'os.system'"),
         (lambda m: m["settings"].update(shell="rm"), "has no parameter 'shell'"),
@@ -140,6 +140,44 @@ def _changed(saved, tmp_path, change):
 def test_an_invalid_manifest_raises(saved, tmp_path, change, message) -> None:
     with pytest.raises(PlackettError, match=message):
         pk.load(_changed(saved, tmp_path, change))
+
+
+def test_a_digit_changed_in_the_manifest_is_noticed(saved, tmp_path) -> None:
+    folder = _changed(saved, tmp_path, lambda _: None)
+    file = folder / MANIFEST_FILE
+    manifest = json.loads(file.read_text())
+    manifest["transform"]["fitted"]["transforms"][0]["fitted"]["mean"][0] += 1
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(pk.DataError, match="is not the manifest that was saved: its hash differs"):
+        pk.load(folder)
+    del manifest["sha256"]
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(pk.DataError, match="its hash differs"):
+        pk.load(folder)
+
+
+def test_a_signed_model_is_told_from_others(parts, tmp_path) -> None:
+    key, other = tmp_path / "key", tmp_path / "other"
+    key.write_text("k" * 32 + "\n")
+    other.write_text("o" * 32)
+    ranker = pk.LinearRanker(C=1.0).fit(parts[0])
+    ranker.save(tmp_path / "signed", sign_key=key)
+    ranker.save(tmp_path / "unsigned")
+    assert pk.load(tmp_path / "signed", sign_key=key).n_features_ == 46
+    assert pk.load(tmp_path / "signed").n_features_ == 46
+    with pytest.raises(pk.DataError, match="its signature is not one of this key"):
+        pk.load(tmp_path / "signed", sign_key=other)
+    with pytest.raises(pk.DataError, match=r"is not signed; .* with sign_key="):
+        pk.load(tmp_path / "unsigned", sign_key=key)
+    file = tmp_path / "signed" / MANIFEST_FILE
+    manifest = json.loads(file.read_text())
+    changed = seal({**manifest, "recipe": "another"})  # as someone without the key would
+    file.write_text(json.dumps({**changed, "hmac-sha256": manifest["hmac-sha256"]}))
+    with pytest.raises(pk.DataError, match="its signature is not one of this key"):
+        pk.load(tmp_path / "signed", sign_key=key)
+    key.write_text("short")
+    with pytest.raises(pk.UsageError, match="a key has at least 16 bytes, and this one 5"):
+        ranker.save(tmp_path / "new", sign_key=key)
 
 
 def test_folders_without_a_model_raise(tmp_path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import plackett as pk
-from plackett.models.artifact.manifest import MANIFEST_FILE
+from plackett.models.artifact.manifest import MANIFEST_FILE, seal
 
 JSON = st.one_of(
     st.none(),
@@ -60,6 +60,6 @@ def test_any_value_in_any_field(saved, tmp_path, data) -> None:
             break
         place = place[key]
     place[key] = data.draw(JSON)
-    (folder / MANIFEST_FILE).write_text(json.dumps(manifest))
+    (folder / MANIFEST_FILE).write_text(json.dumps(seal(manifest)))
     with contextlib.suppress(pk.PlackettError):
         pk.load(folder).save(folder / "again")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from plackett import evaluate, load
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
+from plackett.models.artifact.manifest import seal
 from plackett.models.ensembles import EnsembleRanker, import_model, read_ranklib
 from plackett.serving.export import export
 from serving_models import NAMES, data, documents, fitted, probes, scores
@@ -263,13 +264,13 @@ def test_a_hostile_folder_is_refused(boosters, tmp_path) -> None:
     import_model(boosters[0] / "ranklib.xml").save(folder)
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["features"]["count"] = 1
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "manifest.json").write_text(json.dumps(seal(manifest)))
     with pytest.raises(DataError, match="use feature 2"):
         load(folder)
     empty = tmp_path / "empty.plackett"
     shutil.copytree(folder, empty)
     (empty / "model.ranklib").unlink()
     manifest["files"] = {}
-    (empty / "manifest.json").write_text(json.dumps(manifest))
+    (empty / "manifest.json").write_text(json.dumps(seal(manifest)))
     with pytest.raises(DataError, match=r"must hold one of model\.lightgbm"):
         load(empty)

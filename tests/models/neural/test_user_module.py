@@ -15,6 +15,7 @@ from torch import nn  # noqa: E402
 from plackett.base.errors import DataError, UsageError  # noqa: E402
 from plackett.metrics import evaluate  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load  # noqa: E402
+from plackett.models.artifact.manifest import seal  # noqa: E402
 from user_modules import MAKERS, Tied, dropping  # noqa: E402
 
 QUICK = {"epochs": 2, "batch_lists": 4, "threads": 1, "learning_rate": 0.01}
@@ -133,7 +134,7 @@ def test_a_module_in_words_is_never_looked_up(parts, tmp_path) -> None:
     for entry in ('"os.system"', '{"$module": 3}', '{"$module": {"name": 3}}', '["x"]'):
         manifest = json.loads(text)
         manifest["settings"]["module"] = json.loads(entry)
-        file.write_text(json.dumps(manifest))
+        file.write_text(json.dumps(seal(manifest)))
         with pytest.raises(DataError, match="cannot be read from a file"):
             load(tmp_path / "model", module=Tied)
 
@@ -144,7 +145,7 @@ def test_an_odd_description_does_no_harm(state, parts, tmp_path) -> None:
     file = tmp_path / "model" / "manifest.json"
     manifest = json.loads(file.read_text())
     manifest["module"] = {"state": state}
-    file.write_text(json.dumps(manifest))
+    file.write_text(json.dumps(seal(manifest)))
     with pytest.raises(UsageError, match="a user-supplied module"):
         load(tmp_path / "model")
     load(tmp_path / "model", module=Tied)

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 
 from plackett.base.errors import DataError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load  # noqa: E402
+from plackett.models.artifact.manifest import seal  # noqa: E402
 from plackett.objectives import Stochastic  # noqa: E402
 
 QUICK = {"layers": (8,), "epochs": 2, "batch_lists": 4, "threads": 1}
@@ -26,7 +27,7 @@ def _change_settings(folder, **settings) -> None:
     file = folder / "manifest.json"
     manifest = json.loads(file.read_text())
     manifest["settings"] |= settings
-    file.write_text(json.dumps(manifest))
+    file.write_text(json.dumps(seal(manifest)))
 
 
 def _change_weights(folder, change) -> None:
@@ -43,7 +44,7 @@ def _sign(folder, path) -> None:
     content = path.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     manifest["files"][path.name] = {"bytes": len(content), "sha256": digest}
-    file.write_text(json.dumps(manifest))
+    file.write_text(json.dumps(seal(manifest)))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_a_net_that_is_missing_among_others_is_noticed(parts, tmp_path) -> None:
     )
     sums = manifest["files"]
     sums["weights-3.safetensors"] = sums.pop("weights-2.safetensors")
-    file.write_text(json.dumps(manifest))
+    file.write_text(json.dumps(seal(manifest)))
     with pytest.raises(DataError, match=r"must hold weights-1\.safetensors and so on"):
         load(tmp_path / "model")
 

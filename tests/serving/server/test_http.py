@@ -12,9 +12,11 @@ import pytest
 pytest.importorskip("starlette", reason="pip install 'plackett[serve]'")
 
 from prometheus_client.parser import text_string_to_metric_families
+from starlette.datastructures import Headers
 
 from plackett.base.errors import UsageError
 from plackett.serving.server import Limits, Settings
+from plackett.serving.server.http import AccessPolicy, HTTPError
 from server_harness import TOKEN, app_of, ask, call, logged
 from serving_models import documents
 
@@ -52,6 +54,15 @@ def test_other_machines_need_a_token(host) -> None:
     with pytest.raises(UsageError, match="PLACKETT_TOKEN"):
         Settings(host=host).check()
     Settings(host=host, token=TOKEN).check()
+
+
+def test_two_host_headers_are_a_bad_request() -> None:
+    for settings in (Settings(), Settings(token=TOKEN)):
+        with pytest.raises(HTTPError, match="several Host headers") as caught:
+            AccessPolicy(settings).check_host(
+                Headers(raw=[(b"host", b"127.0.0.1"), (b"host", b"example.org")])
+            )
+        assert caught.value.status == 400
 
 
 def test_settings_that_cannot_be_meant_are_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.files import atomic_file
+from plackett.base.files import atomic_file, require_regular
 from plackett.data.clicks.log import ClickLog, LogFile, choose_columns, row_error
 from plackett.data.clicks.propensities import Propensities
 from plackett.data.files import COLUMNAR_SUFFIXES, ByteProgress, PathLike
+from plackett.data.limits import DEFAULT_LIMITS, open_binary
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _BLOCK_BYTES = 8 << 20
+_HEADER_BYTES = 1 << 20
 _IDS = ("impression", "query", "document")
 
 
@@ -39,8 +42,9 @@ def read_clicks(
         they have neither these nor other common names.
     """
     source = Path(path)
-    if not source.is_file():
+    if not source.exists():
         raise DataError("there is no such file", path=str(source))
+    require_regular(source)
     text_suffix = _text_suffix(source)
     if text_suffix is None and source.suffix.lower() not in COLUMNAR_SUFFIXES:
         raise UsageError(
@@ -50,17 +54,15 @@ def read_clicks(
     # The first line of text is the header.
     is_text = text_suffix is not None
     file = LogFile(str(source), is_text, first=2 if is_text else 0)
-    try:
+    from plackett.data.columnar.errors import name_file_in_errors  # imports pyarrow
+
+    with name_file_in_errors(source, "click log"):
         if text_suffix is not None:
             by_role, names = _read_text(source, SEPARATORS[text_suffix], columns, progress)
         else:
             by_role, names = _read_columnar(source, columns, progress)
         arrays = {role: _check_column(c, names[role], file) for role, c in by_role.items()}
         return ClickLog.from_columns(arrays, names=names, source=file)
-    except DataError as error:
-        if error.path is not None:
-            raise
-        raise DataError(error.message, path=str(source)) from error
 
 
 def _text_suffix(path: Path) -> str | None:
@@ -81,38 +83,33 @@ def _read_text(
     # Ids are read as text, so that 007 is not 7; columns of integers are converted later.
     types = {names[role]: pa.string() for role in _IDS if role in names}
     batches = []
-    try:
-        with pa.OSFile(str(path)) as raw:
-            kind = "gzip" if path.suffix.lower() == ".gz" else None
-            stream = raw if kind is None else pa.CompressedInputStream(raw, kind)
-            reader = arrow_csv.open_csv(
-                stream,
-                arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-                arrow_csv.ParseOptions(delimiter=separator, ignore_empty_lines=False),
-                arrow_csv.ConvertOptions(
-                    column_types=types,
-                    include_columns=list(names.values()),
-                    strings_can_be_null=True,
-                    null_values=[""],
-                ),
-            )
-            for batch in reader:
-                batches.append(batch)
-                if progress is not None:
-                    progress(min(raw.tell(), total), total)
-        table = pa.Table.from_batches(batches, reader.schema)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"not a readable click log: {_first_line(error)}") from error
+    with open_binary(path, DEFAULT_LIMITS) as stream:
+        reader = arrow_csv.open_csv(
+            stream,
+            arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+            arrow_csv.ParseOptions(delimiter=separator, ignore_empty_lines=False),
+            arrow_csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(names.values()),
+                strings_can_be_null=True,
+                null_values=[""],
+            ),
+        )
+        for batch in reader:
+            batches.append(batch)
+            if progress is not None:
+                progress(min(stream.source_bytes, total), total)
+    table = pa.Table.from_batches(batches, reader.schema)
     return {role: table.column(name) for role, name in names.items()}, names
 
 
 def _read_header(path: Path, separator: str) -> list[str]:
-    import gzip
-
-    open_text = gzip.open if path.suffix.lower() == ".gz" else open
     try:
-        with open_text(path, "rt", encoding="utf-8", newline="") as file:
-            return next(csv.reader(file, delimiter=separator), [])
+        with open_binary(path, DEFAULT_LIMITS) as file:
+            buffered = io.BufferedReader(file)
+            # A header longer than this is none: csv would read an endless line to its end.
+            lines = io.TextIOWrapper(io.BytesIO(buffered.read(_HEADER_BYTES)), "utf-8", newline="")
+            return next(csv.reader(lines, delimiter=separator), [])
     except (UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
         raise DataError(f"not a readable click log: {_first_line(error)}") from error
 

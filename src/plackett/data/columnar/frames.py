@@ -14,18 +14,20 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from plackett.base.errors import DataError, UsageError
-from plackett.data.columnar.reader import RowBuffer, batch_rows, name_file_in_errors
+from plackett.data.columnar.errors import name_file_in_errors
+from plackett.data.columnar.reader import RowBuffer, batch_rows
 from plackett.data.columnar.roles import check_types, find_roles, say_columns
 from plackett.data.files import ReadOptions
+from plackett.data.limits import open_binary
 from plackett.data.table import Table
 
 
 def read_csv(path: Path, options: ReadOptions) -> Table:
     """Read a .csv or .tsv file with a header, also one that ends in .gz."""
     separator = "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else ","
-    with name_file_in_errors(path):
+    with name_file_in_errors(path, "CSV file"), open_binary(path, options.limits) as text:
         frame = pyarrow.csv.read_csv(
-            path,
+            path if path.suffix.lower() != ".gz" else text,
             parse_options=pyarrow.csv.ParseOptions(delimiter=separator),
             convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True),
         )
@@ -44,7 +46,11 @@ def read_frame(frame: Any, options: ReadOptions, *, source: str | None = None) -
     source
         Name of the file, for error messages.
     """
-    table = as_arrow(frame)
+    with name_file_in_errors(None, "table"):
+        return _read_table(as_arrow(frame), options, source)
+
+
+def _read_table(table: pa.Table, options: ReadOptions, source: str | None) -> Table:
     roles = find_roles(table.schema, **options.columns)
     check_types(table.schema, roles)
     if options.features is None:

@@ -6,10 +6,7 @@ one float32 matrix, so the data is never in memory twice.
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.ragged import Features, Ids, Rows
+from plackett.data.columnar.errors import name_file_in_errors
 from plackett.data.columnar.roles import (
     Roles,
     check_types,
@@ -41,6 +39,7 @@ from plackett.data.inputs import (
     check_features,
     factorize,
 )
+from plackett.data.limits import check_memory
 from plackett.data.table import Table
 
 PARQUET = ".parquet"
@@ -106,6 +105,7 @@ def read_columns(
     """Read all rows as one table, in the order of the files."""
     if options.features is None:
         say_columns(files.roles, files.shards[0].schema)
+    check_memory(files.n_docs, files.n_features, files.name)
     buffer = RowBuffer(files.roles, files.n_docs, files.n_features)
     for shard, batch, row in iter_batches(files, progress):
         with name_file_in_errors(shard.path):
@@ -321,26 +321,6 @@ def _ipc_batches(
             yield reader.get_batch(number)
     else:
         yield from reader
-
-
-@contextmanager
-def name_file_in_errors(path: Path) -> Iterator[None]:
-    """Add the path to errors, and turn Arrow's errors about a damaged file into DataError."""
-    try:
-        yield
-    except DataError as error:
-        if error.path is not None:
-            raise
-        raise DataError(error.message, path=str(path)) from error
-    except (FileNotFoundError, MemoryError):
-        raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        if os.strerror(errno.ENOMEM) in str(error):  # Arrow does not set the error number
-            raise MemoryError(f"{path}: {error}") from error
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else "unreadable"
-        raise DataError(
-            f"not a readable Parquet or Arrow file: {reason}", path=str(path)
-        ) from error
 
 
 def _count_features(shards: Sequence[Shard], roles: Roles) -> int:

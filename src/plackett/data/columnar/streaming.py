@@ -23,13 +23,8 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features
 from plackett.data.canonical import CanonicalOrder, hash_documents
-from plackett.data.columnar.reader import (
-    ColumnarFiles,
-    RowBuffer,
-    iter_batches,
-    name_file_in_errors,
-    refuse_scattered,
-)
+from plackett.data.columnar.errors import name_file_in_errors
+from plackett.data.columnar.reader import ColumnarFiles, RowBuffer, iter_batches, refuse_scattered
 from plackett.data.dataset import Dataset
 from plackett.data.files import ByteProgress, ReadOptions
 from plackett.data.inputs import Missing, as_groups, as_weights, factorize, run_starts

@@ -1,4 +1,4 @@
-"""Text of plain, gzip and xz files, cut at line ends.
+"""Text of plain, gzip and xz files and of standard input, cut at line ends.
 
 A file is a sequence of *blocks*, each small enough for memory; a block is a list of *pieces*, each
 parsed by one thread. Every piece is whole lines, ends in a newline and is followed by
@@ -9,7 +9,6 @@ for its last line or two: nothing can be read after the end of a mapped file.
 from __future__ import annotations
 
 import errno
-import gzip
 import lzma
 import mmap
 import os
@@ -18,22 +17,21 @@ import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import BinaryIO, TypeAlias
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.decimals import PADDING, find_byte
 from plackett.base.errors import DataError
+from plackett.base.files import require_regular
+from plackett.data.limits import DEFAULT_LIMITS, STANDARD_INPUT, LimitedFile, Limits, open_binary
 
 PIECE_BYTES = 4 << 20
 STREAM_BYTES = 64 << 20
 _BOM = b"\xef\xbb\xbf"
 _ZEROS = bytes(PADDING)
 _COMPRESSED = {".gz": "gzip", ".xz": "xz"}
-
-
-_BinaryFile: TypeAlias = BinaryIO | gzip.GzipFile | lzma.LZMAFile
 
 
 @dataclass(frozen=True)
@@ -63,28 +61,31 @@ class TextFile:
     size: int
     suffix: str
     regular: bool
+    limits: Limits
 
     def blocks(self, block_bytes: int | None = None) -> Iterator[list[Piece]]:
         """Blocks of about ``block_bytes``; None: a plain file is one block."""
         if self.regular and self.suffix not in _COMPRESSED:
-            return _map_blocks(self.path, self.size, block_bytes or max(self.size, 1))
+            return _map_blocks(self, block_bytes or max(self.size, 1))
         return _prefetch(_read_blocks(self, block_bytes or STREAM_BYTES))
 
 
-def open_text(path: str | os.PathLike[str]) -> TextFile:
-    """Find a file; an error says why it cannot be read."""
+def open_text(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> TextFile:
+    """Find a file; an error says why it cannot be read. ``-`` is standard input."""
     name = os.fspath(path)
+    if name == STANDARD_INPUT:
+        return TextFile("-", 0, "", regular=False, limits=limits)
     try:
         status = os.stat(name)
         if stat.S_ISDIR(status.st_mode):
             raise DataError("is a directory; give the name of a file", path=name)
-        # Checked without opening it: a pipe can be opened only once.
+        require_regular(Path(name))
         if not os.access(name, os.R_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=name) from error
     suffix = os.path.splitext(name)[1].lower()
-    return TextFile(name, status.st_size, suffix, stat.S_ISREG(status.st_mode))
+    return TextFile(name, status.st_size, suffix, regular=True, limits=limits)
 
 
 def _as_text(buffer: bytes | mmap.mmap) -> NDArray[np.uint8]:
@@ -93,29 +94,35 @@ def _as_text(buffer: bytes | mmap.mmap) -> NDArray[np.uint8]:
     return text
 
 
-def _cut_pieces(buffer: bytes | mmap.mmap, start: int, stop: int) -> Iterator[tuple[int, int]]:
+def _cut_pieces(
+    buffer: bytes | mmap.mmap, start: int, stop: int, file: TextFile
+) -> Iterator[tuple[int, int]]:
     """Spans of about PIECE_BYTES from ``start`` to ``stop``, which are line ends."""
     while start < stop:
         newline = buffer.find(b"\n", start + PIECE_BYTES - 1, stop)
         end = stop if newline < 0 else newline + 1
+        last = start + PIECE_BYTES  # only the last line of a piece is longer than this
+        file.limits.check_line(end - last, file.path, start=last)
         yield start, end
         start = end
 
 
-def _map_blocks(path: str, size: int, block_bytes: int) -> Iterator[list[Piece]]:
-    if size == 0:
+def _map_blocks(file: TextFile, block_bytes: int) -> Iterator[list[Piece]]:
+    if file.size == 0:
         return
-    with open(path, "rb") as file:
-        buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with open(file.path, "rb") as content:
+        buffer = mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ)
     text = _as_text(buffer)
     at = len(_BOM) if buffer[: len(_BOM)] == _BOM else 0
     cut = max(buffer.rfind(b"\n", 0, max(len(buffer) - PADDING, 0)) + 1, at)
+    file.limits.check_line(len(buffer) - cut, file.path, start=cut)
     last = _as_text(buffer[cut:] + b"\n" + _ZEROS)
     tail = Piece(last, 0, len(last) - PADDING, len(buffer))
     while True:
         newline = buffer.find(b"\n", at + block_bytes - 1, cut)
         stop = cut if newline < 0 else newline + 1
-        pieces = [Piece(text, start, end, end) for start, end in _cut_pieces(buffer, at, stop)]
+        spans = _cut_pieces(buffer, at, stop, file)
+        pieces = [Piece(text, start, end, end) for start, end in spans]
         if stop == cut:
             yield [*pieces, tail]
             return
@@ -126,8 +133,8 @@ def _map_blocks(path: str, size: int, block_bytes: int) -> Iterator[list[Piece]]
 def _read_blocks(text_file: TextFile, block_bytes: int) -> Iterator[list[Piece]]:
     rest = b""
     first = True
-    with open(text_file.path, "rb") as raw:
-        file = _decompress(raw, text_file.suffix)
+    before = 0  # bytes of text in earlier blocks
+    with open_binary(text_file.path, text_file.limits) as file:
         while True:
             chunk = _read(file, block_bytes, text_file)
             if first:
@@ -135,24 +142,21 @@ def _read_blocks(text_file: TextFile, block_bytes: int) -> Iterator[list[Piece]]
             cut = chunk.rfind(b"\n") + 1
             if chunk and cut == 0:
                 rest += chunk
+                text_file.limits.check_line(len(rest), text_file.path, start=before)
                 continue
             data = rest + chunk[:cut] if chunk else rest + b"\n"
             buffer = data + _ZEROS
             text = _as_text(buffer)
-            done = raw.tell() if text_file.regular else 0
-            yield [Piece(text, a, b, done) for a, b in _cut_pieces(buffer, 0, len(data))]
+            spans = list(_cut_pieces(buffer, 0, len(data), text_file))
+            done = file.source_bytes if text_file.regular else 0
+            yield [Piece(text, a, b, done) for a, b in spans]
             if not chunk:
                 return
+            before += len(data)
             rest = chunk[cut:]
 
 
-def _decompress(raw: BinaryIO, suffix: str) -> _BinaryFile:
-    if suffix == ".gz":
-        return gzip.GzipFile(fileobj=raw, mode="rb")
-    return lzma.LZMAFile(raw) if suffix == ".xz" else raw
-
-
-def _read(file: _BinaryFile, size: int, text_file: TextFile) -> bytes:
+def _read(file: LimitedFile, size: int, text_file: TextFile) -> bytes:
     """Read ``size`` bytes, fewer only at the end of the file."""
     parts = []
     try:

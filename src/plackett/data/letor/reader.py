@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import get_num_threads
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError, Message, UsageError
 from plackett.base.memory import available_memory, format_bytes
 from plackett.base.ragged import Features, Ids, Labels, Offsets
 from plackett.data.files import ByteProgress, PathLike
@@ -37,6 +37,7 @@ from plackett.data.letor.parser import (
     parse_rows,
     survey,
 )
+from plackett.data.limits import DEFAULT_LIMITS, Limits, check_memory
 from plackett.data.table import Table
 
 BLOCK_BYTES = 64 << 20
@@ -49,6 +50,7 @@ def read_table(
     n_features: int | None = None,
     missing: Missing = None,
     strict: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
     progress: ByteProgress | None = None,
 ) -> Table:
     """Read a whole file.
@@ -56,7 +58,7 @@ def read_table(
     Parameters
     ----------
     path
-        Text, or text compressed as ``.gz`` or ``.xz``.
+        Text, text compressed as ``.gz`` or ``.xz``, or ``-`` for standard input.
     n_features
         Width of the result; an index above it is an error. Default: the largest index.
     missing
@@ -64,6 +66,8 @@ def read_table(
         left out are 0 and ``nan`` is an error.
     strict
         Refuse a query id that occurs again after lines of other queries.
+    limits
+        What the text may ask for.
     progress
         Called now and then with the bytes of the file done and their total.
 
@@ -78,7 +82,7 @@ def read_table(
     DataError
         Names the first line that is wrong, and the reason.
     """
-    file = open_text(path)
+    file = open_text(path, limits)
     with _open_job(file, n_features, missing, progress) as job:
         parts, line = [], 1
         for block in file.blocks():
@@ -100,6 +104,7 @@ def iter_tables(
     n_features: int | None = None,
     missing: Missing = None,
     block_bytes: int = BLOCK_BYTES,
+    limits: Limits = DEFAULT_LIMITS,
     progress: ByteProgress | None = None,
 ) -> Iterator[Table]:
     """Read a file in tables of about ``block_bytes`` of text each, for files larger than memory.
@@ -110,7 +115,7 @@ def iter_tables(
     """
     if block_bytes < 1:
         raise UsageError(f"block_bytes must be positive, got {block_bytes}.")
-    file = open_text(path)
+    file = open_text(path, limits)
     with _open_job(file, n_features, missing, progress) as job:
         line, rows = 1, 0
         for block in file.blocks(block_bytes):
@@ -123,14 +128,23 @@ def iter_tables(
         raise DataError("has no documents", path=file.path)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _ReadJob:
     """One file being read: what all its blocks share."""
 
-    path: str
+    file: TextFile
     rules: Rules
     executor: Executor
     advance: Callable[[int], None]
+    rows: int = 0
+    """Rows of the blocks so far."""
+    width: int = 0
+    """Largest feature index so far."""
+    text_bytes: int = 0
+
+    @property
+    def path(self) -> str:
+        return self.file.path
 
 
 @contextmanager
@@ -150,7 +164,7 @@ def _open_job(
     # Python threads, not Numba's: the kernels release the GIL, and several files may be read at
     # once.
     with ThreadPoolExecutor(get_num_threads()) as executor:
-        yield _ReadJob(file.path, rules, executor, advance)
+        yield _ReadJob(file, rules, executor, advance)
 
 
 @dataclass(frozen=True)
@@ -293,17 +307,25 @@ def _read_line(text: bytes, task: _PieceRows, begin: int, job: _ReadJob) -> Pars
 
 
 def _check_size(tasks: list[_PieceRows], surveys: list[Survey], width: int, job: _ReadJob) -> None:
-    """Refuse a matrix that does not fit in memory, such as one with a wrong, huge index.
+    """Refuse a matrix that is out of proportion to the text, or that does not fit in memory.
 
     An error in an earlier line is reported instead.
     """
     rows = tasks[-1].last_row if tasks else 0
-    needed = 4 * rows * width
-    if needed <= available_memory():
+    job.rows, job.width = job.rows + rows, max(job.width, width)
+    job.text_bytes += sum(task.piece.stop - task.piece.start for task in tasks)
+    reason = None
+    if job.rules.n_features is None:
+        text_bytes = max(job.text_bytes, job.file.size)
+        reason = job.file.limits.excess_width(job.rows, job.width, text_bytes)
+    needed, free = 4 * rows * width, available_memory()
+    if reason is None and needed > free:
+        size = f"{rows} rows of {width} features would take {format_bytes(needed)} of memory"
+        if job.rules.n_features is not None:
+            raise DataError(f"{size}; {format_bytes(free)} is free", path=job.path)
+        reason = Message(f"means that {size}, and {format_bytes(free)} is free")
+    if reason is None:
         return
-    size = f"{rows} rows of {width} features would take {format_bytes(needed)} of memory"
-    if job.rules.n_features is not None:
-        raise DataError(f"{size}; {format_bytes(available_memory())} is free", path=job.path)
     widest = max(range(len(surveys)), key=lambda i: surveys[i].width)
     line = tasks[widest].first_line + surveys[widest].widest
     try:
@@ -311,8 +333,7 @@ def _check_size(tasks: list[_PieceRows], surveys: list[Survey], width: int, job:
     except DataError as error:
         if error.line is not None and error.line <= line:
             raise
-    message = f"feature index {width}: {size}, {format_bytes(available_memory())} is free"
-    raise DataError(message, path=job.path, line=line)
+    raise DataError(Message(f"feature index {job.width} ", reason), path=job.path, line=line)
 
 
 def _join_parts(parts: list[_ParsedBlock], absent: float, path: str) -> Table:
@@ -327,7 +348,7 @@ def _join_parts(parts: list[_ParsedBlock], absent: float, path: str) -> Table:
     queries = join_ids([part.query_ids for part in parts])
     sizes = [len(part.labels) for part in parts]
     documents = join_document_ids([part.document_ids for part in parts], sizes)
-    features = _join_features(parts, width, absent)
+    features = _join_features(parts, width, absent, path)
     return Table(features, labels, queries, documents, source=path, full_rows=full)
 
 
@@ -346,9 +367,11 @@ def join_document_ids(parts: Sequence[Ids | None], sizes: Sequence[int]) -> Ids 
     return join_ids([np.zeros(size, "U1") if ids is None else ids for ids, size in pairs])
 
 
-def _join_features(parts: list[_ParsedBlock], width: int, absent: float) -> Features:
+def _join_features(parts: list[_ParsedBlock], width: int, absent: float, path: str) -> Features:
     if len(parts) == 1:
         return parts[0].features
+    added = sum(len(part.labels) * (width - part.features.shape[1]) for part in parts)
+    check_memory(added, 1, path)
     # A new array takes up memory only as it is written, and each part is freed once copied: there
     # are never two whole matrices.
     features = np.empty((sum(len(part.labels) for part in parts), width), dtype=np.float32)

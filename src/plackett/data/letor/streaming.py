@@ -145,6 +145,7 @@ def _parse(
         n_features=options.n_features,
         missing=options.missing,
         block_bytes=block_bytes,
+        limits=options.limits,
         progress=progress.first,
     ):
         spool.append(np.asarray(table.features))

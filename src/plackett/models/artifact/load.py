@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from plackett.base.checksums import read_key
 from plackett.base.errors import DataError, UsageError, rename_deprecated
 from plackett.data.inputs import read_categories
 from plackett.data.transforms import FittedTransform, transform_from_dict
@@ -39,7 +40,12 @@ KINDS: tuple[type[Ranker], ...] = (
 _MAX_DEPTH = 4
 
 
-def load(path: str | os.PathLike[str], *, module: Any = None) -> Ranker:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    module: Any = None,
+    sign_key: str | os.PathLike[str] | None = None,
+) -> Ranker:
     """Load the ranker that was saved as the folder ``path``.
 
     Parameters
@@ -51,9 +57,13 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Ranker:
         ranker: that module, or the function that makes it. The folder holds weights and no code;
         they are loaded into a copy of the module, whose state must have the same names, shapes and
         types.
+    sign_key
+        File of the key that the model must be signed with (:meth:`Ranker.save`). Default: a model
+        need not be signed.
     """
     folder = Path(path)
-    manifest = read_manifest(folder)
+    key = None if sign_key is None else read_key(Path(sign_key))
+    manifest = read_manifest(folder, key)
     source = ModuleSource(module, folder, manifest)
     try:
         ranker = _make_ranker(manifest, source)

@@ -1,11 +1,13 @@
 """The folder of a saved model: ``manifest.json`` and native files.
 
-The manifest says what the model is, what made it, and which files it has, with their hashes.
+The manifest says what the model is, what made it, and which files it has, with their hashes. Since
+version 2 it ends with a hash of its own content, so that a checksum covers everything that a score
+depends on, and it may be signed.
 """
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import json
 import os
 import re
@@ -14,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plackett._version import __version__
-from plackett.base.errors import DataError, UsageError
+from plackett.base.checksums import hash_file, hash_json, sign_json
+from plackett.base.errors import DataError, Message, Parameter, UsageError
 from plackett.base.files import atomic_directory
 from plackett.models.artifact.settings import encode_params, user_module
 
@@ -23,20 +26,31 @@ if TYPE_CHECKING:
 
 
 FORMAT = "plackett model"
-VERSION = 1
+VERSION = 2
 MANIFEST_FILE = "manifest.json"
+_SUM, _SIGNATURE = "sha256", "hmac-sha256"
 _MAX_BYTES = 64 << 20
 # Plain names below the folder; none begins with a dot, so none leads out of it.
 _FILE_NAME = re.compile(r"[A-Za-z0-9_-][\w.-]*(/[A-Za-z0-9_-][\w.-]*)*", re.ASCII)
 
 
-def write(ranker: Ranker, path: str | os.PathLike[str]) -> None:
-    """Write the folder ``path``, whole or not at all; a model that is there is replaced."""
+def write(ranker: Ranker, path: str | os.PathLike[str], key: bytes | None = None) -> None:
+    """Write the folder ``path``, whole or not at all; a model that is there is replaced.
+
+    The manifest is signed if there is a key.
+    """
     ranker._require_fitted()
     with atomic_directory(check_save_path(path)) as folder:
         ranker._write(folder)
-        text = json.dumps(_describe(ranker, folder), indent=1, allow_nan=False)
+        text = json.dumps(seal(_describe(ranker, folder), key), indent=1, allow_nan=False)
         (folder / MANIFEST_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def seal(manifest: dict[str, Any], key: bytes | None = None) -> dict[str, Any]:
+    """The manifest with the hash of its content, and with a signature if there is a key."""
+    content = {name: v for name, v in manifest.items() if name not in (_SUM, _SIGNATURE)}
+    signature = {} if key is None else {_SIGNATURE: sign_json(content, key)}
+    return {**content, _SUM: hash_json(content), **signature}
 
 
 def check_save_path(path: str | os.PathLike[str]) -> Path:
@@ -102,8 +116,11 @@ def is_model(folder: Path) -> bool:
     return present <= listed
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder; its format, its version and its files' hashes are checked."""
+def read_manifest(folder: Path, key: bytes | None = None) -> dict[str, Any]:
+    """The manifest of a folder; its format, its version and all hashes are checked.
+
+    With a key, a model without a signature of this key is refused.
+    """
     path = folder / MANIFEST_FILE
     if not path.is_file():
         what = "is not a model" if folder.exists() else "does not exist"
@@ -122,8 +139,42 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             "newer one",
             path=str(path),
         )
+    _check_sum(data, path)
+    if key is not None:
+        _check_signature(data, key, path)
     _check_files(folder, data.get("files"), path)
     return data
+
+
+def is_signed(manifest: dict[str, Any]) -> bool:
+    """Whether a manifest has a signature."""
+    return _SIGNATURE in manifest
+
+
+def _check_sum(manifest: dict[str, Any], path: Path) -> None:
+    if manifest["version"] == 1 and _SUM not in manifest:
+        return
+    if manifest.get(_SUM) != hash_json(manifest, without=(_SUM, _SIGNATURE)):
+        raise DataError(
+            "is not the manifest that was saved: its hash differs; save or copy the model again",
+            path=str(path),
+        )
+
+
+def _check_signature(manifest: dict[str, Any], key: bytes, path: Path) -> None:
+    signature = manifest.get(_SIGNATURE)
+    if not isinstance(signature, str):
+        raise DataError(
+            Message("is not signed; sign a model where it is made, with ", Parameter("sign_key")),
+            path=str(path),
+        )
+    expected = sign_json(manifest, key, without=(_SUM, _SIGNATURE))
+    if not hmac.compare_digest(signature.encode(), expected.encode()):
+        raise DataError(
+            "its signature is not one of this key: the model was signed with another key, or "
+            "changed since",
+            path=str(path),
+        )
 
 
 def _check_files(folder: Path, files: Any, manifest: Path) -> None:
@@ -144,8 +195,4 @@ def _check_files(folder: Path, files: Any, manifest: Path) -> None:
 
 
 def _hash(path: Path) -> dict[str, Any]:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+    return {"bytes": path.stat().st_size, "sha256": hash_file(path)}

@@ -67,8 +67,11 @@ class AccessPolicy:
         """Without a token, answer only requests that are addressed to this machine.
 
         Otherwise a web page could let its own host name resolve to 127.0.0.1 and read the
-        responses in the browser of a user (DNS rebinding).
+        responses in the browser of a user (DNS rebinding). A request for two hosts is malformed:
+        programs on its way could disagree which one is meant.
         """
+        if len(headers.getlist("host")) > 1:
+            raise HTTPError(400, "the request has several Host headers; send one.")
         if self._token is None and _without_port(headers.get("host", "")) not in self._hosts:
             raise HTTPError(
                 403,
