@@ -14,8 +14,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from plackett.base.errors import DataError, UsageError
-from plackett.cli.console import with_time_left
+from plackett.base.errors import DataError, UsageError, message_of
+from plackett.cli.console import use_option_names, with_time_left
 from plackett.cli.options import expand_groups
 from plackett.cli.reproduce import reproduce
 from plackett.experiments.store import RunStore
@@ -69,7 +69,7 @@ def test_the_list_says_what_there_is(tmp_path) -> None:
 def test_without_data_or_quick_the_way_out_is_named(tmp_path) -> None:
     found = _run("A", "--table", "1", "--out", tmp_path / "out")
     assert isinstance(found.exception, DataError)
-    assert "--quick" in str(found.exception)
+    assert "--quick" in use_option_names(message_of(found.exception))
     assert "set1.train.txt" in str(found.exception)
     assert not (tmp_path / "out").exists()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, DataWarning
 from plackett.data.clicks import simulate
 from plackett.data.dataset import fingerprint
 from plackett.experiments.protocols import as_source, protocol
@@ -59,7 +59,8 @@ def test_a_column_of_others_is_no_group(tmp_path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = {"label": [0, 1, 1], "query_id": [1, 1, 2], "group_id": [3, 4, 5], "x": [0.1, 0.2, 0.3]}
     pq.write_table(pa.table(table), tmp_path / "theirs.parquet")
-    data = pk.read(tmp_path / "theirs.parquet")
+    with pytest.warns(DataWarning, match="'group_id' is taken as a feature"):
+        data = pk.read(tmp_path / "theirs.parquet")
     assert data.groups is None
     assert data.feature_names == ("group_id", "x")
 

@@ -167,10 +167,10 @@ def test_progress_never_falls_and_ends_with_all_done(
 
 def test_columns_can_be_named_for_tables_only(tmp_path: Path) -> None:
     write(make_rows().dataset(), tmp_path / "a.txt")
-    with pytest.raises(UsageError, match="label= names a column"):
+    with pytest.raises(UsageError, match="label= names columns"):
         convert(tmp_path / "a.txt", tmp_path / "b.pkdata", label="stars")
-    with pytest.raises(UsageError, match=r"suffix '\.csv'"):
-        convert(tmp_path / "a.txt", tmp_path / "b.csv")
+    with pytest.raises(UsageError, match=r"suffix '\.xls'"):
+        convert(tmp_path / "a.txt", tmp_path / "b.xls")
 
 
 _LIMITED = """

@@ -51,7 +51,7 @@ def _assert_same(found, alone, parts) -> None:
     for part in parts:
         np.testing.assert_allclose(found.predict(part), alone.predict(part), rtol=0, atol=1e-9)
     for part, curves in alone.curves_.items():
-        np.testing.assert_allclose(found.curves_[part]["ndcg@5"], curves["ndcg@5"], atol=1e-12)
+        np.testing.assert_allclose(found.curves_[part]["ndcg@10"], curves["ndcg@10"], atol=1e-12)
 
 
 def test_two_workers_one_of_them_slow_grow_the_trees_of_one_process(ray_head, parts, alone) -> None:

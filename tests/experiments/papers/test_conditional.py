@@ -111,5 +111,5 @@ def test_pairwise_systems_reach_what_is_known_of_two_folds_of_ohsumed(real_data)
 
 
 def test_a_setting_that_no_system_has_is_refused() -> None:
-    with pytest.raises(UsageError, match="none of logrank-mle has a parameter 'rouns'"):
+    with pytest.raises(UsageError, match="there is no parameter 'rouns' of 'logrank-mle'"):
         run_protocol({}, ["logrank-mle"], settings={"rouns": 3})

@@ -98,7 +98,7 @@ def test_training_stops_when_validation_stops_improving(parts) -> None:
     train, validation, _ = parts
     ranker = NeuralRanker(**QUICK | {"epochs": 200, "learning_rate": 0.05, "patience": 3})
     ranker.fit(train, validation)
-    curve = ranker.curves_["validation"]["ndcg@5"]
+    curve = ranker.curves_["validation"]["ndcg@10"]
     assert len(curve) < 200
     assert int(np.argmax(curve)) == len(curve) - 1 - 3
 
@@ -109,7 +109,7 @@ def test_each_epoch_is_reported(parts) -> None:
     ranker.fit(parts[0], parts[1], progress=lambda *what: told.append(what))
     assert [(done, total) for _, done, total in told] == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert "loss" in told[-1][0]
-    assert "validation ndcg@5" in told[-1][0]
+    assert "validation ndcg@10" in told[-1][0]
 
 
 def test_sum_and_mean_of_list_losses_differ_by_the_number_of_lists(parts) -> None:
@@ -131,7 +131,7 @@ def test_an_objective_without_a_value_can_be_trained(parts) -> None:
     told = []
     ranker = NeuralRanker(objective=UMart(window=2), **QUICK)
     ranker.fit(train, validation, progress=lambda text, *_: told.append(text))
-    assert told[-1].startswith("epochs, validation ndcg@5")
+    assert told[-1].startswith("epochs, validation ndcg@10")
     assert np.isnan(ranker.curves_["train"]["loss"]).all()
     nothing = evaluate(np.zeros(test.n_docs), test, "ndcg@10")["ndcg@10"]
     assert evaluate(ranker.predict(test), test, "ndcg@10")["ndcg@10"] > nothing + 0.05
@@ -200,13 +200,13 @@ def test_without_pytorch_the_command_to_install_it_is_given(parts, monkeypatch) 
 def test_further_nets_are_kept_only_while_validation_improves(parts) -> None:
     train, validation, _ = parts
     ranker = BoostedNeuralRanker(**QUICK, learners=3, shrinkage=0.5).fit(train, validation)
-    curve = ranker.curves_["validation"]["ndcg@5"]
+    curve = ranker.curves_["validation"]["ndcg@10"]
     ends = np.cumsum(ranker.epochs_)
     best = [max(part) for part in np.split(np.array(curve), ends[:-1])]
     kept = len(ranker.networks_)
     assert all(b > a for a, b in pairwise(best[:kept]))
     assert len(ranker.epochs_) in (kept, kept + 1)
-    found = evaluate(ranker.predict(validation), validation, "ndcg@5")["ndcg@5"]
+    found = evaluate(ranker.predict(validation), validation, "ndcg@10")["ndcg@10"]
     assert found == pytest.approx(best[kept - 1], abs=1e-9)
 
 

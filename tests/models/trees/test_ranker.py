@@ -73,7 +73,7 @@ def test_the_model_kept_is_the_best_on_validation(parts) -> None:
 def test_a_smoothed_choice_is_the_best_mean_over_neighbors(parts) -> None:
     train, validation, _ = parts
     ranker = pk.TreeRanker(trees=25, leaves=15, learning_rate=0.3, patience=25, smoothing=5)
-    curve = np.array(ranker.fit(train, validation).curves_["validation"]["ndcg@5"])
+    curve = np.array(ranker.fit(train, validation).curves_["validation"]["ndcg@10"])
     means = [curve[max(i - 2, 0) : i + 3].mean() for i in range(len(curve))]
     assert ranker.model_.count("Tree=") == int(np.argmax(means)) + 1
 
