@@ -66,16 +66,20 @@ def assert_gradient_is_exact(loss, scores, labels, offsets, weights=None, *, doc
     def value(at) -> float:
         return float(np.sum(evaluate(loss, at, labels, offsets, weights).values))
 
-    gradient = evaluate(loss, scores, labels, offsets, weights).gradient
-    h, scale = 1e-5, np.abs(gradient).max() + 1.0
-    for i in documents:
+    def slope(i: int, h: float) -> float:
         # Five points: exact to h**4, so that only rounding is left.
         e = np.zeros(len(scores))
         e[i] = h
         near = value(scores + e) - value(scores - e)
         far = value(scores + 2 * e) - value(scores - 2 * e)
-        expected = (8 * near - far) / (12 * h)
-        assert gradient[i] == pytest.approx(expected, rel=1e-5, abs=1e-6 * scale)
+        return (8 * near - far) / (12 * h)
+
+    gradient = evaluate(loss, scores, labels, offsets, weights).gradient
+    close = {"rel": 1e-5, "abs": 1e-6 * (np.abs(gradient).max() + 1.0)}
+    for i in documents:
+        # Where scores nearly tie, a kink may lie between the points; a smaller step avoids it.
+        if gradient[i] != pytest.approx(slope(i, 1e-5), **close):
+            assert gradient[i] == pytest.approx(slope(i, 1e-7), **close)
 
 
 def assert_curvature_bounds_the_hessian(

@@ -93,6 +93,8 @@ class Objective(ABC):
     convex: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = True
     """Adding a constant to all scores of a list changes nothing."""
+    has_scale: ClassVar[bool] = False
+    """A score means something by itself, such as a label; stochastic scores are not normalized."""
     draw: ClassVar[str | None] = None
     """Key of ``draws`` that replaces the objective's random numbers; None if it has none."""
 

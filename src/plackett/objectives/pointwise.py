@@ -3,9 +3,8 @@ r"""Losses whose scores have a scale: regression of single documents, calibrated
 Their scores mean something by themselves, such as a label or the logarithm of odds. They are
 not shift invariant. A document's weight multiplies its own term; in the calibrated softmax, its
 label. As everywhere, lists with one label level have no loss, so scores are calibrated on the
-other lists only. A linear model has no intercept; trees and nets calibrate better. Under
-:class:`~plackett.objectives.stochastic.Stochastic`, scores become log-probabilities of the list and
-lose their meaning: the losses run, but rank badly.
+other lists only. A linear model has no intercept; trees and nets calibrate better.
+:class:`~plackett.objectives.stochastic.Stochastic` perturbs their scores without normalizing them.
 
 **Squared error**: half the sum of squares, whose minimum is the mean label,
 
@@ -195,6 +194,7 @@ class Squared(Objective):
     name: ClassVar[str] = "squared"
     convex: ClassVar[bool] = True
     shift_invariant: ClassVar[bool] = False
+    has_scale: ClassVar[bool] = True
     weighting: ClassVar[Weighting | None] = "order"
     function: ClassVar[ListFunction] = squared_list
 
@@ -212,6 +212,7 @@ class Logistic(Objective):
     name: ClassVar[str] = "logistic"
     convex: ClassVar[bool] = True
     shift_invariant: ClassVar[bool] = False
+    has_scale: ClassVar[bool] = True
     weighting: ClassVar[Weighting | None] = "order"
     function: ClassVar[ListFunction] = logistic_list
 
@@ -240,6 +241,7 @@ class Ordinal(Objective):
     name: ClassVar[str] = "ordinal"
     convex: ClassVar[bool] = True
     shift_invariant: ClassVar[bool] = False
+    has_scale: ClassVar[bool] = True
     weighting: ClassVar[Weighting | None] = "order"
     function: ClassVar[ListFunction] = ordinal_list
 
@@ -269,6 +271,7 @@ class CalibratedSoftmax(Objective):
     name: ClassVar[str] = "calibrated-softmax"
     convex: ClassVar[bool] = True
     shift_invariant: ClassVar[bool] = False
+    has_scale: ClassVar[bool] = True
     weighting: ClassVar[Weighting | None] = "share"
     function: ClassVar[ListFunction] = calibrated_softmax_list
 
@@ -298,6 +301,7 @@ class Circle(Objective):
     name: ClassVar[str] = "circle"
     exact: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
+    has_scale: ClassVar[bool] = True
     weighting: ClassVar[Weighting | None] = "order"
     function: ClassVar[ListFunction] = circle_list
 

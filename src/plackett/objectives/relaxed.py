@@ -51,8 +51,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from plackett.base.arithmetic import exp
 from plackett.base.gains import discount
-from plackett.base.kernels import ListFunction, compiled, list_function
+from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.objectives.driver import LIST_FUNCTION, Weighting
 from plackett.objectives.objective import (
     ListLabels,
@@ -91,11 +92,11 @@ def _fill_rows(kind, scores, order, distances, tau, matrix):  # type: ignore[no-
                 row[j] = -abs(scores[order[r]] - scores[j]) / tau
         top = np.max(row)
         for j in range(n):
-            row[j] = np.exp(row[j] - top)
+            row[j] = exp(row[j] - top)
         row /= np.sum(row)
 
 
-@compiled
+@reordered
 def _scale(matrix, rounds, u, v):  # type: ignore[no-untyped-def]
     """Sinkhorn's scaling: fill the factors of rows and columns of all rounds."""
     n = len(matrix)
@@ -113,7 +114,7 @@ def _scale(matrix, rounds, u, v):  # type: ignore[no-untyped-def]
             v[t + 1, j] = 1.0 / (sums[j] + _LEAST)
 
 
-@compiled
+@reordered
 def _unscale(matrix, rounds, u, v, discounts, gains, slopes):  # type: ignore[no-untyped-def]
     """Value of the scaled matrix; fills its derivatives by the entries of the matrix."""
     n, value = len(matrix), 0.0
@@ -143,7 +144,7 @@ def _unscale(matrix, rounds, u, v, discounts, gains, slopes):  # type: ignore[no
     return value
 
 
-@compiled
+@reordered
 def _to_logits(matrix, slopes):  # type: ignore[no-untyped-def]
     """Turn derivatives by the entries of each row's softmax into those by its logits."""
     n = len(matrix)
@@ -158,19 +159,18 @@ def _to_logits(matrix, slopes):  # type: ignore[no-untyped-def]
 @compiled
 def _add_neuralsort(scores, signs, tau, slopes, gradient, curvature):  # type: ignore[no-untyped-def]
     n = len(scores)
-    bends = np.empty(n)
-    for j in range(n):
-        total, bends[j] = 0.0, 0.0
-        for r in range(n):
-            direct = (n - 1.0 - 2.0 * r - signs[j]) / tau
-            gradient[j] += slopes[r, j] * direct
-            curvature[j] += abs(slopes[r, j]) * direct * direct
-            total += slopes[r, j] / tau
-            bends[j] += abs(slopes[r, j]) / (tau * tau)
-        for k in range(n):
-            gradient[k] += total * np.sign(scores[j] - scores[k])
-    for k in range(n):
+    totals, bends = np.zeros(n), np.zeros(n)
+    for r in range(n):
+        row = slopes[r]
         for j in range(n):
+            direct = (n - 1.0 - 2.0 * r - signs[j]) / tau
+            gradient[j] += row[j] * direct
+            curvature[j] += abs(row[j]) * direct * direct
+            totals[j] += row[j] / tau
+            bends[j] += abs(row[j]) / (tau * tau)
+    for j in range(n):
+        for k in range(n):
+            gradient[k] += totals[j] * np.sign(scores[j] - scores[k])
             if scores[j] != scores[k]:
                 curvature[k] += bends[j]
 

@@ -12,7 +12,8 @@ The gradient goes back through the normalization,
 :math:`\partial\ell/\partial s = u - \hat y\,(1^\top u)` with
 :math:`u = \partial\ell/\partial\log\hat y`. For a shift-invariant objective
 :math:`1^\top u = 0`, so gradient and curvature are those at :math:`s + G` and the normalization is
-left out.
+left out. It is left out as well where scores have a meaning that it would destroy
+(:mod:`plackett.objectives.pointwise`).
 
 This is the pathwise estimator: it differentiates the objective along each sample, so the objective
 must be differentiable almost everywhere; it does not smooth piecewise constant ones.
@@ -81,12 +82,16 @@ class Stochastic(Objective):
     def convex(self) -> bool:  # type: ignore[override]
         # A mean of convex functions of s + constant; the normalization is affine only up to a
         # shift, so convexity carries over where shifts do not matter.
-        return self.objective.convex and self.objective.shift_invariant
+        return self.objective.convex and not self._normalize
 
     @property
     def shift_invariant(self) -> bool:  # type: ignore[override]
         # The normalized scores do not change when all scores are shifted.
-        return True
+        return self.objective.shift_invariant or self._normalize
+
+    @property
+    def _normalize(self) -> bool:
+        return not (self.objective.shift_invariant or self.objective.has_scale)
 
     @property
     def weighting(self) -> Weighting | None:  # type: ignore[override]
@@ -108,9 +113,7 @@ class Stochastic(Objective):
         return replace(
             bound,
             seed=self.seed,
-            noise=Noise(
-                uniform, self.samples, self.beta, normalize=not self.objective.shift_invariant
-            ),
+            noise=Noise(uniform, self.samples, self.beta, normalize=self._normalize),
             float32_form=None if draws else bound.float32_form,
         )
 
