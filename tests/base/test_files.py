@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -89,3 +91,62 @@ def test_errors_name_the_target_and_the_reason(tmp_path) -> None:
 def test_json_has_null_for_numbers_that_it_lacks(tmp_path) -> None:
     write_json(tmp_path / "a.json", {"é": [1.5, float("nan"), float("inf")], 2: ("x",)})
     assert json.loads((tmp_path / "a.json").read_text()) == {"é": [1.5, None, None], "2": ["x"]}
+
+
+def test_a_full_disk_is_named_with_the_target_and_the_space(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "old").write_text("whole")
+
+    def fill(error: Exception) -> None:
+        with atomic_directory(target) as folder:
+            (folder / "part").write_bytes(bytes(2048))
+            raise error
+
+    for error in (
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError("100 requested and 50 written"),
+        RuntimeError("I/O error: No space left on device (os error 28)"),
+    ):
+        with pytest.raises(OSError, match=r"the disk is full: more than 2.0 KiB is needed") as seen:
+            fill(error)
+        assert seen.value.filename == str(target)
+        assert (target / "old").read_text() == "whole"
+        assert list(tmp_path.iterdir()) == [target]
+    with pytest.raises(OSError, match="no such thing"):
+        fill(OSError(errno.EIO, "no such thing"))
+
+
+_LIMITED = """
+import resource, sys
+import plackett as pk
+data = pk.synthetic("letor", n_lists=40, seed=1)
+ranker = pk.TreeRanker(trees=20, min_documents=2).fit(data)
+pk.write(data, sys.argv[1] + "/data.txt")
+resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+targets = {
+    "model": lambda path: ranker.save(path),
+    "checkpoint": lambda path: pk.CrossFit(pk.LinearRanker(C=1.0), folds=2).fit(
+        data, checkpoint=path
+    ),
+    "new.pkdata": lambda path: pk.convert(sys.argv[1] + "/data.txt", path),
+    "new.parquet": lambda path: pk.convert(sys.argv[1] + "/data.txt", path),
+}
+for name, write in targets.items():
+    try:
+        write(sys.argv[1] + "/" + name)
+        print(name, "written")
+    except OSError as error:
+        print(name, error.filename.startswith(sys.argv[1] + "/" + name), error.strerror)
+"""
+
+
+def test_writers_name_what_they_could_not_write(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _LIMITED, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4, done.stderr
+    for line in lines:
+        assert "True cannot be written, the file may not grow: " in line
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith((".", "new"))] == []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 import time
 from dataclasses import replace
 
@@ -56,6 +57,43 @@ def test_a_trial_finished_twice_counts_once_and_keeps_the_first_result(place) ->
         second.finish(identity(1), outcome(2))
         assert len(first) == 1
         found = second.get(identity(1))
+    assert found is not None
+    assert found.scores.tolist() == outcome(1).scores.tolist()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE trial SET seconds = seconds + 1",
+        "UPDATE trial SET curves = '{}'",
+        "UPDATE trial SET scores = zeroblob(length(scores))",
+        "UPDATE per_list SET numbers = zeroblob(length(numbers)) WHERE metric = 'map'",
+        "DELETE FROM per_list WHERE metric = 'map'",
+    ],
+)
+def test_a_changed_outcome_is_noticed(change, tmp_path) -> None:
+    given = replace(outcome(1), curves={"train": {"m": [0.5]}})
+    with RunStore(tmp_path / "runs.db") as store:
+        store.finish(identity(1), given)
+        store.finish(identity(2), outcome(2))
+    with sqlite3.connect(tmp_path / "runs.db") as database:
+        database.execute(
+            f"{change} {'AND' if 'WHERE' in change else 'WHERE'} digest = ?", (identity(1).digest,)
+        )
+    with RunStore(tmp_path / "runs.db") as store:
+        with pytest.raises(StoreError, match=r"the checksum of '(trial|map)' differs"):
+            store.get(identity(1))
+        assert store.get(identity(2)) is not None
+
+
+def test_a_trial_of_a_store_without_checksums_is_read(tmp_path) -> None:
+    with RunStore(tmp_path / "runs.db") as store:
+        store.finish(identity(1), outcome(1))
+    with sqlite3.connect(tmp_path / "runs.db") as database:
+        database.execute("DROP TABLE checksum")
+    with RunStore(tmp_path / "runs.db") as store:
+        store.finish(identity(1), outcome(2))  # the first result is kept
+        found = store.get(identity(1))
     assert found is not None
     assert found.scores.tolist() == outcome(1).scores.tolist()
 

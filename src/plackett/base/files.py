@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from plackett.base.errors import DataError
+from plackett.base.memory import format_bytes
 
 _SPECIAL_FILES = (
     (stat.S_ISFIFO, "a pipe"),
@@ -53,10 +54,11 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     os.close(handle)
     temporary = Path(name)
     try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        _sync(temporary)
-        temporary.replace(target)
+        with explain_full_disk(target, temporary):
+            yield temporary
+            temporary.chmod(0o666 & ~_umask())
+            _sync(temporary)
+            temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -81,11 +83,12 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
         name = tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     temporary = Path(name)
     try:
-        yield temporary
-        temporary.chmod(0o777 & ~_umask())
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                _sync(file)
+        with explain_full_disk(target, temporary):
+            yield temporary
+            temporary.chmod(0o777 & ~_umask())
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    _sync(file)
         if target.exists():
             old = temporary.with_suffix(".old")
             target.rename(old)
@@ -96,6 +99,55 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_SPACE_TEXTS = (
+    *map(os.strerror, sorted(_NO_SPACE)),  # libraries that report the text alone
+    "requested and",  # NumPy: "1000 requested and 200 written"
+)
+
+
+@contextmanager
+def explain_full_disk(target: Path, temporary: Path, needed: int | None = None) -> Iterator[None]:
+    """Make errors of a full disk name the target, the space it takes and what to do.
+
+    Parameters
+    ----------
+    target
+        What is being written.
+    temporary
+        The file or folder that holds what was written so far.
+    needed
+        Its size, if it is known; else the error says how much was written.
+    """
+    try:
+        yield
+    except Exception as error:
+        number = error.errno if isinstance(error, OSError) else None
+        if isinstance(error, OSError) and error.filename == str(target):
+            raise  # explained already
+        text = str(error)
+        if number not in _NO_SPACE and not any(part in text for part in _NO_SPACE_TEXTS):
+            raise
+        free = shutil.disk_usage(target.parent).free
+        size = (
+            f"more than {format_bytes(_size(temporary))} is needed"
+            if needed is None
+            else f"{format_bytes(needed)} is needed"
+        )
+        limit = "the file may not grow" if number == errno.EFBIG else "the disk is full"
+        raise OSError(
+            number or errno.ENOSPC,
+            f"cannot be written, {limit}: {size} and {format_bytes(free)} is free; what was there "
+            "before is unchanged. Free some space, or choose another folder",
+            str(target),
+        ) from error
+
+
+def _size(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 @contextmanager

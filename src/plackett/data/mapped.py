@@ -15,6 +15,7 @@ the features are then copied into the order of the rows.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 
 from plackett.base.checksums import hash_json
 from plackett.base.errors import DataError, Message, Parameter
-from plackett.base.files import atomic_directory
+from plackett.base.files import atomic_directory, explain_full_disk
 from plackett.base.ragged import Features, Rows, as_offsets, list_of_document, offsets_from_sizes
 from plackett.data.block_sums import BLOCK_BYTES, check_before_use, expect, sum_blocks
 from plackett.data.canonical import CanonicalOrder, dense_rows, take_rows
@@ -256,8 +257,13 @@ def _write_features(path: Path, blocks: Iterable[Features], shape: tuple[int, in
     """Write the features; returns whether there are missing values."""
     header = {"descr": "<f4", "fortran_order": False, "shape": shape}
     has_nan = False
-    with path.open("wb") as file:
+    needed = 4 * shape[0] * shape[1]
+    with path.open("wb") as file, explain_full_disk(path.parent, path, needed):
         np.lib.format.write_array_header_1_0(file, header)
+        if needed and hasattr(os, "posix_fallocate"):
+            # A full disk is noticed now, not after the hours that it takes to fill it.
+            file.flush()
+            os.posix_fallocate(file.fileno(), file.tell(), needed)
         for block in blocks:
             has_nan = has_nan or bool(np.isnan(block).any())
             file.write(np.ascontiguousarray(block, dtype="<f4").reshape(-1).data)

@@ -232,6 +232,8 @@ class _Deadline:
             limit = self.cluster.answer_seconds
             silent = [f"{name} for {age:.0f} s" for name, age in content.items() if age > limit]
             self._silent = f" (silent: {', '.join(silent)})" if silent else ""
+        elif kind == "restart":
+            self._expect("the workers to start", self.cluster.start_limit)
         elif kind == "progress":
             self._expect(f"the next step after {content[1]} {content[0]}", self.cluster.limit)
         else:
@@ -261,10 +263,32 @@ def run_workers(pipe: Pipe, job: TrainingJob) -> None:
     config = _worker_config(job, workers, coordinator)
     with _forward_messages(pipe, coordinator) as seen:
         try:
-            _make_trainer(job, workers, config).fit()
+            fit_with_restarts(
+                lambda: _make_trainer(job, workers, config).fit(),
+                retries=job.cluster.retries,
+                on_restart=lambda: pipe.send(("restart", None)),
+            )
         except Exception as error:
             if not seen.finished:
                 raise ClusterError(_failure_text(error, workers, job, seen.traceback)) from error
+
+
+def fit_with_restarts(
+    fit: Callable[[], Any], *, retries: int, on_restart: Callable[[], None]
+) -> None:
+    """Call ``fit`` again if a worker dies while it is being started, at most ``retries`` times.
+
+    Ray Train replaces workers that die later, but ends when one dies before all have started.
+    """
+    for attempt in range(retries + 1):
+        try:
+            fit()
+        except Exception as error:
+            if attempt == retries or _start_failure(error) != _DIED:
+                raise
+            on_restart()
+        else:
+            return
 
 
 def train_worker(config: dict[str, Any]) -> None:
@@ -407,7 +431,14 @@ def _forward_one(pipe: Pipe, seen: _Seen, kind: str, content: Any) -> None:
 
 def _failure_text(error: Exception, workers: int, job: TrainingJob, trace: str) -> str:
     cluster = job.cluster
-    if _is_start_failure(error):
+    failure = _start_failure(error)
+    if failure == _DIED:
+        return (
+            f"{cluster.location}: a worker died while it was being started, {cluster.retries + 1} "
+            f"times (retries={cluster.retries}). Look for the reason in Ray's logs on that "
+            "machine; too little memory is the most frequent one."
+        )
+    if failure is not None:
         return (
             f"{workers} workers of {cluster.threads} core{'s' * (cluster.threads > 1)} each could "
             f"not be started within {cluster.start_seconds:g} s: {describe_resources()}. Ask for "
@@ -420,10 +451,15 @@ def _failure_text(error: Exception, workers: int, job: TrainingJob, trace: str) 
     )
 
 
-def _is_start_failure(error: Exception) -> bool:
+_DIED = "WorkerGroupStartupFailedError"
+_START_FAILURES = (_DIED, "WorkerGroupStartupTimeoutError", "InsufficientClusterResourcesError")
+
+
+def _start_failure(error: Exception) -> str | None:
+    """Name of Ray's error if the workers could not be started, else None."""
     from ray.train import ControllerError
 
     if not isinstance(error, ControllerError):
-        return False
+        return None
     kind = type(error.controller_failure).__name__
-    return kind.startswith(("WorkerGroupStartup", "InsufficientClusterResources"))
+    return kind if kind in _START_FAILURES else None

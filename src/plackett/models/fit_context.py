@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError, DataWarning, UsageError
+from plackett.data.canonical import dense_rows
 from plackett.data.dataset import Dataset
 from plackett.distributed import Cluster, WorkerGroup
 from plackett.metrics import Metric, MetricLike
@@ -77,15 +79,53 @@ def no_watch(done: int, total: int, mean: float) -> None:
     """No-op watch function."""
 
 
+_PROBED_ROWS = 1 << 12
+_SMALLEST_LABEL = float(np.finfo(np.float32).tiny)
+
+
+def check_training_data(data: Dataset) -> None:
+    """Refuse lists that no model can learn from, with the same words for every kind of model.
+
+    Warns of labels so small that gains and differences of them vanish.
+    """
+    check_learnable(data)
+    if not _features_differ(data):
+        raise DataError(
+            "no feature differs between the documents of a list; there is nothing to learn from."
+        )
+    largest = float(data.labels.max())
+    if largest < _SMALLEST_LABEL:
+        warnings.warn(
+            f"the largest label is {largest:.2g}, so small that its gain is 0 for most objectives "
+            "and metrics: the model may learn no order. Multiply the labels.",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
+def _features_differ(data: Dataset) -> bool:
+    """Whether two documents of a list have different features; mostly seen in the first rows."""
+    rows, lists = data.order.rows, data.list_of_row
+    # Large features stay on disk: each block overlaps the next by a row.
+    step = max(2, min(_PROBED_ROWS, (1 << 24) // max(1, data.n_features)))
+    for start in range(0, len(rows), step - 1):
+        block = rows[start : start + step]
+        same_list = lists[block[1:]] == lists[block[:-1]]
+        if not same_list.any():
+            continue
+        values = dense_rows(data.features, block)
+        equal = (values[1:] == values[:-1]) | (np.isnan(values[1:]) & np.isnan(values[:-1]))
+        if np.any(same_list & ~equal.all(axis=1)):
+            return True
+    return False
+
+
 def check_learnable(data: Dataset, objective: Objective | None = None) -> None:
     """Raise DataError if every list has documents of one label level only."""
     inner = objective.objective if isinstance(objective, Stochastic) else objective
     binary = isinstance(inner, (*CONDITIONAL, SVMMAP))
     levels = (data.labels > 0).astype(np.float32) if binary else data.labels
-    starts = data.offsets[:-1][np.diff(data.offsets) > 0]
-    if len(starts) and np.any(
-        np.maximum.reduceat(levels, starts) > np.minimum.reduceat(levels, starts)
-    ):
+    if np.any(data.reduce_lists(np.maximum, levels) > data.reduce_lists(np.minimum, levels)):
         return
     if inner is not None and binary and np.any(data.labels > 0):
         raise DataError(

@@ -36,6 +36,7 @@ from plackett.models.fit_context import (
     FitContext,
     MetricSpec,
     WatchFunction,
+    check_training_data,
     no_watch,
     parse_metrics,
 )
@@ -277,6 +278,7 @@ class Ranker(Insight, ABC):
         for data in (train, validation):
             if data is not None:
                 check_before_use(data.features)
+        check_training_data(train)
         try:
             parts = self._prepare_fit(train, validation, init)
             with store as state, show_progress(verbose, progress) as shown:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.files import atomic_directory
+from plackett.base.files import atomic_directory, explain_full_disk
 from plackett.base.ragged import Features, Ids, Labels, Rows
 from plackett.data.canonical import CanonicalOrder, hash_documents
 from plackett.data.files import ReadOptions, TwoPassProgress
@@ -84,6 +84,7 @@ def convert_to_columnar(
     target.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as directory,
+        explain_full_disk(target, Path(directory)),
         RowSpool(Path(directory) / _SPOOL, options.absent) as spool,
     ):
         rows = _parse(source, spool, options, block_bytes, progress)

@@ -13,6 +13,8 @@ The tables:
     The values of a metric on the test lists of a trial.
 ``importance``
     The share of each feature in the model of a trial.
+``checksum``
+    The SHA-256 of each of these, checked when a trial is read.
 ``claim``
     Trials that a process is running, and when its claim expires.
 """
@@ -145,6 +147,12 @@ _TABLES = (
     """CREATE TABLE IF NOT EXISTS importance (
         digest TEXT PRIMARY KEY REFERENCES trial (digest),
         numbers {blob} NOT NULL)""",
+    # SHA-256 of what get returns: of the trial itself, of its importance and of each metric.
+    """CREATE TABLE IF NOT EXISTS checksum (
+        digest TEXT NOT NULL REFERENCES trial (digest),
+        item TEXT NOT NULL,
+        sha256 TEXT NOT NULL,
+        PRIMARY KEY (digest, item))""",
     """CREATE TABLE IF NOT EXISTS claim (
         digest TEXT PRIMARY KEY,
         owner TEXT NOT NULL,
@@ -172,6 +180,17 @@ def create_tables(database: Database) -> None:
             f"was written by another version of plackett (schema {version}, this one reads schema "
             f"{VERSION}); use that version, or another store.",
         )
+
+
+_TRIAL, _IMPORTANCE, _METRIC = "trial", "importance", "metric:"
+
+
+def _sum_of(values: Iterable[Any]) -> str:
+    digest = hashlib.sha256()
+    for value in values:
+        content = bytes(value) if isinstance(value, (bytes, memoryview)) else str(value).encode()
+        digest.update(len(content).to_bytes(8, "little") + content)
+    return digest.hexdigest()
 
 
 _MOST_ARGUMENTS = 500  # of one statement; SQLite allows at least 999
@@ -244,18 +263,25 @@ class RunStore:
         )
 
         def write() -> None:
+            saved = "SELECT 1 FROM trial WHERE digest = ?"
+            if self._database.execute(saved, (identity.digest,)):
+                claims.release(self._database, [identity.digest], self.owner)
+                return
             self._database.execute(
                 "INSERT INTO trial (digest, identity, system, data, seconds, curves, scores, owner,"
                 f" finished) VALUES (?, ?, ?, ?, ?, ?, ?, ?, {self._database.now})"
                 " ON CONFLICT (digest) DO NOTHING",
                 row,
             )
+            self._write_sum(identity.digest, _TRIAL, *row[4:7])
             self._write_values(identity.digest, outcome.values)
             if outcome.importance is not None:
+                blob = to_blob(outcome.importance)
+                self._write_sum(identity.digest, _IMPORTANCE, blob)
                 self._database.execute(
                     "INSERT INTO importance (digest, numbers) VALUES (?, ?)"
                     " ON CONFLICT (digest) DO NOTHING",
-                    (identity.digest, to_blob(outcome.importance)),
+                    (identity.digest, blob),
                 )
             claims.release(self._database, [identity.digest], self.owner)
 
@@ -266,12 +292,38 @@ class RunStore:
         self._database.atomically(lambda: self._write_values(identity.digest, values))
 
     def _write_values(self, digest: str, values: Mapping[str, Values]) -> None:
+        saved = self._database.execute("SELECT metric FROM per_list WHERE digest = ?", (digest,))
         for metric, numbers in values.items():
+            if (metric,) in [tuple(row) for row in saved]:
+                continue
+            blob = to_blob(numbers)
+            self._write_sum(digest, _METRIC + metric, blob)
             self._database.execute(
                 "INSERT INTO per_list (digest, metric, numbers) VALUES (?, ?, ?)"
                 " ON CONFLICT (digest, metric) DO NOTHING",
-                (digest, metric, to_blob(numbers)),
+                (digest, metric, blob),
             )
+
+    def _write_sum(self, digest: str, item: str, *values: Any) -> None:
+        self._database.execute(
+            "INSERT INTO checksum (digest, item, sha256) VALUES (?, ?, ?)"
+            " ON CONFLICT (digest, item) DO NOTHING",
+            (digest, item, _sum_of(values)),
+        )
+
+    def _check_sums(self, identity: Identity, items: Mapping[str, tuple[Any, ...]]) -> None:
+        """Raise StoreError if a value is not what was written; older trials have no checksums."""
+        sums = self._database.execute(
+            "SELECT item, sha256 FROM checksum WHERE digest = ?", (identity.digest,)
+        )
+        for item, expected in sums:
+            if item not in items or _sum_of(items[item]) != expected:
+                what = item.removeprefix(_METRIC)
+                raise StoreError(
+                    self.location,
+                    f"the trial {identity.digest[:12]} of {identity.system} is damaged: the "
+                    f"checksum of {what!r} differs; restore a copy, or use another store.",
+                )
 
     def get(self, identity: Identity) -> Outcome | None:
         """The outcome of a trial; None if it is not finished."""
@@ -287,6 +339,12 @@ class RunStore:
         )
         importance = self._database.execute(
             "SELECT numbers FROM importance WHERE digest = ?", (identity.digest,)
+        )
+        self._check_sums(
+            identity,
+            {_TRIAL: (seconds, curves, scores)}
+            | {_METRIC + metric: (numbers,) for metric, numbers in values}
+            | ({_IMPORTANCE: importance[0]} if importance else {}),
         )
         try:
             return Outcome(

@@ -23,7 +23,7 @@ scores ourselves.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +96,8 @@ class BoostingLoop:
             valid_sets = [make_lightgbm_dataset(self.ranker, validation, data)]
         if self.gradients is not None:
             settings = settings | {"objective": self._objective()}
+        if booster is None:
+            _refuse_unsplittable(data, settings)
         with translate_errors():
             return train(
                 settings,
@@ -272,6 +274,16 @@ class _AfterTree:
             raise EarlyStopException(self.loop.selection.best_step, [])
 
 
+_UNSPLITTABLE = "no feature takes two values often enough to be split; lower min_documents"
+
+
+def _refuse_unsplittable(data: Any, settings: Mapping[str, Any]) -> None:
+    """Refuse data without a feature to split, on which LightGBM would write to standard error."""
+    data._update_params({k: v for k, v in settings.items() if k != "objective"}).construct()
+    if not any(data.feature_num_bin(j) > 0 for j in range(data.num_feature())):
+        raise DataError(f"there is nothing to learn from: {_UNSPLITTABLE}.")
+
+
 @contextmanager
 def translate_errors() -> Iterator[None]:
     """Turn LightGBM's errors into DataError; most are about labels or features."""
@@ -281,7 +293,7 @@ def translate_errors() -> Iterator[None]:
         yield
     except LightGBMError as error:
         if "num_features()) > (0)" in str(error):
-            reason = "no feature takes two values often enough to be split; lower min_documents"
+            reason = _UNSPLITTABLE
             raise DataError(f"there is nothing to learn from: {reason}.") from error
         raise DataError(f"LightGBM rejects the data or a setting: {error}") from error
 
