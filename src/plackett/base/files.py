@@ -92,8 +92,12 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
         if target.exists():
             old = temporary.with_suffix(".old")
             target.rename(old)
-            temporary.rename(target)
-            shutil.rmtree(old)
+            try:
+                temporary.rename(target)
+            except BaseException:
+                old.rename(target)
+                raise
+            shutil.rmtree(old, ignore_errors=True)  # the new one is in place
         else:
             temporary.rename(target)
     except BaseException:
