@@ -210,6 +210,7 @@ def test_quickstart_writes_a_report_and_prints_a_leaderboard(tmp_path) -> None:
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert found["baseline"] == "lightgbm-lambdarank"
+    assert len(found["gains"]) == 5
     assert {"ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map"} == set(found["metrics"])
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in page
