@@ -48,13 +48,15 @@ Metrics: TypeAlias = MetricLike | Iterable[MetricLike]
 
 
 @overload
-def evaluate(scores: ArrayLike, dataset: LabelledLists, metrics: Metrics) -> dict[str, float]: ...
+def evaluate(
+    scores: ArrayLike, dataset: LabelledLists, metrics: Metrics = ...
+) -> dict[str, float]: ...
 @overload
 def evaluate(
     scores: ArrayLike, dataset: ArrayLike, metrics: ArrayLike, array_metrics: Metrics, /
 ) -> dict[str, float]: ...
 def evaluate(
-    scores: Any, dataset: Any, metrics: Any, array_metrics: Metrics | None = None
+    scores: Any, dataset: Any, metrics: Any = "ndcg@10", array_metrics: Metrics | None = None
 ) -> dict[str, float]:
     """Mean of each metric over the lists that count, by the metric's spelling ``str(metric)``.
 
@@ -87,13 +89,15 @@ def evaluate(
 
 
 @overload
-def per_list(scores: ArrayLike, dataset: LabelledLists, metrics: Metrics) -> dict[str, Values]: ...
+def per_list(
+    scores: ArrayLike, dataset: LabelledLists, metrics: Metrics = ...
+) -> dict[str, Values]: ...
 @overload
 def per_list(
     scores: ArrayLike, dataset: ArrayLike, metrics: ArrayLike, array_metrics: Metrics, /
 ) -> dict[str, Values]: ...
 def per_list(
-    scores: Any, dataset: Any, metrics: Any, array_metrics: Metrics | None = None
+    scores: Any, dataset: Any, metrics: Any = "ndcg@10", array_metrics: Metrics | None = None
 ) -> dict[str, Values]:
     """Value of each metric for each list, NaN where dropped; arguments as :func:`evaluate`.
 
