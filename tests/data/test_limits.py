@@ -16,16 +16,24 @@ import pytest
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
 from plackett.data import limits
-from plackett.data.clicks import read_clicks
+from plackett.data.clicks import read_clicks, read_propensities
 from plackett.data.trec import read_qrels
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("name", ["data.txt", "data.csv", "data.parquet", "clicks.csv", "qrels"])
+@pytest.mark.parametrize(
+    "name",
+    ["data.txt", "data.csv", "data.parquet", "clicks.csv", "qrels", "propensities.json", "model"],
+)
 def test_pipes_are_refused_by_every_reader(name: str, tmp_path: Path) -> None:
     pipe = tmp_path / name
     os.mkfifo(pipe)
-    readers = {"clicks.csv": read_clicks, "qrels": read_qrels}
+    readers = {
+        "clicks.csv": read_clicks,
+        "qrels": read_qrels,
+        "propensities.json": read_propensities,
+        "model": pk.import_model,
+    }
     with pytest.raises(DataError, match="is a pipe, which may never end"):
         readers.get(name, pk.read)(pipe)
 

@@ -30,6 +30,13 @@ def _systems():
     return {"trees": trees, "line": pk.LinearRanker("listnet")}
 
 
+def test_warnings_of_solvers_come_back_from_a_cluster(ray_head) -> None:
+    data = pk.synthetic("letor", n_lists=20, seed=3)
+    systems = {"short": pk.LinearRanker("listnet", max_iterations=1)}
+    with pytest.warns(pk.ConvergenceWarning, match=r"short.*did not converge"):
+        compare(data, systems, protocol="splits:2", cluster=ray_head.cluster())
+
+
 def test_trials_on_a_cluster_end_as_they_do_here_also_if_a_worker_is_killed(
     ray_head, tmp_path
 ) -> None:

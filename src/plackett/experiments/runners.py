@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plackett.base.errors import ClusterError
+from plackett.base.errors import ClusterError, ConvergenceWarning, message_of
 from plackett.distributed import Cluster, TaskContext, TaskEvent, TaskPool
 from plackett.experiments.local_pool import LocalPool, SharedSource
 from plackett.experiments.plan import Trial
@@ -202,7 +203,10 @@ class ClusterRunner(Runner):
     def _settle(self, event: TaskEvent) -> None:
         trial, future = self._futures[event.number]
         if event.kind == "done":
-            future.set_result(event.content)
+            outcome, texts = event.content
+            for text in texts:  # before the result: the caller may stop listening after it
+                warnings.warn(f"{trial.title}: {text}", ConvergenceWarning, stacklevel=2)
+            future.set_result(outcome)
         elif isinstance(event.content, ClusterError):
             future.set_exception(_with_hint(ClusterError(f"{trial.title}: {event.content}.")))
         else:
@@ -221,7 +225,12 @@ def _with_hint(error: BaseException) -> BaseException:
 
 def run_task(
     common: tuple[DataSource, TrialSettings], item: tuple[Ranker, Split], context: TaskContext
-) -> Outcome:
-    """Run one trial in a task of the cluster."""
+) -> tuple[Outcome, list[str]]:
+    """Run one trial in a task of the cluster; returns the warnings of its solver, too."""
     (source, settings), (ranker, split) = common, item
-    return settings.run(ranker, settings.protocol.load(source, split), progress=context)
+    data = settings.protocol.load(source, split)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        outcome = settings.run(ranker, data, progress=context)
+    texts = [message_of(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    return outcome, texts

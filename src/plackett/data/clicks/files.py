@@ -203,6 +203,7 @@ def read_propensities(path: PathLike) -> Propensities:
     source = Path(path)
     suffix = _require_suffix(source)
     try:
+        require_regular(source)
         text = source.read_text(encoding="utf-8")
         return _parse_json(text) if suffix == ".json" else _parse_csv(text)
     except DataError as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from plackett.base.errors import DataError, Message, Parameter, UsageError, message_of
+from plackett.base.files import require_regular
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.models.ensembles.catboost import MAGIC, read_catboost
@@ -74,6 +75,7 @@ def import_model(
             "of plackett's own models",
             path=str(file),
         )
+    require_regular(file)
     source = file.read_bytes()
     library = _detect_library(source, file) if form is None else form
     if library not in READERS:
