@@ -186,12 +186,10 @@ def test_too_few_lists_give_one_linear_model_and_a_warning(parts) -> None:
     assert ranker.leaderboard_ == ()
 
 
-def test_constant_features_give_the_simplest_model_and_a_warning(parts) -> None:
+def test_constant_features_are_refused_as_by_every_model(parts) -> None:
     data = parts[0].with_features(np.ones((parts[0].n_docs, 2), np.float32))
-    ranker = _auto().fit(data)
-    assert ranker.member_names_ == ("linear",)
-    notes = {row.name: row.note for row in ranker.leaderboard_}
-    assert "nothing to learn from" in notes["xendcg"]
+    with pytest.raises(pk.DataError, match="no feature differs between the documents of a list"):
+        _auto().fit(data)
 
 
 def test_bad_input_is_refused_with_a_remedy(parts) -> None:
