@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from plackett.base.errors import MissingLibrary
 from plackett.experiments.figures import (
     Bar,
     BarChart,
@@ -112,3 +113,11 @@ def test_a_missing_library_names_the_extra(monkeypatch, tmp_path) -> None:
     assert not can_draw()
     with pytest.raises(ImportError, match="the extra 'figures'"):
         write_figure(_BARS, tmp_path / "figure")
+
+
+def test_without_formats_matplotlib_is_not_needed(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    chart = LineChart("NDCG", "trees", [Line("lambdamart", (1, 2, 3), (0.30, 0.36, 0.38))])
+    assert write_figure(chart, tmp_path / "curves", ()) == []
+    with pytest.raises(MissingLibrary, match="figures need Matplotlib"):
+        write_figure(chart, tmp_path / "curves", ("svg",))

@@ -248,6 +248,8 @@ def write_figure(chart: Chart, stem: Path, formats: Sequence[str] = FORMATS) -> 
         ``svg``, ``png``, ``pdf``.
     """
     paths = [stem.with_name(f"{stem.name}.{form}") for form in formats]
+    if not paths:
+        return []  # Matplotlib may be absent
     with style():
         figure = draw(chart)
         for form, path in zip(formats, paths, strict=True):
