@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,8 +54,7 @@ def test_a_net_whose_worker_was_killed_learns_as_one_process_does(
 def test_a_net_of_a_paper_with_weights_is_that_of_one_process(ray_head, parts) -> None:
     """Batch normalisation, list weights and document weights reach the workers."""
     rng = np.random.default_rng(0)
-    train = replace(
-        parts[0],
+    train = parts[0]._replace(
         weights=rng.uniform(0.2, 3.0, parts[0].n_lists),
         document_weights=rng.uniform(0.5, 2.0, parts[0].n_docs),
     )

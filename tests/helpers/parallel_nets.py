@@ -81,7 +81,7 @@ def net(case: str) -> Any:
 
 def lists() -> pk.Dataset:
     """Lists with weights, and documents with weights."""
-    data = pk.synthetic("letor", n_lists=40, seed=1)
+    data = pk.synthetic("letor", n_lists=40, seed=1).canonical()
     rng = np.random.default_rng(0)
     return pk.Dataset.from_arrays(
         data.features,
@@ -89,7 +89,7 @@ def lists() -> pk.Dataset:
         np.repeat(np.arange(data.n_lists), np.diff(data.offsets)),
         weights=rng.uniform(0.1, 3.0, data.n_lists),
         document_weights=rng.uniform(0.5, 2.0, data.n_docs),
-    )
+    ).canonical()
 
 
 def train(case: str, rank: int, size: int, folder: Path) -> None:

@@ -313,7 +313,7 @@ def test_ids_and_names_that_are_no_text_are_an_error_that_names_the_file(
     content = path.read_bytes()
     for text in (b"qqqq", b"price"):
         path.write_bytes(content.replace(text, b"\xff" * len(text)))
-        with pytest.raises(DataError, match=rf"a\{suffix}: not a readable Parquet or Arrow file"):
+        with pytest.raises(DataError, match=rf"a\{suffix}: not a readable"):
             read(path)
 
 
