@@ -63,7 +63,9 @@ def test_rankers_of_other_libraries_are_trained_on_each_split(data) -> None:
             n_estimators=5, min_child_samples=5, early_stopping_rounds=2
         ),
         "XGBoost": pytest.importorskip("xgboost").XGBRanker(n_estimators=5),
-        "CatBoost": pytest.importorskip("catboost").CatBoostRanker(iterations=5),
+        "CatBoost": pytest.importorskip("catboost").CatBoostRanker(
+            iterations=5, allow_writing_files=False
+        ),
     }
     result = pk.compare(data, {"ours": "listnet-linear:C=1", **estimators}, protocol="seeds:2")
     assert {entry.name for entry in result.board.entries} == {"ours", *estimators}
