@@ -5,11 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 export PYTHONHASHSEED := 0
 
-.PHONY: quickstart test test-tools test-suite test-bounds check docs format package benchmarks clean help
+.PHONY: quickstart test test-tools test-suite test-bounds fuzz soak check docs format package benchmarks clean help
 
 help:
 	@echo "make quickstart   set up and run the main job: data, models, leaderboard, report"
 	@echo "make test         set up and run all tests"
+	@echo "make fuzz         search each parser for inputs that break it, a minute each"
+	@echo "make soak         random data against other programs, kills, a server under load (30 minutes)"
 	@echo "make check        linters, types, layers, documentation with doctests"
 	@echo "make benchmarks   print speed beside that of peers, in the same run"
 	@echo "make package      build wheel and sdist into dist/"
@@ -69,6 +71,17 @@ KERNELS = tests/data/letor tests/data/transforms \
 test-bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m kernels $(KERNELS)
 
+# Each parser for a minute, guided by coverage; a failing input is kept.
+fuzz: $(VENV)/.dev
+	$(PIP) install --constraint constraints.txt --editable '.[fuzz]'
+	$(BIN)/python tests/fuzz/campaign.py --seconds 60
+
+# Minutes of random data against other programs, kills at random moments, a server under load.
+soak: $(VENV)/.dev
+	$(BIN)/python tests/soak/differential.py --minutes 5
+	$(BIN)/python tests/soak/kills.py --kills 200
+	$(BIN)/python tests/soak/server.py --minutes 5
+
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -97,7 +110,8 @@ benchmarks: $(VENV)/.dev
 
 package: $(VENV)/.dev
 	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
 
 clean:
 	rm -rf dist build docs/_build .pytest_cache .mypy_cache .ruff_cache
-	find src tests -name __pycache__ -prune -exec rm -rf {} +
+	find src tests docs -name __pycache__ -prune -exec rm -rf {} +

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-REAL_DATA = Path(
-    os.environ.get("PLACKETT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
-)
+REAL_DATA = Path(os.environ.get("PLACKETT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 # Every test in these folders runs compiled code, and so runs again with bounds checks.
 KERNEL_FOLDERS = ("data/letor", "data/transforms")

@@ -12,9 +12,7 @@ from plackett.base.kernels import FLOATS, list_function
 
 pytestmark = [
     pytest.mark.kernels,
-    pytest.mark.skipif(
-        os.environ.get("NUMBA_BOUNDSCHECK") != "1", reason="only meaningful with bounds checks on"
-    ),
+    pytest.mark.skipif(os.environ.get("NUMBA_BOUNDSCHECK") != "1", reason="only meaningful with bounds checks on"),
 ]
 
 

@@ -30,12 +30,7 @@ def test_kernels_out_of_the_cache_give_the_bits_of_those_just_compiled(tmp_path)
     environment.pop("NUMBA_BOUNDSCHECK", None)
     compiling, loading = (
         subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            env=environment,
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=300,
+            [sys.executable, "-c", SCRIPT], env=environment, check=True, capture_output=True, text=True, timeout=300
         ).stdout
         for _ in range(2)
     )

@@ -19,14 +19,8 @@ MISTAKES = {
     "recipe with trees=0": (lambda _: pk.recipe("lambdamart", trees=0), "at least 1, got 0"),
     "misspelled parameter": (lambda _: pk.TreeRanker(leafs=5), "Did you mean 'leaves'"),
     "misspelled folds": (lambda _: pk.CrossFit(pk.recipe("umart"), fold=3), "Did you mean 'folds'"),
-    "parameter of the objective": (
-        lambda _: pk.recipe("e-lambdamart", objective__sigm=1),
-        "Did you mean 'sigma'",
-    ),
-    "text in an objective": (
-        lambda _: pk.recipe("lambdamart", objective__sigma="a"),
-        "cannot take sigma='a'",
-    ),
+    "parameter of the objective": (lambda _: pk.recipe("e-lambdamart", objective__sigm=1), "Did you mean 'sigma'"),
+    "text in an objective": (lambda _: pk.recipe("lambdamart", objective__sigma="a"), "cannot take sigma='a'"),
     "key of lightgbm": (
         lambda d: pk.recipe("lambdamart", lightgbm={"max_bim": 5}).fit(d),
         "LightGBM has no parameter 'max_bim'.*Did you mean 'max_bin'",
@@ -35,23 +29,14 @@ MISTAKES = {
         lambda d: pk.recipe("lambdamart", lightgbm={"max_bin": -5}).fit(d),
         "LightGBM refuses max_bin=-5: it must be > 1",
     ),
-    "preset": (
-        lambda _: pk.recipe("umart", preset="A-web30k"),
-        "Recipes with that preset: lambdamart",
-    ),
+    "preset": (lambda _: pk.recipe("umart", preset="A-web30k"), "Recipes with that preset: lambdamart"),
     "cut-off as convention": (lambda _: pk.metric("ndcg", 5), "as in 'ndcg@5'"),
     "metric of one argument": (lambda _: pk.metric(lambda _: 0), "two arguments"),
-    "parameter of an objective": (
-        lambda _: pk.objective("lambdarank", sigm=1),
-        "Did you mean 'sigma'",
-    ),
+    "parameter of an objective": (lambda _: pk.objective("lambdarank", sigm=1), "Did you mean 'sigma'"),
     "stochastic ranker": (lambda _: pk.Stochastic(pk.TreeRanker()), "takes an objective"),
     "one share": (lambda d: pk.split(d, 0.5), "one number per part"),
     "array to compare on": (lambda _: pk.compare(ARRAY, ["lambdamart"]), "got ndarray"),
-    "unknown test": (
-        lambda d: pk.compare(d, ["lambdamart"], test="t-test"),
-        "Did you mean 't_test'",
-    ),
+    "unknown test": (lambda d: pk.compare(d, ["lambdamart"], test="t-test"), "Did you mean 't_test'"),
     "array to write": (lambda _: pk.write(ARRAY, "x.txt"), "expected a plackett.Dataset"),
     "array to describe": (lambda _: pk.describe(ARRAY), "expected a plackett.Dataset"),
     "array to join": (lambda d: pk.concat([d, ARRAY]), "expected a plackett.Dataset"),
@@ -60,10 +45,7 @@ MISTAKES = {
         "export needs a target, one of vespa",
     ),
     "folder to import": (lambda _: pk.import_model("."), "plackett.load reads the folders"),
-    "share above 1": (
-        lambda d: pk.tune(d, "lambdamart", validation_share=2.0),
-        "between 0 and 1, got 2",
-    ),
+    "share above 1": (lambda d: pk.tune(d, "lambdamart", validation_share=2.0), "between 0 and 1, got 2"),
 }
 
 
@@ -82,7 +64,7 @@ def test_lightgbm_writes_no_lines_of_its_own(data, capfd) -> None:
 
 def test_a_model_says_which_objective_it_was_trained_with(data, tmp_path) -> None:
     ranker = pk.recipe("lambdamart", trees=2, objective="xendcg", seed=3).fit(data)
-    expected = {"name": "xendcg", "order": 3, "epsilon": 0.0, "seed": 3}
+    expected = {"name": "xendcg", "order": 3, "epsilon": 0.0, "one_level": "skip", "seed": 3}
     assert ranker.training_["objective"] == expected
     assert ranker.summary() == "lambdamart with xendcg on 46 features"
     ranker.save(tmp_path / "m.plackett")

@@ -27,15 +27,13 @@ SIGNATURES = {
     "per_list": "scores dataset metrics array_metrics",
     "metric": "spelling convention name options",
     "compare": (
-        "data models protocol metrics baseline metric store jobs threads cluster seed test "
-        "correction progress select"
+        "data models protocol metrics baseline metric store jobs threads cluster seed test correction progress select"
     ),
-    "export": "ranker path target feature_names name missing verify form",
+    "export": "ranker path target feature_names name missing verify documents form",
     "import_model": "path form n_features feature_names",
     "read_clicks": "path progress columns",
     "reproduce": (
-        "letter folder tables figures quick trials settings out store jobs threads cluster seed "
-        "progress"
+        "letter folder tables figures on quick trials systems settings out store jobs threads cluster seed progress"
     ),
     "tune": (
         "data model trials metric validation folds validation_share space settings store jobs "
@@ -84,9 +82,7 @@ def test_arguments_of_public_functions_stay(name: str) -> None:
     assert " ".join(parameters) == SIGNATURES[name]
 
 
-@pytest.mark.parametrize(
-    "heavy", ["numpy", "scipy", "numba", "lightgbm", "torch", "pandas", "pyarrow", "rich"]
-)
+@pytest.mark.parametrize("heavy", ["numpy", "scipy", "numba", "lightgbm", "torch", "pandas", "pyarrow", "rich"])
 def test_importing_the_package_does_not_import_heavy_libraries(heavy: str) -> None:
     code = f"import sys, plackett; sys.exit({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -111,6 +107,16 @@ def test_the_wheel_holds_the_package_and_nothing_else(built) -> None:
     assert "plackett/experiments/report/templates/report.css" in names
     assert all(n.startswith(("plackett/", "plackett-")) for n in names)
     assert not any("__pycache__" in n for n in names)
+
+
+def test_wheel_and_sdist_can_be_published(built) -> None:
+    check = pytest.importorskip("twine.commands.check").check
+    assert not check([str(path) for path in built.iterdir()], strict=True)
+
+
+def test_the_citation_names_the_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {plackett.__version__}\n" in text
 
 
 def test_the_wheel_runs_outside_the_checkout(built, tmp_path) -> None:

@@ -12,20 +12,14 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    RandomizedSearchCV,
-    cross_val_score,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, GroupKFold, RandomizedSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
-from plackett.models.progress import StopFit
+from plackett.models.fit_context import StopFit
 from plackett.sklearn import Ranker
 
 pd = pytest.importorskip("pandas")
@@ -49,13 +43,7 @@ def ranker(**settings):
 def test_it_is_the_recipe_with_lightgbm_s_names() -> None:
     found = ranker(random_state=3, reg_lambda=2.0).fit(X, Y, qid=QID)
     expected = pk.recipe(
-        "e-lambdaloss-mart",
-        trees=5,
-        leaves=5,
-        min_documents=5,
-        threads=1,
-        seed=3,
-        lightgbm={"lambda_l2": 2.0},
+        "e-lambdaloss-mart", trees=5, leaves=5, min_documents=5, threads=1, seed=3, lightgbm={"lambda_l2": 2.0}
     ).fit(X, Y, qid=QID)
     assert np.array_equal(found.predict(X), expected.predict(X))
     assert found.ranker_.recipe_name == "e-lambdaloss-mart"
@@ -112,9 +100,7 @@ def test_eval_sets_are_given_as_in_lightgbm() -> None:
     first = ranker().fit(*train, **part, eval_set=pairs, eval_group=[SIZES[:30], SIZES[30:]])
     second = ranker().fit(*train, **part, eval_set=pairs[1], eval_group=SIZES[30:])
     third = ranker().fit(*train, **part, eval_X=X[300:], eval_y=Y[300:], eval_group=SIZES[30:])
-    fourth = ranker().fit(
-        *train, **part, eval_X=(X[300:],), eval_y=(Y[300:],), eval_group=[SIZES[30:]]
-    )
+    fourth = ranker().fit(*train, **part, eval_X=(X[300:],), eval_y=(Y[300:],), eval_group=[SIZES[30:]])
     for found in (second, third, fourth):
         assert first.evals_result_ == found.evals_result_
     with pytest.raises(UsageError, match="takes one"):
@@ -195,11 +181,7 @@ def test_other_recipes_and_rankers(recipe) -> None:
     ],
 )
 def test_mistakes_are_answered(call, message) -> None:
-    with (
-        pytest.raises(UsageError, match=message)
-        if "add" not in message
-        else pytest.raises(DataError, match=message)
-    ):
+    with pytest.raises(UsageError, match=message) if "add" not in message else pytest.raises(DataError, match=message):
         call()
 
 
@@ -240,14 +222,9 @@ def test_cross_validation_and_searches_with_a_query_column() -> None:
     grid = GridSearchCV(ranker(), {"num_leaves": [3, 5], "learning_rate": [0.1]}, cv=folds)
     assert grid.fit(FRAME, Y, groups=QID).best_params_["num_leaves"] in (3, 5)
     assert grid.best_estimator_.predict(FRAME).shape == (400,)
-    draws = RandomizedSearchCV(
-        ranker(), {"num_leaves": [3, 4, 5]}, n_iter=2, cv=folds, random_state=0
-    )
+    draws = RandomizedSearchCV(ranker(), {"num_leaves": [3, 4, 5]}, n_iter=2, cv=folds, random_state=0)
     assert np.isfinite(draws.fit(FRAME, Y, groups=QID).best_score_)
-    several = {
-        "ndcg": lambda r, X, y: r.score(X, y),
-        "map": lambda r, X, y: r.score(X, y, metric="map"),
-    }
+    several = {"ndcg": lambda r, X, y: r.score(X, y), "map": lambda r, X, y: r.score(X, y, metric="map")}
     found = cross_validate(ranker(), FRAME, Y, groups=QID, cv=folds, scoring=several)
     assert np.isfinite(found["test_map"]).all()
 
@@ -314,10 +291,7 @@ EXPECTED_FAILURES = {
 
 
 @parametrize_with_checks(
-    [
-        WithQueries(n_estimators=3, num_leaves=3, min_child_samples=1, n_jobs=1),
-        WithQueries("listnet-linear", C=1.0),
-    ],
+    [WithQueries(n_estimators=3, num_leaves=3, min_child_samples=1, n_jobs=1), WithQueries("listnet-linear", C=1.0)],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
 )
 def test_checks_of_scikit_learn(estimator, check) -> None:

@@ -8,14 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from plackett._version import __version__
-from plackett.base.errors import (
-    ConvergenceWarning,
-    DataError,
-    DataWarning,
-    FeatureMismatch,
-    PlackettError,
-    UsageError,
-)
+from plackett.base.errors import ConvergenceWarning, DataError, DataWarning, FeatureMismatch, PlackettError, UsageError
 
 if TYPE_CHECKING:
     from plackett import objectives
@@ -102,8 +95,7 @@ _NAMES = {
     "experiments": "compare tune",
     "experiments.papers": "reproduce",
     "metrics": "Metric evaluate metric per_list",
-    "models": "AutoRanker BoostedNeuralRanker CrossFit LinearRanker NeuralRanker StumpRanker "
-    "TreeRanker load recipe",
+    "models": "AutoRanker BoostedNeuralRanker CrossFit LinearRanker NeuralRanker StumpRanker TreeRanker load recipe",
     "models.ensembles": "import_model",
     "objectives": "Stochastic objective",
     "serving.export": "export",

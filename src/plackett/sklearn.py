@@ -24,8 +24,7 @@ from plackett.base.errors import DataError, UsageError, require
 from plackett.data.dataset import Dataset
 from plackett.data.inputs import ids_from_sizes
 from plackett.metrics import evaluate
-from plackett.models import RECIPES
-from plackett.models import recipe as make_recipe
+from plackett.models import RECIPES, recipe as make_recipe
 from plackett.models.inputs import column_names, n_rows
 from plackett.models.parameters import unknown_parameter
 from plackett.models.ranker import Ranker as PlackettRanker
@@ -111,18 +110,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters by name; a setting of the recipe may be new."""
-        own = set(self._get_param_names())
-        named = {k: v for k, v in params.items() if k.partition("__")[0] in own}
+        names = set(self._get_param_names())
+        named = {k: v for k, v in params.items() if k.partition("__")[0] in names}
         super().set_params(**named)
         self._set_settings({k: v for k, v in params.items() if k not in named})
         return self
 
     def _settings(self) -> dict[str, Any]:
-        own = self._get_param_names()
+        names = self._get_param_names()
         return {
             name: value
             for name, value in vars(self).items()
-            if name not in own and not name.startswith("_") and not name.endswith("_")
+            if name not in names and not name.startswith("_") and not name.endswith("_")
         }
 
     def _set_settings(self, settings: Mapping[str, Any]) -> None:
@@ -201,7 +200,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         eval_metric, eval_at
             What to select by, "ndcg@10" by default; "ndcg" with ``eval_at=[5]`` is "ndcg@5".
         callbacks
-            Functions of a :class:`~plackett.models.progress.FitStep` that may end the fit, and
+            Functions of a :class:`~plackett.models.fit_context.FitStep` that may end the fit, and
             LightGBM's ``early_stopping``, ``log_evaluation`` and ``record_evaluation``.
         init_model
             A fitted Ranker, or ranker of plackett, to start from.
@@ -285,9 +284,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.ranker_.best_step_
 
-    def _dataset(
-        self, X: Any, y: Any, qid: Any, group: Any, *, weights: Any, reset: bool
-    ) -> Dataset:
+    def _dataset(self, X: Any, y: Any, qid: Any, group: Any, *, weights: Any, reset: bool) -> Dataset:
         features, ids = self._split(X, qid, group, required=True)
         features, labels = self._validate(features, y, reset=reset)
         return Dataset.from_arrays(features, labels, ids, weights=weights, missing="nan")
@@ -356,8 +353,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         is_pair = isinstance(eval_set, tuple) and len(eval_set) == 2
         pairs = [eval_set] if is_pair else list(eval_set)
         ids, sizes = (
-            [None] * len(pairs) if given is None else list(given) if _is_nested(given) else [given]
-            for given in (eval_qid, eval_group)
+            [None] * len(pairs) if values is None else list(values) if _is_nested(values) else [values]
+            for values in (eval_qid, eval_group)
         )
         if not len(pairs) == len(ids) == len(sizes):
             raise UsageError(
@@ -370,9 +367,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             if data is not X
         ]
         if len(sets) > 1:
-            raise UsageError(
-                f"eval_set has {len(sets)} sets besides the training set; early stopping takes one."
-            )
+            raise UsageError(f"eval_set has {len(sets)} sets besides the training set; early stopping takes one.")
         return sets[0] if sets else None
 
 

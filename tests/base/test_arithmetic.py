@@ -38,13 +38,7 @@ def test_single_exp_agrees_to_2e_7() -> None:
 
 def test_log_agrees_with_the_library_to_two_units_in_the_last_place() -> None:
     rng = np.random.default_rng(0)
-    x = np.concatenate(
-        [
-            np.exp(rng.uniform(-700, 700, 100_000)),
-            rng.random(100_000),
-            1 + rng.normal(size=99) * 1e-9,
-        ]
-    )
+    x = np.concatenate([np.exp(rng.uniform(-700, 700, 100_000)), rng.random(100_000), 1 + rng.normal(size=99) * 1e-9])
     assert np.max(np.abs(_over(log)(x) / np.log(x) - 1)) <= 2 * np.finfo(float).eps
 
 

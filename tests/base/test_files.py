@@ -142,9 +142,7 @@ for name, write in targets.items():
 
 
 def test_writers_name_what_they_could_not_write(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _LIMITED, str(tmp_path)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", _LIMITED, str(tmp_path)], capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     assert len(lines) == 4, done.stderr
     for line in lines:

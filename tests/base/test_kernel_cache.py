@@ -194,9 +194,7 @@ def test_a_damaged_file_is_compiled_again(folder: Path, content: bytes) -> None:
     assert is_hit(compile_total())
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"), [("BOUNDSCHECK", 1), ("OPT", 1), ("CPU_NAME", "generic")]
-)
+@pytest.mark.parametrize(("setting", "value"), [("BOUNDSCHECK", 1), ("OPT", 1), ("CPU_NAME", "generic")])
 def test_settings_and_the_processor_have_machine_code_of_their_own(
     folder: Path, monkeypatch: pytest.MonkeyPatch, setting: str, value: object
 ) -> None:
@@ -230,9 +228,7 @@ def test_a_loaded_file_counts_as_used(folder: Path) -> None:
     assert time.time() - file.stat().st_mtime < 3600
 
 
-def test_a_folder_that_cannot_be_written_can_still_be_read(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_written_can_still_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compile_total()
     kernel_cache.cache_folder.cache_clear()
     monkeypatch.setattr(kernel_cache, "is_writable", lambda _: False)
@@ -258,10 +254,7 @@ def run(count: int, cache: Path) -> list[list[str]]:
     """Several processes at the same time, each of which compiles or loads a kernel."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
     arguments = [sys.executable, "-c", PROGRAM]
-    processes = [
-        subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(count)
-    ]
+    processes = [subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(count)]
     outputs = [process.communicate()[0] for process in processes]
     assert all(process.returncode == 0 for process in processes)
     return [output.split() for output in outputs]

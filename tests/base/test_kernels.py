@@ -139,3 +139,14 @@ def test_other_functions_of_numba_use_what_kernels_were_made_of() -> None:
 def test_kernels_can_be_sent_to_other_processes() -> None:
     again = pickle.loads(pickle.dumps(quarter))
     assert again(8.0) == 2.0
+
+
+def test_numba_is_as_before_once_a_kernel_is_compiled() -> None:
+    from numba.core.targetconfig import TargetConfig
+    from numba.core.types.functions import BaseFunction
+
+    before = BaseFunction.get_call_type, TargetConfig.__eq__, TargetConfig.__hash__, gc.isenabled()
+    assert ListFunction(lambda values: values[0] + values[1], float64(FLOATS)).compiled(np.array([1.0, 2.0])) == 3.0
+    with pytest.raises(Exception, match="unknown"):
+        ListFunction(lambda values: values.unknown, float64(FLOATS)).compiled  # noqa: B018
+    assert (BaseFunction.get_call_type, TargetConfig.__eq__, TargetConfig.__hash__, gc.isenabled()) == before

@@ -10,10 +10,7 @@ from plackett.base.ragged import as_offsets, list_of_document, offsets_from_size
 @pytest.mark.parametrize(
     ("offsets", "message"),
     [
-        (
-            [0, 3],
-            "offsets must rise from 0 to n_docs=5, got offsets\\[0\\]=0 and offsets\\[-1\\]=3",
-        ),
+        ([0, 3], "offsets must rise from 0 to n_docs=5, got offsets\\[0\\]=0 and offsets\\[-1\\]=3"),
         ([1, 5], "got offsets\\[0\\]=1"),
         ([0, 4, 2, 5], "offsets must not fall, got offsets\\[1\\]=4 and offsets\\[2\\]=2"),
         ([0.0, 5.0], "array of integers, got float64"),

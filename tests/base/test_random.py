@@ -22,9 +22,7 @@ def test_unit_never_reaches_zero_or_one() -> None:
 
 
 def test_unit_of_combined_words_is_uniform() -> None:
-    draws = np.array(
-        [to_uniform(np.uint64(combine(np.uint64(7), np.uint64(i)))) for i in range(20_000)]
-    )
+    draws = np.array([to_uniform(np.uint64(combine(np.uint64(7), np.uint64(i)))) for i in range(20_000)])
     counts, _ = np.histogram(draws, bins=20, range=(0, 1))
     # Chi-square with 19 degrees of freedom: 43.8 is its 0.1 % point.
     assert np.sum((counts - 1000.0) ** 2 / 1000.0) < 43.8

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plackett.base.sorting import stable_order
+from plackett.base.arithmetic import stable_order
 
 pytestmark = pytest.mark.kernels
 

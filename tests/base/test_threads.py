@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from plackett.base import threads
-from plackett.base.kernels import kernel_threads
-from plackett.base.threads import run_parallel
+from plackett.base.threads import kernel_threads, run_parallel
 
 
 @pytest.fixture(autouse=True)
@@ -53,8 +52,7 @@ def test_several_threads_may_call_at_the_same_time() -> None:
         out[first:last] += 1
 
     callers = [
-        threading.Thread(target=lambda out=out: [run_parallel(add, 500, out) for _ in range(50)])
-        for out in results
+        threading.Thread(target=lambda out=out: [run_parallel(add, 500, out) for _ in range(50)]) for out in results
     ]
     for caller in callers:
         caller.start()

@@ -82,9 +82,7 @@ def test_scores_of_a_file_are_in_the_order_of_its_rows(folder, tmp_path, suffix,
     whole = pk.read(folder / "data.txt")
     if shuffled:
         rows = np.random.default_rng(0).permutation(whole.n_docs)
-        whole = pk.Dataset.from_arrays(
-            whole.features[rows], whole.labels[rows], whole.query_ids[rows]
-        )
+        whole = pk.Dataset.from_arrays(whole.features[rows], whole.labels[rows], whole.query_ids[rows])
     pk.write(whole, data)
     options = ("--set", "trees=3", "--out", model)
     assert _run("train", data, "--model", "lambdamart", *options).returncode == 0
@@ -220,12 +218,8 @@ def test_quickstart_writes_a_report_and_prints_a_leaderboard(tmp_path) -> None:
 
 def test_two_runs_are_compared_query_by_query(tmp_path) -> None:
     (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 b 0\nq2 0 c 2\nq2 0 d 0\nq3 0 e 1\nq3 0 f 0\n")
-    (tmp_path / "a.run").write_text(
-        "q1 Q0 a 1 3 x\nq1 Q0 z 2 2 x\nq2 Q0 d 1 3 x\nq2 Q0 c 2 2 x\nq3 Q0 e 1 1 x\n"
-    )
-    (tmp_path / "b.run").write_text(
-        "q1 Q0 b 1 3 y\nq1 Q0 a 2 2 y\nq2 Q0 w 1 3 y\nq2 Q0 c 2 2 y\nq3 Q0 k 1 1 y\n"
-    )
+    (tmp_path / "a.run").write_text("q1 Q0 a 1 3 x\nq1 Q0 z 2 2 x\nq2 Q0 d 1 3 x\nq2 Q0 c 2 2 x\nq3 Q0 e 1 1 x\n")
+    (tmp_path / "b.run").write_text("q1 Q0 b 1 3 y\nq1 Q0 a 2 2 y\nq2 Q0 w 1 3 y\nq2 Q0 c 2 2 y\nq3 Q0 k 1 1 y\n")
     command = ("evaluate", tmp_path / "a.run", tmp_path / "qrels", "--metrics", "mrr", "--json")
     run = _run(*command, "--baseline", tmp_path / "b.run")
     assert run.returncode == 0, run.stderr
@@ -239,9 +233,7 @@ def test_two_runs_are_compared_query_by_query(tmp_path) -> None:
 
 
 def test_a_convention_without_metrics_takes_those_it_has(folder) -> None:
-    run = _run(
-        "evaluate", folder / "good.txt", folder / "data.txt", "--convention", "lightgbm", "--json"
-    )
+    run = _run("evaluate", folder / "good.txt", folder / "data.txt", "--convention", "lightgbm", "--json")
     assert run.returncode == 0, run.stderr
     assert set(json.loads(run.stdout)["metrics"]) == {
         "ndcg@1:lightgbm",
@@ -371,9 +363,7 @@ def test_rank_writes_what_the_suffix_says(folder, model, tmp_path) -> None:
     assert lines[0] == "query_id\tdocument\trank\tscore"
     assert len(lines) == data.n_docs + 1
     run = (tmp_path / "r.run").read_text().splitlines()
-    assert [line.split("\t")[:2] for line in lines[1:]] == [
-        [line.split()[0], line.split()[2]] for line in run
-    ]
+    assert [line.split("\t")[:2] for line in lines[1:]] == [[line.split()[0], line.split()[2]] for line in run]
     assert pq.read_table(tmp_path / "r.parquet").column_names == lines[0].split("\t")
 
 

@@ -74,10 +74,7 @@ def test_propensities_come_from_several_sources(folder, propensities) -> None:
             ("--out", "train.parquet", "--propensities", "none", "--deepest", "3"),
             "--deepest only applies to estimated propensities",
         ),
-        (
-            ("--out", "train.parquet", "--propensities", "none", "--save", "p.json"),
-            "--save needs propensities",
-        ),
+        (("--out", "train.parquet", "--propensities", "none", "--save", "p.json"), "--save needs propensities"),
     ],
 )
 def test_wrong_options_are_refused(folder, options, message, monkeypatch, tmp_path) -> None:

@@ -16,20 +16,12 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.base.errors import (
-    ConvergenceWarning,
-    DataError,
-    DataWarning,
-    Message,
-    Parameter,
-    Setting,
-    message_of,
-)
+from plackett.base.errors import ConvergenceWarning, DataError, DataWarning, Message, Parameter, Setting, message_of
 from plackett.base.files import tsv_cell
 from plackett.cli import main
 from plackett.cli.console import count_convergence_warnings, use_option_names
 from plackett.data.clicks import simulate
-from plackett.data.clicks.files import write_clicks
+from plackett.data.clicks.log import write_clicks
 
 
 @contextmanager
@@ -71,9 +63,7 @@ def test_estimates_that_have_not_settled_are_warned_of_with_the_remedy(clicked) 
     assert "warning: expectation maximization of propensities has not converged after 1" in err
     assert "raise --iterations, or pool low positions" in err
     assert "with --deepest." in err
-    code, _, err = _run(
-        "clicks", clicked / "log.csv", *options, "--iterations", 9, "--propensities", "none"
-    )
+    code, _, err = _run("clicks", clicked / "log.csv", *options, "--iterations", 9, "--propensities", "none")
     assert code == 2
     assert "--iterations only applies to --propensities em" in err
 
@@ -98,9 +88,7 @@ def test_a_solver_that_stops_early_is_told_once(tmp_path) -> None:
     data = tmp_path / "data.parquet"
     pk.write(pk.synthetic("letor", n_lists=30, seed=0), data)
     settings = ("--set", "max_iterations=1", "--set", "C=10")
-    code, _, err = _run(
-        "train", data, "--out", tmp_path / "m.plackett", "--model", "listnet-linear", *settings
-    )
+    code, _, err = _run("train", data, "--out", tmp_path / "m.plackett", "--model", "listnet-linear", *settings)
     assert code == 0, err
     assert err.count("warning:") == 1
     assert "--set max_iterations=" in err
@@ -135,11 +123,7 @@ def test_warnings_of_libraries_are_not_shown(capsys) -> None:
         (Parameter("module"), "module=", "module="),
         (Setting("C"), "C", "--set C=..."),
         (Setting("clip", 5.0), "clip=5.0", "--set clip=5.0"),
-        (
-            Setting("transforms", ("standard",)),
-            'transforms=("standard",)',
-            "--set 'transforms=[\"standard\"]'",
-        ),
+        (Setting("transforms", ("standard",)), 'transforms=("standard",)', "--set 'transforms=[\"standard\"]'"),
     ],
 )
 def test_a_parameter_in_a_message_is_shown_as_its_option(parameter, python, option) -> None:

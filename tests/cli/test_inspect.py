@@ -77,11 +77,7 @@ def test_models_and_data_are_told_apart(run) -> None:
 
 @pytest.mark.parametrize(
     ("command", "names"),
-    [
-        ("recipes", list(RECIPES)),
-        ("objectives", [kind.name for kind in OBJECTIVES]),
-        ("metrics", list(NAMES)),
-    ],
+    [("recipes", list(RECIPES)), ("objectives", [kind.name for kind in OBJECTIVES]), ("metrics", list(NAMES))],
 )
 def test_what_there_is_is_listed_one_line_each(run, command, names) -> None:
     _, out, _ = run(command, "--json")
@@ -100,3 +96,15 @@ def test_objectives_are_written_with_what_differs_from_the_defaults() -> None:
     assert format_objective({"custom": "mine", "params": [], "code": "1"}) == "custom:mine"
     assert format_objective("listnet") == "listnet"
     assert format_objective(None) == "-"
+
+
+def test_recipes_recommends_one_for_a_data_set(run) -> None:
+    code, out, err = run("recipes", "--for", "data.txt")
+    assert code == 0, err
+    assert "Begin with listnet-linear" in out
+    assert "plackett train data.txt --model listnet-linear" in out
+    _, out, _ = run("recipes", "--for", "data.txt", "--json")
+    advice = json.loads(out)
+    assert advice["recipe"] == "listnet-linear"
+    assert advice["reasons"]
+    assert advice["command"].startswith("plackett train")

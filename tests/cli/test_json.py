@@ -96,7 +96,7 @@ def test_evaluate(run) -> None:
 
 def test_export_and_import(run) -> None:
     result = run("export", "model.plackett", "--to", "lightgbm-text", "--out", "model.txt")
-    assert set(result) == {"out", "form", "bytes", "verified"}
+    assert set(result) == {"out", "form", "bytes", "verified", "largest_difference"}
     result = run("import", "model.txt", "--out", "again.plackett")
     assert set(result) == {"out", "form", "trees", "features"}
 
@@ -126,4 +126,4 @@ def test_compare(run) -> None:
 @pytest.mark.parametrize("paper", ["A", "B", "C", "D"])
 def test_reproduce_lists_tables_and_figures(run, paper: str) -> None:
     for item in run("reproduce", paper, "--list"):
-        assert set(item) == {"name", "title", "data", "trials", "seconds"}
+        assert set(item) == {"paper", "name", "title", "data", "trials", "seconds"}

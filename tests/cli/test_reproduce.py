@@ -43,7 +43,7 @@ def test_a_table_with_its_files_and_again_without_training(tmp_path) -> None:
     assert "12 are finished already" in again.stderr
     found = json.loads(again.stdout)
     assert (found["paper"], found["ran"], found["quick"]) == ("C", 0, True)
-    means = found["exhibits"][0]["numbers"]["MSLR-WEB30K"]["means"]
+    means = found["exhibits"][0]["numbers"]["synthetic 'web' for MSLR-WEB30K"]["means"]
     assert set(means) == {"ListNet", "λMART", "XE-NDCG-MART"}
 
 
@@ -60,9 +60,12 @@ def test_the_list_says_what_there_is(tmp_path) -> None:
     found = _run("C", "--list", "--table", "1", "--quick", "--set", "trees=2", "--json")
     (listed,) = json.loads(found.stdout)
     assert listed["data"] == {"MSLR-WEB30K": "stand-in", "Yahoo set 1": "stand-in"}
-    shown = _run("B", "--list", "--figure", "7")
-    assert "Figure 7" in shown.stdout
+    shown = _run("D", "--list", "--table", "1")
+    assert "Table 1" in shown.stdout
     assert "at once" in shown.stdout
+    every = json.loads(_run("--list", "--quick", "--json").stdout)
+    assert {each["paper"] for each in every} == {"A", "B", "C", "D"}
+    assert isinstance(_run().exception, UsageError)
     assert not list(tmp_path.iterdir())
 
 
@@ -95,9 +98,7 @@ def test_killed_in_the_midst_it_goes_on_with_what_is_missing(tmp_path) -> None:
         *_SMALL,
     ]  # fmt: skip
     environment = os.environ | {"OMP_WAIT_POLICY": "passive"}
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
-    )
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     until = time.monotonic() + _SECONDS
     while _count(tmp_path / "runs.db") < 1 and process.poll() is None:
         assert time.monotonic() < until

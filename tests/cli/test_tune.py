@@ -63,9 +63,7 @@ def test_folds_and_validation_files(data, tmp_path) -> None:
     over = json.loads(_run(tmp_path / "set", *_QUICK, *store).stdout)
     one = tmp_path / "set" / "Fold1"
     single = json.loads(_run(one, *_QUICK, *store).stdout)
-    given = json.loads(
-        _run(one / "train.txt", "--validation", one / "vali.txt", *_QUICK, *store).stdout
-    )
+    given = json.loads(_run(one / "train.txt", "--validation", one / "vali.txt", *_QUICK, *store).stdout)
     assert [t["value"] for t in given["trials"]] == [t["value"] for t in single["trials"]]
     assert over["recipe_value"] != single["recipe_value"]
 

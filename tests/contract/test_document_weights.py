@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import objective_cases
-from objective_cases import (
-    assert_curvature_bounds_the_hessian,
-    assert_gradient_is_exact,
-    each,
-    evaluate,
-)
+from objective_cases import assert_curvature_bounds_the_hessian, assert_gradient_is_exact, each, evaluate
 from plackett.base.errors import DataError, UsageError
 from plackett.objectives import custom, objective
 from plackett.objectives.driver import weighted_labels
@@ -137,9 +131,7 @@ def test_lists_do_not_see_each_other(loss) -> None:
     whole = evaluate(loss, scores, labels, offsets, weights)
     for q in range(len(offsets) - 1):
         own = slice(offsets[q], offsets[q + 1])
-        part = evaluate(
-            loss, scores[own], labels[own], [0, own.stop - own.start], weights[own], keys=[50 + q]
-        )
+        part = evaluate(loss, scores[own], labels[own], [0, own.stop - own.start], weights[own], keys=[50 + q])
         assert np.array_equal(part.values, whole.values[q : q + 1], equal_nan=True)
         assert np.array_equal(part.gradient, whole.gradient[own])
 
@@ -173,9 +165,7 @@ def test_extreme_weights_stay_finite(loss) -> None:
 def test_pairs_and_picks_are_linear_in_the_weights(loss) -> None:
     scores, labels, offsets, weights = _lists(1)
     other = np.random.default_rng(2).random(len(scores))
-    one, two, both = (
-        evaluate(loss, scores, labels, offsets, w) for w in (weights, other, weights + other)
-    )
+    one, two, both = (evaluate(loss, scores, labels, offsets, w) for w in (weights, other, weights + other))
     np.testing.assert_allclose(both.values, one.values + two.values, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(both.gradient, one.gradient + two.gradient, rtol=1e-9, atol=1e-10)
 

@@ -26,18 +26,7 @@ def small_lists():
 
 
 def test_names_and_conventions_are_those_promised():
-    assert NAMES == (
-        "ndcg",
-        "dcg",
-        "err",
-        "map",
-        "mrr",
-        "precision",
-        "recall",
-        "success",
-        "auc",
-        "rbp",
-    )
+    assert NAMES == ("ndcg", "dcg", "err", "map", "mrr", "precision", "recall", "success", "auc", "rbp")
     assert CONVENTION_NAMES == (
         "papers",
         "letor3",

@@ -21,10 +21,12 @@ from plackett.models import (
     recipe,
 )
 from plackett.models.ensembles import CatBoostRanker, XGBoostRanker
+from plackett.models.linear import CoordinateAscentRanker
 
 SMALL = {
-    LinearRanker: {"C": 1.0, "max_iterations": 50},
+    LinearRanker: {"C": 1.0, "max_iterations": 100},
     StumpRanker: {"rounds": 40},
+    CoordinateAscentRanker: {"restarts": 2, "sweeps": 3, "steps": 3},
     TreeRanker: {"trees": 20, "leaves": 8, "learning_rate": 0.2, "threads": 1},
     NeuralRanker: {"layers": (32,), "learning_rate": 0.01, "epochs": 12, "threads": 1},
     CatBoostRanker: {"trees": 20, "learning_rate": 0.2, "threads": 1},
@@ -41,7 +43,10 @@ def _small(name: str):
 
 @pytest.fixture(scope="module")
 def parts():
-    return split(synthetic("letor", n_lists=120, seed=3), (0.5, 0.2, 0.3), seed=1)
+    data = synthetic("letor", n_lists=120, seed=3)
+    # One recipe learns from where documents were shown.
+    shown = data._replace(positions=1 + np.arange(data.n_docs) - np.repeat(data.offsets[:-1], data.list_sizes))
+    return split(shown, (0.5, 0.2, 0.3), seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +94,7 @@ def test_features_that_do_not_match_are_refused(name, fitted, parts) -> None:
         ranker.predict(test.with_features(np.ascontiguousarray(test.features[:, 1:])))
     names = list(train.feature_names)
     names[2] = "something else"
-    other = Dataset.from_arrays(
-        test.features, test.labels, np.zeros(test.n_docs, int), feature_names=names
-    )
+    other = Dataset.from_arrays(test.features, test.labels, np.zeros(test.n_docs, int), feature_names=names)
     with pytest.raises(FeatureMismatch, match="feature 3 is 'something else' in the data but"):
         ranker.predict(other)
 

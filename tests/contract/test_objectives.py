@@ -10,8 +10,7 @@ import pickle
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import plackett.objectives as names_for_eval
 from objective_cases import (
@@ -52,9 +51,7 @@ def test_curvature_is_never_negative(loss, seed: int, spread: float) -> None:
 @each(loss for loss in ALL if loss.convex and loss.exact)
 @given(seed=st.integers(0, 10_000), spread=st.sampled_from([0.1, 1.0, 5.0]))
 @few
-def test_curvature_bounds_the_second_derivative_where_convex(
-    loss, seed: int, spread: float
-) -> None:
+def test_curvature_bounds_the_second_derivative_where_convex(loss, seed: int, spread: float) -> None:
     lists = random_lists(seed, spread=spread)
     documents = pick(lists[0], seed, 4)
     assert_curvature_bounds_the_hessian(loss, *lists, documents=documents)
@@ -80,9 +77,7 @@ def test_lists_do_not_see_each_other(loss, seed: int) -> None:
     whole = evaluate(loss, scores, labels, offsets)
     for q in range(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
-        part = evaluate(
-            loss, scores[low:high], labels[low:high], np.array([0, high - low]), keys=[50 + q]
-        )
+        part = evaluate(loss, scores[low:high], labels[low:high], np.array([0, high - low]), keys=[50 + q])
         assert np.array_equal(part.values, whole.values[q : q + 1], equal_nan=True)
         assert np.array_equal(part.gradient, whole.gradient[low:high])
         assert np.array_equal(part.curvature, whole.curvature[low:high])
@@ -168,9 +163,5 @@ def test_the_float32_gradient_is_that_of_newton(loss) -> None:
     weights = np.linspace(0.5, 2.0, len(keys))
     expected = loss.newton(scores, labels, offsets, 4, keys=keys, weights=weights)
     gradient, curvature = loss.bind(labels, offsets, keys, weights).float32_gradient(scores, 4)
-    np.testing.assert_allclose(
-        gradient, expected.gradient, atol=1e-5 * np.abs(expected.gradient).max() + 1e-30
-    )
-    np.testing.assert_allclose(
-        curvature, expected.curvature, atol=1e-5 * expected.curvature.max() + 1e-30
-    )
+    np.testing.assert_allclose(gradient, expected.gradient, atol=1e-5 * np.abs(expected.gradient).max() + 1e-30)
+    np.testing.assert_allclose(curvature, expected.curvature, atol=1e-5 * expected.curvature.max() + 1e-30)

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from plackett.data.dataset import Dataset
 from plackett.metrics import evaluate, per_list
 from plackett.models import LinearRanker, TreeRanker
 
-METRICS = (
-    "ndcg@3",
-    "ndcg",
-    "err@5",
-    "map",
-    "mrr",
-    "auc",
-    "precision@2",
-    "recall@4",
-    "rbp",
-    "dcg@3",
-)
+METRICS = ("ndcg@3", "ndcg", "err@5", "map", "mrr", "auc", "precision@2", "recall@4", "rbp", "dcg@3")
 
 
 def _rows(seed: int):
@@ -77,9 +65,7 @@ def test_data_sets_and_metrics_are_the_same_bits(data: int, shuffle: int) -> Non
     ids=lambda r: f"{type(r).__name__}-{r.objective}",
 )
 @given(shuffle=st.integers(0, 1000))
-@settings(
-    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_models_are_the_same_bits(ranker, shuffle: int) -> None:
     rows = _rows(7)
     *others, order = _shuffled(*rows, shuffle)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from plackett.objectives import OBJECTIVES, Stochastic
 
@@ -69,9 +68,7 @@ def test_permuting_documents_permutes_the_derivatives(kind, stochastic: bool, se
         draws["uniform"] = rng.uniform(0.01, 0.99, size=(3, N))
     order = rng.permutation(N)
     here = loss.evaluate(scores, labels, [0, N], draws=draws or None)
-    there = loss.evaluate(
-        scores[order], labels[order], [0, N], draws=_permuted(draws, labels, order) or None
-    )
+    there = loss.evaluate(scores[order], labels[order], [0, N], draws=_permuted(draws, labels, order) or None)
     size = np.abs(here.gradient).max() + 1e-5  # what is left of terms of 1 that cancel is noise
     np.testing.assert_allclose(there.values, here.values, rtol=1e-9)
     np.testing.assert_allclose(there.gradient, here.gradient[order], rtol=1e-7, atol=1e-10 * size)

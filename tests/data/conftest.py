@@ -16,7 +16,7 @@ settings.load_profile("plackett")
 def _quick_files() -> Iterator[None]:
     # The tests write thousands of small files; waiting for each would be most of their time.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plackett.base.files._sync", lambda _: None)
+        patch.setattr("plackett.base.files.sync", lambda _: None)
         yield
 
 

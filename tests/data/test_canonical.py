@@ -2,18 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.sparse import csr_array
 
 from dataset_helpers import Rows, make_rows, row_sets
-from plackett.data.canonical import (
-    CanonicalOrder,
-    PermutedRows,
-    hash_documents,
-    hash_ids,
-    take_rows,
-)
+from plackett.data import canonical
+from plackett.data.canonical import CanonicalOrder, PermutedRows, hash_documents, hash_ids, take_rows
 from plackett.data.inputs import factorize
 
 
@@ -62,9 +56,7 @@ def test_equal_lists_keep_the_order_of_the_caller() -> None:
 @given(row_sets())
 def test_dense_and_sparse_rows_have_the_same_hash(rows: Rows) -> None:
     sparse = csr_array(rows.features)
-    assert np.array_equal(
-        hash_documents(rows.features, rows.document_ids), hash_documents(sparse, rows.document_ids)
-    )
+    assert np.array_equal(hash_documents(rows.features, rows.document_ids), hash_documents(sparse, rows.document_ids))
 
 
 def test_explicit_zeros_of_a_sparse_row_do_not_change_its_hash() -> None:
@@ -140,3 +132,18 @@ def test_rows_can_be_taken_in_part_and_more_than_once(rows: list[int]) -> None:
     features = make_rows(3, 2).features
     taken = take_rows(features, np.array(rows, np.int64))
     assert np.array_equal(taken, features[np.array(rows, np.int64)])
+
+
+def test_small_data_are_hashed_and_sorted_as_large_ones(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    features = rng.choice([0.0, -0.0, np.nan, 1.5, 2.5, -3.0], (300, 7)).astype(np.float32)
+    ids = np.array([f"d{i}" * (i % 3) for i in range(300)])
+    list_of_row = rng.integers(0, 12, 300)
+    small = hash_documents(features, ids), CanonicalOrder.of(hash_documents(features), list_of_row, 13)
+    monkeypatch.setattr(canonical, "SMALL", 0)
+    large = hash_documents(features, ids), CanonicalOrder.of(hash_documents(features), list_of_row, 13)
+    np.testing.assert_array_equal(small[0], large[0])
+    for name in ("rows", "lists", "offsets", "keys"):
+        np.testing.assert_array_equal(getattr(small[1], name), getattr(large[1], name))
+    rows = rng.integers(0, 300, 40)
+    np.testing.assert_array_equal(take_rows(features, rows), features[rows])

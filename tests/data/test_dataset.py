@@ -8,14 +8,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.sparse import csr_array, csr_matrix, issparse
 
 from dataset_helpers import Rows, difference, make_rows, row_sets
 from plackett.base.errors import DataError, DataWarning
 from plackett.data.dataset import Dataset
-from plackett.data.table import Table
+from plackett.data.inputs import Table
 
 
 def _shuffled(rows: Rows, seed: int) -> Rows:
@@ -32,9 +31,7 @@ def test_permuting_rows_changes_nothing_in_canonical_order(rows: Rows, seed: int
 
 
 @given(row_sets(), st.integers(0, 2**32), st.booleans())
-def test_renaming_queries_changes_nothing_in_canonical_order(
-    rows: Rows, seed: int, strings: bool
-) -> None:
+def test_renaming_queries_changes_nothing_in_canonical_order(rows: Rows, seed: int, strings: bool) -> None:
     names = np.random.default_rng(seed).permutation(100)
     renamed = names[rows.query_ids]
     ids = np.array([f"q{i}" for i in renamed]) if strings else renamed
@@ -116,9 +113,7 @@ def test_the_best_rows_of_each_list_come_first_and_ties_in_canonical_order() -> 
 @given(row_sets())
 def test_dense_and_sparse_features_give_the_same_lists(rows: Rows) -> None:
     dense = rows.dataset()
-    sparse = Dataset.from_arrays(
-        csr_array(rows.features), rows.labels, rows.query_ids, document_ids=rows.document_ids
-    )
+    sparse = Dataset.from_arrays(csr_array(rows.features), rows.labels, rows.query_ids, document_ids=rows.document_ids)
     assert issparse(sparse.features)
     assert np.array_equal(dense.features, sparse.features.toarray())
     assert difference(dense, sparse._replace(features=dense.features)) is None
@@ -166,9 +161,7 @@ def test_a_set_without_features_is_ordered_by_document_ids() -> None:
     ids = np.array(["x", "y", "z", "w"])
     one = Dataset.from_arrays(np.empty((4, 0)), [0, 1, 2, 3], [1, 1, 1, 2], document_ids=ids)
     back = [3, 2, 1, 0]
-    other = Dataset.from_arrays(
-        np.empty((4, 0)), [3, 2, 1, 0], [2, 1, 1, 1], document_ids=ids[back]
-    )
+    other = Dataset.from_arrays(np.empty((4, 0)), [3, 2, 1, 0], [2, 1, 1, 1], document_ids=ids[back])
     assert one.n_features == 0
     one, other = one.canonical(), other.canonical()
     assert np.array_equal(one.labels, other.labels)
@@ -188,9 +181,7 @@ def test_labels_of_any_size_are_kept() -> None:
     assert ds.labels.tolist() == np.float32(labels).tolist()
 
 
-@pytest.mark.parametrize(
-    "weights", [{3: 0.5, 8: 2.0}, [2.0, 0.5], [2.0, 0.5, 0.5], np.float32([2, 0.5])]
-)
+@pytest.mark.parametrize("weights", [{3: 0.5, 8: 2.0}, [2.0, 0.5], [2.0, 0.5, 0.5], np.float32([2, 0.5])])
 def test_weights_follow_their_lists(weights: Any) -> None:
     ds = Dataset.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], [8, 3, 3], weights=weights)
     assert dict(zip(ds.list_ids.tolist(), ds.weights.tolist(), strict=True)) == {3: 0.5, 8: 2.0}
@@ -265,10 +256,7 @@ def test_a_range_of_lists_is_that_selection(rows: Rows, data: st.DataObject) -> 
 
 def test_selection_of_sparse_features_gives_the_same_documents() -> None:
     rows = make_rows()
-    dense, sparse = (
-        rows.dataset(),
-        Dataset.from_arrays(csr_array(rows.features), rows.labels, rows.query_ids),
-    )
+    dense, sparse = (rows.dataset(), Dataset.from_arrays(csr_array(rows.features), rows.labels, rows.query_ids))
     assert np.array_equal(dense.select([0, 2]).features, sparse.select([0, 2]).features.toarray())
 
 
@@ -310,9 +298,7 @@ def test_all_documents_are_the_same_set() -> None:
     assert difference(ds.documents(np.ones(ds.n_docs, bool)), ds) is None
 
 
-@pytest.mark.parametrize(
-    "keep", [np.zeros(40, bool), np.ones(39, bool), [0, 1, 2], np.ones(40, int), np.arange(40)]
-)
+@pytest.mark.parametrize("keep", [np.zeros(40, bool), np.ones(39, bool), [0, 1, 2], np.ones(40, int), np.arange(40)])
 def test_documents_need_one_truth_value_each_and_one_that_is_true(keep: Any) -> None:
     with pytest.raises(DataError, match="keep must be 40 booleans, at least one of them true"):
         make_rows().dataset().documents(keep)
@@ -367,10 +353,7 @@ def test_other_labels_keep_order_and_keys_and_are_checked() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"features": np.empty((0, 2)), "labels": [], "query_ids": np.empty(0, int)},
-            "no documents",
-        ),
+        ({"features": np.empty((0, 2)), "labels": [], "query_ids": np.empty(0, int)}, "no documents"),
         ({"features": [], "labels": [], "query_ids": []}, "^the data has no documents"),
         ({"features": np.empty((0, 2)), "labels": [], "query_ids": []}, "^the data has no doc"),
         ({"features": pd.DataFrame({"bm25": [1.0, np.nan]})}, "feature 'bm25' is nan"),
@@ -406,9 +389,7 @@ def test_missing_values_are_kept_as_nan_and_do_not_break_the_order() -> None:
 
 
 def _scattered() -> Table:
-    return Table(
-        np.float32([[1], [2], [3]]), np.float32([0, 1, 2]), np.array([1, 2, 1]), source="rows.txt"
-    )
+    return Table(np.float32([[1], [2], [3]]), np.float32([0, 1, 2]), np.array([1, 2, 1]), source="rows.txt")
 
 
 def test_scattered_rows_of_a_file_are_merged_with_a_warning() -> None:
@@ -426,7 +407,5 @@ def test_scattered_rows_of_a_file_are_refused_by_strict_reading() -> None:
 def test_a_table_gives_the_same_set_as_its_arrays(rows: Rows) -> None:
     order = np.argsort(rows.query_ids, kind="stable")
     together = rows.take(order)
-    table = Table(
-        together.features.copy(), together.labels, together.query_ids, together.document_ids
-    )
+    table = Table(together.features.copy(), together.labels, together.query_ids, together.document_ids)
     assert difference(Dataset.from_table(table), together.dataset()) is None

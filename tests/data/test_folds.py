@@ -76,16 +76,12 @@ def test_files_of_the_same_content_are_read_once_and_shared(tmp_path: Path) -> N
 def test_missing_sets_are_named_with_what_was_looked_for_and_found(tmp_path: Path) -> None:
     write(_set(1), tmp_path / "train.txt")
     (tmp_path / "tets.txt").write_text("")
-    with pytest.raises(
-        DataError, match=r"no test set: looked for test or testset .*found tets\.txt, train\.txt"
-    ):
+    with pytest.raises(DataError, match=r"no test set: looked for test or testset .*found tets\.txt, train\.txt"):
         read_folds(tmp_path)
     with pytest.raises(DataError, match="is not a directory of folds"):
         read_folds(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(
-        DataError, match=r"no train set: looked for train or training .*found nothing"
-    ):
+    with pytest.raises(DataError, match=r"no train set: looked for train or training .*found nothing"):
         read_folds(tmp_path / "empty")
 
 
@@ -122,9 +118,7 @@ def _texts(folder: Path, train: str, test: str) -> Path:
     ("train", "test", "width"),
     [(SPARSE_2, SPARSE_5, 5), (SPARSE_5, SPARSE_2, 5), (FULL_3, SPARSE_2, 3), (FULL_3, FULL_3, 3)],
 )
-def test_sparse_files_are_as_wide_as_the_widest(
-    tmp_path: Path, train: str, test: str, width: int
-) -> None:
+def test_sparse_files_are_as_wide_as_the_widest(tmp_path: Path, train: str, test: str, width: int) -> None:
     (fold,) = read_folds(_texts(tmp_path, train, test))
     for name, found in (("train.txt", fold.train), ("test.txt", fold.test)):
         assert difference(found, read(tmp_path / name, n_features=width)) is None
@@ -137,9 +131,7 @@ def test_what_padding_adds_is_missing_where_missing_values_are_allowed(tmp_path:
     assert difference(fold.train, expected) is None
 
 
-@pytest.mark.parametrize(
-    ("train", "test", "widths"), [(FULL_3, FULL_4, (3, 4)), (FULL_3, SPARSE_5, (3, 5))]
-)
+@pytest.mark.parametrize(("train", "test", "widths"), [(FULL_3, FULL_4, (3, 4)), (FULL_3, SPARSE_5, (3, 5))])
 def test_widths_that_cannot_agree_are_refused_with_both_files(
     tmp_path: Path, train: str, test: str, widths: tuple[int, int]
 ) -> None:

@@ -12,15 +12,7 @@ import pytest
 from scipy import sparse
 
 from plackett.base.errors import DataError
-from plackett.data.inputs import (
-    as_features,
-    as_ids,
-    as_labels,
-    as_weights,
-    check_features,
-    check_names,
-    factorize,
-)
+from plackett.data.inputs import as_features, as_ids, as_labels, as_weights, check_features, check_names, factorize
 
 VALUES = np.array([[1.5, 0.0], [-2.0, 3.0], [0.0, 7.0]])
 
@@ -298,8 +290,7 @@ NAMES, CODES = np.array(["b", "a"]), np.array([0, 1, 1])
 
 
 @pytest.mark.parametrize(
-    "weights",
-    [{"a": 2, "b": 0.5, "z": 9}, [0.5, 2], [0.5, 2, 2], pd.Series([0.5, 2, 2]), pa.array([0.5, 2])],
+    "weights", [{"a": 2, "b": 0.5, "z": 9}, [0.5, 2], [0.5, 2, 2], pd.Series([0.5, 2, 2]), pa.array([0.5, 2])]
 )
 def test_weights_come_by_query_by_list_or_by_row(weights: Any) -> None:
     result = as_weights(weights, NAMES, CODES)

@@ -12,7 +12,7 @@ import pytest
 
 import plackett as pk
 from plackett.data import large_arrays as on_disk
-from plackett.data.columnar.errors import name_file_in_errors
+from plackett.data.columnar.reader import name_file_in_errors
 from plackett.data.transforms import transform
 from plackett.data.transforms.base import apply_in_blocks
 
@@ -67,9 +67,7 @@ def test_a_full_disk_is_reported_before_anything_is_written(tmp_path, monkeypatc
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(
-        pk.DataError, match=r"no space for a scratch file of 4\.0 GB.*No space left"
-    ):
+    with pytest.raises(pk.DataError, match=r"no space for a scratch file of 4\.0 GB.*No space left"):
         on_disk.scratch_array(tmp_path, (10**9,), np.float32)
     assert os.listdir(tmp_path) == []
 
@@ -81,10 +79,7 @@ def test_a_limit_of_addresses_is_reported(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(np, "memmap", refuse)
     with pytest.raises(pk.DataError, match=r"0\.0 GB cannot be mapped: .*ulimit -v.*ulimit -d"):
         on_disk.scratch_array(tmp_path, (3, 2), np.float32)
-    with (
-        pytest.raises(MemoryError, match=r"a\.parquet"),
-        name_file_in_errors(tmp_path / "a.parquet"),
-    ):
+    with pytest.raises(MemoryError, match=r"a\.parquet"), name_file_in_errors(tmp_path / "a.parquet"):
         raise OSError("Memory mapping file failed: Cannot allocate memory")  # as Arrow says it
 
 
@@ -127,7 +122,7 @@ def test_transforms_of_features_on_disk_are_the_same_to_the_bit(name, missing, t
 def test_median_of_features_on_disk(mapped, monkeypatch) -> None:
     expected = transform("impute", strategy="median").fit(mapped)
     monkeypatch.setattr(on_disk, "LARGE_BYTES", 0)
-    monkeypatch.setattr("plackett.data.transforms.quantile._COLUMN_BYTES", 40_000)
+    monkeypatch.setattr("plackett.data.transforms.features._COLUMN_BYTES", 40_000)
     assert transform("impute", strategy="median").fit(mapped) == expected
 
 
@@ -140,7 +135,7 @@ def test_features_are_never_whole_in_memory(tmp_path, monkeypatch) -> None:
     mapped = pk.read(tmp_path / "x.pkdata")
     monkeypatch.setattr(on_disk, "LARGE_BYTES", 1 << 20)
     monkeypatch.setattr(on_disk, "BLOCK_BYTES", 1 << 18)
-    monkeypatch.setattr("plackett.data.transforms.quantile._COLUMN_BYTES", 1 << 20)
+    monkeypatch.setattr("plackett.data.transforms.features._COLUMN_BYTES", 1 << 20)
     tracemalloc.start()
     try:
         part = mapped.select(np.arange(0, mapped.n_lists, 2))

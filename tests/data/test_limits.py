@@ -15,15 +15,14 @@ import pytest
 
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
-from plackett.data import limits
+from plackett.data import files as limits
 from plackett.data.clicks import read_clicks, read_propensities
 from plackett.data.trec import read_qrels
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
-    "name",
-    ["data.txt", "data.csv", "data.parquet", "clicks.csv", "qrels", "propensities.json", "model"],
+    "name", ["data.txt", "data.csv", "data.parquet", "clicks.csv", "qrels", "propensities.json", "model"]
 )
 def test_pipes_are_refused_by_every_reader(name: str, tmp_path: Path) -> None:
     pipe = tmp_path / name

@@ -11,23 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import plackett as pk
 from dataset_helpers import difference, make_rows
 from plackett.base.errors import DataError
-from plackett.data import block_sums
-from plackett.data.block_sums import BLOCK_BYTES, sum_blocks
+from plackett.data import large_arrays as block_sums
 from plackett.data.dataset import Dataset
+from plackett.data.large_arrays import CHECKSUM_BYTES, sum_blocks
 from plackett.data.mapped import seal, verify_mapped
 from plackett.data.reader import read
 from plackett.data.writer import write
 
 ORDER = ["order_rows", "order_lists", "keys"]
-ARRAYS = [
-    *("features", "labels", "list_of_row", "list_ids", "rows", *ORDER, "document_ids", "weights")
-]
+ARRAYS = [*("features", "labels", "list_of_row", "list_ids", "rows", *ORDER, "document_ids", "weights")]
 
 
 @pytest.fixture
@@ -115,7 +112,7 @@ def test_opening_does_not_touch_the_contents_of_the_features(tmp_path: Path, ds:
     content = _manifest(folder)
     content["n_features"], content["feature_names"] = n_features, None
     size = (folder / "features.npy").stat().st_size
-    sums = [0] * -(-size // BLOCK_BYTES)
+    sums = [0] * -(-size // CHECKSUM_BYTES)
     content["files"]["features"] |= {"bytes": size, "crc32": sums}
     _save(folder, content)
     found = read(folder)
@@ -147,21 +144,7 @@ def test_an_open_set_outlives_its_replacement(folder: Path, ds: Dataset) -> None
 
 
 def _mutations(value: Any) -> Iterator[Any]:
-    yield from (
-        None,
-        -1,
-        0,
-        10**30,
-        1.5,
-        True,
-        "x",
-        "",
-        [],
-        {},
-        [None],
-        {"x": 1},
-        "../../etc/passwd",
-    )
+    yield from (None, -1, 0, 10**30, 1.5, True, "x", "", [], {}, [None], {"x": 1}, "../../etc/passwd")
     if isinstance(value, int):
         yield from (value + 1, value - 1, -value, value * 2**40, float(value), str(value))
     if isinstance(value, str):
@@ -190,9 +173,7 @@ def _set(content: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[st
 _GONE = object()
 
 
-def test_a_manifest_with_any_field_changed_is_refused_or_harmless(
-    folder: Path, ds: Dataset
-) -> None:
+def test_a_manifest_with_any_field_changed_is_refused_or_harmless(folder: Path, ds: Dataset) -> None:
     content = _manifest(folder)
     places = list(_places(content))
     assert len(places) > 20
@@ -231,9 +212,7 @@ def test_a_manifest_of_bytes_that_are_no_text_is_refused(folder: Path) -> None:
 
 def test_a_later_version_says_what_to_do(folder: Path) -> None:
     _save(folder, _manifest(folder) | {"version": 4})
-    with pytest.raises(
-        DataError, match="version 4 of its format, and this release reads versions 1 to 3"
-    ):
+    with pytest.raises(DataError, match="version 4 of its format, and this release reads versions 1 to 3"):
         read(folder)
 
 
@@ -281,10 +260,7 @@ def test_a_whole_set_is_verified_once(folder: Path, monkeypatch: pytest.MonkeyPa
 
 def test_features_without_checksums_must_be_finite(folder: Path) -> None:
     content = _manifest(folder) | {"version": 2}
-    content["files"] = {
-        name: {key: file[key] for key in ("dtype", "bytes")}
-        for name, file in content["files"].items()
-    }
+    content["files"] = {name: {key: file[key] for key in ("dtype", "bytes")} for name, file in content["files"].items()}
     _save(folder, content)
     assert not verify_mapped(folder)
     features = np.load(folder / "features.npy")
@@ -304,9 +280,7 @@ def test_a_longer_file_is_refused(folder: Path, name: str) -> None:
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_header_with_any_byte_changed_is_refused_or_harmless(
-    folder: Path, ds: Dataset, data: st.DataObject
-) -> None:
+def test_a_header_with_any_byte_changed_is_refused_or_harmless(folder: Path, ds: Dataset, data: st.DataObject) -> None:
     path = folder / f"{data.draw(st.sampled_from(ARRAYS))}.npy"
     whole = path.read_bytes()
     changed = bytearray(whole)
@@ -333,9 +307,7 @@ def test_an_array_that_begins_within_its_header_is_refused(folder: Path) -> None
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_pickled_objects_are_never_loaded(
-    tmp_path: Path, folder: Path, name: str, ds: Dataset
-) -> None:
+def test_pickled_objects_are_never_loaded(tmp_path: Path, folder: Path, name: str, ds: Dataset) -> None:
     class Bomb:
         def __reduce__(self) -> Any:
             return os.mkdir, (str(tmp_path / "executed"),)
@@ -371,11 +343,7 @@ def test_pickled_objects_are_never_loaded(
         ("rows", lambda a: np.where(a == 3, 4, a), "rows must all be different"),
         ("weights", lambda a: -a, "weights must be finite and not negative"),
         ("weights", lambda a: a * np.nan, "weights must be finite and not negative"),
-        (
-            "list_ids",
-            lambda a: np.full(len(a), 2**31, "<u4").view("<U1"),
-            "bytes that are not text",
-        ),
+        ("list_ids", lambda a: np.full(len(a), 2**31, "<u4").view("<U1"), "bytes that are not text"),
     ],
 )
 def test_contents_that_cannot_be_right_are_refused(
@@ -408,9 +376,7 @@ def test_an_array_of_another_type_or_shape_is_refused(folder: Path, ds: Dataset,
         ({"n_rows": None}, "n_rows must be a whole number, 1 or greater, got None"),
     ],
 )
-def test_a_wrong_count_is_shown_with_what_is_allowed(
-    folder: Path, change: dict[str, Any], message: str
-) -> None:
+def test_a_wrong_count_is_shown_with_what_is_allowed(folder: Path, change: dict[str, Any], message: str) -> None:
     _save(folder, _manifest(folder) | change)
     with pytest.raises(DataError, match=message):
         read(folder)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dataset_helpers import Rows, difference, make_rows, row_sets
 from plackett.base.errors import DataError, DataWarning, UsageError
@@ -37,14 +36,11 @@ def test_document_ids_of_text_are_strings_and_give_the_same_order(tmp_path: Path
 
 
 @given(rows=row_sets(), suffix=st.sampled_from([".parquet", ".arrow", ".pkdata"]))
-def test_every_set_survives_a_binary_format(
-    tmp_path_factory: pytest.TempPathFactory, rows: Rows, suffix: str
-) -> None:
+def test_every_set_survives_a_binary_format(tmp_path_factory: pytest.TempPathFactory, rows: Rows, suffix: str) -> None:
     folder = tmp_path_factory.mktemp("sets")
     names = [f"feature {j}" for j in range(rows.features.shape[1])]
     ds = rows.take(np.argsort(rows.query_ids, kind="stable")).dataset(
-        weights=np.random.default_rng(0).random(len(np.unique(rows.query_ids))),
-        feature_names=names or None,
+        weights=np.random.default_rng(0).random(len(np.unique(rows.query_ids))), feature_names=names or None
     )
     write(ds, folder / f"set{suffix}")
     assert difference(read(folder / f"set{suffix}"), ds) is None
@@ -134,9 +130,7 @@ def test_a_file_with_the_suffix_of_the_mapped_form_is_refused(tmp_path: Path) ->
 
 @pytest.mark.parametrize("option", ["label", "query", "document", "weight", "features"])
 @pytest.mark.parametrize("suffix", [".txt", ".pkdata"])
-def test_columns_cannot_be_named_where_there_are_none(
-    tmp_path: Path, option: str, suffix: str
-) -> None:
+def test_columns_cannot_be_named_where_there_are_none(tmp_path: Path, option: str, suffix: str) -> None:
     write(make_rows().dataset(), tmp_path / f"set{suffix}")
     with pytest.raises(UsageError, match=f"{option}= names columns"):
         read(tmp_path / f"set{suffix}", **{option: "x"})
@@ -151,9 +145,7 @@ def test_a_width_that_is_known_is_checked(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".parquet"])
-def test_scattered_queries_are_merged_with_a_warning_or_refused(
-    tmp_path: Path, suffix: str
-) -> None:
+def test_scattered_queries_are_merged_with_a_warning_or_refused(tmp_path: Path, suffix: str) -> None:
     ds = Dataset.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], ["a", "b", "a"])
     write(ds, tmp_path / f"set{suffix}")
     with pytest.warns(DataWarning, match="not next to each other"):
@@ -194,9 +186,7 @@ def test_lists_of_the_same_name_are_not_merged_by_writing(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".parquet", ".arrow", ".pkdata"])
-def test_a_write_that_fails_leaves_the_old_file(
-    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / f"set{suffix}"
     ds = make_rows().dataset()
     write(ds, path)
@@ -204,7 +194,7 @@ def test_a_write_that_fails_leaves_the_old_file(
     def fail(_: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("plackett.base.files._sync", fail)
+    monkeypatch.setattr("plackett.base.files.sync", fail)
     with pytest.raises(OSError, match="no space left"):
         write(make_rows(seed=1).dataset(), path)
     assert difference(read(path), ds) is None
@@ -225,9 +215,7 @@ def test_reading_text_does_not_import_arrow(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["OHSUMED", "MQ2007_partial", "MSLR_5k", "LightGBM_lambdarank"])
 @pytest.mark.parametrize("suffix", [".txt.gz", ".parquet", ".pkdata"])
-def test_real_data_survive_every_format(
-    real_data: Path, tmp_path: Path, name: str, suffix: str
-) -> None:
+def test_real_data_survive_every_format(real_data: Path, tmp_path: Path, name: str, suffix: str) -> None:
     ds = read(real_data / name / "Fold1" / "test.txt")
     write(ds, tmp_path / f"set{suffix}")
     assert difference(read(tmp_path / f"set{suffix}"), ds) is None

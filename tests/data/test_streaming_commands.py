@@ -65,12 +65,8 @@ def _blocks_of_some_lists(monkeypatch):
 
 
 def test_train_on_shards_is_train_on_one_file(folder, shards, tmp_path) -> None:
-    one = json.loads(
-        done("train", folder / "one.parquet", "--out", tmp_path / "a", *SMALL_TREES, "--json")
-    )
-    many = json.loads(
-        done("train", *shards, "--stream", "--out", tmp_path / "b", *SMALL_TREES, "--json")
-    )
+    one = json.loads(done("train", folder / "one.parquet", "--out", tmp_path / "a", *SMALL_TREES, "--json"))
+    many = json.loads(done("train", *shards, "--stream", "--out", tmp_path / "b", *SMALL_TREES, "--json"))
     assert pk.load(tmp_path / "a").model_ == pk.load(tmp_path / "b").model_
     assert one["metrics"] == many["metrics"]
     assert one["training"] == many["training"]

@@ -46,11 +46,7 @@ def _lists(dataset: Dataset, scores: np.ndarray) -> dict[str, dict[str, tuple[fl
 
 def test_files_are_mappings_in_their_own_order(qrels: Path, run: Path) -> None:
     judgements, scores = read_qrels(qrels), read_run(run)
-    assert dict(judgements) == {
-        "301": {"d1": 1, "d2": 0, "d9": 2},
-        "302": {"d1": -2, "d3": 1},
-        "303": {"d1": 1},
-    }
+    assert dict(judgements) == {"301": {"d1": 1, "d2": 0, "d9": 2}, "302": {"d1": -2, "d3": 1}, "303": {"d1": 1}}
     assert list(scores) == ["301", "302", "399"]
     assert list(scores["301"].items()) == [("d2", 3.5), ("d1", 3.25), ("d7", -1e-3)]
     assert "404" not in scores
@@ -112,9 +108,7 @@ def test_labels_up_to_the_largest_float32_are_read(tmp_path: Path) -> None:
         ("1 0 a 1\n1 0 b\0 1\n", 2, "NUL byte; the file is not text"),
     ],
 )
-def test_bad_qrels_are_refused_with_the_line(
-    tmp_path: Path, text: str, line: int, message: str
-) -> None:
+def test_bad_qrels_are_refused_with_the_line(tmp_path: Path, text: str, line: int, message: str) -> None:
     (tmp_path / "q").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=f"q:{line}: {message}"):
         read_qrels(tmp_path / "q")
@@ -131,9 +125,7 @@ def test_bad_qrels_are_refused_with_the_line(
         ("1 Q0 a 1 2 t\n2 Q0 a 1 2 t\n1 Q0 a 3 1 t\n", 3, "document 'a' of query '1' occurs a s"),
     ],
 )
-def test_bad_runs_are_refused_with_the_line(
-    tmp_path: Path, text: str, line: int, message: str
-) -> None:
+def test_bad_runs_are_refused_with_the_line(tmp_path: Path, text: str, line: int, message: str) -> None:
     (tmp_path / "r").write_text(text)
     with pytest.raises(DataError, match=f"r:{line}: {message}"):
         read_run(tmp_path / "r")
@@ -221,9 +213,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, strings: bool) -> None:
 
 
 def test_a_run_ranks_by_score_and_equal_scores_as_the_metrics_do(tmp_path: Path) -> None:
-    ds = Dataset.from_arrays(
-        np.empty((4, 0)), [0, 1, 2, 3], ["q"] * 4, document_ids=["a", "b", "c", "d"]
-    )
+    ds = Dataset.from_arrays(np.empty((4, 0)), [0, 1, 2, 3], ["q"] * 4, document_ids=["a", "b", "c", "d"])
     scores = np.array([0.5, 2.0, 0.5, 1 / 3])
     write_run(ds, scores, tmp_path / "r")
     first, second = sorted("ac", key=lambda name: ds.order.places["abcd".index(name)])

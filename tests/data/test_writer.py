@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dataset_helpers import difference, make_rows
 from plackett.base.errors import DataError, DataWarning, UsageError
@@ -67,9 +66,7 @@ def test_random_text_is_streamed_to_the_bit(
             values = " ".join(f"{j}:{rng.integers(-2, 3) / 4}" for j in kept)
             name = f"q{query}" if strings and query % 2 else query
             comment = f" #docid = d{rng.integers(9)}" if rng.random() < 0.5 else ""
-            lines.append(
-                f"{rng.integers(3)} qid:{name} 1:1 {values}".replace("1:1 1:", "1:") + comment
-            )
+            lines.append(f"{rng.integers(3)} qid:{name} 1:1 {values}".replace("1:1 1:", "1:") + comment)
     (folder / "set.txt").write_text("\n".join(lines) + "\n")
     block_bytes = data.draw(st.integers(1, 200))
     _same_as_read_and_write(folder / "set.txt", suffix, block_bytes)
@@ -117,12 +114,8 @@ def test_queries_that_occur_again_are_refused_if_strict(tmp_path: Path, suffix: 
 
 
 @pytest.mark.parametrize("suffix", [".pkdata", ".parquet"])
-@pytest.mark.parametrize(
-    "text", ["", "# nothing\n", "1 qid:1\n", "1 qid:1 1:1\nx\n", "1 qid:1 1:nan\n"]
-)
-def test_bad_text_is_refused_as_by_reading_and_leaves_nothing(
-    tmp_path: Path, text: str, suffix: str
-) -> None:
+@pytest.mark.parametrize("text", ["", "# nothing\n", "1 qid:1\n", "1 qid:1 1:1\nx\n", "1 qid:1 1:nan\n"])
+def test_bad_text_is_refused_as_by_reading_and_leaves_nothing(tmp_path: Path, text: str, suffix: str) -> None:
     (tmp_path / "set.txt").write_text(text)
     with pytest.raises(DataError) as ours:
         convert(tmp_path / "set.txt", tmp_path / f"set{suffix}")
@@ -149,9 +142,7 @@ def test_every_format_becomes_every_other(tmp_path: Path, source: str, target: s
 
 @pytest.mark.parametrize("target", [".txt", ".parquet", ".pkdata"])
 @pytest.mark.parametrize("source", [".txt", ".parquet", ".pkdata"])
-def test_progress_never_falls_and_ends_with_all_done(
-    tmp_path: Path, source: str, target: str
-) -> None:
+def test_progress_never_falls_and_ends_with_all_done(tmp_path: Path, source: str, target: str) -> None:
     write(make_rows(500, n_lists=20).dataset(), tmp_path / f"a{source}")
     calls: list[tuple[int, int]] = []
     convert(
@@ -201,17 +192,9 @@ def test_streaming_needs_less_memory_than_the_features(tmp_path: Path, suffix: s
     with (tmp_path / "large.txt").open("w") as file:
         file.writelines(f"{i % 3} qid:{i // 50} {line} 201:{i}\n" for i in range(n_docs))
     write(make_rows(100, 5).dataset(), tmp_path / "small.txt")
-    arguments = [
-        tmp_path / "small.txt",
-        tmp_path / "large.txt",
-        tmp_path / f"out{suffix}",
-        32 << 20,
-    ]
+    arguments = [tmp_path / "small.txt", tmp_path / "large.txt", tmp_path / f"out{suffix}", 32 << 20]
     done = subprocess.run(
-        [sys.executable, "-c", _LIMITED, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", _LIMITED, *map(str, arguments)], capture_output=True, text=True, check=False
     )
     assert done.stdout.split("\n")[:2] == [str(n_docs), "reading needs more"], done.stderr
     found = read(tmp_path / f"out{suffix}")

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import plackett as pk
 from plackett.base.errors import UsageError
@@ -90,9 +89,7 @@ def test_a_mean_over_workers_is_that_of_one_process_to_the_bit(data) -> None:
     place = data.draw(st.integers(1, n_lists - 1))
     parts = [[weights[:place], values[:place]], [weights[place:], values[place:]]]
     counts = ~np.isnan(values)
-    whole = (
-        (values[counts] * weights[counts]).sum() / weights[counts].sum() if counts.any() else np.nan
-    )
+    whole = (values[counts] * weights[counts]).sum() / weights[counts].sum() if counts.any() else np.nan
     np.testing.assert_array_equal(combine_arrays(parts, "mean")[0], whole)
 
 
@@ -129,8 +126,6 @@ def test_bins_sent_to_workers_are_those_of_one_process(sparse: bool) -> None:
     reference = dataset_from_bins(find_bins(data, settings, [4]), settings, [4])
     models = []
     for given_reference in (None, reference):
-        made = lightgbm.Dataset(
-            data.features, y, reference=given_reference, categorical_feature=[4], params=settings
-        )
+        made = lightgbm.Dataset(data.features, y, reference=given_reference, categorical_feature=[4], params=settings)
         models.append(lightgbm.train(settings, made, 5).model_to_string())
     assert models[0] == models[1]

@@ -37,9 +37,7 @@ def test_warnings_of_solvers_come_back_from_a_cluster(ray_head) -> None:
         compare(data, systems, protocol="splits:2", cluster=ray_head.cluster())
 
 
-def test_trials_on_a_cluster_end_as_they_do_here_also_if_a_worker_is_killed(
-    ray_head, tmp_path
-) -> None:
+def test_trials_on_a_cluster_end_as_they_do_here_also_if_a_worker_is_killed(ray_head, tmp_path) -> None:
     data = pk.synthetic("letor", n_lists=40, seed=3)
     killed: list[int] = []
 
@@ -59,9 +57,7 @@ def test_trials_on_a_cluster_end_as_they_do_here_also_if_a_worker_is_killed(
     looking.start()
     store = tmp_path / "runs.db"
     try:
-        found = compare(
-            data, _systems(), protocol="splits:2", store=store, cluster=ray_head.cluster()
-        )
+        found = compare(data, _systems(), protocol="splits:2", store=store, cluster=ray_head.cluster())
     finally:
         done.set()
         looking.join()

@@ -46,9 +46,7 @@ def test_members_of_every_kind_are_those_of_one_process(ray_head, parts, kind) -
     assert given.n_features_ is None
 
 
-def test_a_killed_worker_costs_a_member_and_a_checkpoint_keeps_the_others(
-    ray_head, parts, tmp_path
-) -> None:
+def test_a_killed_worker_costs_a_member_and_a_checkpoint_keeps_the_others(ray_head, parts, tmp_path) -> None:
     crossfit = pk.CrossFit(_ranker("trees"), folds=3)
     here = crossfit.clone().fit(*parts)
     killed: list[int] = []
@@ -76,9 +74,7 @@ def test_a_killed_worker_costs_a_member_and_a_checkpoint_keeps_the_others(
 
 def test_what_goes_wrong_with_a_member_is_said_here(ray_head, parts) -> None:
     with pytest.raises(UsageError, match="there is no feature 'none'"):
-        pk.CrossFit(pk.TreeRanker(monotone={"none": 1}), folds=2).fit(
-            *parts, cluster=ray_head.cluster()
-        )
+        pk.CrossFit(pk.TreeRanker(monotone={"none": 1}), folds=2).fit(*parts, cluster=ray_head.cluster())
 
 
 def test_an_auto_ranker_on_a_cluster_is_that_of_one_process(ray_head, parts) -> None:

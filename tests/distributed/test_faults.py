@@ -15,9 +15,7 @@ pytest.importorskip("ray", reason="needs the extra distributed")
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_when_the_head_goes_the_fit_ends_in_time_and_its_checkpoint_is_taken_up(
-    tmp_path, monkeypatch
-) -> None:
+def test_when_the_head_goes_the_fit_ends_in_time_and_its_checkpoint_is_taken_up(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(Checkpoint, "seconds", 0.0)
     for name, value in QUIET.items():
         monkeypatch.setenv(name, value)
@@ -32,9 +30,7 @@ def test_when_the_head_goes_the_fit_ends_in_time_and_its_checkpoint_is_taken_up(
                 started.kill_server()
                 gone.append(time.monotonic())
 
-        where = Cluster(
-            2, f"127.0.0.1:{started.port}", answer_seconds=5, step_seconds=20, start_seconds=60
-        )
+        where = Cluster(2, f"127.0.0.1:{started.port}", answer_seconds=5, step_seconds=20, start_seconds=60)
         with pytest.raises(ClusterError, match=r"Ray at 127\.0\.0\.1"):
             ranker.fit(data, checkpoint=checkpoint, cluster=where, progress=kill)
         assert time.monotonic() - gone[0] < 2 * where.limit

@@ -99,19 +99,7 @@ def hosts() -> Iterator[tuple[str, str]]:
     except subprocess.CalledProcessError as error:
         pytest.skip(f"no leave to make network namespaces: {error.stderr.strip()}")
     try:
-        _ip(
-            "link",
-            "add",
-            "pk0",
-            "netns",
-            names[0],
-            "type",
-            "veth",
-            "peer",
-            "pk1",
-            "netns",
-            names[1],
-        )
+        _ip("link", "add", "pk0", "netns", names[0], "type", "veth", "peer", "pk1", "netns", names[1])
         for name, device, address in zip(names, ("pk0", "pk1"), (HEAD, WORKER), strict=True):
             _ip("-n", name, "address", "add", f"{address}/24", "dev", device)
             _ip("-n", name, "link", "set", device, "up")
@@ -169,7 +157,5 @@ def _run(hosts: tuple[str, str], script: str, settings: str, place: Path) -> Any
 
 def _listens(prefix: tuple[str, ...]) -> bool:
     code = f"import socket; socket.create_connection(({HEAD!r}, {PORT}), 1)"
-    run = subprocess.run(
-        [*prefix, sys.executable, "-c", code], check=False, capture_output=True, timeout=30
-    )
+    run = subprocess.run([*prefix, sys.executable, "-c", code], check=False, capture_output=True, timeout=30)
     return run.returncode == 0

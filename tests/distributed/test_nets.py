@@ -25,9 +25,7 @@ def parts():
     return pk.split(data, (0.7, 0.3), seed=0)
 
 
-def test_a_net_whose_worker_was_killed_learns_as_one_process_does(
-    ray_head, parts, tmp_path, monkeypatch
-) -> None:
+def test_a_net_whose_worker_was_killed_learns_as_one_process_does(ray_head, parts, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(Checkpoint, "seconds", 0.0)
     monkeypatch.setattr(Checkpoint, "share", 1.0)
     objective = pk.Stochastic(pk.objective("lambdaloss"), samples=1000, seed=1)
@@ -55,16 +53,13 @@ def test_a_net_of_a_paper_with_weights_is_that_of_one_process(ray_head, parts) -
     """Batch normalisation, list weights and document weights reach the workers."""
     rng = np.random.default_rng(0)
     train = parts[0]._replace(
-        weights=rng.uniform(0.2, 3.0, parts[0].n_lists),
-        document_weights=rng.uniform(0.5, 2.0, parts[0].n_docs),
+        weights=rng.uniform(0.2, 3.0, parts[0].n_lists), document_weights=rng.uniform(0.5, 2.0, parts[0].n_docs)
     )
     settings = {"layers": (16, 8), "epochs": 3, "batch_lists": 8, "threads": 1}
     ranker = pk.recipe("e-approxndcg-net", preset="A-web30k", **settings)
     alone = ranker.clone().fit(train, parts[1])
     together = ranker.clone().fit(train, parts[1], cluster=ray_head.cluster())
-    np.testing.assert_allclose(
-        together.curves_["train"]["loss"], alone.curves_["train"]["loss"], rtol=1e-5
-    )
+    np.testing.assert_allclose(together.curves_["train"]["loss"], alone.curves_["train"]["loss"], rtol=1e-5)
     assert together.curves_["validation"] == alone.curves_["validation"]
     np.testing.assert_allclose(together.predict(parts[1]), alone.predict(parts[1]), atol=1e-5)
     unweighted = ranker.clone().fit(*parts)

@@ -20,17 +20,7 @@ pytestmark = pytest.mark.timeout(400)
 
 SCRIPT = Path(parallel_nets.__file__)
 # Those whose weights all have an effect, or are not moved where they have none.
-STEADY = (
-    "norm",
-    "sum",
-    "attention",
-    "attention-norm",
-    "gru",
-    "lstm-norm",
-    "boosted",
-    "boosted-norm",
-    "module",
-)
+STEADY = ("norm", "sum", "attention", "attention-norm", "gru", "lstm-norm", "boosted", "boosted-norm", "module")
 NOISY = ("plain", "adam-norm")
 DRAWING = ("group-norm", "dropout-norm")
 

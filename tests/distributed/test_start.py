@@ -7,10 +7,7 @@ import pytest
 pytest.importorskip("ray", reason="needs the extra distributed")
 
 from ray.train import ControllerError
-from ray.train.v2._internal.exceptions import (
-    WorkerGroupStartupFailedError,
-    WorkerGroupStartupTimeoutError,
-)
+from ray.train.v2._internal.exceptions import WorkerGroupStartupFailedError, WorkerGroupStartupTimeoutError
 
 from plackett.distributed import Cluster, training_job
 from plackett.distributed.training_job import TrainingJob, fit_with_restarts

@@ -48,9 +48,7 @@ def test_messages_precede_results_and_canceled_tasks_end(ray_head) -> None:
     with TaskPool(as_cluster(ray_head.cluster()), work, "common ") as pool:
         assert pool.slots == 2
         pool.submit(5, "own")
-        assert [_next_event(pool) for _ in range(3)] == [
-            (5, "message", ("own", i)) for i in range(3)
-        ]
+        assert [_next_event(pool) for _ in range(3)] == [(5, "message", ("own", i)) for i in range(3)]
         assert _next_event(pool) == (5, "done", "common own")
         pool.submit(6, "wrong")
         number, kind, error = _next_event(pool)

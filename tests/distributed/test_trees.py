@@ -65,10 +65,7 @@ def test_two_workers_one_of_them_slow_grow_the_trees_of_one_process(ray_head, pa
 
     watched: list[int] = []
     found = _noisy().fit(
-        *parts,
-        cluster=ray_head.cluster(),
-        progress=slow_down,
-        watch=lambda done, *_: watched.append(done),
+        *parts, cluster=ray_head.cluster(), progress=slow_down, watch=lambda done, *_: watched.append(done)
     )
     assert stopped
     assert watched == list(range(1, 13))
@@ -89,9 +86,7 @@ def test_a_worker_killed_in_the_midst_is_replaced_and_the_model_is_the_same(
             killed.append(ray_head.running(WORKER)[-1])
             os.kill(killed[0], signal.SIGKILL)
 
-    found = _noisy().fit(
-        *parts, checkpoint=tmp_path / "fit", cluster=ray_head.cluster(), progress=kill
-    )
+    found = _noisy().fit(*parts, checkpoint=tmp_path / "fit", cluster=ray_head.cluster(), progress=kill)
     assert killed
     assert 0 in seen[1:]  # the second group begins
     assert list((tmp_path / "fit").glob("step-*"))

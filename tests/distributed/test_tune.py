@@ -29,9 +29,7 @@ def _told(found):
     return [(each.number, each.state, each.settings, each.value) for each in found.trials]
 
 
-def test_one_worker_suggests_and_prunes_as_one_process_does_and_either_goes_on(
-    ray_head, tmp_path
-) -> None:
+def test_one_worker_suggests_and_prunes_as_one_process_does_and_either_goes_on(ray_head, tmp_path) -> None:
     store = tmp_path / "tuning.db"
     whole = search(tmp_path / "whole.db", 16)
     assert "pruned" in [each.state for each in whole.trials]

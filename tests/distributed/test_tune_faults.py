@@ -29,9 +29,7 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("sent_by_value")
         ("hangs", {"step_seconds": 15}, r"finished no step within 15 s \(step_seconds\)"),
     ],
 )
-def test_settings_that_cannot_be_fitted_fail_alone(
-    ray_head, tmp_path, fault, settings, reason
-) -> None:
+def test_settings_that_cannot_be_fitted_fail_alone(ray_head, tmp_path, fault, settings, reason) -> None:
     ranker = TurningRanker(limit=2.5, fault=fault)
     found = search(tmp_path / "t.db", 6, ranker=ranker, cluster=ray_head.cluster(**settings))
     failed = [each for each in found.trials if each.state == "failed"]
@@ -63,9 +61,7 @@ def test_workers_that_never_start_are_given_up_in_time(ray_head, tmp_path) -> No
         compare(pk.synthetic("letor", n_lists=20), ["listnet-linear"], cluster=where)
 
 
-def test_when_the_head_goes_the_search_ends_in_time_and_what_is_finished_stays(
-    tmp_path, monkeypatch
-) -> None:
+def test_when_the_head_goes_the_search_ends_in_time_and_what_is_finished_stays(tmp_path, monkeypatch) -> None:
     for name, value in QUIET.items():
         monkeypatch.setenv(name, value)
     gone: list[float] = []
@@ -78,9 +74,7 @@ def test_when_the_head_goes_the_search_ends_in_time_and_what_is_finished_stays(
                 started.kill_server()
                 gone.append(time.monotonic())
 
-        where = Cluster(
-            2, f"127.0.0.1:{started.port}", answer_seconds=10, step_seconds=30, start_seconds=60
-        )
+        where = Cluster(2, f"127.0.0.1:{started.port}", answer_seconds=10, step_seconds=30, start_seconds=60)
         with pytest.raises(ClusterError) as raised:
             search(store, 500, cluster=where, progress=kill, **options)
         assert "Ray at 127.0.0.1" in str(raised.value)

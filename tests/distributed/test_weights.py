@@ -18,10 +18,7 @@ def _weighted(data: pk.Dataset) -> pk.Dataset:
 
 @pytest.fixture(scope="module")
 def parts():
-    return [
-        _weighted(part)
-        for part in pk.split(pk.synthetic("letor", n_lists=60, seed=1), (0.7, 0.3), seed=0)
-    ]
+    return [_weighted(part) for part in pk.split(pk.synthetic("letor", n_lists=60, seed=1), (0.7, 0.3), seed=0)]
 
 
 def _trees():
@@ -46,9 +43,7 @@ def _within_lists(scores, data):
 
 
 @pytest.mark.parametrize(("make", "tolerance"), [(_trees, 1e-9), (_net, 1e-5)])
-def test_workers_weigh_lists_and_documents_as_one_process_does(
-    ray_head, parts, make, tolerance
-) -> None:
+def test_workers_weigh_lists_and_documents_as_one_process_does(ray_head, parts, make, tolerance) -> None:
     if make is _net:
         pytest.importorskip("torch", reason="needs the extra neural")
     alone = make().fit(*parts)

@@ -51,16 +51,11 @@ class Server:
 
     def _run(self, program: str, *arguments: object) -> None:
         command = [str(self.binaries / program), *map(str, arguments)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, user=self.account, cwd="/", check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, user=self.account, cwd="/", check=False)
         assert done.returncode == 0, done.stderr
 
     def start(self) -> None:
-        options = (
-            f"-p {self.port} -k {self.folder} -F -c listen_addresses=127.0.0.1 "
-            "-c max_connections=20"
-        )
+        options = f"-p {self.port} -k {self.folder} -F -c listen_addresses=127.0.0.1 -c max_connections=20"
         log = self.folder / "log"
         data = self.folder / "data"
         self._run("pg_ctl", "-D", data, "-l", log, "-o", options, "-w", "start")

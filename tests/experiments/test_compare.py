@@ -6,8 +6,7 @@ import pytest
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.compare import compare
-from plackett.experiments.forecast import forecast
-from plackett.experiments.plan import plan_comparison
+from plackett.experiments.plan import forecast, plan_comparison
 from plackett.experiments.store import RunStore
 from plackett.experiments.systems import as_systems
 from small_systems import FITS, FeatureRanker, linear_systems, small_data
@@ -74,15 +73,11 @@ def test_splits_are_compared_by_trial_at_the_stricter_level(data, systems) -> No
 def test_seeds_give_intervals_over_seeds_and_tests_over_lists(data) -> None:
     noisy = {"quiet": FeatureRanker(), "noisy": FeatureRanker(noise=5.0)}
     found = compare(data, noisy, protocol="seeds:4", metrics="ndcg@5")
-    quiet, loud = (
-        next(e for e in found.board.entries if e.name == name) for name in ("quiet", "noisy")
-    )
+    quiet, loud = (next(e for e in found.board.entries if e.name == name) for name in ("quiet", "noisy"))
     assert quiet.intervals["ndcg@5"] == pytest.approx((quiet.means["ndcg@5"],) * 2)
     low, high = loud.intervals["ndcg@5"]
     assert low < loud.means["ndcg@5"] < high
-    assert loud.means["ndcg@5"] == pytest.approx(
-        found.results.trial_means["noisy"]["ndcg@5"].mean()
-    )
+    assert loud.means["ndcg@5"] == pytest.approx(found.results.trial_means["noisy"]["ndcg@5"].mean())
     assert (found.board.unit, found.board.n_lists) == ("lists", 8)
 
 
@@ -93,9 +88,7 @@ def test_the_same_system_under_two_names_is_trained_once(data) -> None:
     assert [e.means for e in found.board.entries] == [found.board.entries[0].means] * 2
 
 
-def test_a_trial_that_fails_stops_the_comparison_and_keeps_the_others(
-    data, systems, tmp_path
-) -> None:
+def test_a_trial_that_fails_stops_the_comparison_and_keeps_the_others(data, systems, tmp_path) -> None:
     broken = systems | {"broken": FeatureRanker(feature=999)}
     with pytest.raises(DataError, match="no feature 999"):
         compare(data, broken, protocol="folds:3", store=tmp_path / "runs.db")

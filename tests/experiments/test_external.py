@@ -59,13 +59,9 @@ def test_rankers_of_other_libraries_are_trained_on_each_split(data) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     estimators = {
         "LightGBM": lightgbm.LGBMRanker(n_estimators=5, min_child_samples=5),
-        "stopped": lightgbm.LGBMRanker(
-            n_estimators=5, min_child_samples=5, early_stopping_rounds=2
-        ),
+        "stopped": lightgbm.LGBMRanker(n_estimators=5, min_child_samples=5, early_stopping_rounds=2),
         "XGBoost": pytest.importorskip("xgboost").XGBRanker(n_estimators=5),
-        "CatBoost": pytest.importorskip("catboost").CatBoostRanker(
-            iterations=5, allow_writing_files=False
-        ),
+        "CatBoost": pytest.importorskip("catboost").CatBoostRanker(iterations=5, allow_writing_files=False),
     }
     result = pk.compare(data, {"ours": "listnet-linear:C=1", **estimators}, protocol="seeds:2")
     assert {entry.name for entry in result.board.entries} == {"ours", *estimators}
@@ -80,9 +76,7 @@ def test_the_estimator_of_another_library_scores_as_it_does_alone(data) -> None:
     ranker = PeerRanker(lightgbm.LGBMRanker(n_estimators=5, min_child_samples=5), threads=1)
     scores = ranker.fit(data).predict(data)
     lists = data.canonical() if hasattr(data, "canonical") else data
-    alone = lightgbm.LGBMRanker(
-        n_estimators=5, min_child_samples=5, random_state=0, n_jobs=1, verbosity=-1
-    )
+    alone = lightgbm.LGBMRanker(n_estimators=5, min_child_samples=5, random_state=0, n_jobs=1, verbosity=-1)
     alone.fit(lists.features, lists.labels.astype(int), group=np.diff(lists.offsets))
     np.testing.assert_array_equal(scores, alone.predict(data.features))
 

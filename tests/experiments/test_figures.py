@@ -45,9 +45,7 @@ _BARS = BarChart("wins", [Bar("x", (3, 1, 2), "3 won")], ("won", "tied", "lost")
 
 
 @pytest.mark.parametrize("chart", [_DOTS, _LINES, _BARS], ids=["dots", "lines", "bars"])
-def test_a_chart_becomes_an_svg_a_png_and_a_pdf_and_the_same_chart_the_same_svg(
-    chart, tmp_path
-) -> None:
+def test_a_chart_becomes_an_svg_a_png_and_a_pdf_and_the_same_chart_the_same_svg(chart, tmp_path) -> None:
     svg, png, pdf = write_figure(chart, tmp_path / "figure")
     root = ElementTree.fromstring(svg.read_text(encoding="utf-8"))
     words = " ".join(element.text or "" for element in root.iter())

@@ -8,7 +8,7 @@ import pytest
 
 import plackett as pk
 from plackett.cli.console import describe_forecast
-from plackett.experiments.forecast import Forecast, estimate_seconds
+from plackett.experiments.plan import Forecast, estimate_seconds
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,7 @@ def test_randomisation_test_agrees_with_scipy_on_many_lists() -> None:
     rng = np.random.default_rng(0)
     d = rng.normal(0.02, 0.2, size=300)
     expected = stats.permutation_test(
-        (d, np.zeros_like(d)),
-        lambda x, y: np.mean(x - y),
-        permutation_type="samples",
-        n_resamples=5_000,
-        rng=rng,
+        (d, np.zeros_like(d)), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=5_000, rng=rng
     ).pvalue
     assert randomisation_test(d) == pytest.approx(expected, abs=0.03)
 

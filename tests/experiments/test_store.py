@@ -77,9 +77,7 @@ def test_a_changed_outcome_is_noticed(change, tmp_path) -> None:
         store.finish(identity(1), given)
         store.finish(identity(2), outcome(2))
     with sqlite3.connect(tmp_path / "runs.db") as database:
-        database.execute(
-            f"{change} {'AND' if 'WHERE' in change else 'WHERE'} digest = ?", (identity(1).digest,)
-        )
+        database.execute(f"{change} {'AND' if 'WHERE' in change else 'WHERE'} digest = ?", (identity(1).digest,))
     with RunStore(tmp_path / "runs.db") as store:
         with pytest.raises(StoreError, match=r"the checksum of '(trial|map)' differs"):
             store.get(identity(1))
@@ -166,9 +164,7 @@ def test_a_sqlite_url_means_its_path(tmp_path) -> None:
 
 
 def test_passwords_are_not_shown() -> None:
-    assert without_password("postgresql://a:p@h/d?password=q&x=1") == (
-        "postgresql://a@h/d?password=...&x=1"
-    )
+    assert without_password("postgresql://a:p@h/d?password=q&x=1") == ("postgresql://a@h/d?password=...&x=1")
 
 
 def test_a_server_that_is_not_there_gives_a_clear_message() -> None:

@@ -35,33 +35,32 @@ def _check_whole(place: str, count: int) -> None:
             }
 
 
-def test_processes_killed_at_any_moment_lose_nothing_that_was_finished(place) -> None:
+def test_a_process_killed_at_any_moment_loses_nothing_that_was_finished(place, capsys) -> None:
     count = 40
-    reported: list[int] = []
-    for kill_after in (1, 4):
-        worker = _start(place, count, pause=0.0, lease=0.5)
-        assert worker.stdout is not None
-        reported += [int(worker.stdout.readline()) for _ in range(kill_after)]
-        worker.send_signal(signal.SIGKILL)
-        rest = worker.stdout.read().split("\n")
-        reported += [int(line) for line in rest if line]
-        worker.wait()
-        worker.stdout.close()
-        with RunStore(place) as store:
-            assert len(store.finished(map(identity, reported))) == len(set(reported))
-    final = _start(place, count, pause=0.0, lease=0.5)
-    again, _ = final.communicate(timeout=120)
-    assert final.returncode == 0
-    assert not set(reported) & {int(line) for line in again.split()}
+    worker = _start(place, count, pause=0.0, lease=0.5)
+    assert worker.stdout is not None
+    reported = [int(worker.stdout.readline()) for _ in range(4)]
+    worker.send_signal(signal.SIGKILL)
+    reported += [int(line) for line in worker.stdout.read().split("\n") if line]
+    worker.wait()
+    worker.stdout.close()
+    with RunStore(place) as store:
+        assert len(store.finished(map(identity, reported))) == len(set(reported))
+    store_worker.main(place, count, pause=0.0, lease=0.5)
+    assert not set(reported) & {int(line) for line in capsys.readouterr().out.split()}
     _check_whole(place, count)
 
 
-def test_two_processes_share_the_work_and_do_nothing_twice(place) -> None:
+def test_two_processes_share_the_work_and_do_nothing_twice(place, capsys) -> None:
     count = 30
-    workers = [_start(place, count, pause=0.05) for _ in range(2)]
-    done = [[int(line) for line in w.communicate(timeout=120)[0].split()] for w in workers]
-    assert sorted(done[0] + done[1]) == list(range(count))
-    assert all(done)
+    other = _start(place, count, pause=0.05)
+    assert other.stdout is not None
+    first = int(other.stdout.readline())  # it has begun
+    store_worker.main(place, count, pause=0.05, lease=60.0)
+    theirs = [first, *map(int, other.communicate(timeout=120)[0].split())]
+    ours = [int(line) for line in capsys.readouterr().out.split()]
+    assert sorted(theirs + ours) == list(range(count))
+    assert ours
     _check_whole(place, count)
 
 
@@ -139,11 +138,18 @@ def _as_nobody(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     drop = "import os, sys\nif os.geteuid() == 0: os.setegid(65534); os.seteuid(65534)\n"
     imports = "from plackett.experiments.store import RunStore\nimport plackett.cli\n"
     return subprocess.run(
-        [sys.executable, "-c", imports + drop + code, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", imports + drop + code, *arguments], capture_output=True, text=True, check=False
     )
+
+
+_OPEN_ALL = """
+from plackett.experiments.store import StoreError
+for place in sys.argv[1:]:
+    try:
+        RunStore(place)
+    except StoreError as error:
+        print(str(error).replace("\\n", " "))
+"""
 
 
 def test_a_folder_that_cannot_be_written_gives_a_clear_message(tmp_path) -> None:
@@ -151,10 +157,11 @@ def test_a_folder_that_cannot_be_written_gives_a_clear_message(tmp_path) -> None
         store.finish(identity(0), outcome(0))
     tmp_path.chmod(0o555)
     (tmp_path / "runs.db").chmod(0o444)
-    for name in ("runs.db", "new.db", "folder/new.db"):
-        run = _as_nobody("RunStore(sys.argv[1])", str(tmp_path / name))
-        last = run.stderr.splitlines()[-1]
-        assert "StoreError" in last
+    names = ("runs.db", "new.db", "folder/new.db")
+    run = _as_nobody(_OPEN_ALL, *(str(tmp_path / name) for name in names))
+    errors = run.stdout.splitlines()
+    assert len(errors) == len(names)
+    for last in errors:
         assert "cannot be" in last
         assert "may write" in last or "Permission denied" in last
     tmp_path.chmod(0o755)

@@ -58,9 +58,7 @@ def difference(one: Dataset, other: Dataset) -> str | None:
     for field in fields(Dataset):
         a, b = getattr(one, field.name), getattr(other, field.name)
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-            same = a.dtype.kind == b.dtype.kind and np.array_equal(
-                a, b, equal_nan=a.dtype.kind == "f"
-            )
+            same = a.dtype.kind == b.dtype.kind and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
         else:
             same = type(a) is type(b) and a == b
         if not same:

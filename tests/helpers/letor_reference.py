@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
+
+from plackett.base.errors import DataError
+from plackett.data.inputs import Missing, Table
+from plackett.data.letor import read_table
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LIMIT = Fraction(2) ** 128 - Fraction(2) ** 103  # from here up the nearest float32 is infinite
@@ -119,3 +124,40 @@ def _number(token: bytes) -> float:
 def _need(condition: bool) -> None:
     if not condition:
         raise ValueError
+
+
+def _read_or_refuse(data: bytes, n_features: int | None, allow_nan: bool) -> Rows | int | None:
+    """Rows, or the number of the line that is refused."""
+    try:
+        return read(data, n_features=n_features, allow_nan=allow_nan)
+    except RefusedError as refused:
+        return refused.line
+
+
+def compare(path: Path, data: bytes, missing: Missing, n_features: int | None, memory: int) -> None:
+    """Check that the reader under test gives the rows of this one, or refuses the same line."""
+    outcome: Table | DataError
+    try:
+        outcome = read_table(path, missing=missing, n_features=n_features)
+    except DataError as error:
+        outcome = error
+    allow_nan = missing == "nan"
+    rows = _read_or_refuse(data, n_features, allow_nan)
+    if not isinstance(rows, Rows):
+        assert isinstance(outcome, DataError)
+        # The reader may stop earlier, at an index that memory cannot hold.
+        assert outcome.line == rows or "would take" in str(outcome)
+        return
+    width = n_features or rows.width
+    if len(rows.labels) * width * 4 > memory or (n_features is None and width > 1 << 16):
+        assert isinstance(outcome, DataError)
+        assert "would take" in str(outcome)
+        return
+    assert isinstance(outcome, Table), outcome
+    expected = rows.matrix(width, np.nan if allow_nan else 0.0)
+    np.testing.assert_array_equal(outcome.features.view(np.uint32), expected.view(np.uint32))
+    assert outcome.labels.tolist() == rows.labels
+    assert [str(name) for name in outcome.query_ids.tolist()] == rows.queries
+    documents = None if not any(rows.documents) else rows.documents
+    assert (None if outcome.document_ids is None else outcome.document_ids.tolist()) == documents
+    assert outcome.full_rows == all(len(row) == width for row in rows.features)

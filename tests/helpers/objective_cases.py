@@ -82,9 +82,7 @@ def assert_gradient_is_exact(loss, scores, labels, offsets, weights=None, *, doc
             assert gradient[i] == pytest.approx(slope(i, 1e-7), **close)
 
 
-def assert_curvature_bounds_the_hessian(
-    loss, scores, labels, offsets, weights=None, *, documents
-) -> None:
+def assert_curvature_bounds_the_hessian(loss, scores, labels, offsets, weights=None, *, documents) -> None:
     """Compare the curvature of some documents with finite differences of the gradient."""
     here = evaluate(loss, scores, labels, offsets, weights)
     h = 1e-4

@@ -83,19 +83,14 @@ def browser(profile):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    driver = subprocess.Popen(
-        [DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    driver = subprocess.Popen([DRIVER, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     session = None
     try:
         root = Browser(f"http://127.0.0.1:{port}")
         end = time.monotonic() + 30
         while session is None:
             try:
-                chrome = {
-                    "binary": CHROMIUM,
-                    "args": [*OPTIONS.split(), f"--user-data-dir={profile}"],
-                }
+                chrome = {"binary": CHROMIUM, "args": [*OPTIONS.split(), f"--user-data-dir={profile}"]}
                 wanted = {"goog:chromeOptions": chrome, "goog:loggingPrefs": {"browser": "ALL"}}
                 found = root.ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
                 session = Browser(f"http://127.0.0.1:{port}/session/{found['sessionId']}")

@@ -17,10 +17,9 @@ from torch import nn
 
 import plackett as pk
 from plackett.distributed.training_job import Partition, split_lists
-from plackett.models.fit_context import FitContext, no_watch, parse_metrics
+from plackett.models.fit_context import FitContext, no_progress, no_watch, parse_metrics
 from plackett.models.neural.batches import BatchPlan, learnable
 from plackett.models.neural.boosted_training import BoostedTraining
-from plackett.models.ranker import no_progress
 
 # Batches of 3 lists: in some of them, one of the workers has none.
 SETTINGS = {"layers": (8,), "epochs": 5, "batch_lists": 3, "seed": 2, "threads": 1, "clip": 1.0}
@@ -63,15 +62,11 @@ def net(case: str) -> Any:
         ),
         "attention": lambda: pk.NeuralRanker(attention=2, heads=2, **STEADY),
         "adam-norm": lambda: pk.NeuralRanker(batch_norm=0.8, **SETTINGS),
-        "attention-norm": lambda: pk.NeuralRanker(
-            attention=1, batch_norm=0.8, activation="elu", **STEADY
-        ),
+        "attention-norm": lambda: pk.NeuralRanker(attention=1, batch_norm=0.8, activation="elu", **STEADY),
         "gru": lambda: pk.NeuralRanker(recurrent="gru", **STEADY),
         "lstm-norm": lambda: pk.NeuralRanker(recurrent="lstm", batch_norm=0.8, **STEADY),
         "boosted": lambda: pk.BoostedNeuralRanker(learners=3, **STEADY),
-        "boosted-norm": lambda: pk.BoostedNeuralRanker(
-            learners=2, recurrent="rnn", batch_norm=0.8, **STEADY
-        ),
+        "boosted-norm": lambda: pk.BoostedNeuralRanker(learners=2, recurrent="rnn", batch_norm=0.8, **STEADY),
         "group-norm": lambda: pk.NeuralRanker(group_size=2, batch_norm=0.8, **STEADY),
         "dropout-norm": lambda: pk.NeuralRanker(dropout=0.3, batch_norm=0.8, **STEADY),
         "module": lambda: pk.NeuralRanker(module=Own, **STEADY),
@@ -110,19 +105,12 @@ def train(case: str, rank: int, size: int, folder: Path) -> None:
     }
     ranker.networks_ = trained.nets
     scores = ranker._predict(data)
-    np.savez(
-        folder / f"{case}-{rank}.npz",
-        loss=trained.curves["train"]["loss"],
-        scores=scores,
-        **weights,
-    )
+    np.savez(folder / f"{case}-{rank}.npz", loss=trained.curves["train"]["loss"], scores=scores, **weights)
 
 
 def main() -> None:
     rank, size, port, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], Path(sys.argv[4])
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size
-    )
+    torch.distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
     for case in sys.argv[5:]:
         train(case, rank, size, folder)
     torch.distributed.destroy_process_group()

@@ -71,9 +71,7 @@ def thresholds(rng: np.random.Generator, n: int, library: str) -> Any:
     return np.where(rng.random(n) < 0.5, found, np.nextafter(found, rng.choice([-np.inf, np.inf])))
 
 
-def random_ensemble(
-    seed: int, sizes: list[int], *, library: Any = "lightgbm", categories: bool = True
-) -> Ensemble:
+def random_ensemble(seed: int, sizes: list[int], *, library: Any = "lightgbm", categories: bool = True) -> Ensemble:
     """Trees of the given numbers of leaves."""
     rng = np.random.default_rng(seed)
     return assemble(

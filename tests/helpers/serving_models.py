@@ -6,15 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from plackett import (
-    BoostedNeuralRanker,
-    CrossFit,
-    Dataset,
-    LinearRanker,
-    NeuralRanker,
-    StumpRanker,
-    TreeRanker,
-)
+from plackett import BoostedNeuralRanker, CrossFit, Dataset, LinearRanker, NeuralRanker, StumpRanker, TreeRanker
 from plackett.models.ensembles import read_lightgbm
 
 N_FEATURES = 6

@@ -108,9 +108,7 @@ def _run(func, args, kwargs, done=None):
     same = {id(x.inner): x for x in there}
     if not stays:
         return tree_map_only(torch.Tensor, torch.clone, out) if asked else args[0]
-    return tree_map_only(
-        torch.Tensor, lambda x: same[id(x)] if id(x) in same else SimulatedTensor(x), out
-    )
+    return tree_map_only(torch.Tensor, lambda x: same[id(x)] if id(x) in same else SimulatedTensor(x), out)
 
 
 def _check(func, args, tensors) -> None:
@@ -165,10 +163,7 @@ def _register() -> None:
     global _registered
     if _registered:
         return
-    from torch.utils.backend_registration import (
-        _DummyPrivateUse1Hook,
-        _setup_privateuseone_for_python_backend,
-    )
+    from torch.utils.backend_registration import _DummyPrivateUse1Hook, _setup_privateuseone_for_python_backend
 
     class Hook(_DummyPrivateUse1Hook):
         def is_available(self) -> bool:

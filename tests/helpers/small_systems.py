@@ -16,6 +16,7 @@ from plackett.experiments.plan import plan_comparison
 from plackett.experiments.store import RunStore
 from plackett.models.ranker import Ranker
 
+PROTOCOL = "splits:4"
 FITS: list[str] = []
 """The feature and seed of each fit in this process."""
 
@@ -56,7 +57,7 @@ def linear_systems() -> dict[str, Ranker]:
 
 def main(store: str, jobs: int, lease: float) -> None:
     """Compare, and print how many trials were run here; each start of a trial is a line, too."""
-    plan = plan_comparison(small_data(), linear_systems(), protocol="splits:6")
+    plan = plan_comparison(small_data(), linear_systems(), protocol=PROTOCOL)
 
     def say(text: str, done: int, total: int) -> None:
         sys.stdout.write(f"{done}/{total} {text}\n")

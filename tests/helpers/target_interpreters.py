@@ -82,10 +82,7 @@ def opensearch_raw(text, features, names):
         node = 0
         while tree["left_children"][node] != -1 and tree["right_children"][node] != -1:
             x = f32(row[place[tree["split_indices"][node]]])
-            if np.isnan(x):
-                left = tree["default_left"][node] == 1
-            else:
-                left = f32(tree["split_conditions"][node]) > x
+            left = tree["default_left"][node] == 1 if np.isnan(x) else f32(tree["split_conditions"][node]) > x
             node = tree["left_children" if left else "right_children"][node]
         return f32(tree["base_weights"][node])
 
@@ -122,11 +119,9 @@ def solr(text, features, names):
     model = json.loads(text)
     kind = model["class"].removeprefix("org.apache.solr.ltr.model.")
     assert [feature["name"] for feature in model["features"]] == list(names)
-    score = {
-        "MultipleAdditiveTreesModel": _solr_trees,
-        "LinearModel": _solr_linear,
-        "NeuralNetworkModel": _solr_net,
-    }[kind](model["params"], list(names))
+    score = {"MultipleAdditiveTreesModel": _solr_trees, "LinearModel": _solr_linear, "NeuralNetworkModel": _solr_net}[
+        kind
+    ](model["params"], list(names))
     told = model["params"].get("isNullSameAsZero", True) is False
     out = []
     for row in features:

@@ -54,9 +54,7 @@ class Turned(nn.Module):
 
 def dropping(n_features: int = 46) -> nn.Module:
     """Layers that draw random numbers and keep running means."""
-    return nn.Sequential(
-        nn.Linear(n_features, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 1)
-    )
+    return nn.Sequential(nn.Linear(n_features, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 1))
 
 
 def double(n_features: int = 46) -> nn.Module:

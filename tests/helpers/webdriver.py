@@ -36,9 +36,7 @@ class Browser:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         command = [str(DRIVER), f"--port={port}", "--allowed-ips=127.0.0.1"]
-        self._driver = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        self._driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self._base = f"http://127.0.0.1:{port}"
         try:
             self._wait()
@@ -91,11 +89,7 @@ class Browser:
     def requests(self) -> list[str]:
         """Addresses that the page has asked for since the last look."""
         events = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
-        return [
-            event["params"]["request"]["url"]
-            for event in events
-            if event["method"] == "Network.requestWillBeSent"
-        ]
+        return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
 
     def screenshot(self, *, whole: bool = False) -> bytes:
         """The window, or the whole page, as a PNG file."""
@@ -111,9 +105,7 @@ class Browser:
 
     def _send(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            self._base + path, data, {"Content-Type": "application/json"}, method=method
-        )
+        request = urllib.request.Request(self._base + path, data, {"Content-Type": "application/json"}, method=method)
         try:
             with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:
                 return json.loads(answer.read())["value"]

@@ -47,8 +47,7 @@ def test_means_over_lists_are_those_of_catboost(lists, name, cutoff):
 def test_each_list_has_the_value_that_catboost_gives_it(lists, name, cutoff):
     ours = metric(spelled(name, cutoff), "catboost")(lists.scores, lists.labels, lists.offsets)
     theirs = [
-        catboost_value(scores, labels, np.zeros(len(labels), int), name, cutoff)
-        for scores, labels in lists.each()
+        catboost_value(scores, labels, np.zeros(len(labels), int), name, cutoff) for scores, labels in lists.each()
     ]
     assert ours == pytest.approx(np.array(theirs), abs=1e-9)
 
@@ -64,8 +63,7 @@ def test_err_of_labels_that_are_probabilities_is_that_of_catboost(lists, cutoff)
 @pytest.mark.parametrize("cutoff", [None, 1, 3, 10])
 @pytest.mark.parametrize("name", ["ndcg", "dcg"])
 @pytest.mark.parametrize(
-    ("theirs", "options"),
-    [("type=Exp", {"gain": "exp2"}), ("denominator=Position", {"discount": "reciprocal"})],
+    ("theirs", "options"), [("type=Exp", {"gain": "exp2"}), ("denominator=Position", {"discount": "reciprocal"})]
 )
 def test_other_gains_and_discounts_of_catboost_are_options(lists, name, cutoff, theirs, options):
     groups = list_of_document(lists.offsets)
@@ -77,9 +75,7 @@ def test_other_gains_and_discounts_of_catboost_are_options(lists, name, cutoff, 
 def test_auc_is_the_mean_of_catboost_query_auc(lists, binary_lists):
     for data in (lists, binary_lists):
         groups = list_of_document(data.offsets)
-        theirs = catboost_value(
-            data.scores, data.labels, groups, "QueryAUC", None, ["type=Ranking"]
-        )
+        theirs = catboost_value(data.scores, data.labels, groups, "QueryAUC", None, ["type=Ranking"])
         ours = metric("auc:catboost")(data.scores, data.labels, data.offsets)
         assert ours.mean() == pytest.approx(theirs, abs=1e-9)
 

@@ -32,9 +32,7 @@ def test_metrics_computed_together_are_those_computed_alone(lists):
     together = per_list(lists.scores, lists, SPELLINGS)
     assert list(together) == SPELLINGS
     for spelling, values in together.items():
-        alone = metric(spelling)(
-            lists.scores, lists.labels, lists.offsets, lists.document_ids, lists.keys
-        )
+        alone = metric(spelling)(lists.scores, lists.labels, lists.offsets, lists.document_ids, lists.keys)
         assert np.array_equal(values, alone, equal_nan=True)
 
 

@@ -58,8 +58,7 @@ def script(lists, *, relevant, holes):
 
 
 @pytest.mark.parametrize(
-    ("convention", "relevant", "holes"),
-    [("letor3", 1, False), ("letor4", 1, True), ("mslr", 2, True)],
+    ("convention", "relevant", "holes"), [("letor3", 1, False), ("letor4", 1, True), ("mslr", 2, True)]
 )
 def test_averages_are_those_of_the_script(lists, convention, relevant, holes):
     expected = script(lists, relevant=relevant, holes=holes)
@@ -69,7 +68,5 @@ def test_averages_are_those_of_the_script(lists, convention, relevant, holes):
 
 def test_a_list_of_three_documents_has_no_ndcg_beyond_its_third_position():
     for convention in ("letor3", "letor4", "mslr"):
-        values = [
-            metric(f"ndcg@{k}", convention)([3, 2, 1], [2, 1, 0], [0, 3])[0] for k in range(1, 6)
-        ]
+        values = [metric(f"ndcg@{k}", convention)([3, 2, 1], [2, 1, 0], [0, 3])[0] for k in range(1, 6)]
         assert values == [1.0, 1.0, 1.0, 0.0, 0.0]

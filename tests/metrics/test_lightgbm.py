@@ -30,9 +30,7 @@ def lightgbm_values(scores, labels, sizes):
 def test_means_over_lists_are_those_of_lightgbm(lists, name):
     theirs = lightgbm_values(lists.scores, lists.labels, lists.sizes)
     ours = evaluate(lists.scores, lists, [f"{name}@{k}:lightgbm" for k in CUTOFFS])
-    assert ours == pytest.approx(
-        {f"{name}@{k}:lightgbm": theirs[f"{name}@{k}"] for k in CUTOFFS}, abs=1e-12
-    )
+    assert ours == pytest.approx({f"{name}@{k}:lightgbm": theirs[f"{name}@{k}"] for k in CUTOFFS}, abs=1e-12)
 
 
 def test_each_list_has_the_value_that_lightgbm_gives_it(lists):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from plackett.base.errors import DataError
-from plackett.metrics import metric
+from plackett.metrics import metric, ranking
+from plackett.metrics.evaluate import values_per_list
 
 pytestmark = pytest.mark.kernels
 
@@ -62,3 +63,20 @@ def test_there_may_be_no_lists_and_no_documents():
     assert np.isnan(NDCG([], [], [0, 0, 0])).all()
     assert len(metric("auc")([], [], [0])) == 0
     assert np.isnan(metric("map:ties=expected")([], [], [0, 0])).all()
+
+
+@pytest.mark.parametrize("ties", ["stable", "expected", "pessimistic", "optimistic", "random"])
+def test_the_first_small_evaluations_rank_in_numpy_with_the_same_result(ties, monkeypatch) -> None:
+    rng = np.random.default_rng(1)
+    offsets = np.cumsum([0, 40, 0, 1, 33, 26])
+    labels = rng.choice([0.0, 1.0, 2.0, 0.5], offsets[-1]).astype(np.float32)
+    scores = rng.choice([-np.inf, -1.0, 0.0, -0.0, 0.5, 2.0], offsets[-1])
+    names = ("ndcg@5", "ndcg", "ndcg@40", "dcg@10", "map", "precision@3", "auc")
+    metrics = [metric(name, ties=ties) for name in names]
+    values = []
+    for calls in (10**9, 0):
+        monkeypatch.setattr(ranking, "FIRST_CALLS", calls)
+        lists = ranking.check_lists(scores, labels, offsets)
+        assert lists.in_numpy == (calls > 0)
+        values.append(values_per_list(metrics, lists))
+    np.testing.assert_array_equal(*values)

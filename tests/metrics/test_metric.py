@@ -6,8 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import plackett as pk
 from plackett.base.errors import UsageError
@@ -28,11 +27,7 @@ def any_metric(draw):
     cutoff = draw(st.one_of(st.none(), st.integers(1, 10**6))) if definition.has_cutoff else None
     chosen = draw(st.sets(st.sampled_from([o for o in definition.options if o != "seed"])))
     options = {
-        name: draw(
-            NUMBERS[name]
-            if name in NUMBERS
-            else st.sampled_from(definition.choices.get(name) or CHOICES[name])
-        )
+        name: draw(NUMBERS[name] if name in NUMBERS else st.sampled_from(definition.choices.get(name) or CHOICES[name]))
         for name in sorted(chosen)
     }
     if options.get("ties") == "random":

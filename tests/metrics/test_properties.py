@@ -7,8 +7,7 @@ from itertools import pairwise
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from plackett.base.ragged import offsets_from_sizes
 from plackett.metrics import metric, per_list
@@ -83,9 +82,7 @@ def test_permuting_lists_permutes_values(data, spelling, random):
     order = list(range(len(offsets) - 1))
     random.shuffle(order)
     rows = np.concatenate([np.arange(offsets[q], offsets[q + 1]) for q in order]).astype(int)
-    moved = metric(spelling)(
-        scores[rows], labels[rows], offsets_from_sizes(np.diff(offsets)[order])
-    )
+    moved = metric(spelling)(scores[rows], labels[rows], offsets_from_sizes(np.diff(offsets)[order]))
     assert same(moved, metric(spelling)(scores, labels, offsets)[order])
 
 
@@ -151,9 +148,7 @@ def test_selecting_the_top_and_sorting_all_agree_on_long_lists(cutoff):
     offsets = offsets_from_sizes(rng.integers(1, 700, 150))
     labels = rng.integers(0, 5, offsets[-1])
     for scores in (rng.normal(size=offsets[-1]), rng.integers(0, 40, offsets[-1]).astype(float)):
-        order = np.concatenate(
-            [a + np.argsort(-scores[a:b], kind="stable") for a, b in pairwise(offsets)]
-        )
+        order = np.concatenate([a + np.argsort(-scores[a:b], kind="stable") for a, b in pairwise(offsets)])
         # In falling order already, so that ranks are positions.
         ranks = -np.arange(offsets[-1], dtype=float)
         values = metric(f"ndcg@{cutoff}")(scores, labels, offsets)

@@ -45,9 +45,7 @@ def in_order(name, ranked, labels, cutoff, **options):
 
 def orders(scores, labels):
     """All orders of the retrieved labels in which a better score comes first."""
-    falling = sorted(
-        (s for s in zip(scores, labels, strict=True) if s[0] > -math.inf), reverse=True
-    )
+    falling = sorted((s for s in zip(scores, labels, strict=True) if s[0] > -math.inf), reverse=True)
     groups = [[label for _, label in group] for _, group in groupby(falling, key=lambda d: d[0])]
     for choice in product(*(permutations(group) for group in groups)):
         yield [label for group in choice for label in group]
@@ -110,9 +108,7 @@ def test_stable_keeps_the_order_in_which_documents_come(name, options, cutoff, l
     values = m(lists.scores, lists.labels, lists.offsets)
     for value, (scores, labels) in zip(values, lists.each(), strict=True):
         if labels.max() > 0:
-            ranked = [
-                float(labels[i]) for i in sorted(range(len(labels)), key=lambda i: -scores[i])
-            ]
+            ranked = [float(labels[i]) for i in sorted(range(len(labels)), key=lambda i: -scores[i])]
             expected = in_order(name, ranked, labels.tolist(), cutoff, **options)
             assert value == pytest.approx(expected, abs=1e-12)
 
@@ -133,11 +129,7 @@ def test_auc_is_the_share_of_pairs_in_order(pairs, lists):
     values = metric("auc", pairs=pairs)(lists.scores, lists.labels, lists.offsets)
     for value, (scores, labels) in zip(values, lists.each(), strict=True):
         y = labels > 0 if pairs == "binary" else labels
-        won = [
-            0.5 + 0.5 * np.sign(scores[i] - scores[j])
-            for i, j in permutations(range(len(y)), 2)
-            if y[i] > y[j]
-        ]
+        won = [0.5 + 0.5 * np.sign(scores[i] - scores[j]) for i, j in permutations(range(len(y)), 2) if y[i] > y[j]]
         assert value == pytest.approx(np.mean(won) if won else np.nan, nan_ok=True, abs=1e-12)
 
 

@@ -11,13 +11,7 @@ pytrec_eval = pytest.importorskip("pytrec_eval")
 
 CUTOFFS = [1, 2, 3, 5, 10, 30]
 ALL = {"ndcg": "ndcg", "map": "map", "mrr": "recip_rank"}
-CUT = {
-    "ndcg": "ndcg_cut",
-    "map": "map_cut",
-    "precision": "P",
-    "recall": "recall",
-    "success": "success",
-}
+CUT = {"ndcg": "ndcg_cut", "map": "map_cut", "precision": "P", "recall": "recall", "success": "success"}
 
 
 def trec_values(scores, labels, offsets, document_ids):

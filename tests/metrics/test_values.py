@@ -66,9 +66,7 @@ def test_ndcg_has_the_value_of_the_rax_readme():
 
 
 @pytest.mark.parametrize(("empty", "value"), [("drop", math.nan), (0, 0.0), (0.5, 0.5), (1, 1.0)])
-@pytest.mark.parametrize(
-    "name", ["ndcg@2", "dcg", "err", "map", "mrr", "precision@2", "rbp", "auc"]
-)
+@pytest.mark.parametrize("name", ["ndcg@2", "dcg", "err", "map", "mrr", "precision@2", "rbp", "auc"])
 def test_a_list_without_a_relevant_document_has_the_value_of_the_option(name, empty, value):
     m = metric(name, empty=empty)
     values = m([1.0, 2.0, 3.0, 4.0], [0, 0, 0, 1], [0, 3, 3, 4])
@@ -79,18 +77,10 @@ def test_relevant_documents_that_were_not_retrieved_count_but_gain_nothing():
     missing = -math.inf
     scores, labels = [1.0, missing, missing], [1, 2, 0]
     values = {
-        name: metric(name)(scores, labels, [0, 3])[0]
-        for name in ("ndcg", "map", "recall", "precision@1", "mrr", "err")
+        name: metric(name)(scores, labels, [0, 3])[0] for name in ("ndcg", "map", "recall", "precision@1", "mrr", "err")
     }
     assert values == pytest.approx(
-        {
-            "ndcg": 1 / (3 + 1 / LOG2(3)),
-            "map": 1 / 2,
-            "recall": 1 / 2,
-            "precision@1": 1.0,
-            "mrr": 1.0,
-            "err": 1 / 4,
-        }
+        {"ndcg": 1 / (3 + 1 / LOG2(3)), "map": 1 / 2, "recall": 1 / 2, "precision@1": 1.0, "mrr": 1.0, "err": 1 / 4}
     )
     assert metric("ndcg")([missing] * 3, labels, [0, 3])[0] == 0.0
 

@@ -19,9 +19,7 @@ BINARY = ["map", "precision", *(f"{name}@{k}" for name in ("map", "precision") f
 def xgboost_values(scores, labels, sizes, wanted):
     """XGBoost's metrics of given scores: they are the margin of a booster without trees."""
     theirs = [name.replace(stem := name.partition("@")[0], THEIR_NAME[stem]) for name in wanted]
-    data = xgboost.DMatrix(
-        np.zeros((len(labels), 1), np.float32), label=labels, group=sizes, base_margin=scores
-    )
+    data = xgboost.DMatrix(np.zeros((len(labels), 1), np.float32), label=labels, group=sizes, base_margin=scores)
     booster = xgboost.Booster({"objective": "rank:ndcg", "eval_metric": theirs}, [data])
     line = booster.eval_set([(data, "x")], 0)
     return dict(zip(wanted, (float(p.split(":")[1]) for p in line.split("\t")[1:]), strict=True))

@@ -37,10 +37,7 @@ def test_the_state_of_another_fit_raises_and_names_the_difference(tmp_path) -> N
     with open_checkpoint(tmp_path / "fit", IDENTITY):
         pass
     other = IDENTITY | {"settings": {"trees": 4}}
-    with (
-        pytest.raises(UsageError, match="its trees is 3, here it is 4"),
-        open_checkpoint(tmp_path / "fit", other),
-    ):
+    with pytest.raises(UsageError, match="its trees is 3, here it is 4"), open_checkpoint(tmp_path / "fit", other):
         pass
 
 
@@ -55,10 +52,7 @@ def test_two_processes_cannot_share_a_checkpoint(tmp_path) -> None:
 
 def test_a_folder_with_other_files_is_not_a_checkpoint(tmp_path) -> None:
     (tmp_path / "letters.txt").write_text("dear")
-    with (
-        pytest.raises(UsageError, match=r"it holds 'letters.txt'"),
-        open_checkpoint(tmp_path, IDENTITY),
-    ):
+    with pytest.raises(UsageError, match=r"it holds 'letters.txt'"), open_checkpoint(tmp_path, IDENTITY):
         pass
 
 

@@ -43,15 +43,11 @@ def test_lists_of_one_group_are_held_out_together(parts) -> None:
 def test_scores_are_the_mean_of_members_on_one_scale(parts) -> None:
     train, _, test = parts
     fit = pk.CrossFit(_tree(), folds=3).fit(train)
-    expected = np.mean(
-        [m.predict(test) / s for m, s in zip(fit.members_, fit.scales_, strict=True)], axis=0
-    )
+    expected = np.mean([m.predict(test) / s for m, s in zip(fit.members_, fit.scales_, strict=True)], axis=0)
     assert np.allclose(fit.predict(test), expected)
     part = fit._part_of(train, 0)
     held_out = train.select(np.flatnonzero(part == 1))
-    assert fit.scales_[1] == pytest.approx(
-        pooled_deviation(fit.members_[1].predict(held_out), held_out.offsets)
-    )
+    assert fit.scales_[1] == pytest.approx(pooled_deviation(fit.members_[1].predict(held_out), held_out.offsets))
 
 
 def test_members_differ_in_their_seed(parts) -> None:
@@ -70,14 +66,9 @@ def test_the_order_of_rows_does_not_matter(parts) -> None:
     train, _, test = parts
     order = np.random.default_rng(0).permutation(train.n_docs)
     shuffled = pk.Dataset.from_arrays(
-        train.features[order],
-        train.labels[order],
-        -train.query_ids[order],
-        feature_names=train.feature_names,
+        train.features[order], train.labels[order], -train.query_ids[order], feature_names=train.feature_names
     )
-    first, second = (
-        pk.CrossFit(_tree(), folds=2).fit(data).predict(test) for data in (train, shuffled)
-    )
+    first, second = (pk.CrossFit(_tree(), folds=2).fit(data).predict(test) for data in (train, shuffled))
     assert np.array_equal(first, second)
 
 
@@ -92,9 +83,7 @@ def test_a_killed_cross_fit_keeps_its_finished_members(parts, tmp_path) -> None:
     with pytest.raises(InterruptedError):
         fit.clone().fit(train, checkpoint=tmp_path / "fit", progress=stop)
     seen = []
-    resumed = fit.clone().fit(
-        train, checkpoint=tmp_path / "fit", progress=lambda text, *_: seen.append(text[:8])
-    )
+    resumed = fit.clone().fit(train, checkpoint=tmp_path / "fit", progress=lambda text, *_: seen.append(text[:8]))
     assert np.array_equal(resumed.predict(test), whole)
     assert set(seen) == {"member 2", "member 3"}
 

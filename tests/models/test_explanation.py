@@ -28,10 +28,7 @@ RANKERS = {
     "crossfit": (CrossFit(TreeRanker(**TREES), folds=2), "shap"),
     "by list": (CrossFit(LinearRanker(C=1.0), folds=2, combine="list"), "replacement"),
     "net": (NeuralRanker(layers=(8,), epochs=30, learning_rate=0.01, threads=1), "replacement"),
-    "attention": (
-        NeuralRanker(layers=(8,), attention=1, epochs=30, learning_rate=0.01, threads=1),
-        "replacement",
-    ),
+    "attention": (NeuralRanker(layers=(8,), attention=1, epochs=30, learning_rate=0.01, threads=1), "replacement"),
 }
 
 

@@ -62,9 +62,7 @@ def test_features_and_drop_choose_columns() -> None:
     chosen = TreeRanker(**SMALL).fit(frame, label="grade", query="qid", features=["c", "a"])
     assert chosen.feature_names_ == ("c", "a")
     assert len(chosen.predict(frame)) == len(frame)
-    dropped = TreeRanker(**SMALL).fit(
-        frame, label="grade", query="qid", document="doc", drop=["price"]
-    )
+    dropped = TreeRanker(**SMALL).fit(frame, label="grade", query="qid", document="doc", drop=["price"])
     assert dropped.feature_names_ == ("a", "b", "c")
     assert len(dropped.predict(frame)) == len(frame)
 

@@ -10,7 +10,7 @@ import pytest
 from plackett import CrossFit, load, recipe, split, synthetic
 from plackett.base.errors import UsageError
 from plackett.models import LinearRanker, NeuralRanker, StumpRanker, TreeRanker, ensembles
-from plackett.models.progress import LogLines, StatusLine, StopFit
+from plackett.models.fit_context import LogLines, NotebookLine, StatusLine, StopFit
 
 TRAIN, VALIDATION, TEST = split(synthetic("letor", n_lists=60, seed=1), (0.5, 0.2, 0.3), seed=0)
 NET = {"layers": (8,), "epochs": 6, "learning_rate": 0.01, "threads": 1}
@@ -110,6 +110,26 @@ def test_a_status_line_is_written_over() -> None:
     LogLines(silent, 1).close()
     StatusLine(silent).close()
     assert silent.getvalue() == ""
+
+
+def test_a_notebook_keeps_one_output(monkeypatch) -> None:
+    display = pytest.importorskip("IPython.display")
+    shown = []
+
+    class Handle:
+        def update(self, content, **_):
+            shown[-1] = content["text/plain"]
+
+    monkeypatch.setattr(display, "display", lambda content, **_: shown.append(content["text/plain"]) or Handle())
+    stream = io.StringIO()
+    line = NotebookLine(stream)
+    line("trees", 1, 2)
+    line("trees", 2, 2)
+    line.close()
+    assert [text.split()[1:] for text in shown] == [["2/2", "trees"]]
+    assert stream.getvalue() == ""
+    NotebookLine(stream).close()
+    assert len(shown) == 1
 
 
 @pytest.mark.parametrize("kind", ["CatBoostRanker", "XGBoostRanker"])

@@ -18,9 +18,7 @@ def _data(labels):
     return pk.Dataset.from_arrays(features, labels, np.repeat(np.arange(len(labels) // 5), 5))
 
 
-@pytest.mark.parametrize(
-    "ranker", [pk.LinearRanker(objective="listnet"), pk.StumpRanker(rounds=2)], ids=repr
-)
+@pytest.mark.parametrize("ranker", [pk.LinearRanker(objective="listnet"), pk.StumpRanker(rounds=2)], ids=repr)
 def test_one_level_of_labels_raises(ranker) -> None:
     with pytest.raises(DataError, match="no list has two levels"):
         ranker.fit(_data(np.ones(20)))

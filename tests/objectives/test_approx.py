@@ -27,22 +27,14 @@ def sigmoid(x):
 def test_approximate_ranks_of_two_documents_enter_the_metrics() -> None:
     # The relevant document lies 0.2 below the other: its rank is 1 + sigmoid(2).
     rank = 1 + sigmoid(10 * 0.2)
-    assert evaluate(ApproxNDCG(), [0.6, 0.8], [1, 0]).values[0] == pytest.approx(
-        -1 / np.log2(1 + rank), rel=1e-12
-    )
-    assert evaluate(ApproxMRR(), [0.6, 0.8], [1, 0]).values[0] == pytest.approx(
-        -1 / rank, rel=1e-12
-    )
+    assert evaluate(ApproxNDCG(), [0.6, 0.8], [1, 0]).values[0] == pytest.approx(-1 / np.log2(1 + rank), rel=1e-12)
+    assert evaluate(ApproxMRR(), [0.6, 0.8], [1, 0]).values[0] == pytest.approx(-1 / rank, rel=1e-12)
 
 
 def test_the_numbers_that_other_libraries_print_are_reproduced() -> None:
     # TF-Ranking's documentation of its losses, and Rax's README, in float32.
-    assert evaluate(ApproxNDCG(), [0.6, 0.8], [1, 0]).values[0] == pytest.approx(
-        -0.655107, abs=1e-6
-    )
-    assert evaluate(ApproxMRR(), [0.6, 0.8], [1, 0]).values[0] == pytest.approx(
-        -0.53168947, abs=1e-7
-    )
+    assert evaluate(ApproxNDCG(), [0.6, 0.8], [1, 0]).values[0] == pytest.approx(-0.655107, abs=1e-6)
+    assert evaluate(ApproxMRR(), [0.6, 0.8], [1, 0]).values[0] == pytest.approx(-0.53168947, abs=1e-7)
     two = [0.6, 0.8, 0.5, 0.8, 0.4], [1, 0, 0, 1, 0], [0, 2, 5]
     assert np.mean(ApproxNDCG().evaluate(*two).values) == pytest.approx(-0.80536866, abs=1e-6)
     assert np.mean(ApproxMRR().evaluate(*two).values) == pytest.approx(-0.73514676, abs=1e-6)
@@ -95,17 +87,11 @@ def test_a_steep_comparison_gives_minus_the_metric() -> None:
     gains = 2.0 ** np.array([0, 0, 2, 1, 3]) - 1  # by falling score
     discounts = 1 / np.log2(2 + np.arange(5))
     ndcg = np.sum(gains * discounts) / np.sum(np.sort(gains)[::-1] * discounts)
-    assert evaluate(ApproxNDCG(eta=1e4), scores, labels).values[0] == pytest.approx(
-        -ndcg, rel=1e-12
-    )
+    assert evaluate(ApproxNDCG(eta=1e4), scores, labels).values[0] == pytest.approx(-ndcg, rel=1e-12)
     # Three documents are relevant; the first of them is third.
-    assert evaluate(ApproxMRR(eta=1e4), scores, labels).values[0] == pytest.approx(
-        -1 / 3, rel=1e-12
-    )
+    assert evaluate(ApproxMRR(eta=1e4), scores, labels).values[0] == pytest.approx(-1 / 3, rel=1e-12)
     precisions = [1 / 3, 2 / 4, 3 / 5]
-    assert evaluate(ApproxMAP(eta=1e4), scores, labels).values[0] == pytest.approx(
-        -np.mean(precisions), rel=1e-12
-    )
+    assert evaluate(ApproxMAP(eta=1e4), scores, labels).values[0] == pytest.approx(-np.mean(precisions), rel=1e-12)
     err = 3 / 8 / 3 + (5 / 8) * (1 / 8) / 4 + (5 / 8) * (7 / 8) * (7 / 8) / 5
     assert evaluate(ApproxERR(eta=1e4), scores, labels).values[0] == pytest.approx(-err, rel=1e-12)
 
@@ -117,9 +103,7 @@ def test_mrr_of_a_list_without_an_irrelevant_document_is_zero_throughout() -> No
     assert not np.any(d.curvature)
 
 
-@pytest.mark.parametrize(
-    "objective", [ApproxNDCG(), ApproxMRR(), ApproxMAP(), ApproxERR(), ApproxNDCG(eta=0.1)]
-)
+@pytest.mark.parametrize("objective", [ApproxNDCG(), ApproxMRR(), ApproxMAP(), ApproxERR(), ApproxNDCG(eta=0.1)])
 def test_far_scores_and_huge_labels_stay_finite(objective) -> None:
     for labels in ([0, 1, 2, 0], [0, 700, 1e30, 5]):
         for scores in ([700.0, -700.0, 0.0, -700.01], [-700.0, -700.02, 700.0, 700.0]):

@@ -4,8 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from plackett.base.errors import DataError, UsageError
 from plackett.objectives.boltzrank import BoltzRank
@@ -34,9 +33,7 @@ def test_two_documents_by_hand() -> None:
 @settings(deadline=None, max_examples=30)
 def test_value_and_gradient_agree_with_autograd_and_curvature_bounds(mix, case, data) -> None:
     scores, labels = case
-    rankings = data.draw(
-        st.lists(st.permutations(range(len(scores))), min_size=1, max_size=8), label="rankings"
-    )
+    rankings = data.draw(st.lists(st.permutations(range(len(scores))), min_size=1, max_size=8), label="rankings")
     d = evaluate(BoltzRank(mix=mix), scores, labels, draws={"permutations": [rankings]})
     parameters = {"permutations": rankings, "mix": mix}
     value, gradient = value_and_gradient(boltzrank, scores, labels, **parameters)
@@ -89,9 +86,7 @@ def test_lists_do_not_see_each_other() -> None:
     whole = BoltzRank().evaluate(scores, labels, offsets, keys=keys)
     for q in range(4):
         part = slice(offsets[q], offsets[q + 1])
-        alone = BoltzRank().evaluate(
-            scores[part], labels[part], [0, offsets[q + 1] - offsets[q]], keys=[keys[q]]
-        )
+        alone = BoltzRank().evaluate(scores[part], labels[part], [0, offsets[q + 1] - offsets[q]], keys=[keys[q]])
         assert alone.values[0] == whole.values[q]
         assert np.array_equal(alone.gradient, whole.gradient[part])
         assert np.array_equal(alone.curvature, whole.curvature[part])

@@ -42,9 +42,7 @@ def test_a_function_in_python_is_the_built_in_objective() -> None:
 def test_a_compiled_function_is_taken_too() -> None:
     loss = custom(njit(pairs), params=(2.0,))
     scores, labels = [0.0, 1.0], [1, 0]
-    assert loss.evaluate(scores, labels, [0, 2]).values == pytest.approx(
-        PAIRS.evaluate(scores, labels, [0, 2]).values
-    )
+    assert loss.evaluate(scores, labels, [0, 2]).values == pytest.approx(PAIRS.evaluate(scores, labels, [0, 2]).values)
 
 
 @pytest.mark.parametrize(

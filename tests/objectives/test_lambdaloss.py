@@ -52,9 +52,7 @@ def test_all_derivatives_agree_with_autograd_at_frozen_ranks(scheme, case) -> No
 @settings(deadline=None, max_examples=30)
 def test_the_lambdarank_scheme_is_lambdarank(case) -> None:
     for ours, theirs in zip(
-        evaluate(LambdaLoss("lambdarank", sigma=2.0), *case),
-        evaluate(LambdaRank(sigma=2.0), *case),
-        strict=True,
+        evaluate(LambdaLoss("lambdarank", sigma=2.0), *case), evaluate(LambdaRank(sigma=2.0), *case), strict=True
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15)
 

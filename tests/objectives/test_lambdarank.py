@@ -3,17 +3,10 @@ from __future__ import annotations
 import lightgbm
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from plackett.base.errors import UsageError
-from plackett.objectives.lambdarank import (
-    SWAP_METRICS,
-    LambdaGap,
-    LambdaRank,
-    fill_swaps,
-    prepare_swaps,
-)
+from plackett.objectives.lambdarank import SWAP_METRICS, LambdaGap, LambdaRank, fill_swaps, prepare_swaps
 from plackett.objectives.ranking import normalized_gains
 from references.autograd import hessian_diagonal, value_and_gradient
 from references.lambdarank import lambdarank, swap_change
@@ -112,9 +105,7 @@ def lightgbm_derivatives(scores, labels, truncation, norm, copies=500):
         "lambdarank_norm": norm, "learning_rate": 1.0, "num_leaves": n, "min_data_in_leaf": 1,
         "min_sum_hessian_in_leaf": 0.0, "verbosity": -1, "num_threads": 1,
     }  # fmt: skip
-    data = lightgbm.Dataset(
-        X, np.tile(labels, copies), group=[n] * copies, init_score=np.tile(scores, copies)
-    )
+    data = lightgbm.Dataset(X, np.tile(labels, copies), group=[n] * copies, init_score=np.tile(scores, copies))
     booster = lightgbm.train(parameters, data, num_boost_round=1)
     tree = booster.model_to_string().split("Tree=0")[1]
     weights = next(line for line in tree.splitlines() if line.startswith("leaf_weight="))
@@ -138,12 +129,14 @@ def test_lightgbm_computes_the_same_on_lists_within_its_truncation(norm) -> None
 def test_lightgbm_truncates_the_ideal_ranking_too() -> None:
     rng = np.random.default_rng(9)
     scores, labels = rng.normal(size=14), rng.integers(0, 5, 14)
-    ideal = np.sort(2.0**labels - 1)[::-1] / np.log2(2 + np.arange(14))
-    factor = ideal.sum() / ideal[:5].sum()
-    ours = evaluate(LambdaRank(truncation=5), scores, labels)
+    loss = LambdaRank(truncation=5, idcg_truncation=5)
+    ours = evaluate(loss, scores, labels)
     gradient, curvature = lightgbm_derivatives(scores, labels, 5, False)
-    np.testing.assert_allclose(factor * ours.gradient, gradient, rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(factor * ours.curvature, curvature, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(ours.gradient, gradient, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(ours.curvature, curvature, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(loss.bind(labels, [0, 14]).float32_gradient(scores, 0)[0], ours.gradient, atol=1e-5)
+    with pytest.raises(UsageError, match="only with weight='ndcg'"):
+        LambdaRank(weight="map", idcg_truncation=5)
 
 
 @pytest.mark.parametrize(

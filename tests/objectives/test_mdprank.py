@@ -4,8 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.special import softmax
 
 from plackett.base.errors import DataError, UsageError
@@ -32,9 +31,7 @@ def test_two_documents_by_hand() -> None:
 @pytest.mark.parametrize("discount", ["jk", "standard"])
 @given(case=one_list(), shuffle=st.randoms(use_true_random=False))
 @settings(deadline=None, max_examples=25)
-def test_for_a_given_episode_all_derivatives_agree_with_autograd(
-    gamma, discount, case, shuffle
-) -> None:
+def test_for_a_given_episode_all_derivatives_agree_with_autograd(gamma, discount, case, shuffle) -> None:
     scores, labels = case
     order = list(range(len(scores)))
     shuffle.shuffle(order)
@@ -60,9 +57,7 @@ def test_the_mean_gradient_is_that_of_the_expected_return() -> None:
         d = evaluate(MDPRank(discount="standard"), scores, labels, draws={"order": order})
         expected += chance * d.gradient
     n = 20_000  # copies of the list, which differ in their keys
-    many = MDPRank(discount="standard").evaluate(
-        np.tile(scores, n), np.tile(labels, n), 3 * np.arange(n + 1)
-    )
+    many = MDPRank(discount="standard").evaluate(np.tile(scores, n), np.tile(labels, n), 3 * np.arange(n + 1))
     draws = many.gradient.reshape(n, 3)
     error = draws.std(axis=0) / np.sqrt(n)
     assert np.all(np.abs(draws.mean(axis=0) - expected) < 5 * error)
@@ -79,9 +74,7 @@ def _slope_of_expected_return(scores, labels):
         return total
 
     step = 1e-6 * np.eye(3)
-    return np.array(
-        [(expected_return(scores + e) - expected_return(scores - e)) / 2e-6 for e in step]
-    )
+    return np.array([(expected_return(scores + e) - expected_return(scores - e)) / 2e-6 for e in step])
 
 
 def test_episodes_depend_on_seed_step_and_key_only() -> None:

@@ -49,8 +49,6 @@ def test_lists_taken_from_a_bound_objective_keep_their_derivatives(positions) ->
     bound = ListMLE().bind(LABELS, OFFSETS, keys=[7, 8], weights=[1.0, 0.5])
     whole = bound.evaluate(SCORES)
     documents = [i for q in positions for i in range(OFFSETS[q], OFFSETS[q + 1])]
-    part = bound.take(np.array(positions, dtype=np.int64)).evaluate(
-        np.take(SCORES, np.array(documents, int))
-    )
+    part = bound.take(np.array(positions, dtype=np.int64)).evaluate(np.take(SCORES, np.array(documents, int)))
     assert np.array_equal(part.values, np.take(whole.values, np.array(positions, int)))
     assert np.array_equal(part.gradient, np.take(whole.gradient, np.array(documents, int)))

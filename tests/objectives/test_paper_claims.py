@@ -6,10 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.special import gamma as gamma_function
-from scipy.special import softmax
+from hypothesis import given, settings, strategies as st
+from scipy.special import gamma as gamma_function, softmax
 
 from plackett.base.random import noise_state, perturb
 from plackett.metrics import metric
@@ -39,9 +37,7 @@ def test_mean_xendcg_bounds_minus_the_log_of_mean_ndcg(seed: int) -> None:
     counted &= several  # lists of one level have no loss here
     if not counted.any():
         return
-    loss = (
-        XENDCG().evaluate(scores, labels, offsets, draws={"gamma": rng.random(len(scores))}).values
-    )
+    loss = XENDCG().evaluate(scores, labels, offsets, draws={"gamma": rng.random(len(scores))}).values
     ideal = dcg[counted] / ndcg[counted]
     bound = -np.log(np.mean(ndcg[counted]) + np.mean(1 / ideal))
     assert np.mean(loss[counted]) >= bound

@@ -115,10 +115,6 @@ def test_trees_predict_grades_with_the_squared_error() -> None:
 def test_the_mean_hinge_has_a_solver_for_kinks() -> None:
     data = synthetic("web", n_lists=30, seed=0)
     ranker = LinearRanker(objective="pairhinge", C=10.0).fit(data)
-    total = np.sum(
-        objective("pairhinge").evaluate(ranker.predict(data), data.labels, data.offsets).values
-    )
-    start = np.sum(
-        objective("pairhinge").evaluate(np.zeros(data.n_docs), data.labels, data.offsets).values
-    )
+    total = np.sum(objective("pairhinge").evaluate(ranker.predict(data), data.labels, data.offsets).values)
+    start = np.sum(objective("pairhinge").evaluate(np.zeros(data.n_docs), data.labels, data.offsets).values)
     assert total < 0.95 * start

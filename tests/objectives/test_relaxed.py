@@ -55,8 +55,7 @@ def test_sinkhorn_scaling_gives_each_document_one_rank() -> None:
     rng = np.random.default_rng(0)
     scores = rng.normal(size=6)
     firsts = [
-        -evaluate(objective("neuralndcg", cutoff=1, rounds=200), scores, np.eye(6)[j]).values[0]
-        for j in range(6)
+        -evaluate(objective("neuralndcg", cutoff=1, rounds=200), scores, np.eye(6)[j]).values[0] for j in range(6)
     ]
     assert sum(firsts) == pytest.approx(1.0, abs=1e-6)
 

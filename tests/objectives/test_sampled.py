@@ -90,9 +90,7 @@ def test_noise_depends_on_seed_step_and_key() -> None:
         for options in ({"step": 1}, {"keys": [9]}):
             other = loss.evaluate(SCORES, LABELS, [0, 5], **options).gradient
             assert not np.array_equal(first, other)
-        assert not np.array_equal(
-            first, objective(name, seed=1).evaluate(SCORES, LABELS, [0, 5]).gradient
-        )
+        assert not np.array_equal(first, objective(name, seed=1).evaluate(SCORES, LABELS, [0, 5]).gradient)
 
 
 def test_wrong_parameters_and_draws_are_refused() -> None:

@@ -18,8 +18,7 @@ OFFSETS = [0, 4]
 
 
 @pytest.mark.parametrize(
-    ("objective", "targets"),
-    [(CrossEntropy(), LABELS / LABELS.sum()), (ListNet(), softmax(LABELS))],
+    ("objective", "targets"), [(CrossEntropy(), LABELS / LABELS.sum()), (ListNet(), softmax(LABELS))]
 )
 def test_value_gradient_and_curvature_follow_the_formula(objective, targets) -> None:
     d = objective.evaluate(SCORES, LABELS, OFFSETS)
@@ -90,9 +89,7 @@ def test_labels_of_any_size_keep_targets_finite() -> None:
 
 def test_noise_depends_on_seed_step_and_key_only() -> None:
     base = XENDCG(seed=1).evaluate(SCORES, LABELS, OFFSETS, step=3, keys=[9]).gradient
-    assert np.array_equal(
-        base, XENDCG(seed=1).evaluate(SCORES, LABELS, OFFSETS, step=3, keys=[9]).gradient
-    )
+    assert np.array_equal(base, XENDCG(seed=1).evaluate(SCORES, LABELS, OFFSETS, step=3, keys=[9]).gradient)
     for other in (
         XENDCG(seed=2).evaluate(SCORES, LABELS, OFFSETS, step=3, keys=[9]),
         XENDCG(seed=1).evaluate(SCORES, LABELS, OFFSETS, step=4, keys=[9]),
@@ -120,9 +117,7 @@ def test_newton_keeps_its_digits_where_one_document_has_nearly_all_of_the_softma
     scores, labels = [0.0, lead, 0.3, -0.5], [1.0, 0.0, 2.0, 0.0]
     expected = exact_newton(scores, [float(t) for t in softmax(labels)])
     # The targets, rounded to double precision, sum to one but for 1e-16, over 1 - rho.
-    np.testing.assert_allclose(
-        ListNet().newton(scores, labels, OFFSETS).gradient, expected, rtol=1e-9, atol=1e-9
-    )
+    np.testing.assert_allclose(ListNet().newton(scores, labels, OFFSETS).gradient, expected, rtol=1e-9, atol=1e-9)
     gradient, _ = ListNet().bind(labels, OFFSETS).float32_gradient(np.array(scores), 0)
     np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
@@ -133,8 +128,7 @@ def in_single_precision(loss, scores, labels, offsets, **options):
     found = loss.bind(labels, offsets, **options).float32_gradient(scores, 7)
     assert all(each.dtype == np.float32 for each in found)
     return [
-        np.abs(single - double).max() / np.abs(double).max()
-        for single, double in zip(found, expected[1:], strict=True)
+        np.abs(single - double).max() / np.abs(double).max() for single, double in zip(found, expected[1:], strict=True)
     ]
 
 
@@ -185,3 +179,23 @@ def test_where_perturbed_scores_must_be_normalized_the_float32_gradient_is_newto
     loss = Stochastic(ListNet(epsilon=0.5), samples=2)
     gradient, _ = loss.bind(LABELS, OFFSETS).float32_gradient(SCORES, 3)
     assert np.array_equal(gradient, loss.newton(SCORES, LABELS, OFFSETS, 3).gradient)
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy, ListNet, XENDCG])
+def test_lists_of_one_level_have_a_loss_if_they_are_kept(loss) -> None:
+    scores, labels, offsets = np.array([0.3, -0.5, 1.0, 2.0, 0.1]), [1, 1, 1, 0, 0], [0, 3, 5]
+    skipped = loss().evaluate(scores, labels, offsets)
+    assert not skipped.values.any()
+    assert not skipped.gradient.any()
+    kept = loss(one_level="keep").evaluate(scores, labels, offsets)
+    if loss is not XENDCG:
+        uniform = softmax(scores[:3]) - 1 / 3
+        np.testing.assert_allclose(kept.gradient[:3], uniform, atol=1e-12)
+        np.testing.assert_allclose(kept.values[0], -log_softmax(scores[:3]).mean())
+    assert kept.gradient[:3].any()
+    # Labels that are all 0 have no shares.
+    assert kept.gradient[3:].any() == (loss is not CrossEntropy)
+    again = Stochastic(loss(one_level="keep"), samples=2).evaluate(scores, labels, offsets)
+    assert again.gradient[:3].any()
+    bound = loss(one_level="keep").bind(labels, offsets)
+    np.testing.assert_allclose(bound.float32_gradient(scores, 0)[0], bound.newton(scores, 0).gradient)

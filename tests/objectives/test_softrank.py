@@ -58,8 +58,7 @@ def test_removing_a_coin_from_a_long_law_loses_no_accuracy(spread) -> None:
     direction = rng.normal(size=200)
     step = 1e-4
     ahead, behind, far_ahead, far_behind = (
-        evaluate(SoftRank(), scores + k * step * direction, labels).values[0]
-        for k in (1, -1, 2, -2)
+        evaluate(SoftRank(), scores + k * step * direction, labels).values[0] for k in (1, -1, 2, -2)
     )
     slope = (8 * (ahead - behind) - (far_ahead - far_behind)) / (12 * step)
     assert d.gradient @ direction == pytest.approx(slope, rel=1e-9, abs=1e-10)

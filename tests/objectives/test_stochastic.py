@@ -23,9 +23,7 @@ def squared(scores, labels, params, gradient, curvature):  # noqa: ARG001
 
 def test_the_value_is_the_mean_over_the_perturbed_scores() -> None:
     U = np.random.default_rng(0).random((5, 4))
-    found = Stochastic(RankNet(), samples=5, beta=0.5).evaluate(
-        SCORES, LABELS, OFFSETS, draws={"uniform": U}
-    )
+    found = Stochastic(RankNet(), samples=5, beta=0.5).evaluate(SCORES, LABELS, OFFSETS, draws={"uniform": U})
     each = [RankNet().evaluate(SCORES - 0.5 * np.log(-np.log(u)), LABELS, OFFSETS) for u in U]
     assert found.values[0] == pytest.approx(np.mean([d.values[0] for d in each]))
     assert found.gradient == pytest.approx(np.mean([d.gradient for d in each], axis=0))

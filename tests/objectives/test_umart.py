@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from plackett.base.errors import UsageError
 from plackett.objectives.lambdarank import LambdaRank
@@ -24,16 +23,9 @@ def test_one_document_against_two_follows_the_formula() -> None:
     own, first, last = masses / masses.sum()
     discounts = 1 / np.log2([2, 3, 4])
     up, down = discounts[0] - discounts[1], discounts[1] - discounts[2]
-    assert d.gradient == pytest.approx(
-        [2 * up * first, -2 * (up * first + down * last), 2 * down * last], rel=1e-12
-    )
+    assert d.gradient == pytest.approx([2 * up * first, -2 * (up * first + down * last), 2 * down * last], rel=1e-12)
     assert d.curvature == pytest.approx(
-        [
-            8 * up * first * (1 - first),
-            8 * own * (up * first + down * last),
-            8 * down * last * (1 - last),
-        ],
-        rel=1e-12,
+        [8 * up * first * (1 - first), 8 * own * (up * first + down * last), 8 * down * last * (1 - last)], rel=1e-12
     )
 
 

@@ -55,9 +55,7 @@ def test_with_a_window_they_agree_at_frozen_order(window, case) -> None:
 def test_a_window_as_long_as_the_list_is_no_window() -> None:
     rng = np.random.default_rng(2)
     scores, labels = rng.normal(size=40), rng.integers(0, 5, 40)
-    for ours, theirs in zip(
-        evaluate(URank(window=40), scores, labels), evaluate(URank(), scores, labels), strict=True
-    ):
+    for ours, theirs in zip(evaluate(URank(window=40), scores, labels), evaluate(URank(), scores, labels), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-11)
 
 
@@ -66,9 +64,7 @@ def test_without_ties_in_labels_terms_are_those_of_listmle_weighted_by_gain() ->
     ordered = scores[np.argsort(-labels)]
     terms = [logsumexp(ordered[i:]) - ordered[i] for i in range(4)]
     gains = [7, 3, 1, 0]
-    assert evaluate(URank(), scores, labels).values[0] == pytest.approx(
-        np.dot(gains, terms) / 3, rel=1e-13
-    )
+    assert evaluate(URank(), scores, labels).values[0] == pytest.approx(np.dot(gains, terms) / 3, rel=1e-13)
 
 
 def test_gradient_is_that_of_the_value_by_finite_differences() -> None:

@@ -13,30 +13,20 @@ from plackett.objectives import Stochastic, most_violated, objective
 from plackett.objectives.conditional.losses import log_z
 
 VECTORS = Path(
-    os.environ.get(
-        "PLACKETT_VECTORS", Path(__file__).resolve().parents[3] / "shared" / "spec" / "vectors.json"
-    )
+    os.environ.get("PLACKETT_VECTORS", Path(__file__).resolve().parents[3] / "shared" / "spec" / "vectors.json")
 )
 
 SIMPLE = {
     "cross_entropy": ("crossentropy", {}),
     "approx_ndcg": ("approxndcg", {"eta": "eta"}),
-    "lambdamart": (
-        "lambdarank",
-        {"sigma": "sigma", "score_norm": "score_norm", "hess_factor": "hess_factor"},
-    ),
+    "lambdamart": ("lambdarank", {"sigma": "sigma", "score_norm": "score_norm", "hess_factor": "hess_factor"}),
     "listnet": ("listnet", {}),
     "xendcg": ("xendcg", {"epsilon": "epsilon"}),
     "urank": ("urank", {}),
     "urank_window": ("urank", {"window": "window"}),
     "umart": (
         "umart",
-        {
-            "window": "window",
-            "sigma": "sigma",
-            "score_norm": "score_norm",
-            "hess_factor": "hess_factor",
-        },
+        {"window": "window", "sigma": "sigma", "score_norm": "score_norm", "hess_factor": "hess_factor"},
     ),
     "ranknet": ("ranknet", {"sigma": "sigma"}),
     "listmle": ("listmle", {}),
@@ -45,10 +35,7 @@ SIMPLE = {
     "lambdaloss_ndcg1": ("lambdaloss", {"scheme": "=ndcg1", "sigma": "sigma", "mu": "mu"}),
     "lambdaloss_ndcg2": ("lambdaloss", {"scheme": "=ndcg2", "sigma": "sigma", "mu": "mu"}),
     "lambdaloss_ndcg2pp": ("lambdaloss", {"scheme": "=ndcg2++", "sigma": "sigma", "mu": "mu"}),
-    "lambdaloss_lambdarank": (
-        "lambdaloss",
-        {"scheme": "=lambdarank", "sigma": "sigma", "mu": "mu"},
-    ),
+    "lambdaloss_lambdarank": ("lambdaloss", {"scheme": "=lambdarank", "sigma": "sigma", "mu": "mu"}),
     "softrank": ("softrank", {"sigma": "sigma_s"}),
     "ranksvm_hinge": ("ranksvm", {}),
     "ranksvm_hinge_sq": ("ranksvm", {"squared": "=1"}),
@@ -65,9 +52,7 @@ def _cases(family: str):
 
 def _parameters(mapping, inputs):
     return {
-        ours: (bool(int(key[1:])) if ours == "squared" else key[1:])
-        if key.startswith("=")
-        else inputs[key]
+        ours: (bool(int(key[1:])) if ours == "squared" else key[1:]) if key.startswith("=") else inputs[key]
         for ours, key in mapping.items()
     }
 
@@ -102,22 +87,16 @@ def test_worked_cases(family: str) -> None:
     for case in _cases(family):
         i = case["inputs"]
         made = objective(name, **_parameters(mapping, i))
-        found = made.evaluate(
-            i["scores"], i["labels"], [0, len(i["scores"])], draws=_explicit(family, i)
-        )
+        found = made.evaluate(i["scores"], i["labels"], [0, len(i["scores"])], draws=_explicit(family, i))
         _check(found, case["outputs"])
 
 
-@pytest.mark.parametrize(
-    ("family", "name"), [("xendcg_newton3", "xendcg"), ("listnet_newton3", "listnet")]
-)
+@pytest.mark.parametrize(("family", "name"), [("xendcg_newton3", "xendcg"), ("listnet_newton3", "listnet")])
 def test_worked_cases_of_newton(family: str, name: str) -> None:
     for case in _cases(family):
         i = case["inputs"]
         made = objective(name, epsilon=i["epsilon"])
-        found = made.newton(
-            i["scores"], i["labels"], [0, len(i["scores"])], draws=_explicit(family, i)
-        )
+        found = made.newton(i["scores"], i["labels"], [0, len(i["scores"])], draws=_explicit(family, i))
         _check(found, case["outputs"])
 
 
@@ -134,9 +113,7 @@ def test_worked_cases_of_stochastic(family: str, name: str, mapping) -> None:
         i = case["inputs"]
         inner = objective(name, **_parameters(mapping, i))
         made = Stochastic(inner, samples=len(i["U"]), beta=i["beta"])
-        found = made.evaluate(
-            i["scores"], i["labels"], [0, len(i["scores"])], draws={"uniform": i["U"]}
-        )
+        found = made.evaluate(i["scores"], i["labels"], [0, len(i["scores"])], draws={"uniform": i["U"]})
         _check(found, case["outputs"])
 
 

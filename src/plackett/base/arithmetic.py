@@ -1,4 +1,6 @@
-r"""Exponential, logarithm, largest and smallest value in a form that becomes vector code.
+r"""Arithmetic and sorting inside compiled kernels.
+
+Exponential, logarithm, largest and smallest value have a form that becomes vector code.
 
 The library's ``exp`` and ``log`` are calls, and a loop with a call runs one number at a time. Here
 they are sums and products after the usual argument reduction:
@@ -17,9 +19,10 @@ normal numbers only.
 A compiler does not vectorize ``max`` of floats, because NaN makes it order-dependent. The bits of a
 float64, with all bits except the sign flipped if it is negative, are integers in the same order,
 and ``max`` of integers becomes vector code. NaN counts as beyond the infinity of its sign.
-"""
 
-from __future__ import annotations
+:func:`stable_order` sorts as ``np.argsort(keys, kind="stable")``, whose version in Numba takes a second or two
+to compile in each kernel that sorts.
+"""
 
 import math
 
@@ -128,6 +131,54 @@ def extremes(values):  # type: ignore[no-untyped-def]
         word = _to_ordered_int(np.float64(values[i]).view(np.int64))
         low = min(low, word)
         high = max(high, word)
-    return np.int64(_to_ordered_int(low)).view(np.float64), np.int64(_to_ordered_int(high)).view(
-        np.float64
-    )
+    return np.int64(_to_ordered_int(low)).view(np.float64), np.int64(_to_ordered_int(high)).view(np.float64)
+
+
+_RUN = 16  # positions that are sorted by insertion, before runs are merged
+
+
+@compiled
+def _precedes(a, b, falling):  # type: ignore[no-untyped-def]
+    return (a > b if falling else a < b) or (b != b and a == a)  # NaN goes last
+
+
+@compiled
+def _merge(keys, runs, low, middle, high, falling, out):  # type: ignore[no-untyped-def]
+    first, second, place = low, middle, low
+    while first < middle and second < high:
+        a, b = runs[first], runs[second]
+        later = _precedes(keys[b], keys[a], falling)
+        out[place] = b if later else a
+        second += later
+        first += not later
+        place += 1
+    for rest in range(first, middle):
+        out[place] = runs[rest]
+        place += 1
+    for rest in range(second, high):
+        out[place] = runs[rest]
+        place += 1
+
+
+@compiled
+def stable_order(keys, falling):  # type: ignore[no-untyped-def]
+    """Positions of rising (or falling) keys; equal keys keep their order, NaN goes last."""
+    n = len(keys)
+    order = np.empty(n, np.int64)
+    for low in range(0, n, _RUN):
+        for i in range(low, min(low + _RUN, n)):
+            place = i
+            while place > low and _precedes(keys[i], keys[order[place - 1]], falling):
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = i
+    if n <= _RUN:
+        return order
+    other = np.empty(n, np.int64)
+    width = _RUN
+    while width < n:
+        for low in range(0, n, 2 * width):
+            _merge(keys, order, low, min(low + width, n), min(low + 2 * width, n), falling, other)
+        order, other = other, order
+        width *= 2
+    return order

@@ -4,8 +4,6 @@ The command line replaces the notice by one of its own (:mod:`plackett.cli.conso
 imports nothing heavy, so that the command line can do so before Numba is imported.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -14,8 +14,6 @@ within these units (Clinger 1990, "How to read floating point numbers accurately
 decided by comparing integers, or by rational arithmetic in :func:`exact_float32`.
 """
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from typing import Any

@@ -108,12 +108,7 @@ class DataError(PlackettError, ValueError):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        path: str | None = None,
-        line: int | None = None,
-        column: int | None = None,
+        self, message: str, *, path: str | None = None, line: int | None = None, column: int | None = None
     ) -> None:
         self.message = message
         self.path = path
@@ -161,9 +156,7 @@ class StoreError(PlackettError):
         super().__init__(f"{place}: {message}")
 
 
-def unknown_name(
-    kind: str, name: str, known: Iterable[str], *, of: str = "", note: str = ""
-) -> UsageError:
+def unknown_name(kind: str, name: str, known: Iterable[str], *, of: str = "", note: str = "") -> UsageError:
     """The error for a name that does not exist, with the closest known name and all of them.
 
     >>> str(unknown_name("metric", "ncdg", ["ndcg", "map"]))

@@ -1,12 +1,15 @@
-"""Files that are either complete or absent, and the one way to write text, JSON and TSV cells.
+"""Files: written whole or not at all, as text, JSON or TSV cells; their checksums and signatures.
 
 A writer works on a temporary sibling and moves it over the target at the end, so a process killed
 at any moment leaves the old file or the new one, never a part of one.
+
+A checksum finds damage. It does not stop someone who changes a file on purpose, who can write a new
+checksum as well; a signature does, as long as the key is secret.
 """
 
-from __future__ import annotations
-
 import errno
+import hashlib
+import hmac
 import json
 import math
 import os
@@ -19,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, UsageError
 from plackett.base.memory import format_bytes
 
 _SPECIAL_FILES = (
@@ -57,7 +60,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         with explain_full_disk(target, temporary):
             yield temporary
             temporary.chmod(0o666 & ~_umask())
-            _sync(temporary)
+            sync(temporary)
             temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -75,9 +78,7 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     if target.is_symlink():
         target = target.resolve()  # what it points to is replaced, not the link
     if target.is_file():
-        raise NotADirectoryError(
-            errno.ENOTDIR, "cannot write a folder: a file is there", str(target)
-        )
+        raise NotADirectoryError(errno.ENOTDIR, "cannot write a folder: a file is there", str(target))
     with _errors_about(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         name = tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
@@ -88,7 +89,7 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
             temporary.chmod(0o777 & ~_umask())
             for file in temporary.rglob("*"):
                 if file.is_file():
-                    _sync(file)
+                    sync(file)
         if target.exists():
             old = temporary.with_suffix(".old")
             target.rename(old)
@@ -167,7 +168,8 @@ def _errors_about(target: Path) -> Iterator[None]:
         raise type(error)(error.errno, reason, str(target)) from error
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file, or the entries of a folder, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -220,3 +222,49 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_CHUNK_BYTES = 1 << 20
+_LEAST_KEY_BYTES = 16
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_CHUNK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def hash_json(content: Mapping[str, Any], *, without: tuple[str, ...] = ()) -> str:
+    """SHA-256 of JSON content, whatever its spacing and the order of its keys.
+
+    >>> hash_json({"a": 1, "b": 2}) == hash_json({"b": 2, "a": 1, "sum": 0}, without=("sum",))
+    True
+    """
+    return hashlib.sha256(_canonical(content, without)).hexdigest()
+
+
+def sign_json(content: Mapping[str, Any], key: bytes, *, without: tuple[str, ...] = ()) -> str:
+    """HMAC-SHA256 of JSON content, in hexadecimal digits."""
+    return hmac.new(key, _canonical(content, without), hashlib.sha256).hexdigest()
+
+
+def _canonical(content: Mapping[str, Any], without: tuple[str, ...]) -> bytes:
+    kept = {name: value for name, value in content.items() if name not in without}
+    return json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
+
+
+def read_key(path: Path) -> bytes:
+    """The key in a file: all its bytes but white space at the end."""
+    try:
+        key = path.read_bytes().rstrip()
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=str(path)) from error
+    if len(key) < _LEAST_KEY_BYTES:
+        raise UsageError(
+            f"{path}: a key has at least {_LEAST_KEY_BYTES} bytes, and this one {len(key)}; make "
+            "one with: openssl rand -hex 32"
+        )
+    return key

@@ -22,8 +22,6 @@ List functions use the compiled :func:`exp2_gain` (metrics), :func:`scaled_gain`
 :func:`discount` (objectives) for one document; :func:`discounts` returns an array.
 """
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 import numpy as np

@@ -11,8 +11,6 @@ Numba's own cache (``cache=True``) looks at the file of the kernel only, keeps o
 processes overwrite for each other, and lives beside the source, which may be read-only.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle

@@ -13,10 +13,7 @@ it once, and :func:`function_maker` makes the function from the addresses in com
 All of them are cached on disk by :mod:`plackett.base.kernel_cache`.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +21,6 @@ from numba import float32, float64, int64, njit, types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
 
-from plackett.base.errors import UsageError
 from plackett.base.kernel_compiler import dispatcher
 
 
@@ -94,9 +90,7 @@ class ListFunction:
         Cache the machine code on disk; False for closures, which the cache cannot distinguish.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], signature: Any, *, cached: bool = True
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], signature: Any, *, cached: bool = True) -> None:
         self.function = function
         self.signature = signature
         self.cached = cached
@@ -144,24 +138,6 @@ def function_maker(signature: Any) -> Any:
     return function_at
 
 
-@contextmanager
-def kernel_threads(count: int | None) -> Iterator[None]:
-    """Limit parallel kernels to ``count`` threads inside the block; None: no limit."""
-    if count is None:
-        yield
-        return
-    if count < 1:
-        raise UsageError(f"threads must be at least 1, or None for all, got {count}.")
-    import numba
-
-    before = numba.get_num_threads()
-    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
-
-
 class ParallelFunction:
     """A loop over lists and its compiled form, with a fixed signature.
 
@@ -180,8 +156,6 @@ class ParallelFunction:
         return compile_for(parallel(self.function), returns(*self.arguments))
 
 
-def parallel_function(
-    returns: Any, *arguments: Any
-) -> Callable[[Callable[..., Any]], ParallelFunction]:
+def parallel_function(returns: Any, *arguments: Any) -> Callable[[Callable[..., Any]], ParallelFunction]:
     """Decorate a loop over lists; it is compiled on first use."""
     return lambda function: ParallelFunction(function, returns, arguments)

@@ -4,8 +4,6 @@ Limits come from the process (``ulimit -v``, ``ulimit -d``) and from its control
 container, a systemd unit). Where Linux reports none, there is none here.
 """
 
-from __future__ import annotations
-
 import resource
 from dataclasses import dataclass
 from pathlib import Path

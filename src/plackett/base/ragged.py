@@ -3,8 +3,6 @@
 Also the types of the arrays that are passed between layers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -47,21 +45,18 @@ def as_offsets(offsets: ArrayLike, n_docs: int) -> Offsets:
     array = np.asarray(offsets)
     if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in "iu":
         raise DataError(
-            f"offsets must be a one-dimensional array of integers, got {array.dtype} of shape "
-            f"{array.shape}."
+            f"offsets must be a one-dimensional array of integers, got {array.dtype} of shape {array.shape}."
         )
     result = np.ascontiguousarray(array, dtype=np.int64)
     if result[0] != 0 or result[-1] != n_docs:
         raise DataError(
-            f"offsets must rise from 0 to n_docs={n_docs}, got offsets[0]={result[0]} and "
-            f"offsets[-1]={result[-1]}."
+            f"offsets must rise from 0 to n_docs={n_docs}, got offsets[0]={result[0]} and offsets[-1]={result[-1]}."
         )
     falls = result[1:] < result[:-1]
     if falls.any():
         at = int(falls.argmax())
         raise DataError(
-            f"offsets must not fall, got offsets[{at}]={result[at]} and "
-            f"offsets[{at + 1}]={result[at + 1]}."
+            f"offsets must not fall, got offsets[{at}]={result[at]} and offsets[{at + 1}]={result[at + 1]}."
         )
     return result
 

@@ -8,7 +8,9 @@ function of the list's key, the sample and the document's position. All argument
 
 from __future__ import annotations
 
+import numpy as np
 from numba import float64, uint64
+from numpy.typing import NDArray
 
 from plackett.base.arithmetic import log
 from plackett.base.kernels import compiled
@@ -30,6 +32,18 @@ def mix(word):  # type: ignore[no-untyped-def]
 def combine(state, word):  # type: ignore[no-untyped-def]
     """Add a word to a running hash; the order of the words matters."""
     return mix((state ^ mix(word + uint64(GOLDEN))) * uint64(_FIRST) + uint64(GOLDEN))
+
+
+def mix_array(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """:func:`mix` of each word, in NumPy."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(_FIRST)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(_SECOND)
+    return words ^ (words >> np.uint64(31))
+
+
+def combine_arrays(states: NDArray[np.uint64], words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """:func:`combine` of each state with its word, in NumPy."""
+    return mix_array((states ^ mix_array(words + np.uint64(GOLDEN))) * np.uint64(_FIRST) + np.uint64(GOLDEN))
 
 
 @compiled

@@ -6,16 +6,17 @@ parts of the items on several Python threads; kernels release the interpreter lo
 about 50 microseconds, so kernels on small batches keep their parallel loop.
 """
 
-from __future__ import annotations
-
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from queue import SimpleQueue
 from typing import Any
 
 import numba
+
+from plackett.base.errors import UsageError
 
 _PARTS = 4  # per thread, so that threads finish at about the same time
 
@@ -106,3 +107,20 @@ def run_parallel(kernel: Callable[..., Any], n: int, *arguments: Any, least: int
     for _ in range(threads - 1):
         _tasks.put(task)
     task.run()
+
+
+@contextmanager
+def kernel_threads(count: int | None) -> Iterator[None]:
+    """Limit parallel kernels to ``count`` threads inside the block; None: no limit."""
+    if count is None:
+        yield
+        return
+    if count < 1:
+        raise UsageError(f"threads must be at least 1, or None for all, got {count}.")
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)

@@ -3,8 +3,6 @@
 Exit codes: 0 success, 1 invalid input, 2 invalid command line, 130 interrupted.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import sys
@@ -21,42 +19,27 @@ from typer.core import TyperCommand, TyperGroup
 from plackett._version import __version__
 from plackett.base.compilation_notice import set_notice
 from plackett.base.errors import PlackettError, UsageError, message_of
-from plackett.cli.console import (
-    ERR,
-    OUT,
-    Interrupted,
-    compilation_notice,
-    show_log,
-    show_warning,
-    use_option_names,
-)
+from plackett.cli.console import ERR, OUT, Interrupted, compilation_notice, show_log, show_warning, use_option_names
 
 COMMANDS = {
     "quickstart": "Generate a data set, train models, compare them, and write a report.",
     "train": "Train a model and write it to disk.",
     "auto": "Find the best model that a number of minutes allows, and write it to disk.",
     "rank": "Score documents with a model: rankings, best document first, or scores row by row.",
-    "evaluate": "Print metrics of a model or ranking, with paired tests against a baseline "
-    "if one is given.",
+    "evaluate": "Print metrics of a model or ranking, with paired tests against a baseline if one is given.",
     "compare": "Train models on the same lists, compare them, and write tables and a report.",
     "tune": "Search for the settings of a model that are best on validation lists.",
-    "convert": "Convert a data set to LETOR text, Parquet, Arrow or the memory-mapped form "
-    "(.pkdata).",
+    "convert": "Convert a data set to LETOR text, Parquet, Arrow or the memory-mapped form (.pkdata).",
     "clicks": "Turn a click log into training data, with weights that correct for position bias.",
     "describe": "Print statistics of a data set, with histograms of list lengths and labels.",
     "export": "Write a model to a file that a search engine or another library loads.",
     "serve": "Serve models over HTTP: scores, rankings, explanations, and a page to try them on.",
-    "verify": "Check all checksums of a model or of a memory-mapped data set, and a model's "
-    "signature.",
-    "reproduce": "Reproduce the tables and figures of a paper, beside the numbers that it "
-    "published.",
+    "verify": "Check all checksums of a model or of a memory-mapped data set, and a model's signature.",
+    "reproduce": "Reproduce the tables and figures of a paper, beside the numbers that it published.",
     "robustness": "Train models under growing noise and show how much they lose.",
-    "inspect": "Describe a saved model: objective, settings, learning curve, importances, "
-    "training data.",
-    "recipes": "List the recipes: models with their objectives and settings, to train and "
-    "compare by name.",
-    "objectives": "List the objectives and their parameters, which --set objective.NAME=VALUE "
-    "changes.",
+    "inspect": "Describe a saved model: objective, settings, learning curve, importances, training data.",
+    "recipes": "List the recipes: models with their objectives and settings, to train and compare by name.",
+    "objectives": "List the objectives and their parameters, which --set objective.NAME=VALUE changes.",
     "metrics": "List the metrics, their options and the conventions that have them.",
     "warmup": "Compile all kernels ahead of time, so that no later command has to.",
     "import": "Import a model trained elsewhere, to rank, evaluate, compare and serve it.",
@@ -72,6 +55,8 @@ _MODULES = {
     "objectives": "inspect",
     "metrics": "inspect",
     "import": "export",
+    "verify": "export",
+    "quickstart": "compare",
 }  # of commands that share a module; others are in the module of their name
 
 
@@ -118,9 +103,7 @@ class _Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {
-            name: TyperCommand(name, help=summary) for name, summary in COMMANDS.items()
-        }
+        self.commands = {name: TyperCommand(name, help=summary) for name, summary in COMMANDS.items()}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)

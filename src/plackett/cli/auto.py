@@ -10,14 +10,7 @@ import typer
 
 from plackett.base.errors import UsageError
 from plackett.cli.console import OUT, print_json, step_progress
-from plackett.cli.options import (
-    ClusterOption,
-    DataOptions,
-    DataPaths,
-    Json,
-    find_cluster,
-    split_names,
-)
+from plackett.cli.options import ClusterOption, DataOptions, DataPaths, Json, find_cluster, split_names
 
 if TYPE_CHECKING:
     from plackett.data.dataset import Dataset
@@ -35,17 +28,13 @@ def auto(
         typer.Option(help="fast: one small model of trees; good: trees; best: everything."),
     ] = "best",
     members: Annotated[
-        str,
-        typer.Option(help="What may be tried: auto, families (trees, nets, linear) or recipes."),
+        str, typer.Option(help="What may be tried: auto, families (trees, nets, linear) or recipes.")
     ] = "auto",
-    validation: Annotated[
-        Path | None, typer.Option(help="More training lists: members rotate over both.")
-    ] = None,
-    test: Annotated[
-        Path | None, typer.Option(help="Test data; the finished model is measured on it.")
-    ] = None,
+    validation: Annotated[Path | None, typer.Option(help="More training lists: members rotate over both.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data; the finished model is measured on it.")] = None,
     distill: Annotated[
-        bool, typer.Option("--distill", help="Train one tree model on the ensemble's scores.")
+        bool,
+        typer.Option("--distill", help="Replace members that are not trees by one tree model trained on their scores."),
     ] = False,
     work: Annotated[
         Path | None,
@@ -55,13 +44,9 @@ def auto(
             show_default=False,
         ),
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write the leaderboard as an HTML file.")
-    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the leaderboard as an HTML file.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Number of threads.  \\[default: all]")
-    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Number of threads.  \\[default: all]")] = None,
     cluster: ClusterOption = None,
     json: Json = False,
 ) -> None:
@@ -69,7 +54,7 @@ def auto(
     import shutil
 
     from plackett.models import AutoRanker
-    from plackett.models.artifact.manifest import check_save_path
+    from plackett.models.artifact import check_save_path
 
     check_save_path(out)
     folder = work or out.with_name(out.name + ".work")
@@ -98,9 +83,7 @@ def auto(
         from plackett.experiments.report.page import write_page
 
         lead = f"{minutes:g} minutes, {training.n_lists:,} lists. {ranker.summary()}."
-        write_page(
-            report, "auto.html", title=f"The best ranking: {out.name}", lead=lead, result=result
-        )
+        write_page(report, "auto.html", title=f"The best ranking: {out.name}", lead=lead, result=result)
     if json:
         print_json(result)
     else:
@@ -119,8 +102,7 @@ def _open_parts(
         folds = reading.open_source(paths).folds
         if len(folds) > 1:
             raise UsageError(
-                f"{paths[0]} has {len(folds)} folds; use one of them, for example {paths[0]}/"
-                f"{folds[0].name}."
+                f"{paths[0]} has {len(folds)} folds; use one of them, for example {paths[0]}/{folds[0].name}."
             )
         training, extra, test_data = folds[0].train, folds[0].validation, folds[0].test
     else:
@@ -134,9 +116,7 @@ def _open_parts(
     return training, extra, test_data
 
 
-def _describe(
-    ranker: AutoRanker, out: Path, test: Dataset | None, seconds: float
-) -> dict[str, Any]:
+def _describe(ranker: AutoRanker, out: Path, test: Dataset | None, seconds: float) -> dict[str, Any]:
     """The result as plain data."""
     distilled = ranker.distillation_
     return {
@@ -148,9 +128,7 @@ def _describe(
         "training": ranker.training_,
         "members": dict(zip(ranker.member_names_, ranker.weights_.tolist(), strict=True)),
         "leaderboard": [row.to_dict() for row in ranker.leaderboard_],
-        "distillation": None
-        if distilled is None
-        else distilled.to_dict() | {"loss": distilled.loss},
+        "distillation": None if distilled is None else distilled.to_dict() | {"loss": distilled.loss},
         "test": None if test is None else _measure_test(ranker, test),
     }
 
@@ -179,7 +157,9 @@ def _print_result(ranker: AutoRanker, result: dict[str, Any]) -> None:
         OUT.print("out-of-fold lists", highlight=False)
         OUT.print(ranker.leaderboard(), highlight=False, soft_wrap=True, markup=False)
     distilled = ranker.distillation_
-    if distilled is not None:
+    if distilled is not None and distilled.ranker is None:
+        OUT.print("every member is trees: the model is one sum of trees, and nothing was distilled", highlight=False)
+    elif distilled is not None:
         loss = "not measured" if distilled.loss is None else f"{distilled.loss:.4f}"
         OUT.print(
             f"distilled: {distilled.trees} trees, loses {loss} {ranker.metric}; a list takes "
@@ -195,8 +175,4 @@ def _print_result(ranker: AutoRanker, result: dict[str, Any]) -> None:
             p = result["test"]["p_values"].get(name)
             suffix = "" if p is None else f"  (model against it: p {p:.3f})"
             OUT.print(f"{name:<26} {text}{suffix}", highlight=False, soft_wrap=True)
-    OUT.print(
-        f"{result['model']}: {ranker.summary()}, {result['seconds']:.1f} s",
-        highlight=False,
-        soft_wrap=True,
-    )
+    OUT.print(f"{result['model']}: {ranker.summary()}, {result['seconds']:.1f} s", highlight=False, soft_wrap=True)

@@ -30,8 +30,7 @@ def clicks(
         ),
     ],
     features: Annotated[
-        Path,
-        typer.Option(help="Data set with query ids, document ids and features of the documents."),
+        Path, typer.Option(help="Data set with query ids, document ids and features of the documents.")
     ],
     out: Annotated[Path, typer.Option(help="Training data to write: .parquet, .arrow or .pkdata.")],
     propensities: Annotated[
@@ -42,37 +41,28 @@ def clicks(
         ),
     ] = "em",
     by: Annotated[
-        Literal["impression", "query"],
-        typer.Option(help="Make one list per impression, or one per query."),
+        Literal["impression", "query"], typer.Option(help="Make one list per impression, or one per query.")
     ] = "impression",
     clip: Annotated[
         float | None,
         typer.Option(
             min=0.0,
             max=1.0,
-            help="Raise propensities below this value to it.  \\[default: 0.2 by impression, 0 by "
-            "query]",
+            help="Raise propensities below this value to it.  \\[default: 0.2 by impression, 0 by query]",
             show_default=False,
         ),
     ] = None,
     deepest: Annotated[
-        int | None,
-        typer.Option(min=1, help="Estimate one propensity for all positions from this one on."),
+        int | None, typer.Option(min=1, help="Estimate one propensity for all positions from this one on.")
     ] = None,
     iterations: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Maximum number of iterations of em.  \\[default: 2000]", show_default=False
-        ),
+        typer.Option(min=1, help="Maximum number of iterations of em.  \\[default: 2000]", show_default=False),
     ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="Write the propensities to this .json or .csv file.")
-    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the propensities to this .json or .csv file.")] = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option(
-            "--column", help="Name of a column of the log: --column document=url. May be repeated."
-        ),
+        typer.Option("--column", help="Name of a column of the log: --column document=url. May be repeated."),
     ] = None,
     missing: Missing = None,
     query: QueryColumn = "query_id",
@@ -107,9 +97,7 @@ def _refuse_text(out: Path) -> None:
     from plackett.data.files import require_format
 
     if require_format(out) == "letor":
-        raise UsageError(
-            f"{out}: LETOR text cannot store weights; write .parquet, .arrow or .pkdata."
-        )
+        raise UsageError(f"{out}: LETOR text cannot store weights; write .parquet, .arrow or .pkdata.")
 
 
 def _parse_columns(pairs: list[str]) -> dict[str, str]:
@@ -122,15 +110,8 @@ def _parse_columns(pairs: list[str]) -> dict[str, str]:
     return columns
 
 
-def _propensities(
-    spelling: str, log: ClickLog, deepest: int | None, iterations: int | None
-) -> Propensities | None:
-    from plackett.data.clicks import (
-        Propensities,
-        estimate_by_em,
-        estimate_by_swaps,
-        read_propensities,
-    )
+def _propensities(spelling: str, log: ClickLog, deepest: int | None, iterations: int | None) -> Propensities | None:
+    from plackett.data.clicks import Propensities, estimate_by_em, estimate_by_swaps, read_propensities
 
     if iterations is not None and spelling != "em":
         raise UsageError("--iterations only applies to --propensities em.")
@@ -152,16 +133,11 @@ def _propensities(
             raise UsageError(f"power takes a number, such as power:1, got {spelling!r}.") from None
         return Propensities.power(eta, int(log.positions.max()))
     if Path(spelling).suffix.lower() not in (".json", ".csv"):
-        raise UsageError(
-            "--propensities takes none, em, swap, power:ETA or a .json or .csv file, got "
-            f"{spelling!r}."
-        )
+        raise UsageError(f"--propensities takes none, em, swap, power:ETA or a .json or .csv file, got {spelling!r}.")
     return read_propensities(spelling)
 
 
-def _print_result(
-    log: ClickLog, estimates: Propensities | None, data: Dataset, out: Path, json: bool
-) -> None:
+def _print_result(log: ClickLog, estimates: Propensities | None, data: Dataset, out: Path, json: bool) -> None:
     facts: dict[str, Any] = {
         "target": str(out),
         "rows": len(log),

@@ -1,26 +1,17 @@
-"""``plackett compare``: train several systems and test which one is better."""
+"""``plackett compare`` trains several systems and tests which one is better; ``quickstart`` uses generated data."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from plackett.cli.console import (
-    ERR,
-    OUT,
-    count_convergence_warnings,
-    describe_forecast,
-    describe_kept,
-    explain_interrupt,
-    print_json,
-    step_progress,
-    with_time_left,
-)
+from plackett.cli import console
 from plackett.cli.options import (
     Baseline,
     DataOptions,
@@ -33,12 +24,10 @@ from plackett.cli.options import (
     TrialOptions,
     check_mlflow,
 )
-from plackett.cli.tables import board_table
 
 if TYPE_CHECKING:
     from plackett.experiments.compare import CompareResult
-    from plackett.experiments.forecast import Forecast
-    from plackett.experiments.plan import Plan
+    from plackett.experiments.plan import Forecast, Plan
     from plackett.experiments.report.write import ReportFiles
 
 
@@ -56,19 +45,14 @@ def compare(
         ),
     ] = None,
     metrics: Annotated[
-        str,
-        typer.Option(
-            help="Metrics to report, separated by commas; systems are sorted by the first."
-        ),
+        str, typer.Option(help="Metrics to report, separated by commas; systems are sorted by the first.")
     ] = "ndcg@10,ndcg@5,err@10",
     baseline: Baseline = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the report, tables, results and finished trials.")
-    ] = Path("comparison"),
+    out: Annotated[Path, typer.Option(help="Folder for the report, tables, results and finished trials.")] = Path(
+        "comparison"
+    ),
     store: Store = None,
-    metric: Annotated[
-        str, typer.Option(help="Metric for early stopping and model selection.")
-    ] = "ndcg@10",
+    metric: Annotated[str, typer.Option(help="Metric for early stopping and model selection.")] = "ndcg@10",
     test: Annotated[
         Literal["randomisation", "t_test", "wilcoxon"] | None,
         typer.Option(help="Significance test.  \\[default: randomisation; t_test over splits]"),
@@ -80,14 +64,11 @@ def compare(
     segment: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of the data files (Parquet, Arrow) by which the report groups test lists; "
-            "repeatable."
+            help="Column of the data files (Parquet, Arrow) by which the report groups test lists; repeatable."
         ),
     ] = None,
     mlflow: MLflow = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Random seed for the splits, the models and the tests.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the splits, the models and the tests.")] = 0,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
@@ -129,19 +110,17 @@ def compare(
     _print_result(result, files, json)
 
 
-def _run(
-    plan: Plan, store: str, scratch: Path, cores: dict[str, Any], tests: dict[str, Any]
-) -> CompareResult:
+def _run(plan: Plan, store: str, scratch: Path, cores: dict[str, Any], tests: dict[str, Any]) -> CompareResult:
     from plackett.experiments.compare import run_plan
-    from plackett.experiments.forecast import forecast
+    from plackett.experiments.plan import forecast
     from plackett.experiments.store import RunStore
 
     with RunStore(store) as runs:
         ahead = forecast(plan, store=runs, **cores)
-        ERR.print(_describe(plan, ahead), highlight=False, soft_wrap=True)
-        kept = explain_interrupt(lambda: describe_kept(runs, store, [plan]))
-        with kept, count_convergence_warnings(), step_progress() as progress:
-            report = with_time_left(progress)
+        console.ERR.print(_describe(plan, ahead), highlight=False, soft_wrap=True)
+        kept = console.explain_interrupt(lambda: console.describe_kept(runs, store, [plan]))
+        with kept, console.count_convergence_warnings(), console.step_progress() as progress:
+            report = console.with_time_left(progress)
             return run_plan(plan, store=runs, scratch=scratch, progress=report, **cores, **tests)
 
 
@@ -149,11 +128,11 @@ def _describe(plan: Plan, ahead: Forecast) -> str:
     """Say how many trials there are and how long they will take."""
     splits = ahead.trials // len(plan.systems)
     text = f"{ahead.trials} trials: {len(plan.systems)} systems × {splits} ({plan.protocol})"
-    return text + describe_forecast(ahead)
+    return text + console.describe_forecast(ahead)
 
 
 def _print_forecast(plan: Plan, store: str, cores: dict[str, Any], json: bool) -> None:
-    from plackett.experiments.forecast import forecast
+    from plackett.experiments.plan import forecast
     from plackett.experiments.store import RunStore
 
     with TemporaryDirectory() as empty:  # a dry run does not create the store
@@ -161,11 +140,9 @@ def _print_forecast(plan: Plan, store: str, cores: dict[str, Any], json: bool) -
         with RunStore(store if exists else Path(empty) / "runs.db") as runs:
             ahead = forecast(plan, store=runs, **cores)
     if json:
-        print_json(
-            {"trials": ahead.trials, "finished": ahead.finished, "expected_seconds": ahead.seconds}
-        )
+        console.print_json({"trials": ahead.trials, "finished": ahead.finished, "expected_seconds": ahead.seconds})
         return
-    OUT.print(_describe(plan, ahead), highlight=False, soft_wrap=True)
+    console.OUT.print(_describe(plan, ahead), highlight=False, soft_wrap=True)
 
 
 def _print_result(result: CompareResult, files: ReportFiles, json: bool) -> None:
@@ -173,13 +150,55 @@ def _print_result(result: CompareResult, files: ReportFiles, json: bool) -> None
     from plackett.experiments.tables import describe_test
 
     if json:
-        print_json(payload(result) | {"ran": result.ran, "report": str(files.report)})
+        console.print_json(payload(result) | {"ran": result.ran, "report": str(files.report)})
         return
     board = result.board
-    OUT.print(board_table(board))
-    OUT.print(
+    console.OUT.print(console.board_table(board))
+    console.OUT.print(
         f"▲ better, ▼ worse than {board.baseline} (base): {describe_test(board)};\np of "
         f"{board.primary}; s: seconds of training, one trial",
         highlight=False,
     )
-    OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)
+    console.OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)
+
+
+def quickstart(
+    out: Annotated[Path, typer.Option(help="Folder for the report and the results.")] = Path("quickstart"),
+    lists: Annotated[int, typer.Option(min=50, help="Number of lists to generate.")] = 1200,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the data, the split and the models.")] = 0,
+    json: Json = False,
+) -> None:
+    """Generate a data set, train models, compare them, and write a report."""
+    from plackett.experiments.quickstart import quickstart as run
+
+    start = time.perf_counter()
+    with console.step_progress() as progress:
+        result = run(out, n_lists=lists, seed=seed, progress=progress)
+    seconds = time.perf_counter() - start
+    if json:
+        payload = result.board.to_dict() | {"gains": result.gains, "report": str(result.report), "seconds": seconds}
+        console.print_json(payload)
+        return
+    data = result.description
+    console.OUT.print(
+        f"{data.n_lists:,} lists, {data.n_docs:,} documents, {data.n_features} features, "
+        f"{data.n_levels} label levels; {result.board.n_lists:,} test lists",
+        highlight=False,
+    )
+    console.OUT.print(console.board_table(result.board))
+    console.OUT.print(
+        f"▲ better, ▼ worse than {result.board.baseline} (base) at level 0.05; p of "
+        f"{result.board.primary}:\nrandomisation test over paired lists, Holm's correction; "
+        "s: seconds of training",
+        highlight=False,
+    )
+    ahead = sum(gain > 0 for gain in result.gains)
+    console.OUT.print(
+        "cross-fitted: five of e-lambdaloss-mart on rotating parts, averaged; it is ahead of the "
+        f"base\non {ahead} of {len(result.gains)} data sets of as many seeds ("
+        + ", ".join(f"{gain:+.4f}" for gain in result.gains)
+        + ")",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.OUT.print(f"report: {result.report}   ({seconds:.0f} s)", highlight=False, soft_wrap=True)

@@ -1,6 +1,6 @@
 """Output of the commands: results go to standard output, everything else to standard error.
 
-Progress bars, durations, warnings, and messages of the library in the terms of the command line.
+Progress bars, durations, tables, warnings, and messages of the library in the terms of the command line.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rich import box
 from rich.console import Console
 from rich.errors import LiveError
 from rich.markup import escape
@@ -28,22 +29,18 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 
 from plackett.base.compilation_notice import TEXT
-from plackett.base.errors import (
-    ConvergenceWarning,
-    DataWarning,
-    Message,
-    Parameter,
-    Setting,
-    message_of,
-)
+from plackett.base.errors import ConvergenceWarning, DataWarning, Message, Parameter, Setting, message_of
 from plackett.base.files import to_json
 
 if TYPE_CHECKING:
-    from plackett.experiments.forecast import Forecast
-    from plackett.experiments.plan import Plan
+    from plackett.experiments.papers import Claim
+    from plackett.experiments.plan import Forecast, Plan
+    from plackett.experiments.results import Entry, Leaderboard
     from plackett.experiments.store import RunStore
+    from plackett.experiments.tables import TextTable
 
 
 OUT = Console()
@@ -68,9 +65,7 @@ def step_progress() -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar for work in steps; yields ``update(text, steps_done, steps_total)``."""
     with _bar(MofNCompleteColumn(), TimeElapsedColumn()) as bar:
         task = bar.add_task("", total=None)
-        yield lambda text, done, total: bar.update(
-            task, description=text, completed=done, total=total
-        )
+        yield lambda text, done, total: bar.update(task, description=text, completed=done, total=total)
 
 
 @contextmanager
@@ -240,3 +235,85 @@ def count_convergence_warnings() -> Iterator[None]:
         more = len(convergence) - 1
         text = f" The same in {more} more {'fit' if more == 1 else 'fits'}." if more else ""
         show_warning(Message(message_of(convergence[0].message), text), ConvergenceWarning)
+
+
+_MARKS = {"better": "[green]▲[/]", "worse": "[red]▼[/]", "": " "}
+
+
+def board_table(board: Leaderboard) -> Table:
+    """Show means, marks of significance, the p-value of the primary metric and training time."""
+    # Five metrics fit in a terminal of 80 columns.
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.add_column("system", no_wrap=True)
+    for metric in board.metrics:
+        table.add_column(f"{metric} ", justify="right", no_wrap=True)
+    table.add_column("p", justify="right", no_wrap=True)
+    table.add_column("s", justify="right", no_wrap=True)
+    best = {m: max(entry.means[m] for entry in board.entries) for m in board.metrics}
+    for entry in board.entries:
+        is_baseline = entry.name == board.baseline
+        cells = [_cell(board, entry, m, best[m]) for m in board.metrics]
+        p = "(base)" if is_baseline else _p_value(entry.adjusted[board.primary])
+        seconds = f"{entry.seconds:.0f}" if entry.seconds else ""
+        table.add_row(entry.name, *cells, p, seconds)
+    return table
+
+
+def _cell(board: Leaderboard, entry: Entry, metric: str, best: float) -> str:
+    text = f"{entry.means[metric]:.4f}".lstrip("0")
+    if entry.means[metric] == best:
+        text = f"[bold]{text}[/]"
+    return text + _MARKS[board.verdict(entry, metric)]
+
+
+def _p_value(p: float) -> str:
+    return "<0.0001" if p < 1e-4 else f"{p:.4f}"
+
+
+def count_table(title: str, counts: Mapping[str, int], *, width: int = 40) -> Table:
+    """Show counts with bars."""
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="bold")
+    table.add_column(justify="right")
+    table.add_column(justify="right")
+    table.add_column()
+    top = max(counts.values(), default=1) or 1
+    total = sum(counts.values()) or 1
+    for name, count in counts.items():
+        length = max(round(width * count / top), 1 if count else 0)
+        table.add_row(name, f"{count:,}", f"{'█' * length} {count / total:.1%}")
+    return table
+
+
+_VERDICT_COLORS = {"yes": "green", "no": "red", "undecided": "dim"}
+
+
+def print_tables(tables: Sequence[TextTable]) -> None:
+    """Print tables with their captions; a note that several tables share is printed once."""
+    for i, table in enumerate(tables):
+        OUT.print(table.caption, highlight=False, markup=False, style="bold")
+        OUT.print(text_table(table))
+        if table.note and (i + 1 == len(tables) or tables[i + 1].note != table.note):
+            OUT.print(table.note, highlight=False, markup=False, style="dim")
+
+
+def text_table(text: TextTable) -> Table:
+    """Convert a table of an experiment; rows with a paper's numbers are dimmed."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for i, name in enumerate(text.columns):
+        table.add_column(escape(name), justify="right" if i else "left", no_wrap=i == 0)
+    for row in text.rows:
+        first = "  paper" if row.kind == "paper" else row.cells[0]
+        cells = (escape(cell) for cell in (first, *row.cells[1:]))
+        table.add_row(*cells, style="dim" if row.kind == "paper" else None)
+    return table
+
+
+def claims_table(claims: Sequence[Claim]) -> Table:
+    """Show what a paper claims and whether our numbers agree."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for name in ("the paper says", "here", "p", "holds"):
+        table.add_column(name)
+    for claim in claims:
+        verdict = f"[{_VERDICT_COLORS[claim.verdict]}]{claim.verdict}[/]"
+        table.add_row(escape(claim.text), escape(claim.here), claim.p_text, verdict)
+    return table

@@ -1,7 +1,5 @@
 """``plackett convert`` and ``plackett describe``: other formats, and statistics of a data set."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Annotated
@@ -11,23 +9,18 @@ from rich import box
 from rich.table import Table
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import OUT, byte_progress, print_json
+from plackett.cli.console import OUT, byte_progress, count_table, print_json
 from plackett.cli.options import DataOptions, DataPaths, Json
-from plackett.cli.tables import count_table
 from plackett.data import open_data_or_folds
 from plackett.data.dataset import Dataset
-from plackett.data.description import Description
-from plackett.data.description import describe as describe_dataset
+from plackett.data.description import Description, describe as describe_dataset
 from plackett.data.folds import Fold, concat
-from plackett.models.artifact.manifest import is_model
+from plackett.models.artifact import is_model
 
 
 def convert(
     source: Annotated[
-        Path,
-        typer.Argument(
-            help="Data set to read: LETOR text, Parquet, Arrow, .pkdata, or a folder of shards."
-        ),
+        Path, typer.Argument(help="Data set to read: LETOR text, Parquet, Arrow, .pkdata, or a folder of shards.")
     ],
     target: Annotated[Path, typer.Argument(help="File to write; its suffix selects the format.")],
     reading: DataOptions,
@@ -73,20 +66,14 @@ def describe(data: DataPaths, reading: DataOptions, json: Json = False) -> None:
     name = data[0].name
     with byte_progress(f"reading {name}") as progress:
         opened = open_data_or_folds(
-            data,
-            stream=reading.stream,
-            cache=reading.cache,
-            progress=progress,
-            **reading.read_options(),
+            data, stream=reading.stream, cache=reading.cache, progress=progress, **reading.read_options()
         )
     folds = [] if isinstance(opened, Dataset) else opened
     dataset = opened if isinstance(opened, Dataset) else _join_folds(opened)
     parts = {f"{fold.name} {role}": part for fold in folds for role, part in _list_parts(fold)}
     description = describe_dataset(dataset)
     if json:
-        sizes = {
-            role: {"lists": part.n_lists, "documents": part.n_docs} for role, part in parts.items()
-        }
+        sizes = {role: {"lists": part.n_lists, "documents": part.n_docs} for role, part in parts.items()}
         print_json(description.to_dict() | ({"parts": sizes} if sizes else {}))
         return
     OUT.print(_statistics_table(name, description))
@@ -123,11 +110,7 @@ def _statistics_table(name: str, d: Description) -> Table:
         ("lowest label", f"{d.lowest_share:.2%}", "share of documents (LR)"),
         ("lowest label per query", f"{d.mean_lowest_share:.2%}", "mean over the lists (ALRPQ)"),
         ("longest list", f"{d.longest:,}", "documents (MPQ)"),
-        (
-            "list length",
-            f"{d.mean_length:.1f}",
-            f"mean; median {d.median_length:g}, shortest {d.shortest}",
-        ),
+        ("list length", f"{d.mean_length:.1f}", f"mean; median {d.median_length:g}, shortest {d.shortest}"),
         ("blank lists", f"{d.blank_lists:,}", "no relevant document"),
         ("single-label lists", f"{d.single_label_lists:,}", "nothing to rank"),
         ("zeros", f"{d.zero_share:.1%}", "of feature values"),

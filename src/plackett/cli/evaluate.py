@@ -1,7 +1,5 @@
 """``plackett evaluate``: metrics of a ranking, and tests of its difference from another."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,9 +17,11 @@ from plackett.cli.console import OUT, print_json
 from plackett.cli.options import DataOptions, Json, name_model_features
 from plackett.data import collect_lists, find_files
 from plackett.data.dataset import Dataset
+from plackett.data.trec import as_qrels, is_qrels, is_run, judge_run, read_qrels, read_run
 from plackett.experiments.external import read_scores
 from plackett.experiments.significance import Comparison, compare_paired
-from plackett.metrics import Metric
+from plackett.metrics import Metric, evaluate as compute_means, metric, per_list as compute_values, split
+from plackett.models import load
 
 _DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map")
 
@@ -30,8 +30,7 @@ def evaluate(
     ranking: Annotated[
         Path,
         typer.Argument(
-            help="What to evaluate: a model, a file with one score per row of DATA (.txt, .npy), "
-            "or a TREC run."
+            help="What to evaluate: a model, a file with one score per row of DATA (.txt, .npy), or a TREC run."
         ),
     ],
     data: Annotated[
@@ -53,22 +52,14 @@ def evaluate(
     convention: Annotated[
         str | None,
         typer.Option(
-            help="Tool or paper whose definition of the metrics to use: papers, lightgbm, "
-            "trec_eval, letor4 ..."
+            help="Tool or paper whose definition of the metrics to use: papers, lightgbm, trec_eval, letor4 ..."
         ),
     ] = None,
-    baseline: Annotated[
-        Path | None, typer.Option(help="Model, scores or run to compare with.")
-    ] = None,
-    per_list: Annotated[
-        Path | None, typer.Option(help="Write the value of each list to this .tsv file.")
-    ] = None,
+    baseline: Annotated[Path | None, typer.Option(help="Model, scores or run to compare with.")] = None,
+    per_list: Annotated[Path | None, typer.Option(help="Write the value of each list to this .tsv file.")] = None,
     json: Json = False,
 ) -> None:
     """Print metrics of a model or ranking, with paired tests against a baseline if one is given."""
-    from plackett.metrics import evaluate as compute_means
-    from plackett.metrics import per_list as compute_values
-
     chosen = _parse_metrics(metrics, convention)
     dataset, scores = load_scores(ranking, data, reading)
     means = compute_means(scores, dataset, chosen)
@@ -88,21 +79,16 @@ def evaluate(
     OUT.print(_table(means, values, comparisons))
 
 
-def load_scores(
-    ranking: Path, data: Sequence[Path], reading: DataOptions
-) -> tuple[Dataset, Scores]:
+def load_scores(ranking: Path, data: Sequence[Path], reading: DataOptions) -> tuple[Dataset, Scores]:
     """Load a data set and the scores of its documents, from a model, a TREC run or a file.
 
     If the data does not fit in memory, it is scored in blocks and returned without features.
     """
-    from plackett.data.trec import as_qrels, is_qrels, is_run, judge_run, read_qrels, read_run
-
     if ranking.is_dir():
         return _score_with_model(ranking, data, reading)
     if not ranking.is_file():
         raise DataError(
-            "does not exist; expected a model, a file with one score per row, or a TREC run",
-            path=str(ranking),
+            "does not exist; expected a model, a file with one score per row, or a TREC run", path=str(ranking)
         )
     if is_run(ranking):
         run = read_run(ranking)
@@ -131,10 +117,7 @@ def load_scores(
     return dataset, by_row
 
 
-def _score_with_model(
-    model: Path, data: Sequence[Path], reading: DataOptions
-) -> tuple[Dataset, Scores]:
-    from plackett.models import load
+def _score_with_model(model: Path, data: Sequence[Path], reading: DataOptions) -> tuple[Dataset, Scores]:
 
     ranker = load(model)
     files = find_files(data)
@@ -151,7 +134,6 @@ def _score_with_model(
 
 
 def _parse_metrics(text: str | None, convention: str | None) -> list[Metric]:
-    from plackett.metrics import metric, split
 
     if text is not None:
         return [metric(name, convention=convention) for name in split(text)]
@@ -185,9 +167,7 @@ def _align(ours: Ids, theirs: Ids, scores: Path, baseline: Path) -> np.ndarray[A
     if missing or len(ours) != len(theirs):
         extra = sorted(set(where) - set(ours.tolist()))
         only, file = (missing[0], scores) if missing else (extra[0], baseline)
-        raise DataError(
-            f"{scores} and {baseline} do not rank the same queries: only {file} has {only!r}."
-        )
+        raise DataError(f"{scores} and {baseline} do not rank the same queries: only {file} has {only!r}.")
     return np.array([where[query] for query in ours.tolist()])
 
 
@@ -200,10 +180,7 @@ def _write_values(path: Path, query_ids: Ids, values: dict[str, Values]) -> None
 
 
 def _payload(
-    dataset: Dataset,
-    means: dict[str, float],
-    values: dict[str, Values],
-    comparisons: dict[str, Comparison],
+    dataset: Dataset, means: dict[str, float], values: dict[str, Values], comparisons: dict[str, Comparison]
 ) -> dict[str, Any]:
     payload: dict[str, Any] = {
         "lists": dataset.n_lists,
@@ -216,9 +193,7 @@ def _payload(
     return payload
 
 
-def _table(
-    means: dict[str, float], values: dict[str, Values], comparisons: dict[str, Comparison]
-) -> Table:
+def _table(means: dict[str, float], values: dict[str, Values], comparisons: dict[str, Comparison]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     columns = ["metric", "mean", "lists"]
     if comparisons:

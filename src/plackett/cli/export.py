@@ -1,15 +1,16 @@
-"""``plackett export`` and ``plackett import``: exchange models with other programs."""
-
-from __future__ import annotations
+"""``plackett export`` and ``import`` exchange models with other programs; ``verify`` checks what was written."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
-from plackett.base.errors import UsageError
-from plackett.cli.console import OUT, print_json
+from plackett.base.errors import DataError, UsageError
+from plackett.cli.console import OUT, byte_progress, print_json
 from plackett.cli.options import Json
+from plackett.data.mapped import verify_mapped
 
 _TARGETS = (
     "vespa, elasticsearch, opensearch, solr, onnx, ranklib, lightgbm, xgboost, or a certain file: "
@@ -24,8 +25,7 @@ def export(
     out: Annotated[Path, typer.Option(help="File to write.")],
     name: Annotated[str, typer.Option(help="Name of the model in the target.")] = "plackett",
     names: Annotated[
-        Path | None,
-        typer.Option(help="File with one feature name per line.  \\[default: the model's names]"),
+        Path | None, typer.Option(help="File with one feature name per line.  \\[default: the model's names]")
     ] = None,
     missing: Annotated[
         Literal["keep", "zero", "never"],
@@ -35,11 +35,11 @@ def export(
         ),
     ] = "keep",
     verify: Annotated[
-        bool,
-        typer.Option(
-            help="Read the file back and compare scores, if plackett can read this target."
-        ),
+        bool, typer.Option(help="Read the file back and compare scores, if plackett can read this target.")
     ] = True,
+    data: Annotated[
+        Path | None, typer.Option(help="Documents to compare scores on, in addition to random ones: LETOR, Parquet ...")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write a model to a file that a search engine or another library loads.
@@ -47,26 +47,35 @@ def export(
     A model that the target cannot express is refused with the reason.
     """
     from plackett.models import load
-    from plackett.serving.export import export as run
-    from plackett.serving.export import find_target
+    from plackett.serving.export import export_and_compare, find_target
     from plackett.serving.export.parts import find_kind, find_parts
 
     ranker = load(model)
-    verified = run(
-        ranker, out, to, feature_names=_read_names(names), name=name, missing=missing, verify=verify
+    documents = None if data is None else _read_documents(data)
+    difference = export_and_compare(
+        ranker,
+        out,
+        to,
+        feature_names=_read_names(names),
+        name=name,
+        missing=missing,
+        verify=verify,
+        documents=documents,
     )
     target = find_target(to, find_kind(find_parts(ranker))).name
-    facts = {"out": str(out), "form": target, "bytes": out.stat().st_size, "verified": verified}
+    facts = {
+        "out": str(out),
+        "form": target,
+        "bytes": out.stat().st_size,
+        "verified": difference is not None,
+        "largest_difference": difference,
+    }
     if json:
         print_json(facts)
         return
     OUT.print(
         f"{out}: {ranker.summary()} as {target}, {out.stat().st_size:,} bytes, "
-        + (
-            "read back and compared"
-            if verified
-            else "not read back: plackett cannot read this target"
-        ),
+        + _describe_difference(difference, 0 if documents is None else len(documents)),
         highlight=False,
         soft_wrap=True,
     )
@@ -75,15 +84,11 @@ def export(
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(
-            help="Model file of LightGBM (text), XGBoost (JSON, UBJ), CatBoost (JSON, CBM) or "
-            "RankLib."
-        ),
+        typer.Argument(help="Model file of LightGBM (text), XGBoost (JSON, UBJ), CatBoost (JSON, CBM) or RankLib."),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the model, for example model.plackett.")],
     form: Annotated[
-        str | None,
-        typer.Option(help="Format: lightgbm, xgboost, catboost or ranklib.  \\[default: detected]"),
+        str | None, typer.Option(help="Format: lightgbm, xgboost, catboost or ranklib.  \\[default: detected]")
     ] = None,
     features: Annotated[
         int | None, typer.Option(min=1, help="Number of features; RankLib files do not contain it.")
@@ -92,28 +97,37 @@ def import_(
     json: Json = False,
 ) -> None:
     """Import a model trained elsewhere, to rank, evaluate, compare and serve it."""
-    from plackett.models.artifact.manifest import is_model
+    from plackett.models.artifact import is_model
     from plackett.models.ensembles import import_model
 
     if is_model(file):
         raise UsageError(f"{file} is a plackett model already; use it as it is.")
     ranker = import_model(file, form=form, n_features=features, feature_names=_read_names(names))
     ranker.save(out)
-    facts = {
-        "out": str(out),
-        "form": ranker.form_,
-        "trees": ranker.ensemble_.n_trees,
-        "features": ranker.n_features_,
-    }
+    facts = {"out": str(out), "form": ranker.form_, "trees": ranker.ensemble_.n_trees, "features": ranker.n_features_}
     if json:
         print_json(facts)
         return
     OUT.print(
-        f"{out}: {ranker.ensemble_.n_trees:,} trees of {ranker.form_} on "
-        f"{ranker.n_features_:,} features",
+        f"{out}: {ranker.ensemble_.n_trees:,} trees of {ranker.form_} on {ranker.n_features_:,} features",
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _describe_difference(difference: float | None, documents: int) -> str:
+    if difference is None:
+        return "not read back"
+    on = f" on {documents:,} documents and random ones" if documents else ""
+    same = "all scores equal" if difference == 0 else f"largest difference of scores {difference:.2g}"
+    return f"read back and compared{on}: {same}"
+
+
+def _read_documents(path: Path) -> NDArray[np.float32]:
+    from plackett.data import read
+
+    features = read(path).features
+    return features.toarray() if hasattr(features, "toarray") else np.asarray(features)
 
 
 def _read_names(path: Path | None) -> tuple[str, ...] | None:
@@ -123,3 +137,47 @@ def _read_names(path: Path | None) -> tuple[str, ...] | None:
     if not names:
         raise UsageError(f"{path} is empty; it must contain one name per line.")
     return names
+
+
+def verify(
+    path: Annotated[Path, typer.Argument(help="Folder of a model, or a .pkdata directory.")],
+    sign_key: Annotated[
+        Path | None, typer.Option(help="File of the key that a model must be signed with (train --sign-key).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check all checksums of a model or of a memory-mapped data set, and a model's signature.
+
+    The exit code is 1 if something differs from what was written.
+    """
+    from plackett.base.files import read_key
+    from plackett.models.artifact import is_model, is_signed, read_manifest
+    from plackett.models.load import load
+
+    if is_model(path):
+        key = None if sign_key is None else read_key(sign_key)
+        manifest = read_manifest(path, key)
+        if manifest.get("module") is None:  # a module of the user's is needed to load it
+            load(path)
+        covered = "all" if manifest["version"] > 1 else "files"
+        signature = "valid" if key else "not checked" if is_signed(manifest) else "none"
+        facts = {"model": str(path), "covered": covered, "signature": signature}
+        text = "the checksums of all its files are right" + (
+            "" if covered == "all" else "; format 1 has none of the manifest: save it again"
+        )
+        text += f"; signature: {signature}"
+    else:
+        if sign_key is not None:
+            raise UsageError(f"{path} is not a model; only models are signed.")
+        if not path.is_dir():
+            raise DataError("is neither a model nor a .pkdata directory, which alone have checksums", path=str(path))
+        with byte_progress(f"reading {path.name}") as progress:
+            checked = verify_mapped(path, progress)
+        facts = {"data": str(path), "covered": "all" if checked else "none", "signature": "none"}
+        text = "the checksums of all its blocks are right"
+        if not checked:
+            text = "has no checksums, and its values are in range; convert it again to add them"
+    if json:
+        print_json(facts)
+        return
+    OUT.print(f"{path}: {text}", highlight=False, soft_wrap=True, markup=False)

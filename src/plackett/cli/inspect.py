@@ -14,10 +14,11 @@ from rich.table import Table
 
 from plackett.base.errors import DataError, UsageError
 from plackett.cli.console import OUT, print_json
-from plackett.cli.options import Json
+from plackett.cli.options import DataOptions, Json
 
 if TYPE_CHECKING:
     from plackett.models import Ranker
+
 
 _TOP_FEATURES = 20
 _CURVE_WIDTH = 40
@@ -27,6 +28,8 @@ _KIND_NAMES = {
     "NeuralRanker": "net",
     "BoostedNeuralRanker": "nets",
     "LinearRanker": "linear",
+    "CoordinateAscentRanker": "linear",
+    "AdaRanker": "linear",
     "StumpRanker": "stumps",
     "CatBoostRanker": "trees",
     "XGBoostRanker": "trees",
@@ -47,11 +50,9 @@ _METRIC_TITLES = {
 }
 
 
-def inspect(
-    model: Annotated[Path, typer.Argument(help="Folder of a model.")], json: Json = False
-) -> None:
+def inspect(model: Annotated[Path, typer.Argument(help="Folder of a model.")], json: Json = False) -> None:
     """Describe a saved model: objective, settings, learning curve, importances, training data."""
-    from plackett.models.artifact.manifest import read_manifest
+    from plackett.models.artifact import read_manifest
 
     if model.is_file():
         raise DataError(
@@ -126,6 +127,7 @@ def _size(ranker: Ranker) -> dict[str, Any]:
     """How large the model is, and the step that was kept."""
     from plackett.models import CrossFit, LinearRanker, StumpRanker, TreeRanker
     from plackett.models.ensembles import EnsembleRanker
+    from plackett.models.linear import BaseLinearRanker
 
     size: dict[str, Any] = {}
     if isinstance(ranker, TreeRanker):
@@ -136,6 +138,8 @@ def _size(ranker: Ranker) -> dict[str, Any]:
         size["stumps"] = len(ranker.stump_features_)
     elif isinstance(ranker, LinearRanker):
         size |= {"coefficients": len(ranker.coefficients_), "C": ranker.C_}
+    elif isinstance(ranker, BaseLinearRanker):
+        size["coefficients"] = len(ranker.coefficients_)
     elif isinstance(ranker, CrossFit):
         size["members"] = [member.summary() for member in ranker.members_]
     elif hasattr(ranker, "networks_"):
@@ -191,8 +195,7 @@ def _facts_table(facts: Mapping[str, Any]) -> Table:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     settings = {
-        name: format_objective(value) if name == "objective" else value
-        for name, value in facts["settings"].items()
+        name: format_objective(value) if name == "objective" else value for name, value in facts["settings"].items()
     }
     training = facts["training"]
     rows = {
@@ -249,18 +252,30 @@ def _importance_table(shares: Mapping[str, float]) -> Table:
     return table
 
 
-def recipes(json: Json = False) -> None:
-    """List the recipes: models with their objectives and settings, to train and compare by name."""
+def recipes(
+    reading: DataOptions,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option("--for", help="Data set: say which recipe to begin with for it, and why. Repeatable."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the recipes: models with their objectives and settings, to train and compare by name.
+
+    With --for, recommend one for a data set of this size and kind.
+    """
+    if data:
+        _recommend(data, reading, json)
+        return
     from plackett.models import RECIPES
-    from plackett.models.artifact.settings import encode
+    from plackett.models.artifact import encode
 
     rows: list[dict[str, Any]] = [
         {
             "name": name,
             "kind": entry.kind.__name__,
             "objective": format_objective(
-                _plain(encode(entry.settings.get("objective")))
-                or _objective_setting({"kind": entry.kind.__name__}, {})
+                _plain(encode(entry.settings.get("objective"))) or _objective_setting({"kind": entry.kind.__name__}, {})
             ),
             "presets": list(entry.presets),
         }
@@ -270,16 +285,29 @@ def recipes(json: Json = False) -> None:
         print_json(rows)
         return
     lines = [
-        (
-            row["name"],
-            _KIND_NAMES.get(row["kind"], row["kind"]),
-            row["objective"],
-            " ".join(row["presets"]),
-        )
+        (row["name"], _KIND_NAMES.get(row["kind"], row["kind"]), row["objective"], " ".join(row["presets"]))
         for row in rows
     ]
     _print_lines(("recipe", "model", "objective", "presets"), lines)
     OUT.print("plackett train DATA --model RECIPE --out MODEL", style="dim", highlight=False)
+
+
+def _recommend(data: list[Path], reading: DataOptions, json: bool) -> None:
+    from plackett.models.recipes.recommendation import recommend
+
+    advice = recommend(reading.open(data))
+    command = advice.command(" ".join(map(str, data)))
+    if json:
+        print_json(advice.to_dict() | {"command": command})
+        return
+    parts = f", cross-fitted in {advice.crossfit} parts" if advice.crossfit else ""
+    OUT.print(f"Begin with [bold]{advice.recipe}[/]{parts}.", highlight=False)
+    for text in advice.reasons:
+        OUT.print(f"  because {escape(text)}", highlight=False, soft_wrap=True)
+    for text in advice.cautions:
+        OUT.print(f"  note: {escape(text)}", highlight=False, soft_wrap=True)
+    OUT.print(f"Compare it with {', '.join(advice.compare_with)}.", highlight=False)
+    OUT.print(command, style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
 def objectives(json: Json = False) -> None:
@@ -299,8 +327,7 @@ def objectives(json: Json = False) -> None:
         return
     _print_lines(("objective", "what it is"), [(row["name"], row["title"]) for row in rows])
     OUT.print(
-        "plackett train DATA --set objective=NAME --set objective.PARAMETER=VALUE --out MODEL; "
-        "parameters: --json",
+        "plackett train DATA --set objective=NAME --set objective.PARAMETER=VALUE --out MODEL; parameters: --json",
         style="dim",
         highlight=False,
     )
@@ -324,12 +351,7 @@ def metrics(json: Json = False) -> None:
         print_json(rows)
         return
     lines = [
-        (
-            row["name"] + ("[@k]" if row["cutoff"] else ""),
-            row["title"],
-            " ".join(row["conventions"]),
-        )
-        for row in rows
+        (row["name"] + ("[@k]" if row["cutoff"] else ""), row["title"], " ".join(row["conventions"])) for row in rows
     ]
     _print_lines(("metric", "what it is", "conventions"), lines)
     OUT.print(

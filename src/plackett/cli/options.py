@@ -22,15 +22,7 @@ import typer
 
 from plackett.base.errors import DataError, FeatureMismatch, Message, Parameter, UsageError, require
 from plackett.cli.console import byte_progress, explain_interrupt
-from plackett.data import (
-    DataFiles,
-    ReadOptions,
-    find_files,
-    fits_in_memory,
-    open_data,
-    open_data_or_folds,
-    read_blocks,
-)
+from plackett.data import DataFiles, ReadOptions, find_files, fits_in_memory, open_data, open_data_or_folds, read_blocks
 from plackett.data.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -45,21 +37,13 @@ DataPaths = Annotated[
         "are one data set), or a folder of folds."
     ),
 ]
-Missing = Annotated[
-    Literal["nan"] | None, typer.Option(help='"nan" accepts NaN as a missing value.')
-]
-QueryColumn = Annotated[
-    str, typer.Option(help="Name of the query column in Parquet, Arrow and CSV files.")
-]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse data in which the rows of a query are scattered.")
-]
+Missing = Annotated[Literal["nan"] | None, typer.Option(help='"nan" accepts NaN as a missing value.')]
+QueryColumn = Annotated[str, typer.Option(help="Name of the query column in Parquet, Arrow and CSV files.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse data in which the rows of a query are scattered.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
-        help="Change a setting of the model: --set trees=200, --set objective.beta=0.5. May be "
-        "repeated.",
+        "--set", help="Change a setting of the model: --set trees=200, --set objective.beta=0.5. May be repeated."
     ),
 ]
 Store = Annotated[
@@ -70,17 +54,10 @@ Store = Annotated[
         show_default=False,
     ),
 ]
-Baseline = Annotated[
-    str | None,
-    typer.Option(help="System that the others are compared with.  \\[default: the first]"),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Print the number of trials and the expected time, then stop."),
-]
+Baseline = Annotated[str | None, typer.Option(help="System that the others are compared with.  \\[default: the first]")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the number of trials and the expected time, then stop.")]
 MLflow = Annotated[
-    str | None,
-    typer.Option(help="Also log the results to this MLflow server, such as sqlite:///mlflow.db."),
+    str | None, typer.Option(help="Also log the results to this MLflow server, such as sqlite:///mlflow.db.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
@@ -93,44 +70,31 @@ class DataOptions:
 
     missing: Missing = None
     n_features: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of features in LETOR text.  \\[default: largest index]"),
+        int | None, typer.Option(min=1, help="Number of features in LETOR text.  \\[default: largest index]")
     ] = None
-    label: Annotated[
-        str | None, typer.Option(help="Name of the label column in Parquet, Arrow and CSV files.")
-    ] = "label"
+    label: Annotated[str | None, typer.Option(help="Name of the label column in Parquet, Arrow and CSV files.")] = (
+        "label"
+    )
     query: QueryColumn = "query_id"
     document: Annotated[
-        str | None,
-        typer.Option(help="Name of the column of document ids.  \\[default: document_id, if any]"),
+        str | None, typer.Option(help="Name of the column of document ids.  \\[default: document_id, if any]")
     ] = None
     features: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of features, separated by commas.  \\[default: all that are left]"
-        ),
+        str | None, typer.Option(help="Columns of features, separated by commas.  \\[default: all that are left]")
     ] = None
-    drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = (
-        None
-    )
+    drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None
     strict: Strict = False
     max_features: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            help="Largest feature index allowed in LETOR text.  \\[default: in proportion to the "
-            "text]",
+            min=1, help="Largest feature index allowed in LETOR text.  \\[default: in proportion to the text]"
         ),
     ] = None
     max_line_bytes: Annotated[
-        int | None,
-        typer.Option(min=1, help="Longest line allowed in LETOR text.  \\[default: 64 MiB]"),
+        int | None, typer.Option(min=1, help="Longest line allowed in LETOR text.  \\[default: 64 MiB]")
     ] = None
     max_expansion: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Bytes of text allowed per byte of a compressed file.  \\[default: 200]"
-        ),
+        int | None, typer.Option(min=1, help="Bytes of text allowed per byte of a compressed file.  \\[default: 200]")
     ] = None
     stream: Annotated[
         bool | None,
@@ -141,8 +105,7 @@ class DataOptions:
         ),
     ] = None
     cache: Annotated[
-        Path | None,
-        typer.Option(help="Folder that keeps streamed features, so that the next run is faster."),
+        Path | None, typer.Option(help="Folder that keeps streamed features, so that the next run is faster.")
     ] = None
 
     @property
@@ -178,13 +141,7 @@ class DataOptions:
         files = find_files(paths)
         folder = None if self.cache is None else self.cache / cache
         with byte_progress(f"reading {files.first.name}") as progress:
-            return open_data(
-                files,
-                stream=self.stream,
-                cache=folder,
-                progress=progress,
-                **self.read_options(**changes),
-            )
+            return open_data(files, stream=self.stream, cache=folder, progress=progress, **self.read_options(**changes))
 
     def open_source(self, paths: Sequence[Path]) -> DataSource:
         """Open a data set or a folder of folds for an experiment."""
@@ -194,11 +151,7 @@ class DataOptions:
         name = paths[0].resolve().name
         with byte_progress(f"reading {name}") as progress:
             data = open_data_or_folds(
-                paths,
-                stream=self.stream,
-                cache=self.cache,
-                progress=progress,
-                **self.read_options(),
+                paths, stream=self.stream, cache=self.cache, progress=progress, **self.read_options()
             )
         return as_source(data, name=name)
 
@@ -222,12 +175,9 @@ class SystemOptions:
 
     panel: ClassVar[str] = "Models"
 
-    models: Annotated[
-        str, typer.Option(help="Recipes, separated by commas; an unknown name lists all recipes.")
-    ]
+    models: Annotated[str, typer.Option(help="Recipes, separated by commas; an unknown name lists all recipes.")]
     preset: Annotated[
-        str | None,
-        typer.Option(help="Settings of a paper's experiment, for the recipes that have them."),
+        str | None, typer.Option(help="Settings of a paper's experiment, for the recipes that have them.")
     ] = None
     settings: Annotated[
         list[str] | None,
@@ -254,12 +204,9 @@ class TrialOptions:
 
     panel: ClassVar[str] = "Running trials"
 
-    jobs: Annotated[
-        int, typer.Option(min=1, help="Number of trials that run at the same time, one core each.")
-    ] = 1
+    jobs: Annotated[int, typer.Option(min=1, help="Number of trials that run at the same time, one core each.")] = 1
     threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="Threads of each trial.  \\[default: all; 1 with --jobs]"),
+        int | None, typer.Option(min=1, help="Threads of each trial.  \\[default: all; 1 with --jobs]")
     ] = None
     cluster: Annotated[
         str | None,
@@ -368,9 +315,7 @@ def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {name: hint for name, hint, _ in parameters}
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint
-            )
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
             for name, hint, default in parameters
         ]
     )

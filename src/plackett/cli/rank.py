@@ -49,27 +49,20 @@ class RankDataOptions(DataOptions):
     """Data to rank needs no labels."""
 
     label: Annotated[
-        str | None,
-        typer.Option(help="Name of the label column, so that it is not taken for a feature."),
+        str | None, typer.Option(help="Name of the label column, so that it is not taken for a feature.")
     ] = None
 
 
 def rank(
     model: Annotated[Path, typer.Argument(help="Folder of a model.")],
     data: Annotated[
-        list[Path],
-        typer.Argument(help="Documents to rank; several Parquet or Arrow files are one data set."),
+        list[Path], typer.Argument(help="Documents to rank; several Parquet or Arrow files are one data set.")
     ],
     reading: RankDataOptions,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            help=f"File to write; its suffix selects the format: {_FORMATS}.  \\[default: print]"
-        ),
+        Path | None, typer.Option(help=f"File to write; its suffix selects the format: {_FORMATS}.  \\[default: print]")
     ] = None,
-    top: Annotated[
-        int | None, typer.Option(min=1, help="Keep only this many documents of each list.")
-    ] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="Keep only this many documents of each list.")] = None,
     cluster: ClusterOption = None,
     json: Json = False,
 ) -> None:
@@ -104,9 +97,7 @@ def rank(
     _print_facts({"out": str(out), "lists": lists, "documents": documents}, json)
 
 
-def _score(
-    ranker: Ranker, files: DataFiles, reading: DataOptions
-) -> Iterator[tuple[Dataset, Scores]]:
+def _score(ranker: Ranker, files: DataFiles, reading: DataOptions) -> Iterator[tuple[Dataset, Scores]]:
     """Yield lists and their scores: all at once, or in blocks if they do not fit in memory."""
     if reading.reads_in_blocks(files):
         yield from ((block, ranker.predict(block)) for block in reading.iter_blocks(files))
@@ -138,14 +129,10 @@ def ranking_file(path: Path, top: int | None, tag: str) -> Iterator[AddLists]:
             with temporary.open("w", encoding="utf-8", newline="\n") as file:
                 if suffix == ".tsv":
                     file.write(_HEADER)
-                yield lambda data, scores: file.writelines(
-                    _format_lists(suffix, data, scores, top, tag)
-                )
+                yield lambda data, scores: file.writelines(_format_lists(suffix, data, scores, top, tag))
 
 
-def _format_lists(
-    suffix: str, data: Dataset, scores: Scores, top: int | None, tag: str
-) -> Iterator[str]:
+def _format_lists(suffix: str, data: Dataset, scores: Scores, top: int | None, tag: str) -> Iterator[str]:
     if suffix == ".run":
         return format_run(data, scores, tag="-".join(tag.split()))
     if suffix == ".txt":
@@ -159,15 +146,11 @@ def check_suffix(path: Path, top: int | None) -> str:
     if suffix not in _SUFFIXES:
         raise UsageError(f"{path}: unknown format; rankings are written to {_FORMATS}.")
     if top is not None and suffix in (".txt", ".npy", ".run"):
-        raise UsageError(
-            f"--top only applies to .tsv and .parquet; {suffix} files contain all documents."
-        )
+        raise UsageError(f"--top only applies to .tsv and .parquet; {suffix} files contain all documents.")
     return suffix
 
 
-def print_rankings(
-    parts: Iterable[tuple[Dataset, Scores]], top: int | None, *, as_json: bool
-) -> None:
+def print_rankings(parts: Iterable[tuple[Dataset, Scores]], top: int | None, *, as_json: bool) -> None:
     """Print rankings, as tab-separated columns or as JSON."""
     rankings = (ranking(data, scores, top) for data, scores in parts)
     if as_json:
@@ -193,12 +176,7 @@ def ranking(dataset: Dataset, scores: Scores, top: int | None) -> dict[str, Any]
     if top is not None:
         order, ranks = order[ranks <= top], ranks[ranks <= top]
     names = dataset.rows if dataset.document_ids is None else dataset.document_ids
-    return {
-        "query_id": dataset.list_ids[lists[order]],
-        "document": names[order],
-        "rank": ranks,
-        "score": scores[order],
-    }
+    return {"query_id": dataset.list_ids[lists[order]], "document": names[order], "rank": ranks, "score": scores[order]}
 
 
 def _rows(columns: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
@@ -239,13 +217,7 @@ def _array(path: Path) -> Iterator[AddLists]:
 
 
 def rank_shards(
-    model: Path,
-    files: DataFiles,
-    out: Path | None,
-    *,
-    top: int | None,
-    options: dict[str, Any],
-    cluster: Cluster,
+    model: Path, files: DataFiles, out: Path | None, *, top: int | None, options: dict[str, Any], cluster: Cluster
 ) -> dict[str, Any]:
     """Rank all shards that have changed, and return the numbers of shards, lists and documents."""
     from plackett.distributed import map_on_cluster

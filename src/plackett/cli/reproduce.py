@@ -13,105 +13,95 @@ from rich import box
 from rich.table import Table
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import (
-    ERR,
-    OUT,
-    byte_progress,
-    describe_forecast,
-    describe_kept,
-    duration,
-    explain_interrupt,
-    print_json,
-    step_progress,
-    with_time_left,
-)
+from plackett.cli import console
 from plackett.cli.options import Json, Settings, Store, TrialOptions, parse_settings
-from plackett.cli.tables import claims_table, print_tables
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster
-    from plackett.experiments.forecast import Forecast
-    from plackett.experiments.papers import (
-        Paper,
-        PaperDatasets,
-        PaperItem,
-        Reproduction,
-        ReproductionPlan,
-    )
+    from plackett.experiments.papers import Paper, PaperDatasets, PaperItem, Reproduction, ReproductionPlan
+    from plackett.experiments.plan import Forecast
 
 
 def reproduce(
+    running: TrialOptions,
     paper: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="A (stochastic scores), B (LogRank), C (XE-NDCG) or D (unique ratings); --list "
-            "shows its tables and figures."
+            "shows its tables and figures, without a letter those of all papers.",
+            show_default=False,
         ),
-    ],
-    running: TrialOptions,
-    table: Annotated[
-        list[int] | None, typer.Option(help="Only this table. May be repeated.")
     ] = None,
-    figure: Annotated[
-        list[int] | None, typer.Option(help="Only this figure. May be repeated.")
-    ] = None,
+    table: Annotated[list[int] | None, typer.Option(help="Only this table. May be repeated.")] = None,
+    figure: Annotated[list[int] | None, typer.Option(help="Only this figure. May be repeated.")] = None,
     data: Annotated[
-        Path | None,
-        typer.Option(help="Folder with MSLR-WEB30K, Yahoo, LETOR ... as they are distributed."),
+        Path | None, typer.Option(help="Folder with MSLR-WEB30K, Yahoo, LETOR ... as they are distributed.")
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            help="Your data sets in the place of the paper's, separated by commas: names of files or folders in "
+            "--data, or paths."
+        ),
     ] = None,
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick",
-            help="Few trials, small models and few lists, with synthetic data in place of missing "
-            "data sets.",
+            "--quick", help="Few trials, small models and few lists, with synthetic data in place of missing data sets."
         ),
     ] = False,
     listed: Annotated[
         bool, typer.Option("--list", help="List tables and figures, their data and expected time.")
     ] = False,
     trials: Annotated[
-        int | None,
-        typer.Option(min=2, help="Number of repetitions.  \\[default: that of the paper]"),
+        int | None, typer.Option(min=2, help="Number of repetitions.  \\[default: that of the paper]")
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option(help="Only these systems, by their names in the tables, separated by commas.")
     ] = None,
     settings: Settings = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder for the report, tables, figures and finished trials.  \\[default: "
-            "reproduce-PAPER]"
-        ),
+        typer.Option(help="Folder for the report, tables, figures and finished trials.  \\[default: reproduce-PAPER]"),
     ] = None,
     store: Store = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Random seed for the splits and the models.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the splits and the models.")] = 0,
     json: Json = False,
 ) -> None:
     """Reproduce the tables and figures of a paper, beside the numbers that it published.
 
     Finished trials are kept: the same command resumes an interrupted reproduction.
     """
-    from plackett.experiments.papers import Budget, PaperDatasets
-    from plackett.experiments.papers import paper as find_paper
+    from plackett.experiments.papers import PAPERS, Budget, PaperDatasets, paper as find_paper
 
-    chosen = find_paper(paper)
-    items = _select_items(chosen, table or [], figure or [])
-    budget = Budget(quick, trials, parse_settings(settings), seed)
-    datasets = PaperDatasets(chosen, budget, data, byte_progress)
+    if paper is None and not listed:
+        raise UsageError(f"give the letter of a paper ({', '.join(PAPERS)}), or --list to see what there is.")
+    budget = Budget(quick, trials, parse_settings(settings), seed, _split(models))
+    named = _split(on)
     cluster = running.find_cluster()
     cores = running.cores(cluster)
     if listed:
-        _print_items(datasets, items, cores, json)
+        chosen_papers = list(PAPERS.values()) if paper is None else [find_paper(paper)]
+        payload = []
+        for each in chosen_papers:
+            datasets = PaperDatasets(each, budget, data, console.byte_progress, named)
+            payload += _print_items(datasets, _select_items(each, table or [], figure or []), cores, json)
+        if json:
+            console.print_json(payload)
         return
+    chosen = find_paper(paper or "")
+    items = _select_items(chosen, table or [], figure or [])
+    datasets = PaperDatasets(chosen, budget, data, console.byte_progress, named)
     folder = out or Path(f"reproduce-{chosen.letter}")
     result = _run(datasets, items, store or str(folder / "runs.db"), folder, cores, cluster)
     _print_result(result, folder, json)
 
 
-def _select_items(
-    paper: Paper, tables: Sequence[int], figures: Sequence[int]
-) -> Sequence[PaperItem]:
+def _split(names: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (names or "").split(",") if name.strip())
+
+
+def _select_items(paper: Paper, tables: Sequence[int], figures: Sequence[int]) -> Sequence[PaperItem]:
     if not tables and not figures:
         return paper.items
     chosen = [paper.item("table", number) for number in tables]
@@ -120,27 +110,26 @@ def _select_items(
 
 def _print_items(
     datasets: PaperDatasets, items: Sequence[PaperItem], cores: dict[str, Any], json: bool
-) -> None:
+) -> list[dict[str, Any]]:
+    """Print the items of a paper, or return them for JSON."""
     from plackett.experiments.papers import list_items
 
-    with step_progress() as progress:
+    with console.step_progress() as progress:
         listed = list_items(datasets, items, progress=progress, **cores)
-    if json:
-        print_json(
-            [
-                {
-                    "name": each.item.name,
-                    "title": each.item.title,
-                    "data": each.datasets,
-                    "trials": each.trials,
-                    "seconds": each.seconds,
-                }
-                for each in listed
-            ]
-        )
-        return
     paper = datasets.paper
-    OUT.print(f"{paper.authors}: {paper.title}", highlight=False)
+    if json:
+        return [
+            {
+                "paper": paper.letter,
+                "name": each.item.name,
+                "title": each.item.title,
+                "data": each.datasets,
+                "trials": each.trials,
+                "seconds": each.seconds,
+            }
+            for each in listed
+        ]
+    console.OUT.print(f"{paper.letter}: {paper.authors}: {paper.title}", highlight=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("item", no_wrap=True)
     table.add_column("shows")
@@ -149,16 +138,17 @@ def _print_items(
     table.add_column("time", justify="right", no_wrap=True)
     for each in listed:
         states = "\n".join(f"{name}: {state}" for name, state in each.datasets.items())
-        time = duration(each.seconds) if each.trials else "at once"
+        time = console.duration(each.seconds) if each.trials else "at once"
         table.add_row(each.item.name, each.item.title, states or "none", str(each.trials), time)
-    OUT.print(table)
-    OUT.print(
+    console.OUT.print(table)
+    console.OUT.print(
         "time: a rough estimate for this machine if all data sets are there and no model stops "
         "early; trials that items share run once",
         highlight=False,
     )
     if paper.left_out:
-        OUT.print(paper.left_out, highlight=False)
+        console.OUT.print(paper.left_out, highlight=False)
+    return []
 
 
 def _run(
@@ -169,26 +159,17 @@ def _run(
     cores: dict[str, Any],
     cluster: Cluster | None,
 ) -> Reproduction:
-    from plackett.experiments.papers import (
-        forecast_reproduction,
-        plan_reproduction,
-        run_reproduction,
-    )
+    from plackett.experiments.papers import forecast_reproduction, plan_reproduction, run_reproduction
     from plackett.experiments.store import RunStore
 
     plan = plan_reproduction(datasets, items)
     _check_settings(plan)
     with RunStore(store) as runs:
         _announce(plan, forecast_reproduction(plan, store=runs, **cores))
-        kept = explain_interrupt(lambda: describe_kept(runs, store, list(plan.plans())))
-        with kept, step_progress() as progress:
+        kept = console.explain_interrupt(lambda: console.describe_kept(runs, store, list(plan.plans())))
+        with kept, console.step_progress() as progress:
             return run_reproduction(
-                plan,
-                store=runs,
-                scratch=folder,
-                progress=with_time_left(progress),
-                cluster=cluster,
-                **cores,
+                plan, store=runs, scratch=folder, progress=console.with_time_left(progress), cluster=cluster, **cores
             )
 
 
@@ -203,10 +184,10 @@ def _check_settings(plan: ReproductionPlan) -> None:
 def _announce(plan: ReproductionPlan, ahead: Forecast) -> None:
     """Say what will be done, on which data, and how long it will take."""
     names = ", ".join(planned.item.name for planned in plan.items)
-    ERR.print(f"paper {plan.paper.letter}: {names}", highlight=False, soft_wrap=True)
+    console.ERR.print(f"paper {plan.paper.letter}: {names}", highlight=False, soft_wrap=True)
     for note in plan.caveats():
-        ERR.print(f"- {note}", highlight=False, soft_wrap=True)
-    ERR.print(f"{ahead.trials} trials{describe_forecast(ahead)}", highlight=False, soft_wrap=True)
+        console.ERR.print(f"- {note}", highlight=False, soft_wrap=True)
+    console.ERR.print(f"{ahead.trials} trials{console.describe_forecast(ahead)}", highlight=False, soft_wrap=True)
 
 
 def _print_result(result: Reproduction, folder: Path, json: bool) -> None:
@@ -215,14 +196,14 @@ def _print_result(result: Reproduction, folder: Path, json: bool) -> None:
     command = shlex.join(["plackett", *sys.argv[1:]])
     files = write_reproduction(result, folder, command=command)
     if json:
-        print_json(reproduction_payload(result) | {"report": str(files.report)})
+        console.print_json(reproduction_payload(result) | {"report": str(files.report)})
         return
     for item, content in result.contents:
-        OUT.rule(f"{item.name}: {item.title}", align="left")
-        print_tables(content.tables)
+        console.OUT.rule(f"{item.name}: {item.title}", align="left")
+        console.print_tables(content.tables)
         if content.claims:
-            OUT.print(claims_table(content.claims))
+            console.OUT.print(console.claims_table(content.claims))
     budget = result.plan.datasets.budget
     for note in (f"Metrics: {result.plan.paper.convention}", *budget.describe()):
-        OUT.print(note, highlight=False, markup=False)
-    OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)
+        console.OUT.print(note, highlight=False, markup=False)
+    console.OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)

@@ -10,28 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import (
-    ERR,
-    OUT,
-    count_convergence_warnings,
-    describe_forecast,
-    describe_kept,
-    explain_interrupt,
-    print_json,
-    step_progress,
-    with_time_left,
-)
-from plackett.cli.options import (
-    Baseline,
-    DataOptions,
-    DataPaths,
-    Json,
-    Store,
-    SystemOptions,
-    TrialOptions,
-    split_names,
-)
-from plackett.cli.tables import print_tables
+from plackett.cli import console
+from plackett.cli.options import Baseline, DataOptions, DataPaths, Json, Store, SystemOptions, TrialOptions, split_names
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster
@@ -48,27 +28,18 @@ def robustness(
         str, typer.Option(help="Kinds of noise, separated by commas: negatives, labels, clicks.")
     ] = "negatives,labels",
     levels: Annotated[
-        str | None,
-        typer.Option(help="Noise levels, separated by commas.  \\[default: those of Bruch 2021]"),
+        str | None, typer.Option(help="Noise levels, separated by commas.  \\[default: those of Bruch 2021]")
     ] = None,
-    trials: Annotated[
-        int, typer.Option(min=2, help="Number of random 60/20/20 splits at each level.")
-    ] = 10,
+    trials: Annotated[int, typer.Option(min=2, help="Number of random 60/20/20 splits at each level.")] = 10,
     metrics: Annotated[
-        str,
-        typer.Option(
-            "--metric",
-            help="Metrics to report, separated by commas; the first also selects the models.",
-        ),
+        str, typer.Option("--metric", help="Metrics to report, separated by commas; the first also selects the models.")
     ] = "ndcg@5",
     baseline: Baseline = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the report, tables, figures and finished trials.")
-    ] = Path("robustness"),
+    out: Annotated[Path, typer.Option(help="Folder for the report, tables, figures and finished trials.")] = Path(
+        "robustness"
+    ),
     store: Store = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Random seed for the splits, the models and the noise.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the splits, the models and the noise.")] = 0,
     json: Json = False,
 ) -> None:
     """Train models under growing noise and show how much they lose.
@@ -109,20 +80,14 @@ def _parse_levels(text: str | None) -> tuple[float, ...] | None:
     try:
         return tuple(float(level) for level in text.split(","))
     except ValueError:
-        raise UsageError(
-            f"--levels takes numbers separated by commas, such as 0,0.5,1, got {text!r}."
-        ) from None
+        raise UsageError(f"--levels takes numbers separated by commas, such as 0,0.5,1, got {text!r}.") from None
 
 
 def _run(
-    plans: dict[str, Plan],
-    store: str,
-    scratch: Path,
-    cores: dict[str, Any],
-    cluster: Cluster | None,
+    plans: dict[str, Plan], store: str, scratch: Path, cores: dict[str, Any], cluster: Cluster | None
 ) -> dict[str, RobustnessCurves]:
     from plackett.experiments.compare import run_trials
-    from plackett.experiments.forecast import forecast
+    from plackett.experiments.plan import forecast
     from plackett.experiments.robustness import read_curves
     from plackett.experiments.store import RunStore
 
@@ -131,30 +96,28 @@ def _run(
         ahead = forecast(*all_plans, store=runs, **cores)
         noise = "; ".join(str(plan.protocol) for plan in all_plans)
         text = f"{ahead.trials} trials: {len(all_plans[0].systems)} systems under {noise}"
-        ERR.print(text + describe_forecast(ahead), highlight=False, soft_wrap=True)
+        console.ERR.print(text + console.describe_forecast(ahead), highlight=False, soft_wrap=True)
         for plan in all_plans:
-            kept = explain_interrupt(lambda: describe_kept(runs, store, all_plans))
-            with kept, count_convergence_warnings(), step_progress() as progress:
+            kept = console.explain_interrupt(lambda: console.describe_kept(runs, store, all_plans))
+            with kept, console.count_convergence_warnings(), console.step_progress() as progress:
                 run_trials(
                     plan,
                     store=runs,
                     scratch=scratch,
-                    progress=with_time_left(progress),
+                    progress=console.with_time_left(progress),
                     cluster=cluster,
                     **cores,
                 )
         return {name: read_curves(plan, store=runs) for name, plan in plans.items()}
 
 
-def _print_result(
-    plans: dict[str, Plan], curves: dict[str, RobustnessCurves], out: Path, json: bool
-) -> None:
+def _print_result(plans: dict[str, Plan], curves: dict[str, RobustnessCurves], out: Path, json: bool) -> None:
     from plackett.experiments.robustness import curve_table, robustness_payload, write_robustness
 
-    results = [(name, plans[name], each) for name, each in curves.items()]
+    results = [(name, plans[name], curve) for name, curve in curves.items()]
     files = write_robustness(results, out, command=shlex.join(["plackett", *sys.argv[1:]]))
     if json:
-        print_json(robustness_payload(results) | {"report": str(files.report)})
+        console.print_json(robustness_payload(results) | {"report": str(files.report)})
         return
-    print_tables([curve_table(each) for each in curves.values()])
-    OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)
+    console.print_tables([curve_table(curve) for curve in curves.values()])
+    console.OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)

@@ -1,7 +1,5 @@
 """``plackett serve``: models over HTTP."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +17,7 @@ _MB = 1 << 20
 def serve(
     models: Annotated[
         list[str],
-        typer.Argument(
-            metavar="[NAME=]MODEL...", help="Models, or folders of models that are versions of one."
-        ),
+        typer.Argument(metavar="[NAME=]MODEL...", help="Models, or folders of models that are versions of one."),
     ],
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 selects a free one.")] = 8000,
@@ -34,31 +30,20 @@ def serve(
             "command line, so set the variable instead.",
         ),
     ] = None,
-    watch: Annotated[
-        float, typer.Option(min=0, help="Seconds between checks of the models' folders; 0: never.")
-    ] = 2.0,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads that score. \\[default: all processors]")
-    ] = None,
+    watch: Annotated[float, typer.Option(min=0, help="Seconds between checks of the models' folders; 0: never.")] = 2.0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads that score. \\[default: all processors]")] = None,
     max_mb: Annotated[float, typer.Option(help="Megabytes of a request.")] = 8.0,
     max_documents: Annotated[int, typer.Option(help="Documents of a list.")] = 2000,
     max_lists: Annotated[int, typer.Option(help="Lists of a batch.")] = 64,
-    concurrency: Annotated[
-        int, typer.Option(help="Requests that are scored or wait; others get status 503.")
-    ] = 64,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds to receive a request, and again to answer it.")
-    ] = 10.0,
+    concurrency: Annotated[int, typer.Option(help="Requests that are scored or wait; others get status 503.")] = 64,
+    timeout: Annotated[float, typer.Option(help="Seconds to receive a request, and again to answer it.")] = 10.0,
     grace: Annotated[
         float, typer.Option(min=0, help="Seconds that running requests get when the server stops.")
     ] = 10.0,
     examples: Annotated[
-        Path | None,
-        typer.Option(help="Data set whose lists the page offers to try. \\[default: made up]"),
+        Path | None, typer.Option(help="Data set whose lists the page offers to try. \\[default: made up]")
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Log events of the server, not each request.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log events of the server, not each request.")] = False,
 ) -> None:
     """Serve models over HTTP: scores, rankings, explanations, and a page to try them on.
 
@@ -70,11 +55,7 @@ def serve(
     from plackett.serving.server.run import check_port, exit_process, serve_app
 
     limits = Limits(
-        body=int(max_mb * _MB),
-        documents=max_documents,
-        lists=max_lists,
-        concurrency=concurrency,
-        seconds=timeout,
+        body=int(max_mb * _MB), documents=max_documents, lists=max_lists, concurrency=concurrency, seconds=timeout
     )
     settings = Settings(
         host=host,
@@ -95,7 +76,7 @@ def serve(
 
 
 def _read_examples(path: Path | None, models: list[str]) -> Dataset | None:
-    from plackett.models.artifact.manifest import read_manifest
+    from plackett.models.artifact import read_manifest
     from plackett.serving.server.registry import parse_sources
 
     if path is None:

@@ -11,15 +11,7 @@ import typer
 
 from plackett.base.errors import DataError, UsageError
 from plackett.cli.console import OUT, explain_interrupt, print_json, step_progress
-from plackett.cli.options import (
-    ClusterOption,
-    DataOptions,
-    DataPaths,
-    Json,
-    Settings,
-    find_cluster,
-    parse_settings,
-)
+from plackett.cli.options import ClusterOption, DataOptions, DataPaths, Json, Settings, find_cluster, parse_settings
 from plackett.data.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -33,9 +25,7 @@ def train(
     model: Annotated[
         str, typer.Option(help="Recipe to train; an unknown name lists all recipes.")
     ] = "e-lambdaloss-mart",
-    preset: Annotated[
-        str | None, typer.Option(help="Settings of a paper's experiment, for example C-web30k.")
-    ] = None,
+    preset: Annotated[str | None, typer.Option(help="Settings of a paper's experiment, for example C-web30k.")] = None,
     settings: Settings = None,
     validation: Annotated[
         Path | None, typer.Option(help="Validation data for early stopping and model selection.")
@@ -43,9 +33,7 @@ def train(
     validation_share: Annotated[
         float,
         typer.Option(
-            min=0,
-            max=0.9,
-            help="Share of the lists to hold out for validation if there is no validation data.",
+            min=0, max=0.9, help="Share of the lists to hold out for validation if there is no validation data."
         ),
     ] = 0.2,
     metric: Annotated[
@@ -56,30 +44,23 @@ def train(
         ),
     ] = "ndcg@10",
     crossfit: Annotated[
-        int | None,
-        typer.Option(
-            min=2, help="Train this many models on rotating parts of the lists and average them."
-        ),
+        int | None, typer.Option(min=2, help="Train this many models on rotating parts of the lists and average them.")
     ] = None,
     checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="Folder for checkpoints; the same command resumes an interrupted fit."),
+        Path | None, typer.Option(help="Folder for checkpoints; the same command resumes an interrupted fit.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for the split and the model.")] = 0,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Number of threads.  \\[default: all]")
-    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Number of threads.  \\[default: all]")] = None,
     cluster: ClusterOption = None,
     sign_key: Annotated[
-        Path | None,
-        typer.Option(help="File of a secret key to sign the model with; see plackett verify."),
+        Path | None, typer.Option(help="File of a secret key to sign the model with; see plackett verify.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Train a model and write it to disk."""
-    from plackett.base.checksums import read_key
+    from plackett.base.files import read_key
     from plackett.metrics import evaluate
-    from plackett.models.artifact.manifest import check_save_path
+    from plackett.models.artifact import check_save_path
 
     check_save_path(out)
     if sign_key is not None:
@@ -92,9 +73,7 @@ def train(
     training_data, validation_data = _open_parts(data, validation, share, seed, reading)
     begin = time.perf_counter()
     with explain_interrupt(partial(_describe_checkpoint, checkpoint)), step_progress() as progress:
-        ranker.fit(
-            training_data, validation_data, metric, checkpoint, progress=progress, cluster=place
-        )
+        ranker.fit(training_data, validation_data, metric, checkpoint, progress=progress, cluster=place)
     seconds = time.perf_counter() - begin
     ranker.save(out, sign_key=sign_key)
     # The members of a cross-fit also learn from the validation lists: not an honest estimate.
@@ -116,12 +95,7 @@ def _describe_checkpoint(checkpoint: Path | None) -> str:
 
 
 def _build_ranker(
-    model: str,
-    preset: str | None,
-    settings: dict[str, Any],
-    seed: int,
-    threads: int | None,
-    crossfit: int | None,
+    model: str, preset: str | None, settings: dict[str, Any], seed: int, threads: int | None, crossfit: int | None
 ) -> Ranker:
     from plackett.models import CrossFit, recipe
     from plackett.models.recipes.search_spaces import with_settings
@@ -158,8 +132,7 @@ def _open_parts(
         first, second = split(training_data, (1 - share, share), seed=seed)
     except DataError as error:
         raise DataError(
-            f"{error} Give validation data (--validation FILE), or train without any "
-            "(--validation-share 0)."
+            f"{error} Give validation data (--validation FILE), or train without any (--validation-share 0)."
         ) from error
     return first, second
 
@@ -168,15 +141,12 @@ def _open_fold(folder: Path, reading: DataOptions) -> tuple[Dataset, Dataset | N
     folds = reading.open_source([folder]).folds
     if len(folds) > 1:
         raise UsageError(
-            f"{folder} has {len(folds)} folds; train on one of them, for example {folder}/"
-            f"{folds[0].name}."
+            f"{folder} has {len(folds)} folds; train on one of them, for example {folder}/{folds[0].name}."
         )
     return folds[0].train, folds[0].validation
 
 
-def _print_result(
-    out: Path, ranker: Ranker, means: dict[str, dict[str, float]], seconds: float, json: bool
-) -> None:
+def _print_result(out: Path, ranker: Ranker, means: dict[str, dict[str, float]], seconds: float, json: bool) -> None:
     if json:
         print_json(
             {

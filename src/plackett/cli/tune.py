@@ -16,14 +16,7 @@ from rich.table import Table
 
 from plackett.base.errors import UsageError
 from plackett.cli.console import OUT, explain_interrupt, print_json, step_progress
-from plackett.cli.options import (
-    DataOptions,
-    Json,
-    MLflow,
-    TrialOptions,
-    check_mlflow,
-    parse_settings,
-)
+from plackett.cli.options import DataOptions, Json, MLflow, TrialOptions, check_mlflow, parse_settings
 
 if TYPE_CHECKING:
     from plackett.experiments.protocols import DataSource
@@ -36,19 +29,11 @@ _N_TRIALS = 5  # in the table of the best trials
 def tune(
     reading: DataOptions,
     running: TrialOptions,
-    data: Annotated[
-        list[Path] | None, typer.Argument(help="Training data: a data set, or a folder of folds.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Recipe to tune; an unknown name lists all recipes.")
-    ] = None,
+    data: Annotated[list[Path] | None, typer.Argument(help="Training data: a data set, or a folder of folds.")] = None,
+    model: Annotated[str | None, typer.Option(help="Recipe to tune; an unknown name lists all recipes.")] = None,
     trials: Annotated[int, typer.Option(min=1, help="Number of settings to try.")] = 50,
-    metric: Annotated[
-        str, typer.Option(help="Metric to maximize on the validation lists.")
-    ] = "ndcg@10",
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for a model fitted with the best settings.")
-    ] = None,
+    metric: Annotated[str, typer.Option(help="Metric to maximize on the validation lists.")] = "ndcg@10",
+    out: Annotated[Path | None, typer.Option(help="Folder for a model fitted with the best settings.")] = None,
     space: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,40 +43,27 @@ def tune(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", help="Fix a setting instead of searching it: --set leaves=31. May be repeated."
-        ),
+        typer.Option("--set", help="Fix a setting instead of searching it: --set leaves=31. May be repeated."),
     ] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="Start from the settings of a paper's experiment.")
-    ] = None,
+    preset: Annotated[str | None, typer.Option(help="Start from the settings of a paper's experiment.")] = None,
     validation: Annotated[Path | None, typer.Option(help="Validation data to select on.")] = None,
     validation_share: Annotated[
         float,
         typer.Option(
-            min=0.01,
-            max=0.9,
-            help="Share of the lists to hold out for validation if there is no validation data.",
+            min=0.01, max=0.9, help="Share of the lists to hold out for validation if there is no validation data."
         ),
     ] = 0.2,
     folds: Annotated[
-        int | None,
-        typer.Option(min=2, help="Select on the mean over this many cross-validation folds."),
+        int | None, typer.Option(min=2, help="Select on the mean over this many cross-validation folds.")
     ] = None,
     store: Annotated[
-        str,
-        typer.Option(
-            help="Database that keeps trials: a file, or postgresql://USER@HOST/DATABASE."
-        ),
+        str, typer.Option(help="Database that keeps trials: a file, or postgresql://USER@HOST/DATABASE.")
     ] = "tuning.db",
     pruner: Annotated[
-        Literal["median", "hyperband", "none"],
-        typer.Option(help="Method that stops unpromising trials early."),
+        Literal["median", "hyperband", "none"], typer.Option(help="Method that stops unpromising trials early.")
     ] = "median",
     mlflow: MLflow = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Random seed for the suggestions, the split and the models.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the suggestions, the split and the models.")] = 0,
     json: Json = False,
 ) -> None:
     """Search for the settings of a model that are best on validation lists.
@@ -100,7 +72,7 @@ def tune(
     """
     from plackett.base.errors import require
     from plackett.experiments.tuning import ValidationSplits, plan_search
-    from plackett.models.artifact.manifest import check_save_path
+    from plackett.models.artifact import check_save_path
 
     if names := [text for text in space or [] if "=" not in text]:
         if data:
@@ -108,9 +80,7 @@ def tune(
         _print_space(names, preset, json)
         return
     if not data or model is None:
-        raise UsageError(
-            "give the data and a model, for example: plackett tune train.txt --model lambdamart"
-        )
+        raise UsageError("give the data and a model, for example: plackett tune train.txt --model lambdamart")
     if out is not None:
         check_save_path(out)
     check_mlflow(mlflow)
@@ -145,13 +115,7 @@ def tune(
 
 
 def _run(
-    plan: SearchPlan,
-    source: DataSource,
-    store: str,
-    trials: int,
-    cores: dict[str, Any],
-    *,
-    refit: bool,
+    plan: SearchPlan, source: DataSource, store: str, trials: int, cores: dict[str, Any], *, refit: bool
 ) -> TuneResult:
     from plackett.experiments.tuning import run_search
 
@@ -166,14 +130,7 @@ def _run(
         stack.enter_context(explain_interrupt(lambda: kept))
         progress = stack.enter_context(step_progress())
         return run_search(
-            plan,
-            source,
-            store=store,
-            scratch=scratch,
-            trials=trials,
-            refit=refit,
-            progress=progress,
-            **cores,
+            plan, source, store=store, scratch=scratch, trials=trials, refit=refit, progress=progress, **cores
         )
 
 
@@ -200,10 +157,7 @@ def _print_space(names: list[str], preset: str | None, as_json: bool) -> None:
     spaces = {name: search_space(name, preset=preset) for name in names}
     if as_json:
         print_json(
-            {
-                name: {setting: str(dimension) for setting, dimension in space.items()}
-                for name, space in spaces.items()
-            }
+            {name: {setting: str(dimension) for setting, dimension in space.items()} for name, space in spaces.items()}
         )
         return
     for name, space in spaces.items():
@@ -213,9 +167,7 @@ def _print_space(names: list[str], preset: str | None, as_json: bool) -> None:
         OUT.print(table)
 
 
-def _print_result(
-    result: TuneResult, source: DataSource, data: Path, out: Path | None, seconds: float
-) -> None:
+def _print_result(result: TuneResult, source: DataSource, data: Path, out: Path | None, seconds: float) -> None:
     OUT.print(_trials_table(result))
     if result.importance:
         OUT.print(_importance_table(result))

@@ -15,6 +15,8 @@ The hash of a document is
 with :math:`\operatorname{mix}` of :mod:`plackett.base.random`, and c the hash of the document id if
 there is one. Zeros add nothing, so a dense row and the same row in CSR form have the same hash;
 -0.0 counts as 0.0, and every NaN as the same NaN.
+
+Small data are hashed and sorted in NumPy: the hashes are the same, and no kernel has to be compiled.
 """
 
 from __future__ import annotations
@@ -28,21 +30,20 @@ from numba import uint32, uint64
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from plackett.base.arithmetic import stable_order
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Ids, Keys, Offsets, Rows, offsets_from_sizes
-from plackett.base.random import GOLDEN, combine, mix
-from plackett.base.sorting import stable_order
+from plackett.base.random import GOLDEN, combine, combine_arrays, mix, mix_array
 from plackett.base.threads import run_parallel
-from plackett.data.large_arrays import allocate, iter_blocks, release_pages
+from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
 
 _NAN_BITS = 0x7FC00000
 _SIGN_BIT = 0x80000000
 _LEAST_ROWS, _LEAST_LISTS = 2000, 100  # that are worth a thread
+SMALL = 1_000_000  # values that NumPy takes some hundredths of a second for
 
 
-def hash_documents(
-    features: Features | csr_array, document_ids: Ids | None = None
-) -> NDArray[np.uint64]:
+def hash_documents(features: Features | csr_array, document_ids: Ids | None = None) -> NDArray[np.uint64]:
     """Hash each row of features, and its document id if given."""
     n_docs = int(features.shape[0])
     seeds = np.zeros(n_docs, np.uint64) if document_ids is None else hash_ids(document_ids)
@@ -54,6 +55,8 @@ def hash_documents(
         run_parallel(_hash_sparse, n_docs, bits, columns, starts, seeds, out, least=_LEAST_ROWS)
     else:
         bits = np.ascontiguousarray(features).view(np.uint32)
+        if bits.size <= SMALL:
+            return _hash_small(bits, seeds)
         for rows in iter_blocks(bits):
             block = bits[rows]
             hashes = out[rows]
@@ -67,8 +70,22 @@ def hash_ids(ids: Ids) -> NDArray[np.uint64]:
     out = np.empty(len(text), np.uint64)
     width = text.dtype.itemsize // 4
     codes = np.ascontiguousarray(text).view(np.uint32).reshape(len(text), width)
-    run_parallel(_hash_text, len(codes), codes, out, least=_LEAST_ROWS)
+    if codes.size > SMALL:
+        run_parallel(_hash_text, len(codes), codes, out, least=_LEAST_ROWS)
+        return out
+    out[:] = 1
+    for column in codes.T:
+        out = np.where(column != 0, combine_arrays(out, column.astype(np.uint64)), out)
     return out
+
+
+def _hash_small(bits: NDArray[np.uint32], seeds: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """What :func:`_hash_dense` computes, in NumPy."""
+    bits = np.where(bits & np.uint32(0x7FFFFFFF) > 0x7F800000, np.uint32(_NAN_BITS), bits)
+    columns = np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+    terms = mix_array(bits.astype(np.uint64) + columns)
+    terms[(bits == 0) | (bits == _SIGN_BIT)] = 0
+    return mix_array(seeds + terms.sum(axis=1, dtype=np.uint64))
 
 
 @compiled
@@ -125,16 +142,17 @@ class CanonicalOrder:
     def of(cls, hashes: NDArray[np.uint64], list_of_row: Rows, n_lists: int) -> CanonicalOrder:
         """Sort rows by the hashes of their documents, and lists by their keys."""
         sizes = np.bincount(list_of_row, minlength=n_lists)
-        grouped = np.argsort(list_of_row, kind="stable")
         starts = offsets_from_sizes(sizes)
-        keys = np.empty(n_lists, np.uint64)
-        run_parallel(_sort_lists, n_lists, hashes, starts, grouped, keys, least=_LEAST_LISTS)
+        if len(hashes) <= SMALL // 20:
+            grouped = np.lexsort((hashes, list_of_row))
+            keys = _small_keys(hashes[grouped], starts)
+        else:
+            grouped = np.argsort(list_of_row, kind="stable")
+            keys = np.empty(n_lists, np.uint64)
+            run_parallel(_sort_lists, n_lists, hashes, starts, grouped, keys, least=_LEAST_LISTS)
         lists = np.argsort(keys, kind="stable")
         offsets = offsets_from_sizes(sizes[lists])
-        rows = np.empty(len(list_of_row), np.int64)
-        run_parallel(
-            _gather_lists, n_lists, grouped, starts, lists, offsets, rows, least=_LEAST_LISTS
-        )
+        rows = grouped[np.arange(len(grouped)) + np.repeat(starts[lists] - offsets[:-1], sizes[lists])]
         return cls(rows, lists, offsets, keys[lists])
 
     @classmethod
@@ -175,11 +193,18 @@ class CanonicalOrder:
         row_left, list_left = np.zeros(len(self.rows), np.bool_), keep.astype(np.int64)
         row_left[rows] = True
         return CanonicalOrder(
-            (np.cumsum(row_left) - 1)[rows],
-            (np.cumsum(list_left) - 1)[lists],
-            offsets,
-            self.keys[chosen],
+            (np.cumsum(row_left) - 1)[rows], (np.cumsum(list_left) - 1)[lists], offsets, self.keys[chosen]
         )
+
+
+def _small_keys(hashes: NDArray[np.uint64], starts: Offsets) -> NDArray[np.uint64]:
+    """Keys of lists from the hashes of their documents, in NumPy: document by document, for all lists at once."""
+    sizes = np.diff(starts)
+    keys = np.zeros(len(sizes), np.uint64)
+    for place in range(int(sizes.max(initial=0))):
+        left = np.flatnonzero(sizes > place)
+        keys[left] = combine_arrays(keys[left], hashes[starts[left] + place])
+    return keys
 
 
 def _invert(order: Rows) -> Rows:
@@ -215,6 +240,8 @@ def take_rows(features: Features | csr_array, rows: Rows | slice) -> Features | 
     """Rows of a matrix: a view for a slice of a dense one, else a copy, made on all threads."""
     if isinstance(features, (csr_array, PermutedRows)) or isinstance(rows, slice):
         return features[rows]
+    if len(rows) * features.shape[1] <= SMALL and not is_large(features):
+        return np.ascontiguousarray(features[rows])
     out = allocate(features, (len(rows), features.shape[1]))
     for block in iter_blocks(out):
         part = rows[block]
@@ -244,15 +271,12 @@ def _sort_lists(first, last, hashes, starts, grouped, keys):  # type: ignore[no-
 
 
 @compiled
-def _gather_lists(first, last, grouped, starts, lists, offsets, rows):  # type: ignore[no-untyped-def]
-    for q in range(first, last):
-        start = starts[lists[q]]
-        for place in range(offsets[q + 1] - offsets[q]):
-            rows[offsets[q] + place] = grouped[start + place]
-
-
-@compiled
 def _copy_rows(first, last, features, rows, out):  # type: ignore[no-untyped-def]
     for i in range(first, last):
         for column in range(out.shape[1]):
             out[i, column] = features[rows[i], column]
+
+
+def take(values: NDArray[Any] | None, positions: Rows | slice) -> NDArray[Any] | None:
+    """The values at these positions, or None for an array that is absent."""
+    return None if values is None else values[positions]

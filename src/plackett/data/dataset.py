@@ -17,33 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, Message, Parameter, UsageError
-from plackett.base.ragged import (
-    Features,
-    Ids,
-    Keys,
-    Labels,
-    Offsets,
-    Rows,
-    list_of_document,
-    offsets_from_sizes,
-)
-from plackett.data.canonical import CanonicalOrder, PermutedRows, hash_documents, take_rows
-from plackett.data.inputs import (
-    Categories,
-    Missing,
-    as_column,
-    as_document_weights,
-    as_features,
-    as_groups,
-    as_ids,
-    as_labels,
-    as_weights,
-    check_features,
-    check_names,
-    factorize,
-    ids_from_sizes,
-)
-from plackett.data.table import Table, _describe_scattered, take, warn_scattered
+from plackett.base.ragged import Features, Ids, Keys, Labels, Offsets, Rows, list_of_document, offsets_from_sizes
+from plackett.data import inputs
+from plackett.data.canonical import CanonicalOrder, PermutedRows, hash_documents, take, take_rows
 
 if TYPE_CHECKING:
     from plackett.data.clicks.propensities import Propensities
@@ -84,11 +60,14 @@ class Dataset:
     """One per list, or None for equal weights."""
     document_weights: NDArray[np.float64] | None = None
     """One per row: the factor of its gain. None: all 1."""
+    positions: Rows | None = None
+    """One per row: the position, from 1, at which the document was shown when the labels, which are clicks, were
+    collected; None: not known."""
     feature_names: tuple[str, ...] | None = None
     groups: Rows | None = None
     """One per list: lists of the same group, such as impressions of one query, are kept together by
     random splits. None: each list is its own group."""
-    categories: Categories | None = None
+    categories: inputs.Categories | None = None
     """For each feature that holds categories, what its values 0, 1, 2 ... stand for."""
 
     def __init__(
@@ -101,7 +80,7 @@ class Dataset:
         weight: str | None = None,
         features: str | Sequence[str] | None = None,
         drop: Sequence[str] = (),
-        missing: Missing = None,
+        missing: inputs.Missing = None,
     ) -> None:
         """Make a data set of a table with named columns.
 
@@ -128,7 +107,7 @@ class Dataset:
         >>> pk.Dataset(df, label="grade", query="qid")
         Dataset(2 lists, 3 documents, 1 feature, labels 0..2)
         """
-        from plackett.data.columnar.frames import read_frame  # imports pyarrow
+        from plackett.data.columnar.reader import read_frame  # imports pyarrow
         from plackett.data.files import ReadOptions
 
         options = ReadOptions(label, query, document, weight, features, None, missing, drop=drop)
@@ -171,9 +150,10 @@ class Dataset:
         document_ids: Any = None,
         weights: Mapping[Any, float] | ArrayLike | None = None,
         document_weights: Any = None,
+        positions: Any = None,
         groups: Any = None,
         feature_names: Sequence[str] | None = None,
-        missing: Missing = None,
+        missing: inputs.Missing = None,
     ) -> Dataset:
         """Group rows, in any order, into lists.
 
@@ -196,6 +176,8 @@ class Dataset:
         document_weights
             Optional number per row, not negative: the factor of the document's gain, such as the
             inverse of its chance of being examined (see ``docs/guide/clicks``).
+        positions
+            Optional whole number per row, from 1: where the document was shown, if labels are clicks.
         groups
             Optional integer or string per row, the same in all rows of a list: lists of one group,
             such as impressions of one query, are kept together by random splits.
@@ -204,7 +186,7 @@ class Dataset:
         missing
             "nan" if NaN stands for a missing value; otherwise NaN is refused.
         """
-        matrix, names, categories = as_features(features)
+        matrix, names, categories = inputs.as_features(features)
         n_docs = int(matrix.shape[0])
         if n_docs == 0:
             raise DataError("the data has no documents.")
@@ -214,27 +196,26 @@ class Dataset:
                 "rows of each query (group=)."
             )
         if query_ids is None:
-            query_ids = ids_from_sizes(group, n_docs)
-        names = check_names(names if feature_names is None else feature_names, matrix.shape[1])
-        check_features(matrix, missing, names)
-        table = Table(
+            query_ids = inputs.ids_from_sizes(group, n_docs)
+        names = inputs.check_names(names if feature_names is None else feature_names, matrix.shape[1])
+        inputs.check_features(matrix, missing, names)
+        table = inputs.Table(
             features=matrix,
-            labels=np.zeros(n_docs, np.float32) if labels is None else as_labels(labels, n_docs),
-            query_ids=as_ids(query_ids, n_docs, what="query_ids"),
-            document_ids=(
-                None if document_ids is None else as_ids(document_ids, n_docs, what="document_ids")
-            ),
+            labels=np.zeros(n_docs, np.float32) if labels is None else inputs.as_labels(labels, n_docs),
+            query_ids=inputs.as_ids(query_ids, n_docs, what="query_ids"),
+            document_ids=(None if document_ids is None else inputs.as_ids(document_ids, n_docs, what="document_ids")),
             document_weights=(
-                None if document_weights is None else as_document_weights(document_weights, n_docs)
+                None if document_weights is None else inputs.as_document_weights(document_weights, n_docs)
             ),
-            groups=None if groups is None else as_ids(groups, n_docs, what="groups"),
+            positions=None if positions is None else inputs.as_positions(positions, n_docs),
+            groups=None if groups is None else inputs.as_ids(groups, n_docs, what="groups"),
             feature_names=names,
             categories=categories,
         )
         return cls._group(table, weights)[0]
 
     @classmethod
-    def from_table(cls, table: Table, *, strict: bool = False) -> Dataset:
+    def from_table(cls, table: inputs.Table, *, strict: bool = False) -> Dataset:
         """Group the rows of a reader; takes over its arrays.
 
         Rows of a query that are not next to each other form one list with a
@@ -243,27 +224,28 @@ class Dataset:
         dataset, contiguous = cls._group(table, table.weights)
         if not contiguous:
             if strict:
-                text = f"{_describe_scattered(table.source)}; "
+                text = f"{inputs.describe_scattered(table.source)}; "
                 raise DataError(Message(text, Parameter("strict", True), " refuses them."))
-            warn_scattered(table.source)
+            inputs.warn_scattered(table.source)
         return dataset
 
     @classmethod
-    def _group(cls, table: Table, weights: Any) -> tuple[Dataset, bool]:
+    def _group(cls, table: inputs.Table, weights: Any) -> tuple[Dataset, bool]:
         """Group rows into lists; also returns whether the rows of each query were contiguous."""
         if table.n_docs == 0:
             raise DataError(f"{table.source or 'the data'} has no documents.")
-        names, codes, contiguous = factorize(table.query_ids)
+        names, codes, contiguous = inputs.factorize(table.query_ids)
         dataset = cls._make(
             features=table.features,
             labels=table.labels,
             list_of_row=codes,
             list_ids=names,
             document_ids=table.document_ids,
-            weights=None if weights is None else as_weights(weights, names, codes),
+            weights=None if weights is None else inputs.as_weights(weights, names, codes),
             document_weights=table.document_weights,
+            positions=table.positions,
             feature_names=table.feature_names,
-            groups=None if table.groups is None else as_groups(table.groups, names, codes),
+            groups=None if table.groups is None else inputs.as_groups(table.groups, names, codes),
             categories=table.categories,
         )
         return dataset, contiguous
@@ -409,10 +391,7 @@ class Dataset:
     def lists(self, start: int, stop: int) -> Dataset:
         """Return the lists from position ``start`` to ``stop``."""
         if not 0 <= start < stop <= self.n_lists:
-            raise DataError(
-                f"lists({start}, {stop}): positions must satisfy 0 <= start < stop <= "
-                f"{self.n_lists}."
-            )
+            raise DataError(f"lists({start}, {stop}): positions must satisfy 0 <= start < stop <= {self.n_lists}.")
         return self.select(np.arange(start, stop))
 
     def select(self, lists: ArrayLike) -> Dataset:
@@ -444,10 +423,10 @@ class Dataset:
 
         The contents of lists change, and with them their keys.
         """
-        mask = as_column(keep)
+        mask = inputs.as_column(keep)
         if mask.dtype != np.bool_ or mask.shape != (self.n_docs,) or not mask.any():
             raise DataError(f"keep must be {self.n_docs} booleans, at least one of them true.")
-        lists, numbers, _ = factorize(self.list_of_row[mask])
+        lists, numbers, _ = inputs.factorize(self.list_of_row[mask])
         return self._take(np.flatnonzero(mask), lists, numbers)
 
     def _take(
@@ -470,6 +449,7 @@ class Dataset:
             document_ids=take(self.document_ids, rows),
             weights=take(self.weights, lists),
             document_weights=take(self.document_weights, rows),
+            positions=take(self.positions, rows),
             feature_names=self.feature_names,
             groups=take(self.groups, lists),
             categories=self.categories,
@@ -480,11 +460,11 @@ class Dataset:
 
         The features may be of any type that :meth:`from_arrays` takes; NaN is a missing value.
         """
-        matrix, _, _ = as_features(features)
+        matrix, _, _ = inputs.as_features(features)
         if matrix.shape[0] != self.n_docs:
             raise DataError(f"expected {self.n_docs} rows of features, got {matrix.shape[0]}.")
         names = self.feature_names if matrix.shape[1] == self.n_features else None
-        check_features(matrix, "nan", names)
+        inputs.check_features(matrix, "nan", names)
         return self._make(
             order=self.order,
             **{field.name: getattr(self, field.name) for field in fields(self)}
@@ -495,7 +475,7 @@ class Dataset:
         """Return the same documents without features; their canonical order stays."""
         return self.with_features(np.empty((self.n_docs, 0), np.float32))
 
-    def with_categories(self, categories: Categories) -> Dataset:
+    def with_categories(self, categories: inputs.Categories) -> Dataset:
         """Return the same documents, their categories numbered as in ``categories``.
 
         A value that is not among them becomes NaN, a missing value.
@@ -512,7 +492,7 @@ class Dataset:
 
     def with_labels(self, labels: ArrayLike) -> Dataset:
         """Return the same documents with other labels; their canonical order stays."""
-        return self._replace(labels=as_labels(labels, self.n_docs))
+        return self._replace(labels=inputs.as_labels(labels, self.n_docs))
 
     def __repr__(self) -> str:
         plural = "" if self.n_features == 1 else "s"
@@ -551,8 +531,10 @@ def fingerprint(data: Dataset) -> str:
         digest.update(b"weights" + np.ascontiguousarray(weights).tobytes())
     if document_weights is not None:
         digest.update(b"documents" + order.sort(document_weights).tobytes())
+    if data.positions is not None:
+        digest.update(b"positions" + order.sort(data.positions).tobytes())
     if data.groups is not None:  # random splits depend on them
-        digest.update(b"groups" + factorize(data.groups[order.lists])[1].tobytes())
+        digest.update(b"groups" + inputs.factorize(data.groups[order.lists])[1].tobytes())
     digest.update(repr((data.n_features, data.feature_names)).encode())
     if data.categories is not None:
         digest.update(repr(sorted(data.categories.items())).encode())

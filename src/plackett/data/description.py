@@ -1,15 +1,13 @@
 """Statistics of a data set, as papers on ranking print them."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from plackett.data.block_sums import check_before_use
 from plackett.data.dataset import Dataset, check_dataset
+from plackett.data.large_arrays import check_before_use
 
 _MOST_BINS = 12
 

@@ -1,7 +1,5 @@
 """Folds: read them as LETOR 3 and 4 and MSLR store them, split a data set, and join several."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -31,10 +29,10 @@ from plackett.data.files import (
     find_files,
     split_name,
 )
-from plackett.data.inputs import Missing, factorize
+from plackett.data.inputs import Missing, Table, factorize
+from plackett.data.known import find_known, refuse_other_sizes
 from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
 from plackett.data.reader import fits_in_memory, open_data, read_rows
-from plackett.data.table import Table
 
 _FOLD = re.compile(r"fold[ _-]?(\d+)", re.IGNORECASE | re.ASCII)
 _CHUNK_BYTES = 1 << 20
@@ -42,7 +40,15 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Fold:
-    """One split of a data set into train, validation and test."""
+    """One split of a data set into train, validation and test.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> train, validation, test = pk.split(pk.synthetic("letor", n_lists=20), (0.6, 0.2, 0.2))
+    >>> pk.Fold("mine", train, validation, test).test.n_lists
+    4
+    """
 
     name: str
     train: Dataset
@@ -53,6 +59,7 @@ class Fold:
 def read_folds(
     path: PathLike,
     *,
+    known: str | None = None,
     label: str | None = "label",
     query: str = "query_id",
     document: str | None = None,
@@ -82,6 +89,10 @@ def read_folds(
     ----------
     path
         The directory.
+    known
+        The name of a public data set (:data:`plackett.data.known.KNOWN`): MSLR-WEB10K, MSLR-WEB30K, Yahoo set 1 and 2,
+        Istella, Istella-S, and those of LETOR 3 and 4. Files whose numbers of lists, documents or features are not
+        those that its makers published are refused with a DataError that names what differs.
     label, query, document, weight, features, drop
         The columns of Parquet, Arrow and CSV files, as for :func:`plackett.read`.
     n_features
@@ -96,8 +107,18 @@ def read_folds(
         whose rows leave out the last features then need ``n_features``. None decides by size.
     cache
         Folder that keeps streamed features for the next time.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> for fold in pk.read_folds("MQ2008"):  # doctest: +SKIP
+    ...     print(fold.name, fold.train.n_lists)
     """
-    layout = {name: _find_splits(folder) for name, folder in _fold_folders(Path(path)).items()}
+    expected = None if known is None else find_known(known)
+    prefix = "" if expected is None else expected.prefix
+    if expected is not None and n_features is None:
+        n_features = expected.features  # of sparse text, such as Yahoo's, each file shows some only
+    layout = {name: _find_splits(folder, prefix) for name, folder in _fold_folders(Path(path)).items()}
     files = _find_copies([file for splits in layout.values() for file in splits.values()])
     options = ReadOptions(
         label,
@@ -116,11 +137,8 @@ def read_folds(
     sources = {file: find_files(file) for file in sorted(set(files.values()))}
     if stream is None:
         stream = not fits_in_memory(list(sources.values()), options)
-    if stream:
-        data = _stream_all(sources, options, progress, cache)
-    else:
-        data = _read_all(sources, options, progress)
-    return [
+    data = _stream_all(sources, options, progress, cache) if stream else _read_all(sources, options, progress)
+    folds = [
         Fold(
             name,
             train=data[files[splits["train"]]],
@@ -129,6 +147,9 @@ def read_folds(
         )
         for name, splits in layout.items()
     ]
+    if expected is not None:
+        refuse_other_sizes(expected, folds, Path(path))
+    return folds
 
 
 def open_data_or_folds(
@@ -153,9 +174,7 @@ def open_data_or_folds(
 def is_folds(path: PathLike) -> bool:
     """Whether a directory holds folds, or is one."""
     folder = Path(path)
-    return folder.is_dir() and any(
-        _FOLD.fullmatch(entry.name) or split_name(entry) for entry in folder.iterdir()
-    )
+    return folder.is_dir() and any(_FOLD.fullmatch(entry.name) or split_name(entry) for entry in folder.iterdir())
 
 
 def _fold_folders(folder: Path) -> dict[str, Path]:
@@ -168,17 +187,19 @@ def _fold_folders(folder: Path) -> dict[str, Path]:
     return {folder.resolve().name: folder}
 
 
-def _find_splits(folder: Path) -> dict[SplitName, Path]:
+def _find_splits(folder: Path, prefix: str = "") -> dict[SplitName, Path]:
+    """The files of a folder by split; with a prefix, those whose names begin with it."""
     splits: dict[SplitName, Path] = {}
     entries = sorted(folder.iterdir())
     for entry in entries:
-        split = split_name(entry)
+        if not entry.name.lower().startswith(prefix):
+            continue
+        split = split_name(entry.with_name(entry.name[len(prefix) :]))
         if split is None:
             continue
         if split in splits:
             raise DataError(
-                f"{splits[split].name} and {entry.name} could both be the {split} set; remove one.",
-                path=str(folder),
+                f"{splits[split].name} and {entry.name} could both be the {split} set; remove one.", path=str(folder)
             )
         splits[split] = entry
     required: tuple[SplitName, ...] = ("train", "test")
@@ -186,7 +207,7 @@ def _find_splits(folder: Path) -> dict[SplitName, Path]:
         if split not in splits:
             present = ", ".join(entry.name for entry in entries) or "nothing"
             raise DataError(
-                f"there is no {split} set: looked for {' or '.join(SPLIT_STEMS[split])} with the "
+                f"there is no {split} set: looked for {' or '.join(prefix + s for s in SPLIT_STEMS[split])} with the "
                 "suffix of a data set (.txt, .txt.gz, .parquet ...), in Fold1, Fold2 ... or here; "
                 f"found {present}.",
                 path=str(folder),
@@ -218,10 +239,7 @@ def _digest(file: Path) -> str:
 
 
 def _stream_all(
-    sources: dict[Path, DataFiles],
-    options: ReadOptions,
-    progress: ByteProgress | None,
-    cache: PathLike | None,
+    sources: dict[Path, DataFiles], options: ReadOptions, progress: ByteProgress | None, cache: PathLike | None
 ) -> dict[Path, Dataset]:
     data: dict[Path, Dataset] = {}
     for path, files in sources.items():
@@ -307,7 +325,14 @@ def _pad_columns(features: Features, width: int, absent: float) -> Features:
 
 
 def concat(parts: Sequence[Dataset]) -> Dataset:
-    """Join the rows of several data sets; lists of different parts are never merged."""
+    """Join the rows of several data sets; lists of different parts are never merged.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> pk.concat([pk.synthetic("letor", n_lists=3, seed=0), pk.synthetic("letor", n_lists=4, seed=1)]).n_lists
+    7
+    """
     if not parts:
         raise DataError("there is nothing to join: no data sets were given.")
     for part in parts:
@@ -321,8 +346,7 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
             )
         if part.n_features != first.n_features or part.feature_names != first.feature_names:
             raise DataError(
-                f"the parts have different features: {first.n_features} and {part.n_features}, or "
-                "other names."
+                f"the parts have different features: {first.n_features} and {part.n_features}, or other names."
             )
     shifts = np.cumsum([0, *(part.n_lists for part in parts)])
     lists = [part.list_of_row + shift for part, shift in zip(parts, shifts, strict=False)]
@@ -337,15 +361,14 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
         document_ids=_join([part.document_ids for part in parts]),
         weights=_join([part.weights for part in parts]),
         document_weights=_join_document_weights(parts),
+        positions=_join([part.positions for part in parts]),
         feature_names=first.feature_names,
         groups=_join_groups(parts),
         categories=first.categories,
     )
 
 
-def split(
-    dataset: Dataset, shares: Sequence[float] = (0.6, 0.2, 0.2), *, seed: int = 0
-) -> tuple[Dataset, ...]:
+def split(dataset: Dataset, shares: Sequence[float] = (0.6, 0.2, 0.2), *, seed: int = 0) -> tuple[Dataset, ...]:
     """Split a data set by lists into random parts of these shares.
 
     Lists of one group, such as impressions of one query (``Dataset.groups``), stay together; shares
@@ -368,10 +391,7 @@ def split(
         unit = "list" if dataset.groups is None else "group"
         units = f"{unit} is" if count == 1 else f"{unit}s are"
         raise DataError(f"{count} {units} too few for the shares {tuple(shares)}.")
-    return tuple(
-        dataset.select(np.flatnonzero((low <= places) & (places < high)))
-        for low, high in pairwise(edges)
-    )
+    return tuple(dataset.select(np.flatnonzero((low <= places) & (places < high))) for low, high in pairwise(edges))
 
 
 def shuffle_lists(dataset: Dataset, *, seed: int) -> tuple[Rows, int]:

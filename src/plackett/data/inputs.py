@@ -2,19 +2,22 @@
 
 Table libraries are recognized by class without being imported: an object of pandas can only exist
 where pandas is already imported.
+
+A :class:`Table` holds rows as a reader produces them, before they are grouped into lists.
 """
 
-from __future__ import annotations
-
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_array
 
-from plackett.base.errors import DataError, Message, Parameter
+from plackett.base.errors import DataError, DataWarning, Message, Parameter
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Ids, Labels, Rows
 from plackett.base.threads import run_parallel
@@ -32,7 +35,7 @@ def _is_a(value: object, library: str, *names: str) -> bool:
 def as_column(values: Any) -> NDArray[Any]:
     """One-dimensional NumPy array of a list, array, Series or Arrow column."""
     if _is_a(values, "pyarrow", "Array", "ChunkedArray"):
-        from plackett.data.columnar.errors import name_file_in_errors  # imports pyarrow
+        from plackett.data.columnar.reader import name_file_in_errors  # imports pyarrow
 
         with name_file_in_errors(None, "table"):  # such as text that is not UTF-8
             return np.asarray(values.to_numpy(zero_copy_only=False))
@@ -45,9 +48,7 @@ Categories = Mapping[str, tuple[str, ...]]
 """For each feature that holds categories, what its values 0, 1, 2 ... stand for."""
 
 
-def as_features(
-    features: Any,
-) -> tuple[Features | scipy.sparse.csr_array, tuple[str, ...] | None, Categories | None]:
+def as_features(features: Any) -> tuple[Features | scipy.sparse.csr_array, tuple[str, ...] | None, Categories | None]:
     """Dense float32 (or CSR) features of any table-like object, its column names and categories."""
     if scipy.sparse.issparse(features):
         return _from_sparse(features), None, None
@@ -69,9 +70,7 @@ def read_categories(content: Any, names: Sequence[str]) -> Categories | None:
         isinstance(content, dict)
         and bool(content)
         and all(
-            name in names
-            and isinstance(values, list)
-            and all(isinstance(value, str) for value in values)
+            name in names and isinstance(values, list) and all(isinstance(value, str) for value in values)
             for name, values in content.items()
         )
     )
@@ -82,9 +81,7 @@ def read_categories(content: Any, names: Sequence[str]) -> Categories | None:
 
 def _from_sparse(features: Any) -> scipy.sparse.csr_array:
     if features.ndim != 2:
-        raise DataError(
-            f"features must have two dimensions (documents x features), got shape {features.shape}."
-        )
+        raise DataError(f"features must have two dimensions (documents x features), got shape {features.shape}.")
     with np.errstate(over="ignore"):  # overflow gives inf, which check_features refuses
         matrix = scipy.sparse.csr_array(features, dtype=np.float32, copy=True)
     if not matrix.has_canonical_format:
@@ -108,8 +105,7 @@ def _from_columns(
                 matrix[:, j] = _nullable_numbers(column)
         except (TypeError, ValueError) as error:
             raise DataError(
-                f"feature {names[j]!r} must be numbers: {error}. Encode text and categories as "
-                "numbers first."
+                f"feature {names[j]!r} must be numbers: {error}. Encode text and categories as numbers first."
             ) from error
     return matrix, tuple(str(name) for name in names), categories or None
 
@@ -147,15 +143,12 @@ def _from_dense(values: Any) -> Features:
             matrix = np.asarray(_numbers(array), dtype=np.float32, order="C")
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"features must be numbers, one row per document: {error}. Encode text and categories "
-            "as numbers first."
+            f"features must be numbers, one row per document: {error}. Encode text and categories as numbers first."
         ) from error
     if matrix.shape == (0,):
         return matrix.reshape(0, 0)  # an empty list: no rows
     if matrix.ndim != 2:
-        raise DataError(
-            f"features must have two dimensions (documents x features), got shape {matrix.shape}."
-        )
+        raise DataError(f"features must have two dimensions (documents x features), got shape {matrix.shape}.")
     return matrix
 
 
@@ -241,8 +234,7 @@ def as_labels(labels: Any, n_docs: int, *, first_row: int = 0) -> Labels:
     row = _first_not_weight(result)
     if row is not None:
         raise DataError(
-            f"row {first_row + row} (counted from 0): label {column[row]}; labels are finite "
-            "numbers, zero or greater."
+            f"row {first_row + row} (counted from 0): label {column[row]}; labels are finite numbers, zero or greater."
         )
     return result + np.float32(0)  # -0.0 becomes 0.0
 
@@ -257,6 +249,16 @@ def as_document_weights(weights: Any, n_docs: int, *, first_row: int = 0) -> NDA
             "finite and not negative."
         )
     return result.copy()
+
+
+def as_positions(positions: Any, n_docs: int, *, first_row: int = 0) -> Rows:
+    """One position per row, a whole number from 1; error messages count from ``first_row``."""
+    values = _as_floats(as_column(positions), n_docs, np.float64, "positions")
+    bad = ~((values >= 1) & (values == np.floor(values)) & (values < 2**53))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(f"row {first_row + row} (counted from 0): position {values[row]:g}; positions are 1, 2, 3 ...")
+    return values.astype(np.int64)
 
 
 def _as_floats(column: NDArray[Any], n_docs: int, dtype: DTypeLike, what: str) -> NDArray[Any]:
@@ -302,10 +304,7 @@ def ids_from_sizes(sizes: Any, n_docs: int) -> Rows:
         raise DataError("group must be the sizes of the lists: positive whole numbers.")
     if counts.sum() != n_docs:
         hint = "; one id per row is qid=" if len(counts) == n_docs else ""
-        raise DataError(
-            f"group holds {len(counts)} sizes that add up to {int(counts.sum())}, for {n_docs} "
-            f"rows{hint}."
-        )
+        raise DataError(f"group holds {len(counts)} sizes that add up to {int(counts.sum())}, for {n_docs} rows{hint}.")
     return np.repeat(np.arange(len(counts)), counts)
 
 
@@ -321,9 +320,7 @@ def _from_objects(column: NDArray[Any], what: str) -> NDArray[Any]:
             if "\0" in value:  # NumPy would drop it at the end of a string
                 raise _bad_text(row, value, what)
         return column.astype(np.str_)
-    if all(
-        isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in column
-    ):
+    if all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in column):
         try:
             return column.astype(np.int64)
         except OverflowError:  # numbers of any size are ids as text
@@ -347,8 +344,7 @@ def _check_text(column: NDArray[np.str_], what: str) -> Ids:
 
 def _bad_text(row: int, value: str, what: str) -> DataError:
     return DataError(
-        f"{what} must be text without NUL and lone surrogates, got {value!r} in row {row} "
-        "(counted from 0)."
+        f"{what} must be text without NUL and lone surrogates, got {value!r} in row {row} (counted from 0)."
     )
 
 
@@ -408,8 +404,7 @@ def as_weights(weights: Any, names: Ids, codes: Rows) -> NDArray[np.float64]:
     bad = _first_not_weight(result)
     if bad is not None:
         raise DataError(
-            f"the weight of query {names[bad].item()!r} is {result[bad]}; weights are finite and "
-            "not negative."
+            f"the weight of query {names[bad].item()!r} is {result[bad]}; weights are finite and not negative."
         )
     return result
 
@@ -442,3 +437,58 @@ def check_names(names: Sequence[str] | None, n_features: int) -> tuple[str, ...]
         duplicate = next(name for name in result if result.count(name) > 1)
         raise DataError(f"feature name {duplicate!r} occurs more than once.")
     return result
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of (query, document, features, label) in the order of their source.
+
+    Readers check the values (labels finite and not negative, features finite unless missing values
+    are allowed); ``Dataset.from_table`` groups the rows into lists.
+    """
+
+    features: Features | csr_array
+    """float32; ``Dataset.from_table`` takes the array over."""
+    labels: Labels
+    query_ids: Ids
+    """One per row: int64 or str."""
+    document_ids: Ids | None = None
+    """One per row: int64 or str."""
+    weights: NDArray[np.float64] | None = None
+    """One per row, the same in all rows of a list."""
+    document_weights: NDArray[np.float64] | None = None
+    """One per row."""
+    positions: Rows | None = None
+    """One per row, from 1."""
+    groups: Ids | None = None
+    """One per row, the same in all rows of a list: int64 or str."""
+    feature_names: tuple[str, ...] | None = None
+    categories: Categories | None = None
+    """For each feature that holds categories, what its values 0, 1, 2 ... stand for."""
+    source: str | None = None
+    """Name of the file, for error messages."""
+    full_rows: bool = True
+    """False if rows of a text file leave features out, so that its width is only a lower bound."""
+
+    @property
+    def n_docs(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.features.shape[1])
+
+
+def warn_scattered(source: str | None) -> None:
+    """Warn that the rows of some queries are not next to each other."""
+    warnings.warn(f"{describe_scattered(source)}.", DataWarning, stacklevel=5)
+
+
+def describe_scattered(source: str | None) -> str:
+    """Say that the rows of some queries are not next to each other."""
+    return (
+        f"{source or 'the data'}: the rows of some queries are not next to each other; rows with "
+        "the same query id form one list"
+    )

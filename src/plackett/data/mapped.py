@@ -7,12 +7,10 @@ features and document ids, which the operating system reads page by page when th
 in it is ever executed: the arrays are plain numbers and text, and the names of the files are fixed.
 
 Version 3 has a CRC-32 of every 16 MiB of each file, and a hash of the manifest. Features and
-document ids are checked before their first use (:mod:`plackett.data.block_sums`), the others when
+document ids are checked before their first use (:mod:`plackett.data.large_arrays`), the others when
 the set is opened. Versions 1 and 2 are still read. In version 1 the rows were in canonical order;
 the features are then copied into the order of the rows.
 """
-
-from __future__ import annotations
 
 import json
 import os
@@ -25,21 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.checksums import hash_json
 from plackett.base.errors import DataError, Message, Parameter
-from plackett.base.files import atomic_directory, explain_full_disk
+from plackett.base.files import atomic_directory, explain_full_disk, hash_json
 from plackett.base.ragged import Features, Rows, as_offsets, list_of_document, offsets_from_sizes
-from plackett.data.block_sums import BLOCK_BYTES, check_before_use, expect, sum_blocks
 from plackett.data.canonical import CanonicalOrder, dense_rows, take_rows
 from plackett.data.dataset import Dataset
-from plackett.data.inputs import (
-    Categories,
-    Missing,
-    as_labels,
-    check_names,
-    factorize,
-    read_categories,
-)
+from plackett.data.inputs import Categories, Missing, as_labels, check_names, factorize, read_categories
+from plackett.data.large_arrays import CHECKSUM_BYTES, check_before_use, expect, sum_blocks
 
 FORMAT, VERSION = "plackett data", 3
 _SUMMED = 3  # the first version with checksums
@@ -59,12 +49,13 @@ _DTYPES = {
     "document_ids": _IDS,
     "weights": "<f8",
     "document_weights": "<f8",
+    "positions": "<i8",
     "groups": "<i8",
 }
 _ORDER = ("order_rows", "order_lists", "keys")
 """The arrays of the canonical order."""
 _CHECKED_LATER = {"features", "document_ids"}
-_OPTIONAL = {"document_ids", "weights", "document_weights", "groups"}
+_OPTIONAL = {"document_ids", "weights", "document_weights", "positions", "groups"}
 _DTYPES_1 = {name: dtype for name, dtype in _DTYPES.items() if name in {"features", "labels"}} | {
     "offsets": "<i8",
     "query_ids": _IDS,
@@ -73,9 +64,7 @@ _DTYPES_1 = {name: dtype for name, dtype in _DTYPES.items() if name in {"feature
     **{name: _DTYPES[name] for name in _DTYPES if name in _OPTIONAL},
 }
 """The arrays of version 1."""
-_PER_DOCUMENT = {
-    *("labels", "list_of_row", "rows", "order_rows", "document_ids", "document_weights")
-}
+_PER_DOCUMENT = {*("labels", "list_of_row", "rows", "order_rows", "document_ids", "document_weights", "positions")}
 _LAST_CODE_POINT = 0x10FFFF
 _BLOCK_BYTES = 64 << 20  # of features copied at a time
 
@@ -187,8 +176,7 @@ def refuse_other_directory(target: Path) -> None:
     """Refuse to replace something that is not a memory-mapped data set."""
     if target.exists() and not is_mapped(target):
         raise DataError(
-            "exists and is not a memory-mapped data set, so it is not replaced; choose another "
-            "name or remove it.",
+            "exists and is not a memory-mapped data set, so it is not replaced; choose another name or remove it.",
             path=str(target),
         )
 
@@ -359,7 +347,7 @@ def _read_files(files: Any, version: int, path: Path) -> dict[str, dict[str, Any
             path,
         )
         sums = file.get("crc32", [])
-        blocks = -(-size // BLOCK_BYTES) if version >= _SUMMED else 0
+        blocks = -(-size // CHECKSUM_BYTES) if version >= _SUMMED else 0
         valid_sums = isinstance(sums, list) and all(type(s) is int for s in sums)
         _require(valid_sums and len(sums) == blocks, f"{name} must have {blocks} checksums", path)
     return files
@@ -385,8 +373,7 @@ def _load(directory: Path, name: str, manifest: Manifest) -> NDArray[Any]:
     array = np.asarray(mapped)
     if mapped.offset + array.nbytes != size:  # a damaged header may let the array begin too early
         raise DataError(
-            "the array does not end where the file does; the data set is damaged: write it again",
-            path=str(path),
+            "the array does not end where the file does; the data set is damaged: write it again", path=str(path)
         )
     actual = (size, array.dtype.str, array.shape, array.flags.c_contiguous)
     wanted = (expected["bytes"], expected["dtype"], manifest.shape(name), True)
@@ -420,15 +407,15 @@ def _check_values(arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> Non
     as_labels(arrays["labels"], manifest.n_docs)
     rows = arrays["rows"]
     if rows.min() < 0 or rows.max() + 1 != manifest.n_rows:
-        raise DataError(
-            f"rows must lie from 0 to {manifest.n_rows - 1}, got {rows.min()} to {rows.max()}."
-        )
+        raise DataError(f"rows must lie from 0 to {manifest.n_rows - 1}, got {rows.min()} to {rows.max()}.")
     if manifest.n_rows == manifest.n_docs:
         _check_permutation(rows, manifest.n_docs, "rows")
     for name in ("weights", "document_weights"):
         weights = arrays.get(name)
         if weights is not None and not np.all(np.isfinite(weights) & (weights >= 0)):
             raise DataError(f"{name} must be finite and not negative.")
+    if "positions" in arrays and arrays["positions"].min() < 1:
+        raise DataError("positions must be 1 or more.")
 
 
 def _check_permutation(numbers: Rows, count: int, name: str) -> None:
@@ -445,9 +432,7 @@ def _check_text(ids: NDArray[Any], name: str) -> None:
         raise DataError(f"{name} hold bytes that are not text.")
 
 
-def _from_version_1(
-    arrays: Mapping[str, NDArray[Any]], manifest: Manifest
-) -> dict[str, NDArray[Any]]:
+def _from_version_1(arrays: Mapping[str, NDArray[Any]], manifest: Manifest) -> dict[str, NDArray[Any]]:
     """The arrays of version 2, from those of version 1, which are in canonical order."""
     _check_values(arrays, manifest)
     offsets = as_offsets(arrays["offsets"], manifest.n_docs)

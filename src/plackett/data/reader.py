@@ -22,12 +22,12 @@ from plackett.data.files import (
     ReadOptions,
     find_files,
 )
-from plackett.data.inputs import Missing
+from plackett.data.inputs import Missing, Table
 from plackett.data.mapped import open_mapped
-from plackett.data.table import Table
 
 if TYPE_CHECKING:
     from plackett.data.columnar.reader import ColumnarFiles
+
 
 MEMORY_SHARE = 0.5
 """Share of the available memory that features may take; models need the rest."""
@@ -127,6 +127,11 @@ def read(
         Compressed files: bytes of text per byte of the file, beyond 256 MiB; 200 by default.
     progress
         Called now and then with the bytes done and the total number of bytes.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> data = pk.read("train.parquet", label="grade", query="qid")  # doctest: +SKIP
     """
     options = ReadOptions(
         label,
@@ -145,17 +150,13 @@ def read(
     return read_files(find_files(path), options, progress)
 
 
-def read_files(
-    files: DataFiles, options: ReadOptions, progress: ByteProgress | None = None
-) -> Dataset:
+def read_files(files: DataFiles, options: ReadOptions, progress: ByteProgress | None = None) -> Dataset:
     """Read the files of a data set into memory."""
     part = read_rows(files, options, progress)
     return part if isinstance(part, Dataset) else Dataset.from_table(part, strict=options.strict)
 
 
-def read_rows(
-    files: DataFiles, options: ReadOptions, progress: ByteProgress | None = None
-) -> Table | Dataset:
+def read_rows(files: DataFiles, options: ReadOptions, progress: ByteProgress | None = None) -> Table | Dataset:
     """The rows in the order of the files, or the data set if it is stored as one."""
     if files.format == "mapped":
         return read_mapped(files.first, options)
@@ -172,7 +173,7 @@ def read_rows(
             progress=progress,
         )
     if files.format == "csv":
-        from plackett.data.columnar.frames import read_csv  # imports pyarrow
+        from plackett.data.columnar.reader import read_csv  # imports pyarrow
 
         return read_csv(files.first, options)
     from plackett.data.columnar.reader import read_columns  # imports pyarrow

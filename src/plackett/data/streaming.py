@@ -1,7 +1,5 @@
 """Data sets larger than memory: their features stay on disk while models learn from them."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile
@@ -15,15 +13,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import write_json
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.data.files import (
-    ByteProgress,
-    DataFiles,
-    PathLike,
-    PathsLike,
-    ReadOptions,
-    TwoPassProgress,
-    find_files,
-)
+from plackett.data.files import ByteProgress, DataFiles, PathLike, PathsLike, ReadOptions, TwoPassProgress, find_files
 from plackett.data.folds import concat
 from plackett.data.large_arrays import SCRATCH_VARIABLE
 from plackett.data.mapped import is_mapped, open_mapped, write_mapped
@@ -64,14 +54,18 @@ def stream(
         Called now and then with the bytes done and the total number of bytes.
     **options
         Those of :func:`plackett.read`.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> data = pk.stream("shards/*.parquet", cache="cache")  # doctest: +SKIP
     """
     files, read_options = find_files(source), ReadOptions(**options)
     if files.format == "mapped":
         return read_mapped(files.first, read_options)
     if files.format == "csv":
         raise UsageError(
-            f"{files.first}: CSV is read into memory; convert it to Parquet first (plackett "
-            "convert), and stream that."
+            f"{files.first}: CSV is read into memory; convert it to Parquet first (plackett convert), and stream that."
         )
     if cache is None:
         folder = files.first.parent if scratch is None else Path(scratch)
@@ -80,11 +74,7 @@ def stream(
 
 
 def read_blocks(
-    source: PathsLike | DataFiles,
-    *,
-    allow_empty: bool = False,
-    progress: ByteProgress | None = None,
-    **options: Any,
+    source: PathsLike | DataFiles, *, allow_empty: bool = False, progress: ByteProgress | None = None, **options: Any
 ) -> Iterator[Dataset]:
     """Read Parquet or Arrow files as data sets of a few thousand documents in whole lists.
 
@@ -124,9 +114,7 @@ def collect_lists(
     return dataset, np.concatenate(scores) if score is not None else None
 
 
-def _spool(
-    files: DataFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None
-) -> Dataset:
+def _spool(files: DataFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None) -> Dataset:
     """Copy the features into a scratch file in ``folder``."""
     if files.is_columnar:
         from plackett.data.columnar.streaming import spool  # imports pyarrow
@@ -138,20 +126,12 @@ def _spool(
     parent = os.environ.get(SCRATCH_VARIABLE) or (folder if os.access(folder, os.W_OK) else None)
     with tempfile.TemporaryDirectory(dir=parent, prefix=".plackett-") as directory:
         target = Path(directory) / _DATA
-        convert_to_mapped(
-            files.first,
-            target,
-            options,
-            block_bytes=_TEXT_BYTES,
-            progress=TwoPassProgress(progress),
-        )
+        convert_to_mapped(files.first, target, options, block_bytes=_TEXT_BYTES, progress=TwoPassProgress(progress))
         # The files lose their names here and are freed with the last array that maps them.
         return open_mapped(target, missing=options.missing)
 
 
-def _open_cached(
-    files: DataFiles, options: ReadOptions, cache: Path, progress: ByteProgress | None
-) -> Dataset:
+def _open_cached(files: DataFiles, options: ReadOptions, cache: Path, progress: ByteProgress | None) -> Dataset:
     data, origin_file = cache / _DATA, cache / _ORIGIN
     origin = _describe_origin(files, options)
     if is_mapped(data) and _read_json(origin_file) == origin:
@@ -161,8 +141,7 @@ def _open_cached(
         visible = [name for name in others if not name.startswith(".")]
         if visible:
             raise DataError(
-                f"is not a cache of plackett: it holds {visible[0]!r}. Give an empty or new folder",
-                path=str(cache),
+                f"is not a cache of plackett: it holds {visible[0]!r}. Give an empty or new folder", path=str(cache)
             )
     cache.mkdir(parents=True, exist_ok=True)
     origin_file.unlink(missing_ok=True)  # the data that it describes is about to be replaced

@@ -10,8 +10,6 @@ run       ``query Q0 document rank score tag``            ``301 Q0 FR940202-2-00
 As in trec_eval, the iteration, the word Q0 and the rank are ignored: the score alone ranks.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import lzma
@@ -32,7 +30,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file
 from plackett.base.ragged import Ids, Offsets, Scores, offsets_from_sizes
 from plackett.data.dataset import Dataset
-from plackett.data.limits import DEFAULT_LIMITS, open_binary
+from plackett.data.files import DEFAULT_LIMITS, open_binary
 
 __all__ = [
     "TrecFile",
@@ -184,13 +182,9 @@ def _parse_number(text: str, what: str) -> float:
     return value
 
 
-def _add_fields(
-    groups: dict[str, dict[str, float]], fields: list[str], columns: tuple[str, ...], what: str
-) -> None:
+def _add_fields(groups: dict[str, dict[str, float]], fields: list[str], columns: tuple[str, ...], what: str) -> None:
     if len(fields) != len(columns):
-        raise DataError(
-            f"{len(fields)} columns; a line has the {len(columns)} columns '{' '.join(columns)}'"
-        )
+        raise DataError(f"{len(fields)} columns; a line has the {len(columns)} columns '{' '.join(columns)}'")
     query, document = fields[0], fields[2]
     value = _parse_number(fields[columns.index(what)], what)
     group = groups.setdefault(query, {})
@@ -241,10 +235,7 @@ def judge_run(
     if not queries:
         raise DataError(f"no query of {run.source} is judged in {qrels.source}.")
     dataset = Dataset.from_arrays(
-        np.empty((len(queries), 0), np.float32),
-        labels,
-        np.array(queries),
-        document_ids=np.array(documents),
+        np.empty((len(queries), 0), np.float32), labels, np.array(queries), document_ids=np.array(documents)
     )
     return dataset, np.array(scores)
 
@@ -266,9 +257,7 @@ def write_qrels(dataset: Dataset, path: str | os.PathLike[str]) -> None:
         file.writelines(f"{query} 0 {document} {_format_label(y)}\n" for query, document, y in rows)
 
 
-def write_run(
-    dataset: Dataset, scores: ArrayLike, path: str | os.PathLike[str], *, tag: str = "plackett"
-) -> None:
+def write_run(dataset: Dataset, scores: ArrayLike, path: str | os.PathLike[str], *, tag: str = "plackett") -> None:
     """Write scores as a run: each list from the best document to the worst.
 
     Equal scores are ordered as in the metrics. Lists come in the order of the rows. Documents

@@ -1,7 +1,5 @@
 """Write data sets, and convert files from one format to another."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,21 +8,13 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import DataError, DataWarning
-from plackett.data.block_sums import check_before_use
-from plackett.data.canonical import dense_rows
+from plackett.data.canonical import dense_rows, take
 from plackett.data.dataset import Dataset, check_dataset
-from plackett.data.files import (
-    ByteProgress,
-    PathLike,
-    ReadOptions,
-    TwoPassProgress,
-    find_files,
-    require_format,
-)
+from plackett.data.files import ByteProgress, PathLike, ReadOptions, TwoPassProgress, find_files, require_format
+from plackett.data.large_arrays import check_before_use
 from plackett.data.mapped import refuse_other_directory, write_mapped
 from plackett.data.reader import read_files
 from plackett.data.streaming import stream
-from plackett.data.table import take
 
 _BLOCK_BYTES = 64 << 20
 
@@ -64,6 +54,11 @@ def write(dataset: Dataset, path: PathLike, *, sparse: bool = False) -> None:
         The file, or the directory of the memory-mapped format; replaced if it exists.
     sparse
         Leave zeros out of LETOR text. The number of features is then not certain from the text.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> pk.write(pk.synthetic("letor", n_lists=20), "train.parquet")  # doctest: +SKIP
     """
     check_dataset(dataset)
     check_before_use(dataset.features)
@@ -100,13 +95,14 @@ def _refuse_duplicate_ids(dataset: Dataset, target: Path) -> None:
 def _write_letor(dataset: Dataset, target: Path, *, sparse: bool) -> None:
     from plackett.data.letor import write_table
 
-    for what, weights in (("lists", dataset.weights), ("documents", dataset.document_weights)):
-        if weights is not None:
-            warnings.warn(
-                f"{target}: LETOR text cannot hold weights of {what}; they are not written.",
-                DataWarning,
-                stacklevel=3,
-            )
+    optional = {
+        "weights of lists": dataset.weights,
+        "weights of documents": dataset.document_weights,
+        "positions": dataset.positions,
+    }
+    for what, values in optional.items():
+        if values is not None:
+            warnings.warn(f"{target}: LETOR text cannot hold {what}; they are not written.", DataWarning, stacklevel=3)
     write_table(
         target,
         dense_rows(dataset.features, slice(None)),
@@ -130,6 +126,7 @@ def _write_columnar(dataset: Dataset, target: Path) -> None:
             document_ids=dataset.document_ids,
             weights=take(dataset.weights, dataset.list_of_row),
             document_weights=dataset.document_weights,
+            positions=dataset.positions,
             groups=take(dataset.groups, dataset.list_of_row),
             feature_names=dataset.feature_names,
             categories=dataset.categories,
@@ -173,6 +170,11 @@ def convert(
         once read and once written.
     **options
         Those of :func:`plackett.read`.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> pk.convert("train.txt", "train.pkdata")  # doctest: +SKIP
     """
     output, read_options = Path(target), ReadOptions(**options)
     passes = TwoPassProgress(progress)
@@ -183,9 +185,7 @@ def convert(
 
         read_options.refuse_columns(files.first, "LETOR text")
         convert_text = convert_to_mapped if output_format == "mapped" else convert_to_columnar
-        sizes = convert_text(
-            files.first, output, read_options, block_bytes=block_bytes, progress=passes
-        )
+        sizes = convert_text(files.first, output, read_options, block_bytes=block_bytes, progress=passes)
         return ConvertReport(sizes.n_lists, sizes.n_docs, sizes.n_features, streamed=True)
     streamed = files.is_columnar and output_format == "mapped"
     if streamed:

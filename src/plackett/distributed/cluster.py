@@ -1,7 +1,5 @@
 """The configuration of a cluster: where it is, how many workers to use, how long to wait."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, fields
 from typing import Any
@@ -121,9 +119,7 @@ def _parse_settings(cluster: str, query: str) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name, text in parse_qsl(query, keep_blank_values=True):
         if name not in names:
-            raise UsageError(
-                f"{cluster!r}: unknown setting {name!r}; a cluster has {', '.join(sorted(names))}."
-            )
+            raise UsageError(f"{cluster!r}: unknown setting {name!r}; a cluster has {', '.join(sorted(names))}.")
         settings[name] = _parse_value(cluster, name, text)
     return settings
 

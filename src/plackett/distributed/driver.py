@@ -156,12 +156,7 @@ _SHOWN = 1500  # characters of the output of a process that died
 _CLOSE_SECONDS = 15.0  # for the child to shut Ray down
 _POLL_SECONDS = 0.5  # between checks of the deadline
 _LOOPBACK = ("127.0.0.1:", "localhost:")
-_HEAD_LOST = (
-    "Failed to connect to GCS",
-    "GCS may have been killed",
-    "gcs_server",
-    "Raylet is term",
-)
+_HEAD_LOST = ("Failed to connect to GCS", "GCS may have been killed", "gcs_server", "Raylet is term")
 
 ErrorRecord = tuple[str, str, str]
 """Class name, text and traceback of an exception, as it is sent to another process."""
@@ -305,8 +300,7 @@ class DriverProcess:
                 "then run the same again: it continues from its checkpoint, if it has one."
             )
         return ClusterError(
-            f"the process connected to {location} ended with code {code}."
-            f"{' Its output: ' + output if output else ''}"
+            f"the process connected to {location} ended with code {code}.{' Its output: ' + output if output else ''}"
         )
 
     def close(self) -> None:

@@ -80,13 +80,9 @@ class TaskPool:
         if kind != "result":
             return None
         number, (status, result) = content
-        return TaskEvent(
-            number, status, driver.rebuild_error(result) if status == "failed" else result
-        )
+        return TaskEvent(number, status, driver.rebuild_error(result) if status == "failed" else result)
 
-    def map(
-        self, items: Mapping[int, Any], *, on_poll: Callable[[], None] = lambda: None
-    ) -> Iterator[TaskEvent]:
+    def map(self, items: Mapping[int, Any], *, on_poll: Callable[[], None] = lambda: None) -> Iterator[TaskEvent]:
         """Run a task for each item; yields how each of them ended, as they finish.
 
         ``on_poll`` is called about once a second while tasks are running.
@@ -118,11 +114,7 @@ class TaskPool:
 
 
 def map_on_cluster(
-    function: Callable[[Any], Any],
-    items: Sequence[Any],
-    *,
-    cluster: Cluster,
-    progress: Callable[[int, int], None],
+    function: Callable[[Any], Any], items: Sequence[Any], *, cluster: Cluster, progress: Callable[[int, int], None]
 ) -> list[Any]:
     """Call a function for each item; returns the results in no particular order.
 
@@ -229,9 +221,7 @@ class TaskMonitor:
         """All messages since the last call; the worker of each task and its seconds of silence."""
         messages, self._messages = self._messages, []
         now = time.monotonic()
-        return messages, {
-            number: (worker, now - when) for number, (worker, when) in self._heartbeats.items()
-        }
+        return messages, {number: (worker, now - when) for number, (worker, when) in self._heartbeats.items()}
 
 
 @dataclass(frozen=True)
@@ -286,9 +276,7 @@ class _TaskServer:
 
         monitor = ray.remote(num_cpus=0, scheduling_strategy=driver.on_this_node())(TaskMonitor)
         self._monitor = monitor.remote()
-        self._task = ray.remote(num_cpus=self.cluster.threads, max_retries=self.cluster.retries)(
-            _run_task
-        )
+        self._task = ray.remote(num_cpus=self.cluster.threads, max_retries=self.cluster.retries)(_run_task)
         limit = self.cluster.start_seconds
         try:
             ray.get(self._monitor.collect.remote(), timeout=limit)  # waits for its process
@@ -304,9 +292,7 @@ class _TaskServer:
             self._monitor.cancel.remote(message.number)
             return
         number, item = message
-        task = self._task.remote(
-            self.function, self.common, item, number, self._monitor, self.cluster.answer_seconds
-        )
+        task = self._task.remote(self.function, self.common, item, number, self._monitor, self.cluster.answer_seconds)
         self.running[task] = number
 
     def collect(self) -> None:

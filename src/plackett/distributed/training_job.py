@@ -95,8 +95,7 @@ def split_lists(offsets: Offsets, count: int) -> list[tuple[int, int]]:
     n_lists, n_docs = len(offsets) - 1, int(offsets[-1])
     if n_lists < count:
         raise UsageError(
-            f"{n_lists} lists cannot be divided among {count} workers, which need at least one "
-            "each; use fewer workers."
+            f"{n_lists} lists cannot be divided among {count} workers, which need at least one each; use fewer workers."
         )
     bounds, start = [], 0
     for i in range(count):
@@ -273,9 +272,7 @@ def run_workers(pipe: Pipe, job: TrainingJob) -> None:
                 raise ClusterError(_failure_text(error, workers, job, seen.traceback)) from error
 
 
-def fit_with_restarts(
-    fit: Callable[[], Any], *, retries: int, on_restart: Callable[[], None]
-) -> None:
+def fit_with_restarts(fit: Callable[[], Any], *, retries: int, on_restart: Callable[[], None]) -> None:
     """Call ``fit`` again if a worker dies while it is being started, at most ``retries`` times.
 
     Ray Train replaces workers that die later, but ends when one dies before all have started.
@@ -329,11 +326,7 @@ def _worker_config(job: TrainingJob, workers: int, coordinator: Any) -> dict[str
     import ray
 
     slices: dict[str, list[Any]] = {}
-    config: dict[str, Any] = {
-        "job": replace(job, parts={}, state=None),
-        "coordinator": coordinator,
-        "slices": slices,
-    }
+    config: dict[str, Any] = {"job": replace(job, parts={}, state=None), "coordinator": coordinator, "slices": slices}
     for name, source in job.parts.items():
         data = open_folder(source) if isinstance(source, Path) else source
         bounds = split_lists(data.offsets, workers)
@@ -362,9 +355,7 @@ def _make_trainer(job: TrainingJob, workers: int, config: dict[str, Any]) -> Any
     cluster = job.cluster
     settings: dict[str, Any] = {
         "train_loop_config": config,
-        "scaling_config": ScalingConfig(
-            num_workers=workers, resources_per_worker={"CPU": cluster.threads}
-        ),
+        "scaling_config": ScalingConfig(num_workers=workers, resources_per_worker={"CPU": cluster.threads}),
         "run_config": RunConfig(
             storage_path=str(scratch_folder()),  # nothing is kept there, so no one else reads it
             failure_config=FailureConfig(max_failures=cluster.retries, controller_failure_limit=0),

@@ -4,8 +4,6 @@ The trials that the store does not have yet are run, each once, also if several 
 the same store. Then the outcomes are read back and compared.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time
@@ -15,26 +13,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plackett.base.errors import (
-    DataError,
-    Message,
-    PlackettError,
-    UsageError,
-    message_of,
-    unknown_name,
-    warn_renamed,
-)
+from plackett.base.errors import DataError, Message, PlackettError, UsageError, message_of, unknown_name, warn_renamed
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster, as_cluster
-from plackett.experiments.plan import (
-    METRIC,
-    METRICS,
-    Plan,
-    Trial,
-    plan_comparison,
-    threads_per_trial,
-)
+from plackett.experiments.plan import METRIC, METRICS, Plan, Trial, plan_comparison, threads_per_trial
 from plackett.experiments.protocols import DataSource, Protocol
 from plackett.experiments.results import (
     CORRECTIONS,
@@ -46,17 +29,10 @@ from plackett.experiments.results import (
     leaderboard,
     read_results,
 )
-from plackett.experiments.runners import (
-    ClusterRunner,
-    InProcessRunner,
-    LocalRunner,
-    Runner,
-    TrialSettings,
-)
+from plackett.experiments.runners import ClusterRunner, InProcessRunner, LocalRunner, Runner, TrialSettings
 from plackett.experiments.store import Heartbeat, Outcome, RunStore
 from plackett.experiments.systems import Model
-from plackett.models.fit_context import MetricSpec
-from plackett.models.ranker import Progress, no_progress
+from plackett.models.fit_context import MetricSpec, Progress, no_progress
 
 _POLL_SECONDS = 1.0  # between checks of what other processes have finished
 
@@ -157,13 +133,7 @@ def compare(
     if correction not in CORRECTIONS:
         raise unknown_name("correction", str(correction), CORRECTIONS)
     plan = plan_comparison(
-        data,
-        models,
-        protocol=protocol,
-        metrics=metrics,
-        baseline=baseline,
-        metric=metric,
-        seed=seed,
+        data, models, protocol=protocol, metrics=metrics, baseline=baseline, metric=metric, seed=seed
     )
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -199,15 +169,7 @@ def run_plan(
 
     ``scratch`` is a folder in which the data may be written for several processes to share.
     """
-    ran = run_trials(
-        plan,
-        store=store,
-        scratch=scratch,
-        jobs=jobs,
-        threads=threads,
-        cluster=cluster,
-        progress=progress,
-    )
+    ran = run_trials(plan, store=store, scratch=scratch, jobs=jobs, threads=threads, cluster=cluster, progress=progress)
     results = read_results(
         plan.trials,
         store=store,
@@ -252,9 +214,7 @@ def run_trials(
         return run_missing(plan.trials, store=store, runner=runner, progress=progress)
 
 
-def _make_runner(
-    plan: Plan, settings: TrialSettings, jobs: int, scratch: Path, cluster: Cluster | None
-) -> Runner:
+def _make_runner(plan: Plan, settings: TrialSettings, jobs: int, scratch: Path, cluster: Cluster | None) -> Runner:
     if cluster is not None:
         return ClusterRunner(plan.source, settings, cluster)
     if jobs == 1:
@@ -262,9 +222,7 @@ def _make_runner(
     return LocalRunner(plan.source, settings, count=jobs, folder=scratch)
 
 
-def run_missing(
-    trials: Sequence[Trial], *, store: RunStore, runner: Runner, progress: Progress
-) -> int:
+def run_missing(trials: Sequence[Trial], *, store: RunStore, runner: Runner, progress: Progress) -> int:
     """Run the trials that are not in the store; returns how many were run here.
 
     Trials that another process has claimed are waited for, and taken over if that process dies. If

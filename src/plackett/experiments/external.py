@@ -25,13 +25,14 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.metrics import metrics as as_metrics
-from plackett.models.artifact.load import load
-from plackett.models.artifact.manifest import MANIFEST_FILE, read_manifest
+from plackett.models.artifact import MANIFEST_FILE, read_manifest
 from plackett.models.fit_context import FitContext
+from plackett.models.load import load
 from plackett.models.ranker import Ranker
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _PEERS = {"lightgbm": "LGBMRanker", "xgboost": "XGBRanker", "catboost": "CatBoostRanker"}
@@ -188,10 +189,10 @@ class PeerRanker(ExternalRanker):
         estimator = deepcopy(self.estimator)
         names = ("random_seed", "thread_count") if self.library == "catboost" else None
         seed_name, threads_name = names or ("random_state", "n_jobs")
-        own = estimator.get_params().get(seed_name) or 0
+        seed = estimator.get_params().get(seed_name) or 0
         changes: dict[str, Any] = {}
-        if isinstance(own, int):
-            changes[seed_name] = own + self.seed
+        if isinstance(seed, int):
+            changes[seed_name] = seed + self.seed
         if self.threads is not None:
             changes[threads_name] = self.threads
         if self.library == "lightgbm" and "verbosity" not in estimator.get_params():
@@ -224,16 +225,10 @@ def _grouped(data: Dataset) -> Lists:
     lists = data.canonical() if hasattr(data, "canonical") else data
     labels = np.asarray(lists.labels)
     whole = labels.astype(np.int64)
-    return (
-        lists.features,
-        whole if np.array_equal(whole, labels) else labels,
-        np.diff(lists.offsets),
-    )
+    return (lists.features, whole if np.array_equal(whole, labels) else labels, np.diff(lists.offsets))
 
 
-def _fit_lightgbm(
-    ranker: Any, features: Any, labels: Any, sizes: Any, held_out: Lists | None, metric: str
-) -> None:
+def _fit_lightgbm(ranker: Any, features: Any, labels: Any, sizes: Any, held_out: Lists | None, metric: str) -> None:
     options: dict[str, Any] = {}
     if held_out is not None:
         options = {"eval_set": [held_out[:2]], "eval_group": [held_out[2]]}

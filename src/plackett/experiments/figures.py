@@ -212,9 +212,7 @@ def round_ticks(low: float, high: float, most: int = 7) -> list[float]:
     return [float(round(k * step, 12)) + 0.0 for k in np.arange(first, last + 1)]  # no -0.0
 
 
-def format_ticks(
-    ticks: Sequence[float], *, signed: bool = False, percent: bool = False
-) -> list[str]:
+def format_ticks(ticks: Sequence[float], *, signed: bool = False, percent: bool = False) -> list[str]:
     """Labels with as many decimals as the step between ticks needs.
 
     >>> format_ticks([-0.05, 0.0, 0.05], signed=True)
@@ -295,13 +293,7 @@ def _draw_dots(chart: DotChart, axes: Axes) -> None:
     for y, row in enumerate(chart.rows):
         color = COLORS[0] if row.significant else _UNSURE
         single = len(row.points) == 1
-        axes.hlines(
-            y,
-            *row.interval,
-            color=color if single else _GRID,
-            linewidth=2 if single else 9,
-            zorder=1,
-        )
+        axes.hlines(y, *row.interval, color=color if single else _GRID, linewidth=2 if single else 9, zorder=1)
         face = color if row.significant else "white"
         axes.scatter(
             row.points,

@@ -38,18 +38,14 @@ from plackett.data.mapped import open_mapped
 from plackett.data.writer import write
 from plackett.distributed.driver import rebuild_error, record_error
 from plackett.experiments.protocols import DataSource
-from plackett.experiments.store.claims import is_running
+from plackett.experiments.store.database import is_running
 
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
     from typing_extensions import Self
 
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-)
+
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _SHOWN = 2000  # characters of the output of a worker that died
 _PARENT_SECONDS = 0.5  # between checks whether the parent is alive
 _PREFIX = ".shared-"
@@ -207,12 +203,7 @@ class SharedSource:
 def _open_source(shared: SharedSource) -> DataSource:
     open_once = cache(_open)
     folds = tuple(
-        Fold(
-            name,
-            open_once(train),
-            None if validation is None else open_once(validation),
-            open_once(test),
-        )
+        Fold(name, open_once(train), None if validation is None else open_once(validation), open_once(test))
         for name, train, validation, test in shared.folds
     )
     return DataSource(shared.name, None if shared.whole is None else _open(shared.whole), folds)

@@ -5,8 +5,6 @@ metrics and the learning curve. A search is a run with the best settings, and un
 each trial. Nothing is logged unless asked for, and no global state of MLflow is changed.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -88,11 +86,7 @@ def log_comparison(
 
 
 def log_tuning(
-    result: TuneResult,
-    *,
-    uri: str | os.PathLike[str],
-    name: str = "data",
-    experiment: str = EXPERIMENT,
+    result: TuneResult, *, uri: str | os.PathLike[str], name: str = "data", experiment: str = EXPERIMENT
 ) -> str:
     """Log a search; returns the id of its run.
 
@@ -141,16 +135,12 @@ class _Log:
             self._client = MlflowClient(tracking_uri=place)
             known = self._client.get_experiment_by_name(experiment)
             self._experiment = (
-                self._client.create_experiment(experiment, artifacts)
-                if known is None
-                else known.experiment_id
+                self._client.create_experiment(experiment, artifacts) if known is None else known.experiment_id
             )
         except (MlflowException, OSError) as error:
             raise PlackettError(f"MLflow at {os.fspath(uri)} reports an error: {error}") from error
 
-    def start(
-        self, name: str, *, parent: str | None = None, tags: Mapping[str, str] | None = None
-    ) -> str:
+    def start(self, name: str, *, parent: str | None = None, tags: Mapping[str, str] | None = None) -> str:
         """Begin a run; its id."""
         marks = {_NAME: name, "plackett": __version__, **(tags or {})}
         if parent is not None:
@@ -177,11 +167,7 @@ class _Log:
         from mlflow.entities import Metric
 
         now = int(1000 * time.time())
-        metrics = [
-            Metric(_key(key), float(value), now, step)
-            for key, value, step in values
-            if math.isfinite(value)
-        ]
+        metrics = [Metric(_key(key), float(value), now, step) for key, value, step in values if math.isfinite(value)]
         for batch in _batches(metrics, _BATCH):
             self._client.log_batch(run, metrics=batch)
 

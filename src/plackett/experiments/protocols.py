@@ -9,8 +9,6 @@
 ==============  ==================================================================================
 """
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -21,9 +19,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from plackett.base.errors import DataError, UsageError
-from plackett.data.block_sums import check_before_use
 from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.folds import Fold, concat, shuffle_lists, split
+from plackett.data.large_arrays import check_before_use
 
 VALIDATION_SHARE = 0.2
 """Share of the training lists that is used for validation if the data come without such lists."""
@@ -77,9 +75,7 @@ class DataSource:
         return self.folds[0] if self.folds else None
 
 
-def as_source(
-    data: Dataset | Fold | Sequence[Fold] | DataSource, *, name: str = "data"
-) -> DataSource:
+def as_source(data: Dataset | Fold | Sequence[Fold] | DataSource, *, name: str = "data") -> DataSource:
     """Make a data source; one that is a source already is returned as it is."""
     if isinstance(data, DataSource):
         return data
@@ -87,7 +83,7 @@ def as_source(
         check_before_use(data.features)
         return DataSource(name, whole=data)
     folds = (data,) if isinstance(data, Fold) else data
-    if not isinstance(folds, (list, tuple)) or not all(isinstance(each, Fold) for each in folds):
+    if not isinstance(folds, (list, tuple)) or not all(isinstance(fold, Fold) for fold in folds):
         raise UsageError(
             f"experiments take a plackett.Dataset, a Fold or several folds, got "
             f"{type(data).__name__}; plackett.read and plackett.Dataset.from_arrays make data sets."
@@ -207,8 +203,7 @@ class Folds(Protocol):
     """
 
     description: ClassVar[str] = (
-        "Each list is a test list in one fold; the values of all folds are pooled, and tests pair "
-        "the lists."
+        "Each list is a test list in one fold; the values of all folds are pooled, and tests pair the lists."
     )
 
     count: int | None = None
@@ -222,13 +217,7 @@ class Folds(Protocol):
         if self.count is not None:
             data = source.pooled_fingerprint
             return tuple(
-                Split(
-                    f"fold {i + 1}",
-                    data,
-                    f"part {i + 1} of {self.count}, seed {self.seed}",
-                    self.seed,
-                    i,
-                )
+                Split(f"fold {i + 1}", data, f"part {i + 1} of {self.count}, seed {self.seed}", self.seed, i)
                 for i in range(self.count)
             )
         if not source.folds:
@@ -332,8 +321,7 @@ class Seeds(Protocol):
     def splits(self, source: DataSource) -> tuple[Split, ...]:
         first = _plan_single(source, "", self.seed)
         return tuple(
-            replace(first, name=f"seed {self.seed + i}", seed=self.seed + i, index=i)
-            for i in range(self.count)
+            replace(first, name=f"seed {self.seed + i}", seed=self.seed + i, index=i) for i in range(self.count)
         )
 
     def load(self, source: DataSource, split: Split) -> SplitData:
@@ -378,8 +366,7 @@ class Splits(Protocol):
     def splits(self, source: DataSource) -> tuple[Split, ...]:
         data = source.pooled_fingerprint
         return tuple(
-            Split(f"split {i + 1}", data, _describe_random(self.seed + i), self.seed + i, i)
-            for i in range(self.count)
+            Split(f"split {i + 1}", data, _describe_random(self.seed + i), self.seed + i, i) for i in range(self.count)
         )
 
     def load(self, source: DataSource, split: Split) -> SplitData:
@@ -394,11 +381,7 @@ def _check_repeats(name: str, count: int) -> None:
         raise UsageError(f"{name} must be at least 2, got {count}; for a single one use holdout.")
 
 
-_COUNTED: dict[str, Callable[[int, int], Protocol]] = {
-    "folds": Folds,
-    "splits": Splits,
-    "seeds": Seeds,
-}
+_COUNTED: dict[str, Callable[[int, int], Protocol]] = {"folds": Folds, "splits": Splits, "seeds": Seeds}
 PROTOCOLS = ("folds", "folds:N", "splits:N", "seeds:N", "holdout")
 """The names, N being a number."""
 
@@ -420,6 +403,4 @@ def protocol(name: str | Protocol, *, seed: int = 0) -> Protocol:
         return _COUNTED[kind](seed=seed)  # type: ignore[call-arg] # the count has a default
     if kind in _COUNTED and number.isascii() and number.isdigit():
         return _COUNTED[kind](int(number), seed)
-    raise UsageError(
-        f"there is no protocol {name!r}. There are: {', '.join(PROTOCOLS)} (N a number)."
-    )
+    raise UsageError(f"there is no protocol {name!r}. There are: {', '.join(PROTOCOLS)} (N a number).")

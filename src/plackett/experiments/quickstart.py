@@ -6,8 +6,6 @@ cross-fit uses training and validation lists for both purposes. How often it is 
 over data sets of further seeds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,9 +53,7 @@ class Quickstart:
     results: Path
 
 
-def quickstart(
-    folder: Path, *, n_lists: int = 1200, seed: int = 0, progress: Progress = lambda *_: None
-) -> Quickstart:
+def quickstart(folder: Path, *, n_lists: int = 1200, seed: int = 0, progress: Progress = lambda *_: None) -> Quickstart:
     """Train one system of each family on synthetic lists and compare them.
 
     Parameters
@@ -87,11 +83,9 @@ def quickstart(
         seed=seed,
         progress=progress,
     )
-    found = compared.results
-    board = leaderboard(
-        found.values, baseline=BASELINE, primary=PRIMARY, seconds=found.seconds, seed=seed
-    )
-    means = found.trial_means
+    results = compared.results
+    board = leaderboard(results.values, baseline=BASELINE, primary=PRIMARY, seconds=results.seconds, seed=seed)
+    means = results.trial_means
     gains = [float(means[CROSS_FIT][PRIMARY][0] - means[BASELINE][PRIMARY][0])]
     for further in range(seed + 1, seed + SEEDS):
         progress(f"counting over {SEEDS} data sets", further - seed, SEEDS)
@@ -137,9 +131,7 @@ class SingleFeatureRanker(Ranker):
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:  # noqa: ARG002
         features = np.asarray(train.features, dtype=np.float64)
         candidates = [(j, sign) for j in range(train.n_features) for sign in (1.0, -1.0)]
-        means = [
-            evaluate(sign * features[:, j], train, [PRIMARY])[PRIMARY] for j, sign in candidates
-        ]
+        means = [evaluate(sign * features[:, j], train, [PRIMARY])[PRIMARY] for j, sign in candidates]
         self.feature_, self.sign_ = candidates[int(np.argmax(means))]
 
     def _predict(self, data: Dataset) -> Scores:

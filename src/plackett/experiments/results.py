@@ -1,7 +1,5 @@
 """Results of a comparison: outcomes of trials as values per list, and a leaderboard with tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
@@ -13,29 +11,11 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores, Values
 from plackett.data.folds import Fold
+from plackett.experiments import significance
 from plackett.experiments.plan import Trial
-from plackett.experiments.protocols import (
-    DataSource,
-    Folds,
-    Holdout,
-    Protocol,
-    Seeds,
-    Split,
-    SplitData,
-    Splits,
-    Unit,
-)
-from plackett.experiments.significance import (
-    Comparison,
-    benjamini_hochberg,
-    bootstrap_intervals,
-    compare_paired,
-    holm,
-    mean_interval,
-)
+from plackett.experiments.protocols import DataSource, Folds, Holdout, Protocol, Seeds, Split, SplitData, Splits, Unit
 from plackett.experiments.store import Outcome, RunStore
-from plackett.metrics import FunctionMetric, per_list
-from plackett.metrics import metric as as_metric
+from plackett.metrics import FunctionMetric, metric as as_metric, per_list
 
 Test = Literal["randomisation", "t_test", "wilcoxon"]
 Correction = Literal["holm", "benjamini-hochberg"]
@@ -48,7 +28,7 @@ TESTS: dict[str, str] = {
 }
 """Names of the tests, for reports."""
 CORRECTIONS: dict[str, str] = {"holm": "Holm", "benjamini-hochberg": "Benjamini & Hochberg"}
-_CORRECT = {"holm": holm, "benjamini-hochberg": benjamini_hochberg}
+_CORRECT = {"holm": significance.holm, "benjamini-hochberg": significance.benjamini_hochberg}
 
 
 @dataclass(frozen=True)
@@ -58,7 +38,7 @@ class Entry:
     name: str
     means: dict[str, float]
     """Mean over lists by metric."""
-    comparisons: dict[str, Comparison]
+    comparisons: dict[str, significance.Comparison]
     """Comparison with the baseline by metric; empty for the baseline."""
     adjusted: dict[str, float]
     """p-value by metric, corrected for the number of systems."""
@@ -146,7 +126,7 @@ def leaderboard(
     entries = []
     for name, by_metric in values.items():
         comparisons = {
-            m: compare_paired(by_metric[m], values[baseline][m], seed=seed)
+            m: significance.compare_paired(by_metric[m], values[baseline][m], seed=seed)
             for m in by_metric
             if name != baseline
         }
@@ -177,9 +157,9 @@ def _mean_intervals(
     for metric in metrics:
         columns = np.column_stack([by_metric[metric] for by_metric in values.values()])
         ends = (
-            [mean_interval(column) for column in columns.T]
+            [significance.mean_interval(column) for column in columns.T]
             if unit == "trials"
-            else bootstrap_intervals(columns, seed=seed)
+            else significance.bootstrap_intervals(columns, seed=seed)
         )
         for name, (low, high) in zip(values, ends, strict=True):
             intervals[name][metric] = (float(low), float(high))
@@ -187,17 +167,11 @@ def _mean_intervals(
 
 
 def _adjust_p_values(
-    entries: Sequence[Entry],
-    metrics: tuple[str, ...],
-    baseline: str,
-    test: Test,
-    correction: Correction,
+    entries: Sequence[Entry], metrics: tuple[str, ...], baseline: str, test: Test, correction: Correction
 ) -> list[Entry]:
     """Correct the p-values of each metric for the number of systems compared."""
     others = [entry for entry in entries if entry.name != baseline]
-    columns = {
-        m: _CORRECT[correction]([getattr(e.comparisons[m], test) for e in others]) for m in metrics
-    }
+    columns = {m: _CORRECT[correction]([getattr(e.comparisons[m], test) for e in others]) for m in metrics}
     result = [entry for entry in entries if entry.name == baseline]
     for i, entry in enumerate(others):
         result.append(replace(entry, adjusted={m: float(columns[m][i]) for m in metrics}))
@@ -262,12 +236,8 @@ def read_results(
         is_shown = index == 0 or not isinstance(protocol, (Splits, Seeds))
         for trial in same_split:
             outcome = read_outcome(trial, store)
-            outcomes[trial.system.name].append(
-                outcome if is_shown else replace(outcome, scores=np.empty(0))
-            )
-            values[trial.system.name].append(
-                metric_values(trial, outcome, store=store, metrics=metrics, load=load)
-            )
+            outcomes[trial.system.name].append(outcome if is_shown else replace(outcome, scores=np.empty(0)))
+            values[trial.system.name].append(metric_values(trial, outcome, store=store, metrics=metrics, load=load))
         if is_shown:
             scores = {name: outcomes[name][-1].scores for name in systems}
             last = {name: values[name][-1] for name in systems}
@@ -283,17 +253,13 @@ def read_results(
         seconds={name: float(np.mean([o.seconds for o in outcomes[name]])) for name in systems},
         curves={name: by_trial for name, by_trial in curves.items() if by_trial},
         importances={
-            name: np.array(shares)
-            for name, shares in importances.items()
-            if all(share is not None for share in shares)
+            name: np.array(shares) for name, shares in importances.items() if all(share is not None for share in shares)
         },
         details=tuple(details),
     )
 
 
-def _validation_curves(
-    names: Sequence[str], outcomes: Sequence[Outcome], metric: str
-) -> dict[str, Sequence[float]]:
+def _validation_curves(names: Sequence[str], outcomes: Sequence[Outcome], metric: str) -> dict[str, Sequence[float]]:
     curves = {
         name: outcome.curves.get("validation", {}).get(metric, ())
         for name, outcome in zip(names, outcomes, strict=True)
@@ -310,12 +276,7 @@ def read_outcome(trial: Trial, store: RunStore) -> Outcome:
 
 
 def metric_values(
-    trial: Trial,
-    outcome: Outcome,
-    *,
-    store: RunStore,
-    metrics: Sequence[str],
-    load: Callable[[], SplitData],
+    trial: Trial, outcome: Outcome, *, store: RunStore, metrics: Sequence[str], load: Callable[[], SplitData]
 ) -> ByMetric:
     """Values of metrics on the test lists; those that are not stored yet are computed.
 
@@ -350,9 +311,7 @@ def _trial_means(trials: Sequence[ByMetric], metrics: Sequence[str]) -> dict[str
 def _mean(values: Values, metric: str) -> float:
     counted = values[~np.isnan(values)]
     if len(counted) == 0:
-        raise DataError(
-            f"no test list of a trial counts for {metric}: none has a relevant document."
-        )
+        raise DataError(f"no test list of a trial counts for {metric}: none has a relevant document.")
     return float(counted.mean())
 
 
@@ -369,16 +328,12 @@ def _pool(
         (lambda trials: np.mean(trials, axis=0)) if isinstance(protocol, Seeds) else np.concatenate
     )
     return {
-        name: {m: combine([by_metric[m] for by_metric in trials]) for m in metrics}
-        for name, trials in values.items()
+        name: {m: combine([by_metric[m] for by_metric in trials]) for m in metrics} for name, trials in values.items()
     }
 
 
 def _seed_intervals(means: Mapping[str, Mapping[str, Values]]) -> dict[str, dict[str, Interval]]:
-    return {
-        name: {m: mean_interval(v) for m, v in by_metric.items()}
-        for name, by_metric in means.items()
-    }
+    return {name: {m: significance.mean_interval(v) for m, v in by_metric.items()} for name, by_metric in means.items()}
 
 
 def drop_features(source: DataSource, protocol: Protocol) -> DataSource:

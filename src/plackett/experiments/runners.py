@@ -23,7 +23,8 @@ from plackett.experiments.plan import Trial
 from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData
 from plackett.experiments.store import Outcome
 from plackett.metrics import FunctionMetric, per_list
-from plackett.models.ranker import Progress, Ranker, no_progress
+from plackett.models.fit_context import Progress, no_progress
+from plackett.models.ranker import Ranker
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -56,6 +57,8 @@ class TrialSettings:
 
 def _learning_curves(ranker: Ranker) -> dict[str, dict[str, list[float]]]:
     """Metrics after each training step; empty for models without steps."""
+    if not ranker.curves_by_step:
+        return {}
     return {
         part: {name: [float(mean) for mean in means] for name, means in by_name.items()}
         for part, by_name in vars(ranker).get("curves_", {}).items()
@@ -135,9 +138,7 @@ class LocalRunner(Runner):
         Where the data may be written.
     """
 
-    def __init__(
-        self, source: DataSource, settings: TrialSettings, *, count: int, folder: Path
-    ) -> None:
+    def __init__(self, source: DataSource, settings: TrialSettings, *, count: int, folder: Path) -> None:
         super().__init__(settings)
         self.slots = count
         self._pool = LocalPool(count, threads=settings.threads, folder=folder)
@@ -151,9 +152,7 @@ class LocalRunner(Runner):
         self._pool.close()
 
 
-def run_shared(
-    shared: SharedSource, settings: TrialSettings, ranker: Ranker, split: Split
-) -> Outcome:
+def run_shared(shared: SharedSource, settings: TrialSettings, ranker: Ranker, split: Split) -> Outcome:
     """Run one trial in a worker process."""
     return settings.run(ranker, settings.protocol.load(shared.open(), split))
 

@@ -20,8 +20,6 @@ since training sets overlap: the variance is then larger by the factor
 :math:`1 + n\,n_{test}/n_{train}` (Nadeau & Bengio 2003).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -137,9 +135,7 @@ _BLOCK = 1024
 _WORD, _BYTE, _PATTERNS = 64, 8, 256
 
 
-def randomisation_test(
-    differences: Values, *, permutations: int = PERMUTATIONS, seed: int = 0
-) -> float:
+def randomisation_test(differences: Values, *, permutations: int = PERMUTATIONS, seed: int = 0) -> float:
     """Two-sided p-value of Fisher's randomisation test; the observed pattern counts as one more.
 
     >>> randomisation_test(np.zeros(5), permutations=99)
@@ -293,17 +289,13 @@ class Comparison:
     """Lists on which the system is better or worse; the others are ties."""
 
 
-def compare_paired(
-    values: Values, baseline: Values, *, permutations: int = PERMUTATIONS, seed: int = 0
-) -> Comparison:
+def compare_paired(values: Values, baseline: Values, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Comparison:
     """Compare per-list values of a system with those of a baseline.
 
     Lists where either value is NaN (dropped by the metric) do not count.
     """
     if values.shape != baseline.shape:
-        raise DataError(
-            f"paired values must be of the same lists, got {len(values)} and {len(baseline)}."
-        )
+        raise DataError(f"paired values must be of the same lists, got {len(values)} and {len(baseline)}.")
     d = values - baseline
     d = d[~np.isnan(d)]
     if len(d) == 0:

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as read_version
+from importlib.metadata import PackageNotFoundError, version as read_version
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,8 +26,7 @@ from plackett.experiments.external import (
     refuse_other,
 )
 from plackett.models import RECIPES, recipe
-from plackett.models.artifact.manifest import is_model, read_manifest
-from plackett.models.artifact.settings import encode_params
+from plackett.models.artifact import encode_params, is_model, read_manifest
 from plackett.models.ranker import Ranker
 from plackett.models.recipes.search_spaces import with_settings
 
@@ -107,14 +105,14 @@ def as_systems(
     named = models.items() if isinstance(models, Mapping) else ((None, model) for model in models)
     rankers: dict[str, Ranker] = {}
     presets = PresetFinder(preset)
-    for given, model in named:
+    for label, model in named:
         name, ranker = _make_system(model, presets)
-        if (given or name) in rankers:
+        if (label or name) in rankers:
             raise UsageError(
-                f"{given or name!r} is named twice; each system appears once. Settings tell "
+                f"{label or name!r} is named twice; each system appears once. Settings tell "
                 "systems of one recipe apart, such as lambdamart:leaves=31."
             )
-        rankers[given or name] = ranker
+        rankers[label or name] = ranker
     if not rankers:
         raise UsageError("there is nothing to compare: no models were given.")
     presets.check_used(rankers)
@@ -189,9 +187,7 @@ def parse_settings(pairs: Iterable[str], *, example: str) -> dict[str, Any]:
     for pair in pairs:
         key, sign, text = pair.partition("=")
         if not sign or not key.strip():
-            raise UsageError(
-                f"a setting is written key=value, for example {example}, got {pair!r}."
-            )
+            raise UsageError(f"a setting is written key=value, for example {example}, got {pair!r}.")
         try:
             value = json.loads(text)
         except ValueError:

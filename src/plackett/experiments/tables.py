@@ -3,8 +3,6 @@ r"""Tables in Markdown and LaTeX: leaderboards, and small tables of text.
 LaTeX tables need ``\usepackage{booktabs,amssymb}``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -49,8 +49,6 @@ A pair with equal scores counts one half under every rule for ties, its expectat
 that was not retrieved comes below all others; two of them are tied.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from plackett.base.kernels import compiled, list_function
@@ -61,7 +59,7 @@ from plackett.metrics.definition import (
     RELEVANCE,
     SIGNATURE,
     Definition,
-    Settings,
+    MetricSettings,
     count_relevant,
     discounted_sum,
     group_end,
@@ -82,7 +80,7 @@ def precision_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # t
     return hits / (cutoff if whole else min(cutoff, len(labels)))
 
 
-def _precision_params(settings: Settings) -> tuple[float, ...]:
+def _precision_params(settings: MetricSettings) -> tuple[float, ...]:
     return settings.threshold, float(PRECISION_DENOMINATORS.index(settings.denominator))
 
 
@@ -159,7 +157,7 @@ def average_precision_list(ranked, ends, ideal, labels, cutoff, discounts, param
     return total / relevant
 
 
-def _ap_params(settings: Settings) -> tuple[float, ...]:
+def _ap_params(settings: MetricSettings) -> tuple[float, ...]:
     return settings.threshold, float(AP_DENOMINATORS.index(settings.denominator))
 
 
@@ -246,7 +244,7 @@ def auc_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: i
     return in_order / (0.5 * twice_pairs) if twice_pairs > 0 else np.nan
 
 
-def _auc_params(settings: Settings) -> tuple[float, ...]:
+def _auc_params(settings: MetricSettings) -> tuple[float, ...]:
     return settings.threshold, float(PAIRS.index(settings.pairs))
 
 

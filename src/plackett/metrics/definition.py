@@ -28,8 +28,6 @@ retrieval performance measures efficiently in the presence of tied scores", ECIR
 document gives the ordinary sum.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -101,7 +99,7 @@ Option: TypeAlias = str | float | int
 
 
 @dataclass(frozen=True)
-class Settings:
+class MetricSettings:
     """All options of a metric; those it does not use keep their defaults."""
 
     gain: Gain = "exp2"
@@ -118,7 +116,7 @@ class Settings:
     pairs: str = "binary"
 
 
-OPTIONS = tuple(field.name for field in fields(Settings))
+OPTIONS = tuple(field.name for field in fields(MetricSettings))
 
 CHOICES = {
     "gain": ("exp2", "identity"),
@@ -132,7 +130,7 @@ CHOICES = {
 
 
 def read_option(name: str, value: Option, *, choices: tuple[str, ...] | None = None) -> Option:
-    """Convert the value of an option to the form that :class:`Settings` holds.
+    """Convert the value of an option to the form that :class:`MetricSettings` holds.
 
     Parameters
     ----------
@@ -242,17 +240,17 @@ value
 """
 
 
-def ones(settings: Settings, n: int) -> NDArray[np.float64]:  # noqa: ARG001 - one interface for all
+def ones(settings: MetricSettings, n: int) -> NDArray[np.float64]:  # noqa: ARG001 - one interface for all
     """Discounts of a metric that has none."""
     return np.ones(n)
 
 
-def no_params(settings: Settings) -> tuple[float, ...]:  # noqa: ARG001 - one interface for all
+def no_params(settings: MetricSettings) -> tuple[float, ...]:  # noqa: ARG001 - one interface for all
     """Parameters of a metric that has none."""
     return ()
 
 
-def threshold_only(settings: Settings) -> tuple[float, ...]:
+def threshold_only(settings: MetricSettings) -> tuple[float, ...]:
     """Parameters of a metric of binary relevance."""
     return (settings.threshold,)
 
@@ -265,12 +263,12 @@ class Definition:
     function: ListFunction
     options: tuple[str, ...]
     """Names of the options it uses."""
-    params: Callable[[Settings], tuple[float, ...]] = no_params
+    params: Callable[[MetricSettings], tuple[float, ...]] = no_params
     """Numbers for the list function."""
-    discounts: Callable[[Settings, int], NDArray[np.float64]] = ones
+    discounts: Callable[[MetricSettings, int], NDArray[np.float64]] = ones
     """Discounts of the ranks 1 to n."""
     defaults: Mapping[str, Option] = field(default_factory=dict)
-    """Options whose defaults differ from those of :class:`Settings`."""
+    """Options whose defaults differ from those of :class:`MetricSettings`."""
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Allowed values of options that depend on the metric."""
     has_cutoff: bool = True
@@ -278,7 +276,7 @@ class Definition:
     """Whether the list function reads ``ideal``."""
     uses_groups: bool = False
     """Whether it always needs ``ends``, and documents that were not retrieved as the last group."""
-    largest_label: Callable[[Settings], float] | None = None
+    largest_label: Callable[[MetricSettings], float] | None = None
     """Larger labels have no meaning under these settings and are an error."""
 
 

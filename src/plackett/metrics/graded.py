@@ -36,8 +36,6 @@ a mean of non-negative numbers, hence stable.
 (Moffat & Zobel 2008, "Rank-biased precision for measurement of retrieval effectiveness", ACM TOIS).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -52,7 +50,7 @@ from plackett.metrics.definition import (
     RELEVANCE,
     SIGNATURE,
     Definition,
-    Settings,
+    MetricSettings,
     count_relevant,
     discounted_sum,
     group_end,
@@ -71,12 +69,12 @@ def ndcg_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: 
     return min(discounted_sum(ranked, ends, cutoff, discounts, params[0], top) / best, 1.0)
 
 
-def gain_kind(settings: Settings) -> tuple[float, ...]:
+def gain_kind(settings: MetricSettings) -> tuple[float, ...]:
     """Kind of gain, the parameter of the list functions."""
     return (EXP2 if settings.gain == "exp2" else IDENTITY,)
 
 
-def rank_discounts(settings: Settings, n: int) -> NDArray[np.float64]:
+def rank_discounts(settings: MetricSettings, n: int) -> NDArray[np.float64]:
     """Discounts of the ranks 1 to n."""
     return discounts(n, settings.discount)
 
@@ -106,7 +104,7 @@ def dcg_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: i
     return total * np.exp2(top) if params[0] == EXP2 and top > LARGEST_WHOLE else total
 
 
-def largest_label(settings: Settings) -> float:
+def largest_label(settings: MetricSettings) -> float:
     """Labels above it overflow."""
     return LARGEST_EXPONENT if settings.gain == "exp2" else math.inf
 
@@ -172,12 +170,12 @@ def err_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: i
     return total
 
 
-def _params(settings: Settings) -> tuple[float, ...]:
+def _params(settings: MetricSettings) -> tuple[float, ...]:
     kind = EXP2 if settings.gain == "exp2" else IDENTITY
     return kind, 0.0 if isinstance(settings.grade, str) else settings.grade
 
 
-def _largest_label(settings: Settings) -> float:
+def _largest_label(settings: MetricSettings) -> float:
     return math.inf if isinstance(settings.grade, str) else settings.grade
 
 
@@ -199,11 +197,9 @@ def rbp_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: i
     return discounted_sum(ranked, ends, cutoff, discounts, BINARY, params[0])
 
 
-def _attention(settings: Settings, n: int) -> NDArray[np.float64]:
+def _attention(settings: MetricSettings, n: int) -> NDArray[np.float64]:
     p = settings.persistence
     return (1.0 - p) * p ** np.arange(n, dtype=np.float64)
 
 
-RBP = Definition(
-    "rbp", rbp_list, (*RELEVANCE, "persistence"), params=threshold_only, discounts=_attention
-)
+RBP = Definition("rbp", rbp_list, (*RELEVANCE, "persistence"), params=threshold_only, discounts=_attention)

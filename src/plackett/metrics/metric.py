@@ -1,9 +1,20 @@
-"""A metric as a value: frozen, hashable, with a spelling that can be parsed back.
+"""A metric as a value: frozen, hashable, with a spelling that can be parsed back; conventions of other tools.
 
 The spelling is ``name[@cutoff][:convention][:option=value]...``. It has no commas, so several
 metrics can be written ``ndcg@5,err@10:grade=4,map``. The names of ir_measures and trec_eval
 (``nDCG@10``, ``P@5``, ``AP``, ``RR``, ``RBP(p=0.8)``, ``ndcg_cut_10``) are read as well; they
 select the metric, not the tool's convention.
+
+A convention lists the metrics that a tool has for single lists and the options in which it differs
+from our defaults. The tests compare them with the tools themselves (LightGBM 4.7, XGBoost 3.2,
+CatBoost 1.2.10, trec_eval through pytrec_eval 0.5.11, scikit-learn 1.9) and with the rules of the
+Perl scripts of LETOR and MSLR.
+
+Options cannot express everything: XGBoost rejects ``map`` and ``precision`` of labels other than 0
+and 1, LightGBM and XGBoost reject labels above 30 and 31, and CatBoost's ``err`` is meaningless for
+labels above 1, which are an error here. XGBoost's ``auc`` for ranking is missing: it counts a pair
+of equal labels as in order if the row that comes first has the higher score, so it depends on the
+order of rows.
 """
 
 from __future__ import annotations
@@ -18,19 +29,127 @@ from numpy.typing import ArrayLike
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.base.ragged import Values
-from plackett.metrics.compute import values_per_list
-from plackett.metrics.conventions import NAMES, default_settings, definition_of
+from plackett.metrics.binary import AUC, MAP, MRR, PRECISION, RECALL, SUCCESS
 from plackett.metrics.definition import (
     NO_CUTOFF,
     OPTIONS,
     Definition,
+    MetricSettings,
     Option,
-    Settings,
     read_option,
     write_option,
 )
-from plackett.metrics.lists import check_lists
-from plackett.metrics.ranking import RankingRule
+from plackett.metrics.graded import DCG, ERR, NDCG, RBP
+from plackett.metrics.ranking import RankingRule, check_lists
+
+METRICS = (NDCG, DCG, ERR, MAP, MRR, PRECISION, RECALL, SUCCESS, AUC, RBP)
+NAMES = tuple(definition.name for definition in METRICS)
+_DEFINITIONS = {definition.name: definition for definition in METRICS}
+
+
+def definition_of(name: str) -> Definition:
+    """Look up a metric by name."""
+    if name not in _DEFINITIONS:
+        raise unknown_name("metric", name, NAMES)
+    return _DEFINITIONS[name]
+
+
+@dataclass(frozen=True)
+class Convention:
+    """Metrics of a tool, and the options in which they differ from the defaults."""
+
+    name: str
+    title: str
+    metrics: Mapping[str, Mapping[str, Option]]
+
+
+_LETOR_NDCG: dict[str, Option] = {"discount": "letor", "short": "zero", "empty": "0"}
+_CATBOOST_BINARY: dict[str, Option] = {"ties": "pessimistic", "threshold": 0.5}
+_TREC: dict[str, Option] = {"ties": "docid", "rounding": "float32", "empty": "0"}
+
+CONVENTIONS = (
+    Convention("papers", "the papers", {name: {} for name in NAMES}),
+    Convention(
+        "letor3",
+        "the LETOR 3.0 script",
+        {"ndcg": _LETOR_NDCG, "map": {"empty": "0"}, "precision": {"short": "zero", "empty": "0"}},
+    ),
+    Convention(
+        "letor4", "the LETOR 4.0 script", {"ndcg": _LETOR_NDCG, "map": {"empty": "0"}, "precision": {"empty": "0"}}
+    ),
+    Convention(
+        "mslr",
+        "the MSLR script",
+        {"ndcg": _LETOR_NDCG, "map": {"threshold": 1.0, "empty": "0"}, "precision": {"threshold": 1.0, "empty": "0"}},
+    ),
+    Convention(
+        "lightgbm",
+        "LightGBM",
+        {"ndcg": {"empty": "1"}, "map": {"threshold": 0.5, "denominator": "cutoff", "empty": "1"}},
+    ),
+    Convention(
+        "xgboost",
+        "XGBoost",
+        {
+            "ndcg": {"rounding": "float32", "empty": "1"},
+            "map": {"rounding": "float32", "denominator": "cutoff", "empty": "1"},
+            "precision": {"rounding": "float32", "denominator": "list", "empty": "0"},
+        },
+    ),
+    Convention(
+        "catboost",
+        "CatBoost",
+        {
+            "ndcg": {"gain": "identity", "ties": "pessimistic", "empty": "1"},
+            "dcg": {"gain": "identity", "ties": "pessimistic", "empty": "0"},
+            "err": {"gain": "identity", "ties": "pessimistic", "grade": 1.0, "empty": "0"},
+            "map": {**_CATBOOST_BINARY, "denominator": "cutoff", "empty": "0"},
+            "mrr": {**_CATBOOST_BINARY, "empty": "0"},
+            "precision": {**_CATBOOST_BINARY, "denominator": "list", "empty": "0"},
+            "recall": {**_CATBOOST_BINARY, "empty": "1"},
+            "auc": {"pairs": "graded", "empty": "0"},
+        },
+    ),
+    Convention(
+        "trec_eval",
+        "trec_eval",
+        {
+            "ndcg": {"gain": "identity", **_TREC},
+            "map": _TREC,
+            "mrr": _TREC,
+            "precision": _TREC,
+            "recall": _TREC,
+            "success": _TREC,
+        },
+    ),
+    Convention(
+        "sklearn",
+        "scikit-learn",
+        {
+            "ndcg": {"gain": "identity", "ties": "expected", "empty": "0"},
+            "dcg": {"gain": "identity", "ties": "expected", "empty": "0"},
+            "auc": {},
+        },
+    ),
+)
+CONVENTION_NAMES = tuple(convention.name for convention in CONVENTIONS)
+_CONVENTIONS_BY_NAME = {convention.name: convention for convention in CONVENTIONS}
+
+
+def default_settings(name: str, convention: str) -> MetricSettings:
+    """Settings of a metric under a convention, before the options of the user."""
+    definition = definition_of(name)
+    if convention not in _CONVENTIONS_BY_NAME:
+        raise unknown_name("convention", convention, CONVENTION_NAMES)
+    rules = _CONVENTIONS_BY_NAME[convention]
+    if name not in rules.metrics:
+        raise UsageError(
+            f"{rules.title} has no metric {name!r} of single lists; under the convention "
+            f"{convention!r} there is: {', '.join(rules.metrics)}. The convention 'papers' has all."
+        )
+    options = {**definition.defaults, **rules.metrics[name]}
+    return replace(MetricSettings(), **options)  # type: ignore[arg-type] # checked by a test
+
 
 DEFAULT_CONVENTION = "papers"
 MOST_DIGITS = 18
@@ -67,9 +186,7 @@ def parse(text: str) -> ParsedMetric:
         elif convention is None:
             convention = part
         else:
-            raise UsageError(
-                f"{text!r} names two conventions, {convention!r} and {part!r}; {_FORM}."
-            )
+            raise UsageError(f"{text!r} names two conventions, {convention!r} and {part!r}; {_FORM}.")
     cut = _cutoff(cutoff, text) if at else None
     return ParsedMetric(_our_name(name.strip()), cut, convention, options)
 
@@ -141,9 +258,7 @@ def _cutoff(text: str, whole: str) -> int:
     digits = text.strip()
     number = digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
     if not number or int(digits) < 1:
-        raise UsageError(
-            f"a cut-off is an integer from 1 to 10**{MOST_DIGITS} - 1, got {text!r} in {whole!r}."
-        )
+        raise UsageError(f"a cut-off is an integer from 1 to 10**{MOST_DIGITS} - 1, got {text!r} in {whole!r}.")
     return int(digits)
 
 
@@ -158,7 +273,7 @@ class Metric:
     name: str
     cutoff: int | None
     convention: str
-    settings: Settings
+    settings: MetricSettings
 
     def __call__(
         self,
@@ -184,6 +299,8 @@ class Metric:
         keys
             One uint64 per list for ``ties=random``; by default the list's position.
         """
+        from plackett.metrics.evaluate import values_per_list  # imports this module
+
         lists = check_lists(scores, labels, offsets, document_ids=document_ids, keys=keys)
         return values_per_list([self], lists)[0]
 
@@ -264,7 +381,7 @@ def _from_function(function: ListMetric, name: str | None = None) -> FunctionMet
             f"a metric of a function cannot be called {label!r}, which {reason}; give it another "
             'name, for example pk.metric(function, name="my_metric").'
         )
-    made = FunctionMetric(label, None, DEFAULT_CONVENTION, Settings(), function)
+    made = FunctionMetric(label, None, DEFAULT_CONVENTION, MetricSettings(), function)
     _FUNCTIONS[label] = made
     return made
 
@@ -274,11 +391,7 @@ MetricLike: TypeAlias = str | Metric | ListMetric
 
 
 def metric(
-    spelling: MetricLike,
-    convention: str | None = None,
-    *,
-    name: str | None = None,
-    **options: Option,
+    spelling: MetricLike, convention: str | None = None, *, name: str | None = None, **options: Option
 ) -> Metric:
     """Make a metric from its spelling, ``name[@cutoff][:convention][:option=value]...``.
 
@@ -312,9 +425,7 @@ def metric(
     """
     if isinstance(spelling, Metric):
         if convention is not None or options:
-            raise UsageError(
-                f"{str(spelling)!r} is a metric already; give its spelling to add options."
-            )
+            raise UsageError(f"{str(spelling)!r} is a metric already; give its spelling to add options.")
         return spelling
     if callable(spelling):
         if convention is not None or options:
@@ -372,10 +483,7 @@ def _read(definition: Definition, options: Mapping[str, Option]) -> dict[str, Op
             note = "" if name not in OPTIONS else f" {name!r} is an option of other metrics."
             known = definition.options
             raise unknown_name("option", name, known, of=definition.name, note=note)
-    return {
-        name: read_option(name, value, choices=definition.choices.get(name))
-        for name, value in options.items()
-    }
+    return {name: read_option(name, value, choices=definition.choices.get(name)) for name, value in options.items()}
 
 
 def _check_agreement(what: str, written: Option | None, passed: Option | None) -> None:
@@ -383,7 +491,7 @@ def _check_agreement(what: str, written: Option | None, passed: Option | None) -
         raise UsageError(f"two values of {what}: {written!r} and {passed!r}; give one.")
 
 
-def _check(name: str, settings: Settings) -> None:
+def _check(name: str, settings: MetricSettings) -> None:
     if settings.seed != 0 and settings.ties != "random":
         raise UsageError(f"option 'seed' needs ties=random, but ties={settings.ties}.")
     if name == "map" and settings.ties == "expected" and settings.denominator == "found":

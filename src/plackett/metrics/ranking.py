@@ -1,4 +1,4 @@
-"""First stage of a metric: the labels of each list in the order of its scores.
+"""First stage of a metric: check scored lists, and put the labels of each list in the order of its scores.
 
 All metrics with the same rule for ties share the ranking. A short prefix comes from a sorted
 buffer, without sorting the rest of the list; a long one, or the whole list, from a stable merge
@@ -16,22 +16,144 @@ Rules for ties, that is, for documents with equal scores:
 =============== ==================================================================================
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from itertools import count
+from typing import Any
 
 import numpy as np
 from numba import boolean, float32, float64, int64, uint64, void
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from plackett.base.arithmetic import stable_order
 from plackett.base.errors import DataError
 from plackett.base.kernels import FLOATS, LABELS, compiled, inlined, list_function, readonly
-from plackett.base.ragged import Labels, Offsets, Scores, offsets_from_sizes
+from plackett.base.ragged import Ids, Keys, Labels, Offsets, Scores, as_offsets, offsets_from_sizes
 from plackett.base.random import combine, mix, to_uniform
-from plackett.base.sorting import stable_order
 from plackett.base.threads import run_parallel
 from plackett.metrics.definition import RANKS
-from plackett.metrics.lists import ScoredLists
+
+BLOCK = 1 << 14
+"""Documents that one thread inspects at a time."""
+
+
+LEVELS = 32
+"""Whole labels below it are sorted by counting."""
+SMALL, FIRST_CALLS = 20_000, 3
+"""Documents up to which the first calls of a process rank in NumPy: it takes a few milliseconds, and a command that
+evaluates once has three kernels less to compile."""
+_calls = count()
+
+
+@dataclass(frozen=True)
+class ScoredLists:
+    """Scores and labels of lists, checked."""
+
+    scores: Scores
+    labels: Labels
+    offsets: Offsets
+    document_ids: Ids | None
+    keys: Keys | None
+    countable: bool
+    """Whether all labels are whole and below ``LEVELS``."""
+    in_numpy: bool = False
+    """Whether they are ranked in NumPy; the results are the same."""
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of documents of each list."""
+        return np.diff(self.offsets)
+
+
+def check_lists(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    offsets: ArrayLike,
+    *,
+    document_ids: ArrayLike | None = None,
+    keys: ArrayLike | None = None,
+) -> ScoredLists:
+    """Check and convert the arrays of a caller.
+
+    Raises
+    ------
+    DataError
+        If lengths differ, scores are NaN or plus infinity, or labels are negative or not finite.
+    """
+    s = _vector("scores", scores, np.float64)
+    with np.errstate(over="ignore"):  # a label beyond float32 becomes infinite, an error below
+        y = _vector("labels", labels, np.float32)
+    if len(s) != len(y):
+        raise DataError(f"there must be one score for each label, got {len(s)} scores for {len(y)} labels.")
+    o = as_offsets(offsets, len(y))
+    in_numpy = len(s) <= SMALL and next(_calls) < FIRST_CALLS
+    if in_numpy:
+        good = s < np.inf, (y >= 0) & (y < np.inf), (y == np.floor(y)) & (y < LEVELS)
+        bad_scores, bad_labels, uncountable = (np.count_nonzero(~values) for values in good)
+    else:
+        counts = np.empty((-(-len(s) // BLOCK), 3), np.int64)
+        run_parallel(inspect.compiled, len(counts), s, y, counts)
+        bad_scores, bad_labels, uncountable = counts.sum(axis=0)
+    if bad_scores:
+        document = int(np.flatnonzero(~(s < np.inf))[0])
+        raise DataError(
+            f"the score of {_place(document, o)} is {s[document]}; scores must be finite, or minus "
+            "infinity for a document that was not retrieved."
+        )
+    if bad_labels:
+        document = int(np.flatnonzero(~((y >= 0) & (y < np.inf)))[0])
+        raise DataError(
+            f"the label of {_place(document, o)} is {y[document]} in float32; labels must be finite and not negative."
+        )
+    ids, list_keys = _check_ids(document_ids, len(y)), _check_keys(keys, len(o) - 1)
+    return ScoredLists(s, y, o, ids, list_keys, countable=uncountable == 0, in_numpy=in_numpy)
+
+
+@list_function(void(int64, int64, FLOATS, LABELS, int64[:, ::1]))
+def inspect(first, last, scores, labels, counts):  # type: ignore[no-untyped-def]
+    """Count bad scores, bad labels, and labels that are not whole or not below ``LEVELS``."""
+    for block in range(first, last):
+        s = scores[block * BLOCK : (block + 1) * BLOCK]
+        y = labels[block * BLOCK : (block + 1) * BLOCK]
+        s_count, y_count, u_count = 0, 0, 0
+        for i in range(len(s)):
+            s_count += not (s[i] < float64(np.inf))
+        for i in range(len(y)):
+            y_count += not ((y[i] >= float32(0.0)) & (y[i] < float32(np.inf)))
+            u_count += not ((y[i] == np.floor(y[i])) & (y[i] < float32(LEVELS)))
+        counts[block, 0], counts[block, 1], counts[block, 2] = s_count, y_count, u_count
+
+
+def _vector(name: str, values: ArrayLike, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.dtype.kind not in "fiub" and len(array)):
+        raise DataError(f"{name} must be a one-dimensional array of numbers, got {array.dtype} of shape {array.shape}.")
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def _check_ids(document_ids: ArrayLike | None, n_docs: int) -> Ids | None:
+    if document_ids is None:
+        return None
+    ids = np.asarray(document_ids)
+    if ids.shape != (n_docs,):
+        raise DataError(f"there must be one document id for each of the {n_docs} documents, got shape {ids.shape}.")
+    return ids
+
+
+def _check_keys(keys: ArrayLike | None, n_lists: int) -> Keys | None:
+    if keys is None:
+        return None
+    array = np.asarray(keys)
+    if array.shape != (n_lists,) or (array.dtype.kind not in "iu" and n_lists):
+        raise DataError(
+            f"there must be one integer key for each of the {n_lists} lists, got {array.dtype} of shape {array.shape}."
+        )
+    return np.ascontiguousarray(array, dtype=np.uint64)
+
+
+def _place(document: int, offsets: Offsets) -> str:
+    q = int(np.searchsorted(offsets, document, side="right")) - 1
+    return f"document {document} (list {q})"
+
 
 LONGEST_BUFFER = 32
 """Cut-offs up to it use a sorted buffer, whose cost grows with the cut-off."""
@@ -50,7 +172,7 @@ class RankingRule:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankedLabels:
     """Labels in rank order: list q has ``depth[q]`` of them from ``starts[q]`` on."""
 
     labels: Labels
@@ -60,7 +182,7 @@ class Ranking:
     depth: NDArray[np.int64]
 
 
-def rank(rule: RankingRule, lists: ScoredLists, cutoff: int) -> Ranking:
+def rank(rule: RankingRule, lists: ScoredLists, cutoff: int) -> RankedLabels:
     """Rank the documents of each list, at least down to the cut-off."""
     whole = rule.groups or cutoff > LONGEST_BUFFER
     sizes = lists.sizes
@@ -72,11 +194,14 @@ def rank(rule: RankingRule, lists: ScoredLists, cutoff: int) -> Ranking:
     ends = np.empty(len(ranked) if rule.groups else 0, np.int64)
     # No score equals NaN, so NaN excludes nothing.
     excluded = -np.inf if rule.retrieved_only else np.nan
+    if lists.in_numpy:
+        depth = _rank_in_numpy(scores, second, lists, excluded if whole else -np.inf, starts, ranked, ends)
+        return RankedLabels(ranked, ends, starts, depth)
     kernel = sort_lists if whole else top_of_lists
     options = (excluded, ranked, ends, depth) if whole else (starts, cutoff, ranked, depth)
     arguments = scores, second, lists.labels, lists.offsets, *options
     run_parallel(kernel.compiled, len(sizes), *arguments, least=LEAST_LISTS)
-    return Ranking(ranked, ends, starts, depth)
+    return RankedLabels(ranked, ends, starts, depth)
 
 
 def round_scores(scores: Scores, rounding: str) -> Scores:
@@ -88,16 +213,44 @@ def round_scores(scores: Scores, rounding: str) -> Scores:
     return np.where(scores == -np.inf, -np.inf, near)
 
 
-def ideal_ranking(lists: ScoredLists, cutoff: int) -> Ranking:
+def ideal_ranking(lists: ScoredLists, cutoff: int) -> RankedLabels:
     """Rank the documents of each list by their labels."""
     depth = np.minimum(lists.sizes, cutoff)
     starts = offsets_from_sizes(depth)
     labels = np.empty(starts[-1], np.float32)
-    if cutoff > 0:
+    if cutoff > 0 and lists.in_numpy:
+        _rank_in_numpy(lists.labels, np.empty(0), lists, np.nan, starts, labels, np.empty(0, np.int64))
+    elif cutoff > 0:
         top = int(lists.labels.max(initial=0)) if lists.countable else 0
         arguments = lists.labels, lists.offsets, starts, lists.countable, top, labels
         run_parallel(ideal_lists.compiled, len(depth), *arguments, least=LEAST_LISTS)
-    return Ranking(labels, np.empty(0, np.int64), starts, depth)
+    return RankedLabels(labels, np.empty(0, np.int64), starts, depth)
+
+
+def _rank_in_numpy(
+    scores: NDArray[Any],
+    second: NDArray[np.float64],
+    lists: ScoredLists,
+    excluded: float,
+    starts: Offsets,
+    ranked: Labels,
+    ends: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Do the work of the kernels below: fill in labels and ends of groups from ``starts`` on; return the depths."""
+    list_of = np.repeat(np.arange(len(lists.sizes)), lists.sizes)
+    order = np.lexsort((*((-second,) if len(second) else ()), -scores, list_of))
+    order = order[scores[order] != excluded]
+    q = list_of[order]
+    depth = np.bincount(q, minlength=len(lists.sizes))
+    place = np.arange(len(order)) - offsets_from_sizes(depth)[q]
+    if len(ends):
+        first = np.flatnonzero(np.r_[True, (q[1:] != q[:-1]) | (scores[order][1:] != scores[order][:-1])][: len(q)])
+        last = np.r_[first[1:], len(order)] - 1
+        ends[starts[q] + place] = np.repeat(place[last] + 1, last - first + 1)
+    room = np.diff(starts)
+    kept = place < room[q]
+    ranked[(starts[q] + place)[kept]] = lists.labels[order[kept]]
+    return np.minimum(depth, room)
 
 
 def tie_keys(ties: str, seed: int, lists: ScoredLists) -> NDArray[np.float64]:
@@ -192,9 +345,7 @@ def _top_by_two_keys(scores, second, best, place):  # type: ignore[no-untyped-de
         if score == best[last] and second[i] <= second[place[last]]:
             continue
         at = last
-        while at > 0 and (
-            score > best[at - 1] or (score == best[at - 1] and second[i] > second[place[at - 1]])
-        ):
+        while at > 0 and (score > best[at - 1] or (score == best[at - 1] and second[i] > second[place[at - 1]])):
             best[at] = best[at - 1]
             place[at] = place[at - 1]
             at -= 1
@@ -202,9 +353,7 @@ def _top_by_two_keys(scores, second, best, place):  # type: ignore[no-untyped-de
         place[at] = i
 
 
-@list_function(
-    void(int64, int64, FLOATS, FLOATS, LABELS, RANKS, RANKS, int64, float32[::1], int64[::1])
-)
+@list_function(void(int64, int64, FLOATS, FLOATS, LABELS, RANKS, RANKS, int64, float32[::1], int64[::1]))
 def top_of_lists(first, last, scores, second, labels, offsets, starts, limit, ranked, depth):  # type: ignore[no-untyped-def]
     """Write the labels of the first ``limit`` retrieved documents of each list."""
     best, place = np.empty(limit), np.zeros(limit, np.int64)
@@ -238,9 +387,7 @@ def _before(scores, second, i, j):  # type: ignore[no-untyped-def]
 def _merge(scores, second, source, target, low, middle, high):  # type: ignore[no-untyped-def]
     left, right = low, middle
     for at in range(low, high):
-        if right == high or (
-            left < middle and not _before(scores, second, source[right], source[left])
-        ):
+        if right == high or (left < middle and not _before(scores, second, source[right], source[left])):
             target[at] = source[left]
             left += 1
         else:
@@ -279,9 +426,7 @@ def _write(scores, labels, order, ranked, ends):  # type: ignore[no-untyped-def]
             ends[i] = ends[i + 1] if tied else i + 1
 
 
-@list_function(
-    void(int64, int64, FLOATS, FLOATS, LABELS, RANKS, float64, float32[::1], int64[::1], int64[::1])
-)
+@list_function(void(int64, int64, FLOATS, FLOATS, LABELS, RANKS, float64, float32[::1], int64[::1], int64[::1]))
 def sort_lists(first, last, scores, second, labels, offsets, excluded, ranked, ends, depth):  # type: ignore[no-untyped-def]
     """Write the labels of all documents of each list except those with the score ``excluded``."""
     longest = 0

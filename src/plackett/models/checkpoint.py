@@ -9,8 +9,6 @@ sends its states to the process that keeps the checkpoint, and workers that repl
 from the last state that was sent (:class:`RemoteCheckpoint`).
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import math
@@ -24,7 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.files import atomic_directory, write_json
+from plackett.base.files import atomic_directory, sync, write_json
 from plackett.distributed import TrainingState, WorkerGroup
 
 _STATE = re.compile(r"step-(\d+)")
@@ -65,7 +63,7 @@ class Checkpoint:
         begin = time.monotonic()
         with atomic_directory(self.folder / f"step-{step}") as temporary:
             yield temporary
-        _sync_folder(self.folder)
+        sync(self.folder)
         for number, path in self._states():
             if number < step:
                 shutil.rmtree(path)
@@ -74,9 +72,7 @@ class Checkpoint:
 
 
 @contextmanager
-def open_checkpoint(
-    folder: str | os.PathLike[str], identity: dict[str, Any]
-) -> Iterator[Checkpoint]:
+def open_checkpoint(folder: str | os.PathLike[str], identity: dict[str, Any]) -> Iterator[Checkpoint]:
     """Open the checkpoint of the fit that ``identity`` describes, for this process alone.
 
     Parameters
@@ -100,9 +96,7 @@ def _check_identity(folder: Path, identity: dict[str, Any]) -> None:
     if not file.exists():
         others = [path.name for path in folder.iterdir() if path.name != "lock"]
         if others:
-            raise UsageError(
-                f"{folder} is not a checkpoint: it holds {others[0]!r}. Give a new folder."
-            )
+            raise UsageError(f"{folder} is not a checkpoint: it holds {others[0]!r}. Give a new folder.")
         write_json(file, identity)
         return
     try:
@@ -136,7 +130,7 @@ def _find_differences(saved: Any, current: Any) -> list[str]:
                 f"{_describe_data(here.get(part), other=there.get(part))}"
             )
     if there.get("metric") != here.get("metric"):
-        metrics = [", ".join(each.get("metric") or ()) for each in (there, here)]
+        metrics = [", ".join(identity.get("metric") or ()) for identity in (there, here)]
         texts.append(f"it selects by {metrics[0]}, this fit by {metrics[1]}")
     texts += _compare("version of ", saved.get("libraries", {}), current.get("libraries", {}))
     if not texts:
@@ -152,7 +146,7 @@ def _compare(prefix: str, saved: Any, current: Any) -> list[str]:
         there, here = saved.get(name), current.get(name)
         if there == here:
             continue
-        inner = [each.get("settings") if isinstance(each, dict) else None for each in (there, here)]
+        inner = [value.get("settings") if isinstance(value, dict) else None for value in (there, here)]
         if all(isinstance(settings, dict) for settings in inner):  # the ranker of a cross-fit
             texts += _compare(prefix, *inner)
         else:
@@ -195,18 +189,9 @@ def _lock(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise UsageError(
-                f"another process is working on the checkpoint in {folder}; wait for it, or give "
-                "another folder."
+                f"another process is working on the checkpoint in {folder}; wait for it, or give another folder."
             ) from error
         yield
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class RemoteCheckpoint(Checkpoint):

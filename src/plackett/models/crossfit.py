@@ -36,13 +36,11 @@ from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
 from plackett.distributed import ClusterError
 from plackett.metrics import Metric
-from plackett.models.artifact.settings import find_user_module
-from plackett.models.explanation import Method
-from plackett.models.fit_context import FitContext
-from plackett.models.importance import shares
+from plackett.models.artifact import find_user_module
+from plackett.models.fit_context import Callback, Curves, FitContext, Progress
+from plackett.models.insight import Method, shares
 from plackett.models.parameters import accept_aliases, split_nested
-from plackett.models.progress import Callback, Curves
-from plackett.models.ranker import Progress, Ranker
+from plackett.models.ranker import Ranker
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -85,6 +83,14 @@ class CrossFit(Ranker):
         The part on which a member stops early: ``"held-out"``, the part that it does not learn
         from, or ``"next"``, the part after it. Members then learn from ``folds - 2`` parts, and
         out-of-fold scores are those of lists that a member has never seen.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> data = pk.synthetic("letor", n_lists=20)
+    >>> ranker = pk.CrossFit(pk.LinearRanker("listnet", C=1.0), folds=2).fit(data)
+    >>> len(ranker.members_)
+    2
     """
 
     takes_missing: ClassVar[bool] = True
@@ -119,13 +125,9 @@ class CrossFit(Ranker):
 
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
         if not isinstance(self.ranker, Ranker):
-            raise UsageError(
-                'CrossFit needs a ranker, for example CrossFit(plackett.recipe("xendcg-mart")).'
-            )
+            raise UsageError('CrossFit needs a ranker, for example CrossFit(plackett.recipe("xendcg-mart")).')
         if self.folds < 2 or self.repeats < 1:
-            raise UsageError(
-                f"CrossFit needs folds >= 2 and repeats >= 1, got {self.folds} and {self.repeats}."
-            )
+            raise UsageError(f"CrossFit needs folds >= 2 and repeats >= 1, got {self.folds} and {self.repeats}.")
         if self.stop_on == "next" and self.folds < 3:
             raise UsageError(f'stop_on="next" needs folds >= 3, got {self.folds}.')
         data = train if validation is None else concat([train, validation])
@@ -256,9 +258,7 @@ class CrossFit(Ranker):
         train, stopping_lists, held_out = (
             data.select(np.flatnonzero(mask)) for mask in (~(held | stopping), stopping, held)
         )
-        member.fit(
-            *(train, stopping_lists, metrics, checkpoint), progress=progress, callbacks=callbacks
-        )
+        member.fit(*(train, stopping_lists, metrics, checkpoint), progress=progress, callbacks=callbacks)
         return member, _scale_on(member, held_out)
 
     def _write(self, folder: Path) -> None:
@@ -267,7 +267,7 @@ class CrossFit(Ranker):
         (folder / _FILE).write_text(json.dumps({"scales": self.scales_.tolist()}))
 
     def _read(self, folder: Path) -> None:
-        from plackett.models.artifact.load import load
+        from plackett.models.load import load
 
         path = folder / _FILE
         try:
@@ -304,9 +304,7 @@ class _Fit:
                 checkpoint = context.checkpoint
                 state = None if checkpoint is None else checkpoint.folder / f"fit-{i}"
                 progress = _member_progress(context.progress, i, count)
-                member = crossfit._fit_member(
-                    i, self.data, context.metrics, state, progress, context.callbacks
-                )
+                member = crossfit._fit_member(i, self.data, context.metrics, state, progress, context.callbacks)
                 self._save(i, member[0])
             members.append(member)
         return members
@@ -340,7 +338,7 @@ class _Fit:
 
     def _load(self, i: int) -> Member | None:
         """A member that the checkpoint holds; None if it is not finished."""
-        from plackett.models.artifact.load import load
+        from plackett.models.load import load
 
         checkpoint = self.context.checkpoint
         if checkpoint is None or not (checkpoint.folder / f"member-{i}").is_dir():
@@ -355,9 +353,7 @@ class _Fit:
             member.save(self.context.checkpoint.folder / f"member-{i}")
 
 
-def fit_member(
-    common: tuple[CrossFit, Dataset, tuple[Metric, ...]], i: int, context: TaskContext
-) -> Member:
+def fit_member(common: tuple[CrossFit, Dataset, tuple[Metric, ...]], i: int, context: TaskContext) -> Member:
     """The task of a worker: fit one member."""
     crossfit, data, metrics = common
     return crossfit._fit_member(i, data, metrics, None, context)
@@ -367,9 +363,7 @@ def with_threads(ranker: Ranker, threads: int | None) -> Ranker:
     """An unfitted copy that uses this many threads, also in the rankers inside it."""
     copy = ranker.clone()
     changes: dict[str, Any] = {
-        name: with_threads(value, threads)
-        for name, value in copy.get_params().items()
-        if isinstance(value, Ranker)
+        name: with_threads(value, threads) for name, value in copy.get_params().items() if isinstance(value, Ranker)
     }
     if "threads" in copy.get_params():
         changes["threads"] = threads
@@ -379,9 +373,7 @@ def with_threads(ranker: Ranker, threads: int | None) -> Ranker:
 def _restore_threads(member: Ranker, ranker: Ranker) -> Ranker:
     """Set a member's threads, which the cluster had changed, to those of the given ranker."""
     params = {
-        name: value
-        for name, value in ranker.get_params().items()
-        if name == "threads" or isinstance(value, Ranker)
+        name: value for name, value in ranker.get_params().items() if name == "threads" or isinstance(value, Ranker)
     }
     return member.set_params(**params)
 
@@ -389,9 +381,7 @@ def _restore_threads(member: Ranker, ranker: Ranker) -> Ranker:
 def _describe_failure(i: int, error: Exception) -> Exception:
     if not isinstance(error, ClusterError):
         return error
-    return ClusterError(
-        f"member {i + 1}: {error}. Finished members are in the checkpoint, if there is one."
-    )
+    return ClusterError(f"member {i + 1}: {error}. Finished members are in the checkpoint, if there is one.")
 
 
 def _member_progress(progress: Progress, i: int, total: int) -> Progress:

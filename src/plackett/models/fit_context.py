@@ -1,29 +1,253 @@
-"""What a fit needs besides the data: metrics, checkpoint, progress, workers, the objective."""
+r"""What a fit needs besides the data: metrics, checkpoint, progress, selection, workers, the objective.
+
+A callback gets a :class:`FitStep` after each step that is measured. If it returns True or raises
+:class:`StopFit`, the fit ends as if it had reached its last step: the best model so far is kept.
+
+:class:`Selection` finds the best candidate on the validation lists, for early stopping. With one metric the higher
+mean wins. With several the comparison is lexicographic, as in Zhu & Klabjan (2020): candidate a beats b if a is
+higher at the first metric in which they differ by more than :math:`10^{-6}`.
+
+On few lists a metric jumps from one candidate to the next. :func:`smooth` averages over neighboring
+steps, so that a lucky jump does not win.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import sys
+import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import numpy as np
 
 from plackett.base.errors import DataError, DataWarning, UsageError
+from plackett.base.ragged import Scores
 from plackett.data.canonical import dense_rows
 from plackett.data.dataset import Dataset
 from plackett.distributed import Cluster, WorkerGroup
-from plackett.metrics import Metric, MetricLike
-from plackett.metrics import metrics as as_metrics
+from plackett.metrics import Metric, MetricLike, evaluate, metrics as as_metrics, per_list
 from plackett.models.checkpoint import Checkpoint
-from plackett.models.progress import Callback, FitStep, tell
-from plackett.models.progress import Progress as Progress
-from plackett.models.progress import no_progress as no_progress
 from plackett.objectives import CONDITIONAL, SVMMAP, Objective, Stochastic
 from plackett.objectives.objective import BoundObjective
 
 if TYPE_CHECKING:
     from plackett.models.ranker import Ranker
+
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with a status text, the steps done, and the maximum number of steps."""
+
+Curves = dict[str, dict[str, list[float]]]
+"""Part of the data ("train", "validation") -> loss or metric -> its mean after each step."""
+
+
+class StopFit(Exception):  # noqa: N818 - an order, not an error
+    """Raised by a callback to end a fit and keep the best model so far."""
+
+
+@dataclass(frozen=True)
+class FitStep:
+    """A step of a fit, as callbacks see it."""
+
+    step: int
+    """Number of steps done: trees, rounds, epochs, or penalties of a linear model."""
+    total: int
+    """The maximum number of steps."""
+    metrics: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Part of the data ("train", "validation") -> metric -> its mean after this step."""
+
+
+Callback: TypeAlias = Callable[[FitStep], Any]
+"""Called after each step; True, or a raised StopFit, ends the fit."""
+
+
+def latest(curves: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, float]]:
+    """The last value of each curve."""
+    return {part: {name: values[-1] for name, values in by_name.items() if values} for part, by_name in curves.items()}
+
+
+def tell(callbacks: Sequence[Callback], step: FitStep) -> bool:
+    """Call all callbacks; return whether one of them wants the fit to stop."""
+    stop = False
+    for callback in callbacks:
+        try:
+            stop |= callback(step) is True
+        except StopFit:
+            stop = True
+    return stop
+
+
+def no_progress(text: str, done: int, total: int) -> None:
+    """No-op progress callback."""
+
+
+@contextmanager
+def show_progress(verbose: bool | int | None, progress: Progress | None) -> Iterator[Progress]:
+    """The progress callback to use: the given one, or one that prints.
+
+    Parameters
+    ----------
+    verbose
+        None: a status line in an interactive session or a notebook, nothing elsewhere. True: also
+        elsewhere. A number above 1: one line of text each so many steps. False or 0: nothing.
+    progress
+        What the caller wants to be called instead; None: nothing.
+    """
+    if verbose is not None and (not isinstance(verbose, (bool, int)) or verbose < 0):
+        raise UsageError(f"verbose must be True, False, None or a number of steps, got {verbose!r}.")
+    if verbose is None:
+        verbose = _is_interactive()
+    if progress is not None or not verbose:
+        yield progress or no_progress
+        return
+    stream = sys.stdout if _in_notebook() else sys.stderr
+    status: StatusLine | LogLines
+    if verbose == 1 and _in_notebook():
+        status = NotebookLine(stream)
+    elif verbose == 1 and stream.isatty():
+        status = StatusLine(stream)
+    else:
+        status = LogLines(stream, 0 if verbose == 1 else verbose)
+    try:
+        yield status
+    finally:
+        status.close()
+
+
+def _is_interactive() -> bool:
+    return _in_notebook() or (hasattr(sys, "ps1") and sys.stderr.isatty())
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+class StatusLine:
+    """One line that is written over after each step."""
+
+    _SECONDS = 0.1  # between two redraws
+    _BAR = 20
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._width = 0
+        self._next = 0.0
+        self._text = ""
+
+    def __call__(self, text: str, done: int, total: int) -> None:
+        filled = self._BAR * done // max(total, 1)
+        bar = "█" * filled + "░" * (self._BAR - filled)
+        self._text = f"{bar} {done}/{total} {text}"
+        if time.monotonic() >= self._next:
+            self._draw()
+            self._next = time.monotonic() + self._SECONDS
+
+    def close(self) -> None:
+        """Draw the last step and end the line."""
+        if self._text:
+            self._draw()
+            self._stream.write("\n")
+            self._stream.flush()
+
+    def _draw(self) -> None:
+        self._stream.write("\r" + self._text.ljust(self._width))
+        self._stream.flush()
+        self._width = len(self._text)
+
+
+class NotebookLine(StatusLine):
+    """One output of a notebook cell that is replaced after each step.
+
+    Notebooks that are saved or turned into pages keep the last step only, where a line that is written over would
+    keep all of them.
+    """
+
+    _handle: Any = None
+
+    def close(self) -> None:
+        """Show the last step."""
+        if self._text:
+            self._draw()
+
+    def _draw(self) -> None:
+        from IPython.display import display
+
+        content = {"text/plain": self._text}
+        if self._handle is None:
+            self._handle = display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+
+
+class LogLines:
+    """A line of text each ``every`` steps; 0: ten lines in all."""
+
+    def __init__(self, stream: TextIO, every: int) -> None:
+        self._stream = stream
+        self._every = every
+        self._latest: tuple[str, int] | None = None
+        self._printed = 0
+
+    def __call__(self, text: str, done: int, total: int) -> None:
+        self._latest = (f"[{done}/{total}] {text}\n", done)
+        if done % (self._every or max(total // 10, 1)) == 0:
+            self._print()
+
+    def close(self) -> None:
+        """Print the last step."""
+        if self._latest is not None and self._latest[1] != self._printed:
+            self._print()
+
+    def _print(self) -> None:
+        assert self._latest is not None
+        text, self._printed = self._latest
+        self._stream.write(text)
+        self._stream.flush()
+
+
+_CURVES_FILE = "curves.json"
+_MAX_CURVE_BYTES = 64 << 20
+
+
+def write_curves(curves: Curves, folder: Path) -> None:
+    """Write learning curves into the folder of a model."""
+    # JSON has no NaN, which the loss of an objective without a value is.
+    finite = {
+        part: {name: values for name, values in by_name.items() if all(-1e308 < value < 1e308 for value in values)}
+        for part, by_name in curves.items()
+    }
+    (folder / _CURVES_FILE).write_text(json.dumps(finite), encoding="utf-8")
+
+
+def read_curves(folder: Path) -> Curves:
+    """Learning curves from a folder whose files may be damaged; none if there is no file."""
+    path = folder / _CURVES_FILE
+    if not path.is_file():
+        return {}
+    if path.stat().st_size > _MAX_CURVE_BYTES:
+        raise DataError(f"is larger than {_MAX_CURVE_BYTES >> 20} MB", path=str(path))
+    try:
+        curves = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    except (ValueError, RecursionError) as error:
+        raise DataError("is not JSON", path=str(path)) from error
+    if not isinstance(curves, dict) or not all(_is_part(part) for part in curves.values()):
+        raise DataError("must hold numbers by part and metric", path=str(path))
+    return curves
+
+
+def _is_part(part: Any) -> bool:
+    return isinstance(part, dict) and all(
+        isinstance(values, list) and all(isinstance(v, (int, float)) for v in values) for values in part.values()
+    )
 
 
 WatchFunction: TypeAlias = Callable[[int, int, float], None]
@@ -90,9 +314,7 @@ def check_training_data(data: Dataset) -> None:
     """
     check_learnable(data)
     if not _features_differ(data):
-        raise DataError(
-            "no feature differs between the documents of a list; there is nothing to learn from."
-        )
+        raise DataError("no feature differs between the documents of a list; there is nothing to learn from.")
     largest = float(data.labels.max())
     if largest < _SMALLEST_LABEL:
         warnings.warn(
@@ -137,6 +359,65 @@ def check_learnable(data: Dataset, objective: Objective | None = None) -> None:
 
 def bind_objective(objective: Objective, data: Dataset) -> BoundObjective:
     """The objective for the lists of a dataset, with their weights."""
-    return objective.bind(
-        data.labels, data.offsets, data.keys, data.weights, document_weights=data.document_weights
-    )
+    return objective.bind(data.labels, data.offsets, data.keys, data.weights, document_weights=data.document_weights)
+
+
+TOLERANCE = 1e-6
+
+LEXICOGRAPHIC = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10")
+"""The metrics of Zhu & Klabjan's rule."""
+
+Means = tuple[float, ...]
+"""The mean of each metric over lists."""
+
+
+def measure(scores: Scores, data: Dataset, metrics: Sequence[Metric], worker_group: WorkerGroup | None = None) -> Means:
+    """The mean of each metric over the lists of all workers; DataError if no list counts."""
+    if worker_group is None:
+        means = tuple(evaluate(scores, data, list(metrics)).values())
+    else:
+        means = worker_group.average(list(per_list(scores, data, list(metrics)).values()), data.weights)
+    for metric, mean in zip(metrics, means, strict=True):
+        if math.isnan(mean):
+            raise DataError(f"no list counts for {metric}: none has a relevant document.")
+    return means
+
+
+def is_better(new: Sequence[float], old: Sequence[float]) -> bool:
+    """Whether the new candidate beats the old one."""
+    if len(new) == 1:
+        return new[0] > old[0]
+    for a, b in zip(new, old, strict=True):
+        if abs(a - b) > TOLERANCE:
+            return a > b
+    return False
+
+
+@dataclass
+class Selection:
+    """The best candidate so far, and how long ago it came."""
+
+    best: Means | None = None
+    best_step: int = -1
+    steps: int = 0
+    """Candidates seen."""
+
+    def offer(self, means: Means) -> bool:
+        """Compare the next candidate; True if it is the best so far."""
+        wins = self.best is None or is_better(means, self.best)
+        if wins:
+            self.best, self.best_step = means, self.steps
+        self.steps += 1
+        return wins
+
+    @property
+    def steps_since_best(self) -> int:
+        """Candidates since the best one."""
+        return self.steps - 1 - self.best_step
+
+
+def smooth(curves: Sequence[Sequence[float]], step: int, width: int) -> Means:
+    """The mean of each curve over the ``width`` steps around ``step`` (fewer at the ends)."""
+    half = width // 2
+    low, high = max(step - half, 0), step + half + 1
+    return tuple(float(np.mean(curve[low:high])) for curve in curves)

@@ -5,8 +5,6 @@ Arrays come with labels and with the query of each row (``qid``) or the sizes of
 columns.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -26,7 +24,7 @@ _SHOWN = 10  # names of columns in a message
 
 
 @dataclass(frozen=True)
-class DataOptions:
+class InputOptions:
     """What the arguments of ``fit`` say about arrays and tables."""
 
     qid: Any = None
@@ -45,7 +43,7 @@ class DataOptions:
         return [name for name, value in values.items() if not any(value is u for u in unset)]
 
 
-def training_data(data: Any, labels: Any, options: DataOptions) -> tuple[Dataset, Columns | None]:
+def training_data(data: Any, labels: Any, options: InputOptions) -> tuple[Dataset, Columns | None]:
     """The lists to learn from, and the columns of a table that are not features."""
     if isinstance(data, Dataset):
         extra = [*(["y"] if labels is not None else []), *options.used()]
@@ -72,15 +70,15 @@ def training_data(data: Any, labels: Any, options: DataOptions) -> tuple[Dataset
     return Dataset.from_arrays(data, labels, ids, weights=weights, missing="nan"), None
 
 
-def validation_data(data: Any, options: DataOptions) -> Dataset:
+def validation_data(data: Any, options: InputOptions) -> Dataset:
     """Validation lists from a data set, from (X, y, qid), or from a table like the training one."""
     if isinstance(data, Dataset):
         return data
     if isinstance(data, (tuple, list)) and len(data) == 3:
         X, y, lists = data
         is_sizes = len(lists) != n_rows(X)
-        given = DataOptions(group=lists) if is_sizes else DataOptions(qid=lists)
-        return training_data(X, y, given)[0]
+        list_options = InputOptions(group=lists) if is_sizes else InputOptions(qid=lists)
+        return training_data(X, y, list_options)[0]
     if column_names(data) is not None and (options.label or options.query):
         return training_data(data, None, options)[0]
     raise UsageError(
@@ -106,9 +104,7 @@ def scoring_data(
             raise FeatureMismatch(
                 f"the model was fitted on {len(feature_names)} features, and the table differs: "
                 + "; ".join(
-                    f"{what} {_listed(some)}"
-                    for what, some in (("it lacks", missing), ("it also has", extra))
-                    if some
+                    f"{what} {_listed(some)}" for what, some in (("it lacks", missing), ("it also has", extra)) if some
                 )
                 + "."
             )
@@ -142,7 +138,7 @@ def n_rows(data: Any) -> int:
     return int(shape[0]) if shape else len(data)
 
 
-def _from_frame(data: Any, labels: Any, options: DataOptions) -> tuple[Dataset, Columns]:
+def _from_frame(data: Any, labels: Any, options: InputOptions) -> tuple[Dataset, Columns]:
     names = column_names(data)
     if names is None:
         raise UsageError(
@@ -157,20 +153,13 @@ def _from_frame(data: Any, labels: Any, options: DataOptions) -> tuple[Dataset, 
         what = "query" if options.query is None else "label"
         raise UsageError(f'name the column of the {what}: {what}="...", one of {_listed(names)}.')
     columns: Columns = {
-        role: name
-        for role in ("label", "query", "document")
-        if (name := getattr(options, role)) is not None
+        role: name for role in ("label", "query", "document") if (name := getattr(options, role)) is not None
     }
     if options.weights is not None:
         raise UsageError("weights= goes with arrays; name the column: Dataset(df, weight=...).")
     table = {role: columns.get(role) for role in ("label", "document")}
     dataset = Dataset(
-        data,
-        query=columns["query"],
-        features=options.features,
-        drop=options.drop,
-        missing="nan",
-        **table,
+        data, query=columns["query"], features=options.features, drop=options.drop, missing="nan", **table
     )
     if labels is not None:
         dataset = dataset.with_labels(labels)
@@ -178,7 +167,7 @@ def _from_frame(data: Any, labels: Any, options: DataOptions) -> tuple[Dataset, 
     return dataset, columns | {"ignored": [name for name in names if name not in taken]}
 
 
-def _query_ids(options: DataOptions, n_docs: int) -> Any:
+def _query_ids(options: InputOptions, n_docs: int) -> Any:
     if options.qid is not None and options.group is not None:
         raise UsageError("give qid (the query of each row) or group (the sizes), not both.")
     if options.qid is not None:

@@ -1,7 +1,5 @@
 """Parameters of rankers: their types, and the names that other libraries have for them."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -79,16 +77,12 @@ def _draw_seed(value: Any) -> Any:
     return value
 
 
-def unknown_parameter(
-    kind: type, name: str, known: Iterable[str], also: Iterable[str] = ()
-) -> UsageError:
+def unknown_parameter(kind: type, name: str, known: Iterable[str], also: Iterable[str] = ()) -> UsageError:
     """The error for a name that a ranker does not know; ``also`` are names to suggest only."""
     names = list(known)
     close = get_close_matches(name, [*names, *also], n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    return UsageError(
-        f"{kind.__name__} has no parameter {name!r}.{hint} It has {', '.join(names)}."
-    )
+    return UsageError(f"{kind.__name__} has no parameter {name!r}.{hint} It has {', '.join(names)}.")
 
 
 def split_nested(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

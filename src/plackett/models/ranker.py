@@ -18,43 +18,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from plackett.base.checksums import read_key
 from plackett.base.errors import DataError, FeatureMismatch, UsageError, rename_deprecated, require
+from plackett.base.files import read_key
 from plackett.base.ragged import Scores, list_blocks
-from plackett.data.block_sums import check_before_use
 from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.inputs import Categories
-from plackett.data.large_arrays import is_large, iter_blocks, release_pages
+from plackett.data.large_arrays import check_before_use, is_large, iter_blocks, release_pages
 from plackett.data.transforms import FittedTransform, chain, transform
 from plackett.data.transforms.base import apply_in_blocks
 from plackett.distributed import Cluster, as_cluster
-from plackett.models.artifact.manifest import versions, write
-from plackett.models.artifact.settings import identity_of
+from plackett.models import fit_context
+from plackett.models.artifact import identity_of, versions, write
 from plackett.models.checkpoint import Checkpoint, open_checkpoint
-from plackett.models.fit_context import (
-    FitContext,
-    MetricSpec,
-    WatchFunction,
-    check_training_data,
-    no_watch,
-    parse_metrics,
-)
-from plackett.models.inputs import DataOptions, scoring_data, training_data, validation_data
+from plackett.models.inputs import InputOptions, scoring_data, training_data, validation_data
 from plackett.models.insight import Insight
-from plackett.models.parameters import (
-    ALIASES,
-    check_minimums,
-    check_types,
-    to_python,
-    translate,
-    unknown_parameter,
-)
-from plackett.models.progress import Callback, Curves, show_progress
-from plackett.models.progress import Progress as Progress
-from plackett.models.progress import no_progress as no_progress
-from plackett.objectives import objective as as_objective
-from plackett.objectives import objective_to_dict
+from plackett.models.parameters import ALIASES, check_minimums, check_types, to_python, translate, unknown_parameter
+from plackett.objectives import objective as as_objective, objective_to_dict
 from plackett.objectives.objective import reseed
 
 if TYPE_CHECKING:
@@ -88,6 +68,8 @@ class Ranker(Insight, ABC):
     """Parameters with which a checkpoint may be continued after they were changed."""
     minimums: ClassVar[Mapping[str, int]] = {}
     """The least values of parameters, checked when the ranker is built."""
+    curves_by_step: ClassVar[bool] = True
+    """Whether ``curves_`` has a value for each training step, not for each penalty."""
     supports_init: ClassVar[bool] = True
     """Whether a fit can start from a fitted model."""
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
@@ -107,7 +89,7 @@ class Ranker(Insight, ABC):
     """For each feature that holds categories, what its values 0, 1, 2 ... stand for."""
     transform_: FittedTransform | None = None
     """The fitted transforms; None if there are none."""
-    curves_: Curves
+    curves_: fit_context.Curves
     """Metrics after each step, by part of the data; empty where a model has no steps."""
     _best_step: int | None = None
     training_: dict[str, Any] | None = None
@@ -178,13 +160,13 @@ class Ranker(Insight, ABC):
         drop: Sequence[str] = (),
         weights: Any = None,
         validation: Any = None,
-        metric: MetricSpec = "ndcg@10",
+        metric: fit_context.MetricSpec = "ndcg@10",
         checkpoint: str | os.PathLike[str] | None = None,
-        callbacks: Callback | Sequence[Callback] = (),
+        callbacks: fit_context.Callback | Sequence[fit_context.Callback] = (),
         init: Ranker | None = None,
         verbose: bool | int | None = None,
-        progress: Progress | None = None,
-        watch: WatchFunction = no_watch,
+        progress: fit_context.Progress | None = None,
+        watch: fit_context.WatchFunction = fit_context.no_watch,
         cluster: Cluster | str | None = None,
     ) -> Self:
         """Fit on ``train``; with ``validation``, select by ``metric`` on it.
@@ -220,8 +202,8 @@ class Ranker(Insight, ABC):
             folder resumes the fit and ends in the same model.
         callbacks
             Functions that are called after each step with a
-            :class:`~plackett.models.progress.FitStep`: the steps done, the steps in total and the
-            metrics. If one returns True or raises :class:`~plackett.models.progress.StopFit`, the
+            :class:`~plackett.models.fit_context.FitStep`: the steps done, the steps in total and the
+            metrics. If one returns True or raises :class:`~plackett.models.fit_context.StopFit`, the
             fit ends and the best model so far is kept.
         init
             A fitted model of the same kind and features to start from: trees and stumps are added
@@ -240,7 +222,7 @@ class Ranker(Insight, ABC):
             Fit with several workers, on one machine or many, where the model supports it:
             ``"local:2"``, ``"auto"``, or a :class:`plackett.distributed.Cluster`.
         """
-        options = DataOptions(qid, group, label, query, document, features, drop, weights)
+        options = InputOptions(qid, group, label, query, document, features, drop, weights)
         named = {"y": y, "validation": validation, "metric": metric, "checkpoint": checkpoint}
         named |= _name_positional(more, is_dataset=isinstance(train, Dataset), named=named)
         train, columns = training_data(train, named["y"], options)
@@ -248,7 +230,7 @@ class Ranker(Insight, ABC):
             validation = validation_data(named["validation"], options)
         metric, checkpoint = named["metric"], named["checkpoint"]
         self.set_params(**self.get_params())  # the constructor does not check
-        metrics = parse_metrics(metric)
+        metrics = fit_context.parse_metrics(metric)
         workers = self._parse_cluster(cluster)
         callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
         if workers is not None and (callbacks or init is not None):
@@ -278,20 +260,17 @@ class Ranker(Insight, ABC):
         for data in (train, validation):
             if data is not None:
                 check_before_use(data.features)
-        check_training_data(train)
+        fit_context.check_training_data(train)
         try:
             parts = self._prepare_fit(train, validation, init)
-            with store as state, show_progress(verbose, progress) as shown:
-                context = FitContext(metrics, state, shown, watch, workers, None, callbacks, init)
+            with store as state, fit_context.show_progress(verbose, progress) as shown:
+                context = fit_context.FitContext(metrics, state, shown, watch, workers, None, callbacks, init)
                 self._fit(*parts, context)
         except BaseException:
             # An earlier model is still there and needs the features it was fitted on.
             self.n_features_, self.feature_names_, self.transform_ = fitted_before
             raise
-        self.training_ = training | {
-            "best_step": self._best_step,
-            "objective": self._describe_objective(),
-        }
+        self.training_ = training | {"best_step": self._best_step, "objective": self._describe_objective()}
         return self
 
     def _describe_objective(self) -> dict[str, Any] | None:
@@ -345,8 +324,7 @@ class Ranker(Insight, ABC):
         init._check_features(train)
         if init.transforms != self.transforms:
             raise UsageError(
-                f"init has transforms={init.transforms!r}, this {kind} has {self.transforms!r}; "
-                "they must be the same."
+                f"init has transforms={init.transforms!r}, this {kind} has {self.transforms!r}; they must be the same."
             )
 
     def _init_kinds(self) -> tuple[type[Ranker], ...]:
@@ -365,12 +343,10 @@ class Ranker(Insight, ABC):
         entry = RECIPES.get(self.recipe_name or "")
         if entry is None or not isinstance(trained, dict):
             return ""
-        names = [_objective_name(each) for each in (trained, entry.settings.get("objective"))]
+        names = [_objective_name(objective) for objective in (trained, entry.settings.get("objective"))]
         return "" if names[0] == names[1] else f" with {names[0]}"
 
-    def save(
-        self, path: str | os.PathLike[str], *, sign_key: str | os.PathLike[str] | None = None
-    ) -> None:
+    def save(self, path: str | os.PathLike[str], *, sign_key: str | os.PathLike[str] | None = None) -> None:
         """Write the fitted model as the folder ``path``; :func:`plackett.load` reads it back.
 
         With ``sign_key``, the file of a secret key, the model is signed (HMAC-SHA256): whoever has
@@ -477,8 +453,7 @@ class Ranker(Insight, ABC):
         check_before_use(data.features)
         if data.n_features != self.n_features_:
             raise FeatureMismatch(
-                f"the model was fitted on {self.n_features_} features, the data have "
-                f"{data.n_features}."
+                f"the model was fitted on {self.n_features_} features, the data have {data.n_features}."
             )
         expected, actual = self.feature_names_, data.feature_names
         if expected is not None and actual is not None and expected != actual:
@@ -501,7 +476,7 @@ class Ranker(Insight, ABC):
         return as_cluster(cluster)
 
     @abstractmethod
-    def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
+    def _fit(self, train: Dataset, validation: Dataset | None, context: fit_context.FitContext) -> None:
         """Learn from prepared lists."""
 
     @abstractmethod
@@ -517,9 +492,7 @@ class Ranker(Insight, ABC):
         """Read the fitted model from the files in ``folder``, which may be malicious."""
 
 
-def _name_positional(
-    values: tuple[Any, ...], *, is_dataset: bool, named: Mapping[str, Any]
-) -> dict[str, Any]:
+def _name_positional(values: tuple[Any, ...], *, is_dataset: bool, named: Mapping[str, Any]) -> dict[str, Any]:
     """The positional arguments of ``fit`` after the first, by name."""
     names = ("validation", "metric", "checkpoint") if is_dataset else ("y",)
     if len(values) > len(names):
@@ -532,11 +505,11 @@ def _name_positional(
             "a Dataset has its labels; the second argument is the validation set, a Dataset, got "
             f"{type(values[0]).__name__}."
         )
-    given = dict(zip(names, values, strict=False))
+    positional = dict(zip(names, values, strict=False))
     for name in ("y", "validation"):
-        if name in given and named[name] is not None:
+        if name in positional and named[name] is not None:
             raise TypeError(f"fit got {name!r} twice.")
-    return given
+    return positional
 
 
 def _objective_name(objective: Any) -> str:

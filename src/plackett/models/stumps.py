@@ -38,15 +38,23 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import compiled, kernel_threads, parallel
+from plackett.base.kernels import compiled, parallel
 from plackett.base.ragged import Features, Labels, Offsets, Scores
+from plackett.base.threads import kernel_threads
 from plackett.data.dataset import Dataset
-from plackett.models.explanation import Method
-from plackett.models.fit_context import FitContext, check_learnable
+from plackett.models.fit_context import (
+    Curves,
+    FitContext,
+    Selection,
+    check_learnable,
+    latest,
+    measure,
+    read_curves,
+    write_curves,
+)
+from plackett.models.insight import Method
 from plackett.models.parameters import accept_aliases
-from plackett.models.progress import Curves, latest, read_curves, write_curves
 from plackett.models.ranker import Ranker
-from plackett.models.selection import Selection, measure
 
 _STATE_FILE = "stumps.json"
 _PERFECT = 1.0 - 1e-9  # a stump that orders every pair correctly would get an infinite weight
@@ -70,14 +78,10 @@ class StumpBoosting:
         train = self.parts["train"]
         self.thresholds = select_thresholds(train.features, self.ranker.thresholds)
         self._counts = np.array([len(values) for values in self.thresholds])
-        self._codes = {
-            part: encode_features(data.features, self.thresholds)
-            for part, data in self.parts.items()
-        }
+        self._codes = {part: encode_features(data.features, self.thresholds) for part, data in self.parts.items()}
         init = self.context.init
         self.scores = {
-            part: np.zeros(data.n_docs) if init is None else init._predict(data)
-            for part, data in self.parts.items()
+            part: np.zeros(data.n_docs) if init is None else init._predict(data) for part, data in self.parts.items()
         }
         self.stopped = False
         self._order = label_order(train.labels, train.offsets)
@@ -157,16 +161,11 @@ class StumpBoosting:
                 self._add((feature, place, weight))
 
     def _is_over(self) -> bool:
-        stopped = (
-            self.selection.best is not None
-            and self.selection.steps_since_best >= self.ranker.patience
-        )
+        stopped = self.selection.best is not None and self.selection.steps_since_best >= self.ranker.patience
         return stopped or self.stopped or len(self.stumps) >= self.ranker.rounds
 
 
-def merge_stumps(
-    stumps: list[Stump], thresholds: Thresholds
-) -> tuple[NDArray[np.int64], NDArray[np.float32], Scores]:
+def merge_stumps(stumps: list[Stump], thresholds: Thresholds) -> tuple[NDArray[np.int64], NDArray[np.float32], Scores]:
     """Features, thresholds and weights of stumps, sorted; equal stumps are merged."""
     weights: dict[tuple[int, int], float] = {}
     for feature, place, weight in stumps:
@@ -245,9 +244,7 @@ def fill_potential(scores, labels, order, offsets, weights, document_weights, po
         losses[q] = 0.0
         potential[low:high] = 0.0
         if high - low > 1:
-            losses[q] = _fill_list(
-                scores, labels, order[low:high], weights[q], document_weights, potential
-            )
+            losses[q] = _fill_list(scores, labels, order[low:high], weights[q], document_weights, potential)
 
 
 @compiled
@@ -325,6 +322,13 @@ class StumpRanker(Ranker):
         Applied to the features first; monotone ones change nothing.
     seed
         Has no effect; all rankers take one.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> ranker = pk.StumpRanker(rounds=5).fit(pk.synthetic("letor", n_lists=20))
+    >>> len(ranker.stump_features_)
+    5
     """
 
     takes_missing: ClassVar[bool] = True
@@ -403,13 +407,9 @@ class StumpRanker(Ranker):
             if getattr(self, name) < 1:
                 raise UsageError(f"StumpRanker needs {name} >= 1, got {getattr(self, name)!r}.")
         if self.thresholds > _MAX_THRESHOLDS:
-            raise UsageError(
-                f"StumpRanker takes at most {_MAX_THRESHOLDS} thresholds, got {self.thresholds}."
-            )
+            raise UsageError(f"StumpRanker takes at most {_MAX_THRESHOLDS} thresholds, got {self.thresholds}.")
 
-    def _set_stumps(
-        self, features: NDArray[np.int64], thresholds: NDArray[np.float32], weights: Scores
-    ) -> None:
+    def _set_stumps(self, features: NDArray[np.int64], thresholds: NDArray[np.float32], weights: Scores) -> None:
         self.stump_features_: NDArray[np.int64] = features
         """The feature of each stump, ascending."""
         self.stump_thresholds_: NDArray[np.float32] = thresholds

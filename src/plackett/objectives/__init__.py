@@ -5,8 +5,6 @@ data hold the name and the parameters. Reading them back looks the name up in on
 tuple of objectives and executes nothing from the file.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 
@@ -146,7 +144,7 @@ def objective(name: str | Objective, **parameters: Any) -> Objective:
     """Build an objective from its name; an objective is returned unchanged.
 
     >>> objective("xendcg", order=1)
-    XENDCG(order=1, epsilon=0.0, seed=0)
+    XENDCG(order=1, epsilon=0.0, one_level='skip', seed=0)
     """
     if isinstance(name, Objective):
         if parameters:

@@ -93,8 +93,6 @@ keeps quotients finite.
 O(n⁺n²) time, where n⁺ documents are relevant, O(n) memory.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import erfc
 from typing import ClassVar

@@ -24,9 +24,11 @@ The set is the ideal ranking (equal labels in random order) and ``samples - 1`` 
 Plackett-Luce model of the labels. It depends on the seed and the list, not on the step: a new set
 at each step would make line searches fail. NDCG is that of the whole list with gain :math:`2^y - 1`
 and discount :math:`1/\log_2(1+r)`. A step costs O(samples n).
-"""
 
-from __future__ import annotations
+``mix`` below 1 adds the cross entropy, as the authors train. They score a document by a potential of
+its own and by potentials of pairs; ``NeuralRanker(objective="boltzrank", group_size=2)`` learns such
+potentials from pairs of documents.
+"""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -35,22 +37,16 @@ import numpy as np
 from numba import prange, uint64
 from numpy.typing import NDArray
 
+from plackett.base.arithmetic import stable_order
 from plackett.base.errors import DataError
 from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function, parallel
 from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
 from plackett.base.random import combine
-from plackett.base.sorting import stable_order
 from plackett.objectives import ranking
 from plackett.objectives.driver import LIST_FUNCTION, Weighting
 from plackett.objectives.listmle import draw_order
-from plackett.objectives.objective import (
-    ListLabels,
-    Objective,
-    Prepared,
-    check_between,
-    check_count,
-)
+from plackett.objectives.objective import ListLabels, Objective, Prepared, check_between, check_count
 from plackett.objectives.pairwise import raise_to_floor
 
 _COLUMNS = 2  # NDCG of the ranking, and its probability under the labels
@@ -152,25 +148,18 @@ class BoltzRank(Objective):
         if "permutations" in draws:
             return _explicit_sets(draws["permutations"], labels, gains, offsets)
         sizes = np.diff(offsets)
-        where = offsets_from_sizes(
-            np.where(sizes > 1, ranking.set_size(self.samples, sizes, _COLUMNS), 0)
-        )
+        where = offsets_from_sizes(np.where(sizes > 1, ranking.set_size(self.samples, sizes, _COLUMNS), 0))
         values = np.empty(where[-1])
         mixed = _mix_seed(np.ascontiguousarray(keys), np.uint64(self.seed % 2**64))
         _draw_sets(labels, gains, offsets, mixed, self.samples, values, where)
         return Prepared(values, where)
 
 
-def _explicit_sets(
-    permutations: Any, labels: Labels, gains: NDArray[np.float64], offsets: Offsets
-) -> Prepared:
+def _explicit_sets(permutations: Any, labels: Labels, gains: NDArray[np.float64], offsets: Offsets) -> Prepared:
     """Explicit rankings, one array of m x n positions (best first) per list."""
     n_lists = len(offsets) - 1
     if len(permutations) != n_lists:
-        raise DataError(
-            f"draws['permutations'] must be {n_lists} arrays, one per list, got "
-            f"{len(permutations)}."
-        )
+        raise DataError(f"draws['permutations'] must be {n_lists} arrays, one per list, got {len(permutations)}.")
     parts = []
     for q in range(n_lists):
         low, high = offsets[q], offsets[q + 1]
@@ -192,9 +181,7 @@ def check_permutations(permutations: Any, q: int, n: int) -> NDArray[np.int64]:
     if (
         orders.ndim != 2
         or not len(orders)
-        or not np.array_equal(
-            np.sort(orders, axis=1), np.broadcast_to(np.arange(n), (len(orders), n))
-        )
+        or not np.array_equal(np.sort(orders, axis=1), np.broadcast_to(np.arange(n), (len(orders), n)))
     ):
         raise DataError(
             f"draws['permutations'][{q}] must be at least one permutation of 0 to {n - 1} (best "

@@ -1,7 +1,5 @@
 """User-defined objectives: one Python function of one list, run like the built-in ones."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -92,9 +90,7 @@ def custom(
     if not callable(kernel):
         raise UsageError(f"custom needs a function of one list, got {type(kernel).__name__}.")
     if weighting not in (None, "gain", "share", "exponential"):
-        raise UsageError(
-            f"weighting must be 'gain', 'share', 'exponential' or None, got {weighting!r}."
-        )
+        raise UsageError(f"weighting must be 'gain', 'share', 'exponential' or None, got {weighting!r}.")
     label = name or str(getattr(kernel, "__name__", "custom"))
     numbers = tuple(float(p) for p in params)
     objective = Custom(kernel, numbers, exact, convex, shift_invariant, label, weighting)

@@ -30,8 +30,6 @@ better document, as in the propensity-weighted SVM-rank of Joachims, Swaminathan
 Weights of 1 leave every bit of the result unchanged.
 """
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -39,14 +37,7 @@ from numba import boolean, float64, int64, prange, uint64, void
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import (
-    FLOATS,
-    LABELS,
-    compiled,
-    function_maker,
-    parallel_function,
-    readonly,
-)
+from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, parallel_function, readonly
 from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
 from plackett.base.random import inner_key, noise_state, perturb
 
@@ -79,10 +70,7 @@ def weighted_labels(weighting: Weighting, labels: Labels, weights: NDArray[np.fl
 
 
 def append_weights(
-    values: NDArray[np.float64],
-    value_offsets: Offsets,
-    weights: NDArray[np.float64],
-    offsets: Offsets,
+    values: NDArray[np.float64], value_offsets: Offsets, weights: NDArray[np.float64], offsets: Offsets
 ) -> tuple[NDArray[np.float64], Offsets]:
     """The numbers prepared for each list, followed by the weights of its documents."""
     joined_offsets = offsets_from_sizes(np.diff(value_offsets) + np.diff(offsets))
@@ -119,7 +107,8 @@ params
 gradient, curvature
     Zero on entry.
 
-List functions are not called for lists with one document or one label level.
+List functions are not called for lists with one document or one label level, unless the objective
+says so (``Objective.uses_one_level``).
 """
 
 _function_at = function_maker(LIST_FUNCTION)
@@ -146,18 +135,7 @@ def _perturb(scores, key, sample, uniform, beta, normalize, z):  # type: ignore[
 
 @compiled
 def _average(  # type: ignore[no-untyped-def]
-    function,
-    scores,
-    labels,
-    prepared,
-    key,
-    params,
-    uniform,
-    samples,
-    beta,
-    normalize,
-    gradient,
-    curvature,
+    function, scores, labels, prepared, key, params, uniform, samples, beta, normalize, gradient, curvature
 ):
     n = len(scores)
     z, g, h = np.empty(n), np.empty(n), np.empty(n)
@@ -204,6 +182,7 @@ def has_one_level(labels):  # type: ignore[no-untyped-def]
     int64,  # samples; 0: no noise
     float64,  # beta
     boolean,  # normalize
+    boolean,  # whether lists with one label level count
     float64[::1],  # values
     float64[::1],  # gradient
     float64[::1],  # curvature
@@ -222,6 +201,7 @@ def each_list(  # type: ignore[no-untyped-def]
     samples,
     beta,
     normalize,
+    one_level,
     values,
     gradient,
     curvature,
@@ -235,12 +215,10 @@ def each_list(  # type: ignore[no-untyped-def]
         values[q] = 0.0
         g[:] = 0.0
         h[:] = 0.0
-        if has_one_level(y):
+        if not one_level and has_one_level(y):
             continue
         if samples == 0:
             values[q] = function(s, y, numbers, keys[q], params, g, h)
         else:
             draws = uniform[:, low:high]
-            values[q] = _average(
-                function, s, y, numbers, keys[q], params, draws, samples, beta, normalize, g, h
-            )
+            values[q] = _average(function, s, y, numbers, keys[q], params, draws, samples, beta, normalize, g, h)

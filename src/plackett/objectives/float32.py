@@ -21,18 +21,15 @@ comparisons without one. The comparisons are in single precision; a last pass in
 corrects neighbors that single precision cannot distinguish.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import boolean, float32, float64, int32, int64, uint64, void
 from numpy.typing import NDArray
 
-from plackett.base.arithmetic import exp_float32
+from plackett.base.arithmetic import exp_float32, stable_order
 from plackett.base.gains import discounts
 from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, list_function, reordered
 from plackett.base.ragged import CHUNKS, Keys, Scores, even_chunks
 from plackett.base.random import noise_state, perturb
-from plackett.base.sorting import stable_order
 from plackett.base.threads import run_parallel
 from plackett.objectives.objective import BoundObjective
 
@@ -107,13 +104,7 @@ def _add_pairs(a, up, down, gains, d, steps, g, h):  # type: ignore[no-untyped-d
     """
     exponential, gain, discount = up[a], gains[a], d[a]
     steps = steps[: len(d) - a - 1]
-    down, gains, d, g_later, h_later = (
-        down[a + 1 :],
-        gains[a + 1 :],
-        d[a + 1 :],
-        g[a + 1 :],
-        h[a + 1 :],
-    )
+    down, gains, d, g_later, h_later = (down[a + 1 :], gains[a + 1 :], d[a + 1 :], g[a + 1 :], h[a + 1 :])
     sum_g, sum_h, size = float32(0.0), float32(0.0), float32(0.0)
     for b in range(len(down)):
         difference = gain - gains[b]
@@ -138,9 +129,7 @@ def _add_other_pairs(a, s, gains, d, steps, sigma, score_norm, g, h):  # type: i
     steps = steps[: len(d) - a - 1]
     s, gains, d, g_later, h_later = s[a + 1 :], gains[a + 1 :], d[a + 1 :], g[a + 1 :], h[a + 1 :]
     sum_g, sum_h, size = float32(0.0), float32(0.0), float32(0.0)
-    slack, stretch = (
-        (float32(_SCORE_OFFSET), float32(1.0)) if score_norm else (float32(1.0), float32(0.0))
-    )
+    slack, stretch = (float32(_SCORE_OFFSET), float32(1.0)) if score_norm else (float32(1.0), float32(0.0))
     for b in range(len(s)):
         difference = gain - gains[b]
         distance = score - s[b]
@@ -182,18 +171,7 @@ def _add_ranked(n, work, discounts, steps, rows, sigma, score_norm):  # type: ig
 
 @reordered
 def add_sample(  # type: ignore[no-untyped-def]
-    scores,
-    gains,
-    discounts,
-    steps,
-    truncation,
-    sigma,
-    score_norm,
-    query_norm,
-    order,
-    work,
-    gradient,
-    curvature,
+    scores, gains, discounts, steps, truncation, sigma, score_norm, query_norm, order, work, gradient, curvature
 ):
     """Add the derivatives of one list at these scores, in units of sigma and sigma squared."""
     n = len(scores)
@@ -268,9 +246,11 @@ class PairsGradient:
         )
 
     def __call__(
-        self, scores: Scores, keys: Keys
+        self, scores: Scores, keys: Keys, drawn: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         gradient, curvature = np.zeros((2, len(scores)), np.float32)
+        if drawn is None:
+            drawn = np.ones(len(keys), np.bool_)
         run_parallel(
             _each_list,
             len(self._lists[-1]) - 1,
@@ -278,6 +258,7 @@ class PairsGradient:
             scores,
             *self._lists,
             keys,
+            drawn,
             *self._options,
             gradient,
             curvature,
@@ -333,20 +314,7 @@ def _add_list(  # type: ignore[no-untyped-def]
         else:
             for i in range(len(scores)):
                 noisy[i] = scores[i]
-        add_sample(
-            noisy,
-            gains,
-            discounts,
-            steps,
-            truncation,
-            sigma,
-            score_norm,
-            query_norm,
-            order,
-            work,
-            g,
-            h,
-        )
+        add_sample(noisy, gains, discounts, steps, truncation, sigma, score_norm, query_norm, order, work, g, h)
 
 
 @compiled
@@ -362,6 +330,7 @@ def _each_list(  # type: ignore[no-untyped-def]
     offsets,
     chunks,
     keys,
+    drawn,
     factors,
     truncation,
     sigma,
@@ -383,7 +352,7 @@ def _each_list(  # type: ignore[no-untyped-def]
         for q in range(chunks[c], chunks[c + 1]):
             low, high = offsets[q], offsets[q + 1]
             n = high - low
-            if n < 2:
+            if n < 2 or not drawn[q]:
                 continue
             g, h = gradient[low:high], curvature[low:high]
             add_list(

@@ -19,7 +19,7 @@ on the scores. The gradient is that of the value with constant weights, so the o
 declared exact.
 
 IDCG is that of the full list for every ``truncation``; LightGBM truncates it too, which multiplies
-the pairs of a list by a constant. O(n min(n, truncation)) time, O(n) memory.
+the pairs of a list by a constant: ``idcg_truncation`` does the same. O(n min(n, truncation)) time, O(n) memory.
 
 **Change of the metric.** For documents at ranks a < b (counted from 1), with gains G, discounts D
 and relevance z (label > 0):
@@ -78,8 +78,6 @@ Lists of at most k documents have no pairs. Like LambdaRank it is not declared e
 S, O(n²) for X.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -87,6 +85,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from plackett.base.errors import UsageError
 from plackett.base.gains import discount, scaled_gain
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
@@ -266,6 +265,9 @@ class LambdaRank(Objective):
     truncation
         Only pairs with at least one document among the first ``truncation`` of the current ranking
         count; None: all pairs.
+    idcg_truncation
+        For NDCG, divide by the ideal DCG of this many documents, as LightGBM does (2.x:
+        ``max_position``, 20; later its truncation level, 30); None: of the whole list.
     score_norm
         Divide each pair's weight by 0.01 + the distance of its scores, unless all scores of the
         list are equal.
@@ -290,10 +292,13 @@ class LambdaRank(Objective):
     query_norm: bool = False
     hess_factor: float = 1.0
     weight: Literal["ndcg", "map", "err", "mrr"] = "ndcg"
+    idcg_truncation: int | None = None
 
     def __post_init__(self) -> None:
         check_positive(self.name, sigma=self.sigma, hess_factor=self.hess_factor)
-        check_count(self.name, truncation=self.truncation)
+        check_count(self.name, truncation=self.truncation, idcg_truncation=self.idcg_truncation)
+        if self.idcg_truncation and self.weight != "ndcg":
+            raise UsageError(f"{self.name} has an ideal DCG only with weight='ndcg'; leave idcg_truncation out.")
         check_choice(self.name, SWAP_METRICS, weight=self.weight)
 
     @property
@@ -326,7 +331,7 @@ class LambdaRank(Objective):
         )
 
     def prepare(self, lists: ListLabels) -> Prepared:
-        return normalized_gains(lists.labels, lists.offsets)
+        return normalized_gains(lists.labels, lists.offsets, self.idcg_truncation)
 
 
 SCHEMES = ("ndcg1", "ndcg2", "ndcg2++", "lambdarank", "arp1", "arp2")
@@ -432,9 +437,7 @@ class LambdaLoss(Objective):
     @property
     def params(self) -> tuple[float, ...]:
         only_far, only_near = (0.0, 1.0), (1.0, 0.0)
-        factors = {"ndcg2": only_far, "arp2": only_far, "lambdarank": only_near}.get(
-            self.scheme, (1.0, self.mu)
-        )
+        factors = {"ndcg2": only_far, "arp2": only_far, "lambdarank": only_near}.get(self.scheme, (1.0, self.mu))
         return (float(SCHEMES.index(self.scheme)), self.sigma, *factors)
 
     @property
@@ -449,9 +452,7 @@ class LambdaLoss(Objective):
         labels = lists.labels.astype(np.float64)
         sizes = np.diff(lists.offsets)
         totals = np.bincount(np.repeat(np.arange(len(sizes)), sizes), labels, len(sizes))
-        return Prepared(
-            labels / np.repeat(np.where(totals > 0.0, totals, 1.0), sizes), lists.offsets
-        )
+        return Prepared(labels / np.repeat(np.where(totals > 0.0, totals, 1.0), sizes), lists.offsets)
 
 
 @list_function(LIST_FUNCTION)

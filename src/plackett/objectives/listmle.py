@@ -57,8 +57,6 @@ Kekäläinen 2002, as in the paper); ``"standard"`` is :math:`1/\log_2(1+t)`. Re
 normalized, as in the paper; labels above 900 count as 900, so that no return overflows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -66,21 +64,14 @@ import numpy as np
 from numba import uint64
 from numpy.typing import ArrayLike, NDArray
 
-from plackett.base.arithmetic import exp, extremes, log
+from plackett.base.arithmetic import exp, extremes, log, stable_order
 from plackett.base.errors import DataError
 from plackett.base.gains import OBJECTIVE_DISCOUNTS, ObjectiveDiscount, inverse_discount
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.base.ragged import Offsets
 from plackett.base.random import combine, to_uniform
-from plackett.base.sorting import stable_order
 from plackett.objectives.driver import LIST_FUNCTION, Weighting
-from plackett.objectives.objective import (
-    ListLabels,
-    Objective,
-    Prepared,
-    check_between,
-    check_choice,
-)
+from plackett.objectives.objective import ListLabels, Objective, Prepared, check_between, check_choice
 from plackett.objectives.pairwise import WIDEST, raise_to_floor
 from plackett.objectives.ranking import label_order
 
@@ -173,10 +164,7 @@ def check_orders(order: ArrayLike, offsets: Offsets) -> NDArray[np.float64]:
     """Explicit rankings of all lists, one after the other; each must be a permutation."""
     orders = np.ascontiguousarray(order, dtype=np.float64)
     if orders.shape != (offsets[-1],):
-        raise DataError(
-            f"draws['order'] must be {offsets[-1]} numbers, one per document, got shape "
-            f"{orders.shape}."
-        )
+        raise DataError(f"draws['order'] must be {offsets[-1]} numbers, one per document, got shape {orders.shape}.")
     for q in range(len(offsets) - 1):
         part = orders[offsets[q] : offsets[q + 1]]
         if not np.array_equal(np.sort(part), np.arange(len(part))):

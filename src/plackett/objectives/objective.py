@@ -15,7 +15,7 @@ from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,11 +29,20 @@ from plackett.objectives import driver
 Draws: TypeAlias = Mapping[str, Any]
 """Explicit values for what is random, by name."""
 
-GradientFunction: TypeAlias = Callable[[Scores, int], tuple[NDArray[Any], NDArray[Any]]]
-"""Scores and step to gradient and curvature, float32 or float64: what a tree trainer calls."""
 
-Float32Function: TypeAlias = Callable[[Scores, Keys], tuple[NDArray[Any], NDArray[Any]]]
-"""Scores and the keys of a step to gradient and curvature in float32."""
+class GradientFunction(Protocol):
+    """Scores and step to gradient and curvature, float32 or float64: what a tree trainer calls.
+
+    Only lists where ``drawn`` is true are needed; those of others may be anything.
+    """
+
+    def __call__(
+        self, scores: Scores, step: int, drawn: NDArray[np.bool_] | None = None, /
+    ) -> tuple[NDArray[Any], NDArray[Any]]: ...
+
+
+Float32Function: TypeAlias = Callable[[Scores, Keys, NDArray[np.bool_] | None], tuple[NDArray[Any], NDArray[Any]]]
+"""Scores, the keys of a step and which lists are needed to gradient and curvature in float32."""
 
 
 class Derivatives(NamedTuple):
@@ -65,7 +74,7 @@ class ListLabels(NamedTuple):
     """Only where the objective weights documents by ``"order"``."""
 
 
-class Noise(NamedTuple):
+class ScoreNoise(NamedTuple):
     """How scores are perturbed before the list function sees them."""
 
     uniform: NDArray[np.float64]
@@ -77,7 +86,7 @@ class Noise(NamedTuple):
     """Turn perturbed scores into log-probabilities."""
 
 
-NO_NOISE = Noise(np.empty((0, 0)), 0, 0.0, False)
+NO_NOISE = ScoreNoise(np.empty((0, 0)), 0, 0.0, False)
 
 
 class Objective(ABC):
@@ -116,6 +125,11 @@ class Objective(ABC):
         return ()
 
     @property
+    def uses_one_level(self) -> bool:
+        """Whether lists whose labels are all equal have a loss; for most objectives they have none."""
+        return False
+
+    @property
     def float32_form(self) -> Callable[[BoundObjective], Float32Function] | None:
         """Builds the single-precision form for tree trainers; None: there is none."""
         return None
@@ -130,8 +144,7 @@ class Objective(ABC):
         values = np.ascontiguousarray(lists.draws[self.draw], dtype=np.float64)
         if values.shape != lists.labels.shape:
             raise DataError(
-                f"draws[{self.draw!r}] must be {len(lists.labels)} numbers, one per document, got "
-                f"shape {values.shape}."
+                f"draws[{self.draw!r}] must be {len(lists.labels)} numbers, one per document, got shape {values.shape}."
             )
         return Prepared(values, lists.offsets)
 
@@ -173,28 +186,23 @@ class Objective(ABC):
             newton_function=self.newton_function or self.function,
             params=np.array(self.params, dtype=np.float64),
             seed=self.seed,
+            uses_one_level=self.uses_one_level,
             # The single-precision forms make their own draws.
             float32_form=None if draws else self.float32_form,
         )
 
-    def _prepare(
-        self, lists: ListLabels, document_weights: ArrayLike | None
-    ) -> tuple[Labels, Prepared]:
+    def _prepare(self, lists: ListLabels, document_weights: ArrayLike | None) -> tuple[Labels, Prepared]:
         """Labels and prepared numbers, with the document weights in one or the other."""
         weights = None
         if document_weights is not None:
             weights = driver.check_document_weights(document_weights, len(lists.labels))
         if weights is not None:
             if self.weighting is None:
-                raise UsageError(
-                    f"{self.name} does not support document weights: {self.unweighted_reason}."
-                )
+                raise UsageError(f"{self.name} does not support document weights: {self.unweighted_reason}.")
             if self.weighting == "order":
                 weighted = lists._replace(document_weights=weights)
                 return lists.labels, self.prepare_weighted(weighted)
-            lists = lists._replace(
-                labels=driver.weighted_labels(self.weighting, lists.labels, weights)
-            )
+            lists = lists._replace(labels=driver.weighted_labels(self.weighting, lists.labels, weights))
         return lists.labels, self.prepare(lists) or _nothing_prepared(lists.offsets)
 
     def evaluate(
@@ -265,7 +273,8 @@ class BoundObjective:
     params: NDArray[np.float64]
     seed: int
     float32_form: Callable[[BoundObjective], Float32Function] | None = None
-    noise: Noise = NO_NOISE
+    noise: ScoreNoise = NO_NOISE
+    uses_one_level: bool = False
 
     def evaluate(self, scores: ArrayLike, step: int = 0) -> Derivatives:
         """Value, gradient and curvature at these scores."""
@@ -276,16 +285,17 @@ class BoundObjective:
         return self._run(self.newton_function, scores, step)
 
     def float32_gradient(
-        self, scores: ArrayLike, step: int = 0
+        self, scores: ArrayLike, step: int = 0, drawn: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Gradient and curvature of :meth:`newton`, computed as fast as possible.
 
-        They are float32 where the objective has a single-precision form, else float64.
+        They are float32 where the objective has a single-precision form, else float64. Lists where
+        ``drawn`` is false may be left out.
         """
         if self._float32_function is None:
             _, gradient, curvature = self.newton(scores, step)
             return gradient, curvature
-        return self._float32_function(self._check_scores(scores), self.step_keys(step))
+        return self._float32_function(self._check_scores(scores), self.step_keys(step), drawn)
 
     @cached_property
     def _float32_function(self) -> Float32Function | None:
@@ -306,6 +316,7 @@ class BoundObjective:
             self.step_keys(step),
             self.params,
             *self.noise,
+            self.uses_one_level,
             values,
             gradient,
             curvature,
@@ -320,9 +331,7 @@ class BoundObjective:
     def _check_scores(self, scores: ArrayLike) -> Scores:
         s = np.ascontiguousarray(scores, dtype=np.float64)
         if s.shape != self.labels.shape:
-            raise DataError(
-                f"scores must be {len(self.labels)} numbers, one per label, got shape {s.shape}."
-            )
+            raise DataError(f"scores must be {len(self.labels)} numbers, one per label, got shape {s.shape}.")
         return s
 
     def step_keys(self, step: int) -> Keys:
@@ -355,9 +364,7 @@ def _entries(offsets: Offsets, positions: Rows) -> tuple[slice | Rows, Offsets]:
     return slice(low, high), np.array([0, high - low])
 
 
-def _check_lists(
-    labels: ArrayLike, offsets: ArrayLike, keys: ArrayLike | None, draws: Draws | None
-) -> ListLabels:
+def _check_lists(labels: ArrayLike, offsets: ArrayLike, keys: ArrayLike | None, draws: Draws | None) -> ListLabels:
     y = np.ascontiguousarray(labels, dtype=np.float32)
     # Where a label is NaN, so are the smallest and the largest, and both comparisons fail.
     if y.ndim != 1 or not (y.min(initial=0.0) >= 0.0 and y.max(initial=0.0) < np.inf):
@@ -409,8 +416,7 @@ def check_count(objective: str, **parameters: int | None) -> None:
     for name, value in parameters.items():
         if value is not None and (value < 1 or value != int(value)):
             raise UsageError(
-                f"{objective} needs {name} to be a whole number >= 1, or None for no limit, got "
-                f"{name}={value!r}."
+                f"{objective} needs {name} to be a whole number >= 1, or None for no limit, got {name}={value!r}."
             )
 
 
@@ -418,11 +424,7 @@ def check_between(objective: str, low: float, high: float = math.inf, **paramete
     """Raise unless the parameters are finite numbers from ``low`` to ``high``."""
     for name, value in parameters.items():
         if not (low <= value <= high and value < math.inf):
-            limits = (
-                f"a finite {name} >= {low:g}"
-                if high == math.inf
-                else (f"{name} between {low:g} and {high:g}")
-            )
+            limits = f"a finite {name} >= {low:g}" if high == math.inf else (f"{name} between {low:g} and {high:g}")
             raise UsageError(f"{objective} needs {limits}, got {name}={value!r}.")
 
 
@@ -430,6 +432,4 @@ def check_choice(objective: str, choices: Sequence[str], **parameters: str) -> N
     """Raise unless the parameters are among the choices."""
     for name, value in parameters.items():
         if value not in choices:
-            raise UsageError(
-                f"{objective} has no {name}={value!r}; there are: {', '.join(choices)}."
-            )
+            raise UsageError(f"{objective} has no {name}={value!r}; there are: {', '.join(choices)}.")

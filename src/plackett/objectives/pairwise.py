@@ -86,15 +86,13 @@ in O(n) after sorting by label. Both are convex; the weight of a pair is the doc
 better document, and P counts pairs without weights.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from plackett.base.arithmetic import stable_order
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
-from plackett.base.sorting import stable_order
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
 from plackett.objectives.objective import ListLabels, Objective, Prepared, check_positive
 from plackett.objectives.ranking import label_order
@@ -373,25 +371,12 @@ def _hinge_pairs(scores, labels, weights, squared, gradient, curvature):  # type
         places[order[rank]] = rank
     by_label = stable_order(labels, True)
     fill_reach(centered[order], MARGIN, reach)
-    value = _add_pairs(
-        centered, places, labels, weights, by_label, reach, squared, 1, gradient, curvature
-    )
+    value = _add_pairs(centered, places, labels, weights, by_label, reach, squared, 1, gradient, curvature)
     # For the other side, the order of scores and the order of labels are both reversed.
     fill_reach(-centered[order[::-1]], MARGIN, reach)
     by_label_reversed = by_label[::-1].copy()
     reversed_places = n - 1 - places
-    _add_pairs(
-        centered,
-        reversed_places,
-        labels,
-        weights,
-        by_label_reversed,
-        reach,
-        squared,
-        -1,
-        gradient,
-        curvature,
-    )
+    _add_pairs(centered, reversed_places, labels, weights, by_label_reversed, reach, squared, -1, gradient, curvature)
     return value
 
 

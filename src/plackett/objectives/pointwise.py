@@ -57,8 +57,6 @@ no Newton step exceeds :math:`\alpha`, the distance to the goal. The weight of a
 multiplies its :math:`\alpha`. A list without an irrelevant document gives zeros.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

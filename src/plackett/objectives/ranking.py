@@ -17,15 +17,13 @@ A list's set is stored in the prepared numbers of the list:
 Coefficients are packed as float32, two to a number; integers up to 2**24 are exact.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
+from plackett.base.arithmetic import stable_order
 from plackett.base.gains import discount, scaled_gain
 from plackett.base.kernels import compiled, reordered
 from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
-from plackett.base.sorting import stable_order
 from plackett.objectives.objective import Prepared
 
 _COUNTED = 64  # whole labels below it are sorted by counting, ten times as fast as by comparing
@@ -37,10 +35,10 @@ def rank_order(scores):  # type: ignore[no-untyped-def]
     return stable_order(scores, True)
 
 
-def normalized_gains(labels: Labels, offsets: Offsets) -> Prepared:
-    """Gains divided by the ideal DCG of their list; zeros where no document is relevant."""
+def normalized_gains(labels: Labels, offsets: Offsets, cutoff: int | None = None) -> Prepared:
+    """Gains divided by the ideal DCG of their list, up to the cut-off; zeros where no document is relevant."""
     values = np.empty(len(labels))
-    _fill_normalized_gains(labels, offsets, values)
+    _fill_normalized_gains(labels, offsets, cutoff or len(labels), values)
     return Prepared(values, offsets)
 
 
@@ -52,7 +50,7 @@ def label_order(labels: Labels, offsets: Offsets) -> Prepared:
 
 
 @compiled
-def _fill_normalized_gains(labels, offsets, values):  # type: ignore[no-untyped-def]
+def _fill_normalized_gains(labels, offsets, cutoff, values):  # type: ignore[no-untyped-def]
     for q in range(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
         if high == low:
@@ -65,7 +63,7 @@ def _fill_normalized_gains(labels, offsets, values):  # type: ignore[no-untyped-
             gains[i] = scaled_gain(np.float64(labels[low + i]), top)
         ideal = 0.0
         order = stable_order(gains, True)
-        for i in range(high - low):
+        for i in range(min(high - low, cutoff)):
             ideal += gains[order[i]] * discount(i)
         if ideal > 0.0:
             for i in range(high - low):
@@ -87,7 +85,7 @@ def _fill_label_order(labels, offsets, values):  # type: ignore[no-untyped-def]
 
 @compiled
 def _countable(labels):  # type: ignore[no-untyped-def]
-    for i in range(len(labels)):
+    for i in range(len(labels)):  # noqa: SIM110
         if not (labels[i] < _COUNTED and labels[i] == np.floor(labels[i])):
             return False
     return True
@@ -132,9 +130,7 @@ def coefficients_of(stored, n_docs, columns):  # type: ignore[no-untyped-def]
 
 def join_sets(sets: list[NDArray[np.float64]]) -> Prepared:
     """The sets of all lists, one after the other."""
-    return Prepared(
-        np.concatenate([*sets, np.empty(0)]), offsets_from_sizes([len(stored) for stored in sets])
-    )
+    return Prepared(np.concatenate([*sets, np.empty(0)]), offsets_from_sizes([len(stored) for stored in sets]))
 
 
 @reordered

@@ -48,8 +48,6 @@ No Newton step exceeds :math:`\varepsilon`. Where scores are so far apart that r
 numbers, blocks have one document and the gradient is zero.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -59,14 +57,7 @@ from plackett.base.arithmetic import exp
 from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.objectives.driver import LIST_FUNCTION, Weighting
-from plackett.objectives.objective import (
-    ListLabels,
-    Objective,
-    Prepared,
-    check_between,
-    check_count,
-    check_positive,
-)
+from plackett.objectives.objective import ListLabels, Objective, Prepared, check_between, check_count, check_positive
 from plackett.objectives.pairwise import raise_to_floor
 from plackett.objectives.ranking import normalized_gains, rank_order
 

@@ -31,8 +31,6 @@ terms, each times :math:`\max(\sigma, |z_j - s_i|)/\sigma^2`, raised to at least
 mean. O(n²).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -46,14 +44,7 @@ from plackett.base.ragged import offsets_from_sizes
 from plackett.base.random import combine, to_uniform
 from plackett.objectives.boltzrank import check_permutations
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, append_weights
-from plackett.objectives.objective import (
-    ListLabels,
-    Objective,
-    Prepared,
-    check_between,
-    check_count,
-    check_positive,
-)
+from plackett.objectives.objective import ListLabels, Objective, Prepared, check_between, check_count, check_positive
 from plackett.objectives.pairwise import raise_to_floor
 from plackett.objectives.ranking import normalized_gains, rank_order
 
@@ -174,10 +165,7 @@ class YetiRank(Objective):
             return None
         rankings, sizes = lists.draws["permutations"], np.diff(lists.offsets)
         if len(rankings) != len(sizes):
-            raise DataError(
-                f"draws['permutations'] must be {len(sizes)} arrays, one per list, got "
-                f"{len(rankings)}."
-            )
+            raise DataError(f"draws['permutations'] must be {len(sizes)} arrays, one per list, got {len(rankings)}.")
         sets = [check_permutations(rankings[q], q, int(n)) for q, n in enumerate(sizes)]
         return Prepared(
             np.concatenate([np.empty(0), *(orders.ravel() for orders in sets)]),

@@ -50,32 +50,22 @@ units of :math:`2^{-\max y}`.
 - Sums are in any order (``reassoc``), without which the loops would not become vector code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numba import float32, float64, int32, int64, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.arithmetic import exp, exp_float32, largest
-from plackett.base.kernels import (
-    FLOATS,
-    LABELS,
-    ListFunction,
-    compiled,
-    function_maker,
-    list_function,
-    reordered,
-)
+from plackett.base.kernels import FLOATS, LABELS, ListFunction, compiled, function_maker, list_function, reordered
 from plackett.base.ragged import CHUNKS, Keys, Scores, even_chunks
 from plackett.base.random import combine, inner_key, noise_state, perturb, to_uniform
 from plackett.base.threads import run_parallel
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, has_one_level
-from plackett.objectives.objective import BoundObjective, Objective, check_between, check_count
+from plackett.objectives.objective import BoundObjective, Objective, check_between, check_choice, check_count
 
 _DRAW_BITS = 24  # the precision of float32
 _LEAST_DOCUMENTS = 5000  # that are worth a second thread
@@ -105,7 +95,10 @@ class SoftmaxGradient:
         self._options = factors, order, epsilon, bound.noise.samples, bound.noise.beta
 
     def __call__(
-        self, scores: Scores, keys: Keys
+        self,
+        scores: Scores,
+        keys: Keys,
+        drawn: NDArray[np.bool_] | None = None,  # noqa: ARG002 - all lists take less time than a choice
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         gradient, curvature = np.empty((2, len(scores)), np.float32)
         run_parallel(
@@ -393,6 +386,8 @@ def _fill_softmax(scores, epsilon, rho, complement):  # type: ignore[no-untyped-
 @list_function(LIST_FUNCTION)
 def softmax_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """Value, gradient and curvature; params: kind of target, order, epsilon."""
+    if params[0] == LABEL_SHARE and largest(labels) <= 0.0:  # there is no distribution of labels
+        return 0.0
     targets = np.empty(len(scores))
     rho = np.empty(len(scores))
     fill_targets(params[0], labels, prepared, key, targets)
@@ -431,6 +426,8 @@ def _fill_next_term(rho, leader, term):  # type: ignore[no-untyped-def]
 @list_function(LIST_FUNCTION)
 def softmax_newton_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """Like :func:`softmax_list`, with Neumann terms added to the gradient."""
+    if params[0] == LABEL_SHARE and largest(labels) <= 0.0:
+        return 0.0
     n = len(scores)
     targets = np.empty(n)
     rho = np.empty(n)
@@ -465,9 +462,12 @@ class _Softmax(Objective):
     """Number of Neumann terms in ``newton``; 1 is the plain gradient."""
     epsilon: float = 0.0
     """Added to the normalizer of the softmax (Bruch 2021, equation 14)."""
+    one_level: Literal["skip", "keep"] = "skip"
+    """Lists whose labels are all equal: left out, or kept with the loss that the formula gives them."""
 
     def __post_init__(self) -> None:
         check_count(self.name, order=self.order)
+        check_choice(self.name, ("skip", "keep"), one_level=self.one_level)
         check_between(self.name, 0.0, epsilon=self.epsilon)
 
     @property
@@ -480,7 +480,13 @@ class _Softmax(Objective):
         return (self.target, float(self.order), self.epsilon)
 
     @property
-    def float32_form(self) -> Callable[[BoundObjective], SoftmaxGradient]:
+    def uses_one_level(self) -> bool:
+        return self.one_level == "keep"
+
+    @property
+    def float32_form(self) -> Callable[[BoundObjective], SoftmaxGradient] | None:
+        if self.uses_one_level:
+            return None
         return partial(SoftmaxGradient, kind=self.target, order=self.order, epsilon=self.epsilon)
 
 

@@ -19,8 +19,6 @@ This is the pathwise estimator: it differentiates the objective along each sampl
 must be differentiable almost everywhere; it does not smooth piecewise constant ones.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.objectives.driver import Weighting
-from plackett.objectives.objective import BoundObjective, Draws, Noise, Objective
+from plackett.objectives.objective import BoundObjective, Draws, Objective, ScoreNoise
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,13 @@ class Stochastic(Objective):
         Scale of the noise: 1 for neural nets, 0.25 for trees in the paper.
     seed
         Of the noise; with the step and the list it determines every draw.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> loss = pk.Stochastic("lambdarank", samples=4, beta=0.25)
+    >>> loss.evaluate([0.2, 0.1], [0, 1], [0, 2]).gradient.shape
+    (2,)
     """
 
     objective: Objective
@@ -65,8 +70,7 @@ class Stochastic(Objective):
             raise UsageError("Stochastic scores are perturbed once; got Stochastic of Stochastic.")
         if self.samples < 1 or not self.beta >= 0:
             raise UsageError(
-                f"Stochastic needs samples >= 1 and beta >= 0, got samples={self.samples} and "
-                f"beta={self.beta}."
+                f"Stochastic needs samples >= 1 and beta >= 0, got samples={self.samples} and beta={self.beta}."
             )
 
     @property
@@ -88,6 +92,10 @@ class Stochastic(Objective):
     def shift_invariant(self) -> bool:  # type: ignore[override]
         # The normalized scores do not change when all scores are shifted.
         return self.objective.shift_invariant or self._normalize
+
+    @property
+    def uses_one_level(self) -> bool:
+        return self.objective.uses_one_level
 
     @property
     def _normalize(self) -> bool:
@@ -113,7 +121,7 @@ class Stochastic(Objective):
         return replace(
             bound,
             seed=self.seed,
-            noise=Noise(uniform, self.samples, self.beta, normalize=self._normalize),
+            noise=ScoreNoise(uniform, self.samples, self.beta, normalize=self._normalize),
             float32_form=None if draws else bound.float32_form,
         )
 
@@ -123,10 +131,7 @@ def _check_uniform(uniform: Any, samples: int, n_docs: int) -> NDArray[np.float6
         return np.empty((0, n_docs))
     values = np.ascontiguousarray(uniform, dtype=np.float64)
     if values.shape != (samples, n_docs):
-        raise DataError(
-            f"draws['uniform'] must be samples x documents = {samples} x {n_docs}, got "
-            f"{values.shape}."
-        )
+        raise DataError(f"draws['uniform'] must be samples x documents = {samples} x {n_docs}, got {values.shape}.")
     if not np.all((values > 0) & (values < 1)):
         raise DataError("draws['uniform'] must lie strictly between 0 and 1.")
     return values

@@ -31,8 +31,6 @@ pairs keep it: :math:`\Delta \le 1 = 2\,\mathrm{scale}\,n_+ n_- \cdot \mathrm{ga
 gap.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -126,9 +124,7 @@ class SVMMAP(Objective):
         return (_BY_SIZE if self.scale is None else self.scale,)
 
 
-def most_violated(
-    scores: ArrayLike, labels: ArrayLike, *, scale: float | None = None
-) -> MostViolated:
+def most_violated(scores: ArrayLike, labels: ArrayLike, *, scale: float | None = None) -> MostViolated:
     """Loss-augmented inference for one list, in O(n+ n-).
 
     Parameters

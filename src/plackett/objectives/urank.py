@@ -44,8 +44,6 @@ A window of 1 is LambdaMART, and the value is LambdaMART's. For larger windows g
 of any function (its Jacobian is not symmetric), so there is no value: NaN. O(n²) time, O(n) memory.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -55,13 +53,7 @@ from plackett.base.gains import discount, scaled_gain
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
 from plackett.objectives.lambdarank import SCORE_OFFSET
-from plackett.objectives.objective import (
-    ListLabels,
-    Objective,
-    Prepared,
-    check_count,
-    check_positive,
-)
+from plackett.objectives.objective import ListLabels, Objective, Prepared, check_count, check_positive
 from plackett.objectives.pairwise import fill_exponentials
 from plackett.objectives.ranking import label_order, normalized_gains, rank_order
 
@@ -116,11 +108,7 @@ def urank_list(scores, labels, prepared, _key, _params, gradient, curvature):  #
     weights = document_weights(prepared, n, n)
     below, normalizers = np.empty(n), np.empty(n)
     scale = 1.0 / (_fill_normalizers(f, labels, order, below, normalizers) - 1)
-    value, first, second = (
-        0.0,
-        _NOTHING,
-        _NOTHING,
-    )  # log of sums of G/K and of G/K² over higher labels
+    value, first, second = (0.0, _NOTHING, _NOTHING)  # log of sums of G/K and of G/K² over higher labels
     start = 0
     while start < n:
         end = _level_end(labels, order, start)

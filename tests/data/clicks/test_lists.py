@@ -21,9 +21,7 @@ PROPENSITIES = [1.0, 0.5, 0.25]
 @pytest.fixture
 def documents():
     ids = ["a", "b", "c", "d", "a", "z"]
-    return pk.Dataset.from_arrays(
-        np.arange(6.0)[:, None], None, ["tea"] * 4 + ["pot"] * 2, document_ids=ids
-    )
+    return pk.Dataset.from_arrays(np.arange(6.0)[:, None], None, ["tea"] * 4 + ["pot"] * 2, document_ids=ids)
 
 
 def _rows(ds):
@@ -60,9 +58,7 @@ def test_a_click_counts_one_over_its_propensity_by_impression(documents) -> None
     assert lists == {1: 2.0, 2: 5.0}
     # What an objective that divides by the gains of a list makes of them.
     clicks = {1: 1, 2: 2}
-    counts = {
-        key: lists[key[0]] * each / clicks[key[0]] for key, (label, each) in found.items() if label
-    }
+    counts = {key: lists[key[0]] * each / clicks[key[0]] for key, (label, each) in found.items() if label}
     assert counts == {(1, "b"): 2.0, (2, "b"): 1.0, (2, "c"): pytest.approx(4.0)}
     assert all(each == 1.0 for label, each in found.values() if not label)
 
@@ -109,13 +105,7 @@ def test_a_log_without_queries_goes_by_documents() -> None:
 
 def test_ids_of_numbers_match_ids_of_text() -> None:
     documents = pk.Dataset.from_arrays([[1.0], [2.0]], None, [5, 5], document_ids=[1, 2])
-    log = {
-        "impression": [0, 0],
-        "query": ["5", "5"],
-        "document": ["1", "2"],
-        "position": [1, 2],
-        "click": [0, 1],
-    }
+    log = {"impression": [0, 0], "query": ["5", "5"], "document": ["1", "2"], "position": [1, 2], "click": [0, 1]}
     assert pk.Dataset.from_clicks(log, documents).n_docs == 2
 
 

@@ -139,9 +139,7 @@ def test_parts_of_a_log_by_query() -> None:
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 def test_ids_that_are_not_utf8_are_named_as_an_error_of_the_file(tmp_path, suffix) -> None:
     bad = pa.Array.from_buffers(
-        pa.string(),
-        5,
-        [None, pa.py_buffer(np.int32([0, 1, 2, 3, 4, 5])), pa.py_buffer(b"ab\xffcd")],
+        pa.string(), 5, [None, pa.py_buffer(np.int32([0, 1, 2, 3, 4, 5])), pa.py_buffer(b"ab\xffcd")]
     )
     table = pa.table({**ROWS, "document": bad})
     path = tmp_path / f"log{suffix}"

@@ -45,9 +45,7 @@ def test_em_finds_the_positions(varied) -> None:
 def test_em_is_right_on_average_with_few_impressions_of_each_document(web) -> None:
     scores = web.features[:, 3].astype(np.float64) / web.features[:, 3].std()
     found = [
-        estimate_by_em(
-            simulate(web, impressions=8, top=4, scores=scores, temperature=0.7, seed=seed)
-        ).values
+        estimate_by_em(simulate(web, impressions=8, top=4, scores=scores, temperature=0.7, seed=seed)).values
         for seed in range(12)
     ]
     np.testing.assert_allclose(np.mean(found, axis=0), TRUTH[:4], rtol=0.2)

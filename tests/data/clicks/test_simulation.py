@@ -3,8 +3,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import plackett as pk
 from plackett.base.errors import DataError, UsageError

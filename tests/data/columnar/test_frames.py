@@ -128,9 +128,7 @@ def _with_colors(df: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "parquet", "pkdata"])
-def test_categories_are_numbered_in_alphabetical_order_whatever_the_rows(
-    df, kind, tmp_path
-) -> None:
+def test_categories_are_numbered_in_alphabetical_order_whatever_the_rows(df, kind, tmp_path) -> None:
     frame = _with_colors(df)
     order = np.random.default_rng(0).permutation(6)
     for rows in (np.arange(6), order):

@@ -44,9 +44,7 @@ def _renamed(**names: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather"])
-def test_columns_that_are_left_are_features_in_the_order_of_the_file(
-    tmp_path: Path, suffix: str
-) -> None:
+def test_columns_that_are_left_are_features_in_the_order_of_the_file(tmp_path: Path, suffix: str) -> None:
     assert difference(read(_write(tmp_path / f"a{suffix}", COLUMNS)), EXPECTED) is None
 
 
@@ -77,12 +75,7 @@ def test_files_of_other_libraries_are_read(tmp_path: Path, library: str) -> None
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        pa.list_(pa.float32()),
-        pa.list_(pa.float64(), 2),
-        pa.large_list(pa.int32()),
-        pa.list_(pa.float16()),
-    ],
+    [pa.list_(pa.float32()), pa.list_(pa.float64(), 2), pa.large_list(pa.int32()), pa.list_(pa.float16())],
     ids=str,
 )
 @pytest.mark.parametrize("name", ["features", "embedding"])
@@ -123,10 +116,7 @@ def test_every_kind_of_number_is_a_feature(tmp_path: Path, values: pa.Array) -> 
 )
 def test_nulls_of_features_are_missing_values(tmp_path: Path, values: pa.Array) -> None:
     path = _write(tmp_path / "a.parquet", COLUMNS | {"extra": values})
-    with pytest.raises(
-        DataError,
-        match=r'a\.parquet: row 1 \(counted from 0\): feature .extra. is nan.*missing="nan"',
-    ):
+    with pytest.raises(DataError, match=r'a\.parquet: row 1 \(counted from 0\): feature .extra. is nan.*missing="nan"'):
         read(path)
     found = read(path, missing="nan")
     assert np.isnan(found.features[:, 2]).tolist() == [False, True, True]
@@ -164,18 +154,14 @@ def test_nulls_inside_lists_are_missing_values(tmp_path: Path) -> None:
         ({"docid": [1, 2, 3], "doc_id": [1, 2, 3]}, "2 that could be it: 'docid', 'doc_id'"),
     ],
 )
-def test_a_column_that_cannot_be_right_is_refused(
-    tmp_path: Path, change: dict[str, Any], message: str
-) -> None:
+def test_a_column_that_cannot_be_right_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     path = _write(tmp_path / "a.parquet", COLUMNS | change)
     with pytest.raises(DataError, match=message):
         read(path)
 
 
 @pytest.mark.parametrize("features", [[[1, 2], [3]], [[1, 2], None], [[1, 2], [3, 4, 5]]])
-def test_lists_of_different_lengths_are_refused_with_the_row(
-    tmp_path: Path, features: list[Any]
-) -> None:
+def test_lists_of_different_lengths_are_refused_with_the_row(tmp_path: Path, features: list[Any]) -> None:
     columns = {"label": [0] * 4, "qid": [1] * 4, "features": [[0, 0], [0, 0], *features]}
     path = _write(tmp_path / "a.parquet", columns)
     with pytest.raises(DataError, match=r"row 3 \(counted from 0\): "):
@@ -199,9 +185,7 @@ def test_a_directory_of_parquet_files_is_one_set(tmp_path: Path) -> None:
 def test_a_shard_that_lacks_a_column_is_named(tmp_path: Path) -> None:
     _write(tmp_path / "1.parquet", COLUMNS)
     _write(tmp_path / "2.parquet", _renamed(price="cost"))
-    with pytest.raises(
-        DataError, match=r"2\.parquet: there is no column 'price', which other files"
-    ):
+    with pytest.raises(DataError, match=r"2\.parquet: there is no column 'price', which other files"):
         read(tmp_path)
 
 
@@ -285,9 +269,7 @@ def test_the_features_are_in_memory_only_once_while_reading(tmp_path: Path) -> N
         ("weight", ["1", "1", "1"], "column 'weight' must be numbers, got string"),
     ],
 )
-def test_types_are_checked_in_every_shard(
-    tmp_path: Path, column: str, values: list[Any], message: str
-) -> None:
+def test_types_are_checked_in_every_shard(tmp_path: Path, column: str, values: list[Any], message: str) -> None:
     columns = COLUMNS | {"weight": [1.0, 1.0, 1.0]}
     _write(tmp_path / "1.parquet", columns)
     _write(tmp_path / "2.parquet", columns | {column: values})
@@ -299,16 +281,12 @@ def test_lists_are_checked_in_every_shard(tmp_path: Path) -> None:
     columns = {"qid": [1, 1], "label": [0, 1]}
     _write(tmp_path / "1.parquet", columns | {"features": [[1.0], [2.0]]})
     _write(tmp_path / "2.parquet", columns | {"features": [["1"], ["2"]]})
-    with pytest.raises(
-        DataError, match=r"2\.parquet: column 'features' must be lists of numbers, got list<"
-    ):
+    with pytest.raises(DataError, match=r"2\.parquet: column 'features' must be lists of numbers, got list<"):
         read(tmp_path)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_ids_and_names_that_are_no_text_are_an_error_that_names_the_file(
-    tmp_path: Path, suffix: str
-) -> None:
+def test_ids_and_names_that_are_no_text_are_an_error_that_names_the_file(tmp_path: Path, suffix: str) -> None:
     path = _write(tmp_path / f"a{suffix}", COLUMNS | {"query_id": ["qqqq", "qqqq", "bbbb"]})
     content = path.read_bytes()
     for text in (b"qqqq", b"price"):
@@ -335,7 +313,5 @@ def test_wrong_weights_are_reported_with_the_file(tmp_path: Path) -> None:
 def test_strict_reading_names_the_first_query_that_occurs_again(tmp_path: Path) -> None:
     columns = {"label": [0] * 6, "qid": ["a", "b", "c", "c", "b", "a"], "x": [1.0] * 6}
     path = _write(tmp_path / "a.parquet", columns)
-    with pytest.raises(
-        DataError, match=r"a\.parquet: row 4 \(counted from 0\): query id 'b' occurs again"
-    ):
+    with pytest.raises(DataError, match=r"a\.parquet: row 4 \(counted from 0\): query id 'b' occurs again"):
         read(path, strict=True)

@@ -79,10 +79,7 @@ def test_a_column_of_a_usual_name_can_be_a_feature(tmp_path: Path) -> None:
 def test_weights_are_found_or_named(tmp_path: Path, name: str) -> None:
     path = _write(tmp_path / "a.parquet", COLUMNS | {name: [0.5, 0.5, 2.0]})
     found = read(path) if name == "weight" else read(path, weight=name)
-    assert dict(zip(found.list_ids.tolist(), found.weights.tolist(), strict=True)) == {
-        "a": 0.5,
-        "b": 2.0,
-    }
+    assert dict(zip(found.list_ids.tolist(), found.weights.tolist(), strict=True)) == {"a": 0.5, "b": 2.0}
 
 
 def test_data_without_labels_do_not_take_the_label_for_a_feature(tmp_path: Path) -> None:
@@ -135,9 +132,7 @@ def test_a_column_that_occurs_twice_is_refused(tmp_path: Path) -> None:
     ],
     ids=lambda names: names[0],
 )
-def test_a_feature_of_any_name_is_read_back_as_a_feature(
-    tmp_path: Path, suffix: str, names: list[str]
-) -> None:
+def test_a_feature_of_any_name_is_read_back_as_a_feature(tmp_path: Path, suffix: str, names: list[str]) -> None:
     ds = make_rows().dataset(feature_names=names)
     write(ds, tmp_path / f"a{suffix}")
     assert difference(read(tmp_path / f"a{suffix}"), ds) is None
@@ -178,16 +173,12 @@ def test_shards_that_differ_in_what_is_a_feature_are_refused(tmp_path: Path) -> 
     write(make_rows().dataset(feature_names=["weight", "b", "c"]), tmp_path / "1.parquet")
     ds = make_rows().dataset(feature_names=["a", "b", "c"], weights=np.ones(6))
     write(ds, tmp_path / "2.parquet")
-    with pytest.raises(
-        DataError, match=r"2\.parquet: column 'weight' is no feature here, and a feature in the"
-    ):
+    with pytest.raises(DataError, match=r"2\.parquet: column 'weight' is no feature here, and a feature in the"):
         read(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["relevance", "rel", "grade", "target", "y"])
-def test_labels_of_any_usual_name_are_no_feature_of_data_read_without(
-    tmp_path: Path, name: str
-) -> None:
+def test_labels_of_any_usual_name_are_no_feature_of_data_read_without(tmp_path: Path, name: str) -> None:
     path = _write(tmp_path / "a.parquet", _renamed(label=name))
     assert read(path, label=None).feature_names == ("price", "clicks")
     assert read(path, label=None, features=[name]).feature_names == (name,)

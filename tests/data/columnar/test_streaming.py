@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import plackett as pk
 from dataset_helpers import difference, make_rows
@@ -29,9 +28,7 @@ def shards(folder, rows, cuts):
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    cuts=st.lists(st.integers(0, 60), max_size=4), n_lists=st.integers(1, 20), seed=st.integers(0)
-)
+@given(cuts=st.lists(st.integers(0, 60), max_size=4), n_lists=st.integers(1, 20), seed=st.integers(0))
 def test_lists_are_stitched_over_blocks_and_files(cuts, n_lists, seed, tmp_path_factory) -> None:
     rows = make_rows(60, 3, n_lists, seed=seed % 1000)
     folder = tmp_path_factory.mktemp("shards")

@@ -14,14 +14,13 @@ import numpy as np
 import pytest
 
 from plackett.base.errors import DataError
-from plackett.data import limits as limits_module
+from plackett.data import files as limits_module
+from plackett.data.files import ReadLimits
+from plackett.data.inputs import Table
 from plackett.data.letor import blocks, iter_tables, read_table
-from plackett.data.limits import Limits
-from plackett.data.table import Table
 
 LINES = [
-    b"%d qid:%d 1:%d.5 %d:-0.125%s\n"
-    % (i % 5, i // 4, i, 2 + i % 7, b" # d%d" % i if i % 3 else b"")
+    b"%d qid:%d 1:%d.5 %d:-0.125%s\n" % (i % 5, i // 4, i, 2 + i % 7, b" # d%d" % i if i % 3 else b"")
     for i in range(60)
 ]
 TEXT = b"".join(LINES)
@@ -53,9 +52,7 @@ def test_pieces_of_any_size_give_the_same_table(
 
 
 @pytest.mark.parametrize("size", [1, 25, 26, 27, 300, 10**6])
-@pytest.mark.parametrize(
-    ("suffix", "pack"), [(".txt", bytes), (".gz", gzip.compress), (".xz", lzma.compress)]
-)
+@pytest.mark.parametrize(("suffix", "pack"), [(".txt", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
 def test_blocks_of_any_size_hold_the_rows_of_the_whole(
     tmp_path: Path, whole: Table, size: int, suffix: str, pack: Callable[[bytes], bytes]
 ) -> None:
@@ -82,11 +79,7 @@ def test_files_of_any_length_are_read_to_their_end(tmp_path: Path, length: int, 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".XZ", lzma.compress)])
 def test_compressed_files_give_the_same_table(
-    tmp_path: Path,
-    whole: Table,
-    monkeypatch: pytest.MonkeyPatch,
-    suffix: str,
-    pack: Callable[[bytes], bytes],
+    tmp_path: Path, whole: Table, monkeypatch: pytest.MonkeyPatch, suffix: str, pack: Callable[[bytes], bytes]
 ) -> None:
     path = tmp_path / f"packed{suffix}"
     path.write_bytes(pack(TEXT))
@@ -97,9 +90,7 @@ def test_compressed_files_give_the_same_table(
     same(read_table(path), whole)
 
 
-def test_blocks_that_differ_in_kind_are_joined(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_that_differ_in_kind_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [b"0 qid:1 1:5\n", b"1 qid:x 1:1 3:2 # d\n", b"#\n", b"2 qid:22 2:7\n"]
     monkeypatch.setattr(blocks, "STREAM_BYTES", 12)
     path = tmp_path / "a.gz"
@@ -129,7 +120,7 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
 
 def test_an_endless_line_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(blocks, "STREAM_BYTES", 1000)
-    limits = Limits(max_line_bytes=5000)
+    limits = ReadLimits(max_line_bytes=5000)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(_Endless(b"1")))  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"from byte 0 is longer than 5,000 bytes.*max_line_bytes"):
         read_table("-", limits=limits)
@@ -138,7 +129,7 @@ def test_an_endless_line_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     path.write_bytes(TEXT + b"0 qid:1 1:1 #" + b"x" * 9000 + b"\n" + TEXT)
     with pytest.raises(DataError, match="is longer than 5,000 bytes"):
         read_table(path, limits=limits)
-    assert read_table(path, limits=Limits(max_line_bytes=10_000)).n_docs > 0
+    assert read_table(path, limits=ReadLimits(max_line_bytes=10_000)).n_docs > 0
 
 
 @pytest.mark.parametrize(("suffix", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress)])
@@ -151,7 +142,7 @@ def test_text_out_of_proportion_to_its_archive_is_refused(
     path.write_bytes(compress(b"0 qid:1 1:1\n" * 100_000))
     with pytest.raises(DataError, match=r"of compressed data hold more than .*max_expansion="):
         read_table(path)
-    assert read_table(path, limits=Limits(max_expansion=10_000)).n_docs == 100_000
+    assert read_table(path, limits=ReadLimits(max_expansion=10_000)).n_docs == 100_000
 
 
 class _Endless(io.RawIOBase):

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from plackett.base.errors import DataError
-from plackett.data.letor import errors as careful
-from plackett.data.letor import iter_tables, read_table
-from plackett.data.letor import reader as parse
-from plackett.data.limits import Limits
+from plackett.data.files import ReadLimits
+from plackett.data.letor import errors as careful, iter_tables, read_table, reader as parse
 
 GOOD = b"0 qid:1 1:0.5 2:7\n"
 LONG = "9" * 100
@@ -73,9 +71,7 @@ LINES = [
 
 @pytest.mark.parametrize(("line", "message"), LINES)
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
-def test_a_wrong_line_is_named_with_what_was_found(
-    tmp_path: Path, line: str, message: str, end: bytes
-) -> None:
+def test_a_wrong_line_is_named_with_what_was_found(tmp_path: Path, line: str, message: str, end: bytes) -> None:
     path = tmp_path / "train.txt"
     path.write_bytes(GOOD * 4 + b"\n# comment\n" + line.encode() + end)
     with pytest.raises(DataError, match=re.escape(f"{path}:7: ")) as caught:
@@ -86,9 +82,7 @@ def test_a_wrong_line_is_named_with_what_was_found(
         list(iter_tables(path, block_bytes=20))
 
 
-@pytest.mark.parametrize(
-    "bad", [b"\xff", b"a\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5\x80\x80\x80"]
-)
+@pytest.mark.parametrize("bad", [b"\xff", b"a\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5\x80\x80\x80"])
 def test_ids_that_are_not_utf8_are_refused(tmp_path: Path, bad: bytes) -> None:
     path = tmp_path / "train.txt"
     path.write_bytes(GOOD + b"0 qid:" + bad + b" 1:5\n")
@@ -99,22 +93,16 @@ def test_ids_that_are_not_utf8_are_refused(tmp_path: Path, bad: bytes) -> None:
         read_table(path)
 
 
-def test_the_first_error_is_reported_whatever_comes_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_error_is_reported_whatever_comes_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plackett.data.letor.blocks.PIECE_BYTES", 50)
     path = tmp_path / "train.txt"
-    path.write_bytes(
-        GOOD * 60 + b"bad\n" + GOOD * 3 + b"worse\n" * 200 + b"0 qid:1 900000000000000000000:1\n"
-    )
+    path.write_bytes(GOOD * 60 + b"bad\n" + GOOD * 3 + b"worse\n" * 200 + b"0 qid:1 900000000000000000000:1\n")
     for _ in range(20):
         with pytest.raises(DataError, match=r":61: label 'bad'"):
             read_table(path)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\n", b"# only a comment", b"\xef\xbb\xbf", b" \t\r\n\n"]
-)
+@pytest.mark.parametrize("content", [b"", b"\n", b"# only a comment", b"\xef\xbb\xbf", b" \t\r\n\n"])
 @pytest.mark.parametrize("suffix", [".txt", ".gz"])
 def test_a_file_without_documents_is_refused(tmp_path: Path, content: bytes, suffix: str) -> None:
     path = tmp_path / f"train{suffix}"
@@ -145,11 +133,7 @@ def test_damaged_archives_are_refused(tmp_path: Path, suffix: str, compress) -> 
     lines = b"".join(b"0 qid:1 1:%d 2:%d\n" % (i * i, i**3) for i in range(2000))
     whole = compress(lines)
     middle = len(whole) // 2
-    for damaged in (
-        whole[:middle],
-        whole[:middle] + b"\xa5" * 64 + whole[middle + 64 :],
-        b"0 qid:1 1:1\n",
-    ):
+    for damaged in (whole[:middle], whole[:middle] + b"\xa5" * 64 + whole[middle + 64 :], b"0 qid:1 1:1\n"):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match=r"corrupt or truncated (gzip|xz) file"):
             read_table(path)
@@ -165,10 +149,8 @@ def test_an_index_above_the_given_width_is_refused(tmp_path: Path) -> None:
 def test_a_matrix_too_large_for_memory_is_refused_with_its_size(tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_bytes(GOOD + b"0 qid:1 1:5 100000000000000:1\n" + GOOD)
-    with pytest.raises(
-        DataError, match=r":2: feature index 10{14} means that 3 rows of 10{14} features"
-    ) as found:
-        read_table(path, limits=Limits(max_features=10**14))
+    with pytest.raises(DataError, match=r":2: feature index 10{14} means that 3 rows of 10{14} features") as found:
+        read_table(path, limits=ReadLimits(max_features=10**14))
     assert "would take 1.1 PiB of memory" in str(found.value)
     path.write_bytes(GOOD * 3)
     with pytest.raises(DataError, match=r"3 rows of 10{14} features would take 1.1 PiB"):
@@ -178,13 +160,11 @@ def test_a_matrix_too_large_for_memory_is_refused_with_its_size(tmp_path: Path) 
 def test_an_index_out_of_proportion_to_the_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_bytes(b"1 qid:1 1:1 1000000000:1\n")
-    with pytest.raises(
-        DataError, match=r":1: feature index 10{9} is out of proportion to 26.0 B of text"
-    ) as found:
+    with pytest.raises(DataError, match=r":1: feature index 10{9} is out of proportion to 26.0 B of text") as found:
         read_table(path)
     assert "max_features=1000000000, or give a SciPy sparse matrix" in str(found.value)
     with pytest.raises(DataError, match=r"feature index 10{9} is above max_features=5"):
-        read_table(path, limits=Limits(max_features=5))
+        read_table(path, limits=ReadLimits(max_features=5))
     with pytest.raises(DataError, match="out of proportion"):
         next(iter_tables(path, block_bytes=5))
 
@@ -239,13 +219,9 @@ def test_a_wrong_line_deep_in_a_large_piece_is_counted(tmp_path: Path) -> None:
         read_table(path)
 
 
-def test_no_memory_is_claimed_by_a_refused_matrix(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_memory_is_claimed_by_a_refused_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "available_memory", lambda: 100)
     path = tmp_path / "train.txt"
     path.write_bytes(GOOD * 20)
-    with pytest.raises(
-        DataError, match=r":1: feature index 2 means that 20 rows of 2 features would take 160.0 B"
-    ):
+    with pytest.raises(DataError, match=r":1: feature index 2 means that 20 rows of 2 features would take 160.0 B"):
         read_table(path)

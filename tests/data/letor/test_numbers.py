@@ -7,19 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from letor_reference import nearest_float32
 from plackett.base import decimals as exact
-from plackett.base.decimals import (
-    PADDING,
-    digits_ahead,
-    digits_value,
-    parse_float32,
-    parse_short_float32,
-    word_at,
-)
+from plackett.base.decimals import PADDING, digits_ahead, digits_value, parse_float32, parse_short_float32, word_at
 
 SPELLINGS = [
     "0 -0 +1 1. .5 -.5 00012.500 1e5 1E-5 1e+05 0e999999999999999999999 1e-999999999999999999999",
@@ -72,20 +64,14 @@ def test_a_spelling_gives_its_nearest_float32(token: str) -> None:
 
 
 @settings(max_examples=500, deadline=None)
-@given(
-    st.from_regex(
-        r"[+-]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,2})?", fullmatch=True
-    )
-)
+@given(st.from_regex(r"[+-]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,30})([eE][+-]?[0-9]{1,2})?", fullmatch=True))
 def test_any_decimal_gives_its_nearest_float32(token: str) -> None:
     check(token)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(1, 0x7F7FFFFF), st.sampled_from(["", "1", "-1"]), st.integers(0, 40))
-def test_decimals_at_and_beside_a_midpoint_round_as_exact_arithmetic_says(
-    bits: int, nudge: str, zeros: int
-) -> None:
+def test_decimals_at_and_beside_a_midpoint_round_as_exact_arithmetic_says(bits: int, nudge: str, zeros: int) -> None:
     low, high = np.array([bits - 1, bits], dtype=np.uint32).view(np.float32).astype(float)
     middle = (Fraction(low) + Fraction(high)) / 2
     # Every midpoint is a whole number of 2**-150, so it has at most 150 decimals.
@@ -96,9 +82,7 @@ def test_decimals_at_and_beside_a_midpoint_round_as_exact_arithmetic_says(
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, (1 << 24) - 1), st.integers(-30, 3), st.integers(-1, 1))
-def test_short_midpoints_are_settled_without_exact_arithmetic(
-    mantissa: int, power: int, nudge: int
-) -> None:
+def test_short_midpoints_are_settled_without_exact_arithmetic(mantissa: int, power: int, nudge: int) -> None:
     middle = Fraction(2 * (mantissa | 1 << 23) + 1) * Fraction(2) ** power
     decimals = 0
     while (middle * 10**decimals).denominator > 1 and decimals < 9:
@@ -112,9 +96,7 @@ def test_a_large_half_is_settled_in_compiled_code() -> None:
     assert (float(value), end) == (8388610.0, 9)
 
 
-@pytest.mark.parametrize(
-    "token", ["", ".", "-", "e5", "1e", "1e+", "x", "--1", "+-1", "nan", "inf"]
-)
+@pytest.mark.parametrize("token", ["", ".", "-", "e5", "1e", "1e+", "x", "--1", "+-1", "nan", "inf"])
 def test_what_is_no_decimal_is_refused(token: str) -> None:
     assert parse_float32(as_text(token), 0)[1] == -1
     assert exact.exact_float32(token) is None

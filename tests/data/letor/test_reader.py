@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from plackett.base.errors import UsageError
-from plackett.data.letor import iter_tables, read_table
-from plackett.data.letor import reader as parse
-from plackett.data.limits import Limits
+from plackett.data.files import ReadLimits
+from plackett.data.letor import iter_tables, read_table, reader as parse
 
 
 @pytest.fixture
@@ -66,9 +65,7 @@ def test_features_left_out_are_zero_or_missing(file) -> None:  # type: ignore[no
     assert not zero.full_rows
     nan = np.nan
     missing = read_table(path, missing="nan")
-    np.testing.assert_array_equal(
-        missing.features, [[nan, 5, nan, nan], [nan] * 4, [7, nan, nan, 9]]
-    )
+    np.testing.assert_array_equal(missing.features, [[nan, 5, nan, nan], [nan] * 4, [7, nan, nan, 9]])
 
 
 def test_missing_values_may_be_written(file) -> None:  # type: ignore[no-untyped-def]
@@ -86,7 +83,7 @@ def test_the_width_can_be_given(file) -> None:  # type: ignore[no-untyped-def]
 def test_indices_of_any_size_are_read(file) -> None:  # type: ignore[no-untyped-def]
     indices = [9, 10, 99, 100, 65536, 65537, 70000, 70001, 12345678]
     line = " ".join(f"{i}:{i % 97}" for i in indices)
-    limits = Limits(max_features=indices[-1])
+    limits = ReadLimits(max_features=indices[-1])
     row = read_table(file(f"0 qid:1 {line}\n"), limits=limits).features[0]
     assert len(row) == indices[-1]
     np.testing.assert_array_equal(np.flatnonzero(row) + 1, indices)

@@ -27,11 +27,7 @@ def test_the_example_of_lightgbm_is_not_full(real_data: Path) -> None:
 
 
 def test_values_are_those_scikit_learn_reads(real_data: Path) -> None:
-    for name in (
-        "OHSUMED/Fold1/vali.txt",
-        "LightGBM_lambdarank/Fold1/test.txt",
-        "MSLR_5k/Fold1/test.txt",
-    ):
+    for name in ("OHSUMED/Fold1/vali.txt", "LightGBM_lambdarank/Fold1/test.txt", "MSLR_5k/Fold1/test.txt"):
         table = read_table(real_data / name)
         features, labels, queries = load_svmlight_file(str(real_data / name), query_id=True)
         np.testing.assert_array_equal(table.features, features.toarray().astype(np.float32))

@@ -7,8 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from plackett.base.errors import DataError, UsageError
@@ -34,9 +33,7 @@ RECIPES = [
     chain(Impute(), Log1p(), Quantile(n_quantiles=9)),
 ]
 OFFSETS = np.array([0, 5, 12])
-MATRICES = arrays(
-    np.float32, (12, 3), elements=st.floats(-(2.0**100), 2.0**100, width=32) | st.just(float("nan"))
-)
+MATRICES = arrays(np.float32, (12, 3), elements=st.floats(-(2.0**100), 2.0**100, width=32) | st.just(float("nan")))
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=repr)

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from numba import get_num_threads, set_num_threads
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
-from plackett.data.transforms import (
-    FittedQuantile,
-    Impute,
-    Log1p,
-    Quantile,
-    QueryMinMax,
-    Standard,
-    chain,
-)
+from plackett.data.transforms import FittedQuantile, Impute, Log1p, Quantile, QueryMinMax, Standard, chain
 
 LARGEST = float(np.finfo(np.float32).max)
 VALUES = st.one_of(
-    st.sampled_from([0.0, 1.0, -1.0, 2.0, LARGEST, -LARGEST, 1e-45, np.nan]),
-    st.floats(-1e6, 1e6, width=32),
+    st.sampled_from([0.0, 1.0, -1.0, 2.0, LARGEST, -LARGEST, 1e-45, np.nan]), st.floats(-1e6, 1e6, width=32)
 )
 MATRICES = st.tuples(st.integers(1, 30), st.integers(1, 4)).flatmap(
     lambda shape: arrays(np.float32, shape, elements=VALUES)
@@ -160,9 +150,7 @@ def test_log1p_keeps_sparse_features_sparse():
 
 
 @pytest.mark.parametrize(
-    "recipe",
-    [QueryMinMax(), Standard(), Quantile(), Impute(), chain(Log1p(), Standard())],
-    ids=repr,
+    "recipe", [QueryMinMax(), Standard(), Quantile(), Impute(), chain(Log1p(), Standard())], ids=repr
 )
 def test_transforms_that_would_fill_zeros_refuse_sparse_features(recipe):
     sparse = csr_array(np.eye(3, dtype=np.float32))
@@ -207,9 +195,7 @@ def test_quantile_gives_zero_for_a_feature_that_was_constant_in_train():
     matrix = np.full((4, 1), 3.0, np.float32)
     fitted = Quantile().fit_features(matrix, one_list(matrix))
     probe = np.array([[1.0], [np.nan], [8.0]], np.float32)
-    np.testing.assert_array_equal(
-        fitted.apply(probe, one_list(probe)).ravel(), np.float32([0, np.nan, 0])
-    )
+    np.testing.assert_array_equal(fitted.apply(probe, one_list(probe)).ravel(), np.float32([0, np.nan, 0]))
 
 
 @given(matrix=MATRICES)
@@ -224,9 +210,7 @@ def test_impute_fills_with_the_mean_median_or_constant_of_the_values_there(matri
         expected = (np.mean(there), np.median(there)) if len(there) else (4.0, 4.0)
         np.testing.assert_allclose((mean, median), expected, rtol=1e-12, atol=1e-12 * scale)
     out = Impute("constant", value=4.0).fit_features(matrix, one_list(matrix))
-    np.testing.assert_array_equal(
-        out.apply(matrix, one_list(matrix)), np.nan_to_num(matrix, nan=4.0)
-    )
+    np.testing.assert_array_equal(out.apply(matrix, one_list(matrix)), np.nan_to_num(matrix, nan=4.0))
 
 
 @pytest.mark.parametrize("recipe", [Standard(), Quantile(), Impute()], ids=repr)

@@ -9,12 +9,7 @@ from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold, read_folds, split
 from plackett.data.synthetic import synthetic
-from plackett.experiments.papers.conditional import (
-    CellResults,
-    clean_fold,
-    count_claims,
-    run_protocol,
-)
+from plackett.experiments.papers.conditional import CellResults, clean_fold, count_claims, run_protocol
 from plackett.experiments.papers.sampler import accuracy_of_samplers, dynamics, smear
 
 
@@ -51,12 +46,14 @@ def test_the_mean_over_all_data_is_weighted_by_their_lists() -> None:
 
 def test_a_claim_counts_the_cells_in_which_the_best_of_one_family_wins() -> None:
     values = (("auc", 0.1), ("map", 0.6), ("ndcg", 0.2))
-    systems = {f"logrank-convex-{gain}": [value] for gain, value in values}
-    results = _results({"a": {**systems, "logrank-mle": [0.5], "svmmap": [0.7]}})
+    systems = {f"logrank-convex-{gain}": [value] * 20 for gain, value in values}
+    results = _results({"a": {**systems, "logrank-mle": [0.5] * 20, "svmmap": [0.7] * 20}})
     claims = {claim.text: claim for claim in count_claims(results)}
-    assert claims["ConvexLoss (its best) beats MLE"].holds
-    assert claims["ConvexLoss (its best) beats MLE"].here == "1 of 1 cells (paper: 29 of 32)"
-    assert claims["ConvexLoss-MAP beats SVM-MAP"].holds is False
+    better, worse = claims["ConvexLoss (its best) beats MLE"], claims["ConvexLoss-MAP beats SVM-MAP"]
+    assert better.holds
+    assert better.here.startswith("1 of 1 cells (paper: 29 of 32); logrank-convex-map − logrank-mle: MAP +0.1")
+    assert better.p < 0.05
+    assert worse.holds is False
     # Nothing is claimed of systems that were not run.
     assert "MLE beats all baselines" not in claims
 
@@ -103,9 +100,7 @@ def test_samplers_are_compared_on_the_test_lists() -> None:
 
 def test_pairwise_systems_reach_what_is_known_of_two_folds_of_ohsumed(real_data) -> None:
     folds = read_folds(real_data / "OHSUMED")[:2]
-    results = run_protocol(
-        {"OHSUMED": folds}, ("logrank-mle", "ranksvm"), settings={"C": (1e-6, 1e-4)}
-    )
+    results = run_protocol({"OHSUMED": folds}, ("logrank-mle", "ranksvm"), settings={"C": (1e-6, 1e-4)})
     for system in results.systems:
         assert results.mean(system, "OHSUMED", "map") > 0.38
 

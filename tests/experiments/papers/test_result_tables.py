@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 
 from plackett.experiments.papers import PAPERS
-from plackett.experiments.papers.paper import Budget
-from plackett.experiments.papers.result_tables import (
-    A_TABLE_1,
-    D_TABLES,
-    ResultTable,
-    claim_better,
-    judge,
-    number,
-)
+from plackett.experiments.papers.paper import Budget, decide
+from plackett.experiments.papers.result_tables import A_TABLE_1, D_TABLES, ResultTable, claim_better, judge, number
 from plackett.experiments.protocols import Splits
 from plackett.experiments.report.page import template_environment
 from plackett.experiments.results import ComparisonResults
@@ -61,10 +54,10 @@ def test_marks_say_whether_a_difference_survives_the_correction() -> None:
     }
     found = judge(_results(base=base, **own), dict.fromkeys(own, "base"), alpha=0.05)
     raw = [t_test(values - base) for values in own.values()]
-    assert [found.differences[n, "ndcg@5"].adjusted for n in own] == pytest.approx(list(holm(raw)))
+    assert [found.differences[n, "base", "ndcg@5"].adjusted for n in own] == pytest.approx(list(holm(raw)))
     marks = {name: found.mark(name, "ndcg@5") for name in own}
     assert (marks["sure"], marks["worse"], found.mark("base", "ndcg@5")) == ("▲", "▼", "")
-    faint = found.differences["faint", "ndcg@5"]
+    faint = found.differences["faint", "base", "ndcg@5"]
     expected = "" if faint.p >= 0.05 else "▲" if faint.adjusted < 0.05 else "△"
     assert marks["faint"] == expected
 
@@ -73,14 +66,14 @@ def test_overlapping_splits_are_corrected_for_and_lists_that_do_not_count_are_le
     a, b = np.array([0.5, np.nan, 0.7, 0.6]), np.array([0.4, np.nan, 0.5, 0.55])
     found = judge(_results(a=a, b=b), {"a": "b"}, alpha=0.01, protocol=Splits(4))
     d = np.array([0.1, 0.2, 0.05])
-    difference = found.differences["a", "ndcg@5"]
+    difference = found.differences["a", "b", "ndcg@5"]
     assert difference.mean == pytest.approx(d.mean())
-    assert difference.resampled == pytest.approx(
-        resampled_t_test(d, test_share=0.2, train_share=0.6)
-    )
+    assert difference.resampled == pytest.approx(resampled_t_test(d, test_share=0.2, train_share=0.6))
     claim = claim_better(found, "a", "b")
-    assert claim.holds is False
+    assert claim.holds is None  # not significant: neither shown nor refuted
     assert "resampled" in claim.here
+    assert claim.p == difference.resampled
+    assert "corrected for overlapping splits" in claim.test
     assert claim_better(found, "b", "a").holds is None
 
 
@@ -94,3 +87,9 @@ def test_a_text_table_is_escaped_in_every_format() -> None:
     page = template_environment().get_template("macros.html").module.text_table(table)
     assert "<i>" not in page
     assert "50 % of &lt;all&gt;" in page
+
+
+def test_a_claim_is_refuted_only_by_a_significant_difference() -> None:
+    assert decide([(0.1, 0.001), (0.2, 0.04)], 0.05) is True
+    assert decide([(0.1, 0.001), (-0.2, 0.04)], 0.05) is False
+    assert decide([(0.1, 0.001), (-0.2, 0.4)], 0.05) is None

@@ -9,13 +9,7 @@ import pytest
 
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.compare import compare
-from plackett.experiments.report.segments import (
-    MAX_GROUPS,
-    OTHER,
-    group_values,
-    read_column,
-    segment_results,
-)
+from plackett.experiments.report.segments import MAX_GROUPS, OTHER, group_values, read_column, segment_results
 from small_systems import FeatureRanker, small_data
 
 
@@ -27,11 +21,7 @@ def compared():
 
 def _segment(compared, **columns):
     return segment_results(
-        compared.results.details,
-        metric="ndcg@5",
-        baseline="base",
-        systems=["base", "other"],
-        columns=columns,
+        compared.results.details, metric="ndcg@5", baseline="base", systems=["base", "other"], columns=columns
     )
 
 

@@ -56,9 +56,7 @@ def test_the_report_cannot_be_broken_out_of(folder) -> None:
     assert not re.search(r"src=|href=[\"'](?!#)|https?://|url\(", page)
 
 
-def test_the_report_shows_every_query_that_counts_with_the_values_of_all_systems(
-    folder, compared
-) -> None:
+def test_the_report_shows_every_query_that_counts_with_the_values_of_all_systems(folder, compared) -> None:
     data = _data((folder / "report.html").read_text())
     counted = np.isfinite(compared.results.values["base"]["ndcg@5"]).sum()
     assert len(data["rows"]) == counted
@@ -79,18 +77,12 @@ def test_documents_stand_in_the_order_of_each_system_with_their_labels(compared)
     order = np.lexsort((test.order.places[low:high], -shown.scores["base"][low:high]))[:DEPTH]
     documents = query.documents
     assert documents is not None
-    assert [documents.labels[i] for i in documents.orders[0]] == test.labels[low:high][
-        order
-    ].tolist()
-    assert [documents.names[i] for i in documents.orders[0]] == [
-        f"row {row + 1}" for row in test.rows[low:high][order]
-    ]
+    assert [documents.labels[i] for i in documents.orders[0]] == test.labels[low:high][order].tolist()
+    assert [documents.names[i] for i in documents.orders[0]] == [f"row {row + 1}" for row in test.rows[low:high][order]]
     assert documents.total == high - low
 
 
-def test_queries_come_by_the_size_of_their_differences_and_the_rest_is_counted(
-    compared, monkeypatch
-) -> None:
+def test_queries_come_by_the_size_of_their_differences_and_the_rest_is_counted(compared, monkeypatch) -> None:
     monkeypatch.setattr("plackett.experiments.report.query_browser.MAX_QUERIES", 7)
     monkeypatch.setattr("plackett.experiments.report.query_browser.MAX_OPEN", 2)
     browser = browse_queries(compared.results.details, metric="ndcg@5", baseline="base", note="")

@@ -12,13 +12,7 @@ import plackett as pk
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.compare import compare
 from plackett.experiments.protocols import Splits, as_source
-from plackett.experiments.robustness import (
-    Augmentation,
-    LabelNoise,
-    render_curves,
-    robustness,
-    write_curves,
-)
+from plackett.experiments.robustness import Augmentation, LabelNoise, render_curves, robustness, write_curves
 from plackett.experiments.robustness.noise import NoiseProtocol
 from small_systems import FITS, FeatureRanker, small_data
 
@@ -29,10 +23,7 @@ def web():
 
 
 def _same(one, other) -> bool:
-    return all(
-        np.array_equal(a, b)
-        for a, b in ((one.features, other.features), (one.labels, other.labels))
-    )
+    return all(np.array_equal(a, b) for a, b in ((one.features, other.features), (one.labels, other.labels)))
 
 
 @pytest.mark.parametrize("noise", [Augmentation(), LabelNoise()])
@@ -53,11 +44,7 @@ def test_augmentation_adds_the_share_as_irrelevant_documents_of_other_lists(web,
     place = noisy.list_ids
     before = np.diff(web.offsets)[place]
     assert np.diff(noisy.offsets).tolist() == (before + np.floor(level * before + 0.5)).tolist()
-    known = {
-        row.tobytes(): q
-        for q in range(web.n_lists)
-        for row in web.features[web.offsets[q] : web.offsets[q + 1]]
-    }
+    known = {row.tobytes(): q for q in range(web.n_lists) for row in web.features[web.offsets[q] : web.offsets[q + 1]]}
     for i in range(0, noisy.n_lists, 7):
         own = slice(noisy.offsets[i], noisy.offsets[i + 1])
         origin = np.array([known[row.tobytes()] for row in noisy.features[own]])
@@ -71,9 +58,7 @@ def test_augmentation_adds_the_share_as_irrelevant_documents_of_other_lists(web,
 def test_augmentation_keeps_weights_names_and_sparse_features() -> None:
     rng = np.random.default_rng(0)
     features = csr_array(rng.integers(0, 2, size=(30, 4)).astype(np.float32))
-    data = pk.Dataset.from_arrays(
-        features, rng.integers(0, 3, 30), np.arange(30) // 5, weights=np.arange(1.0, 7.0)
-    )
+    data = pk.Dataset.from_arrays(features, rng.integers(0, 3, 30), np.arange(30) // 5, weights=np.arange(1.0, 7.0))
     noisy = Augmentation().apply(data, level=0.4, seed=0)
     assert isinstance(noisy.features, csr_array)
     assert noisy.n_docs == 42
@@ -153,12 +138,7 @@ def test_curves_have_a_point_per_level_and_differences_are_paired(tmp_path) -> N
     compare(data, systems, protocol="splits:4", metrics="map", store=store)
     FITS.clear()
     found = robustness(
-        data,
-        systems,
-        noise=LabelNoise((0.1, 0.1, 0.8)),
-        levels=(0.0, 1.0),
-        protocol="splits:4",
-        store=store,
+        data, systems, noise=LabelNoise((0.1, 0.1, 0.8)), levels=(0.0, 1.0), protocol="splits:4", store=store
     )
     assert len(FITS) == 8  # the trials without noise were in the store
     steady, shaken = found.curves["steady"], found.curves["shaken"]
@@ -172,9 +152,7 @@ def test_curves_have_a_point_per_level_and_differences_are_paired(tmp_path) -> N
 
 def test_the_page_has_a_line_per_curve_and_escapes_names(tmp_path) -> None:
     systems = {"<a>": FeatureRanker(feature=3), "b": FeatureRanker(feature=0)}
-    found = robustness(
-        small_data(), systems, noise=Augmentation(), levels=(0, 1), protocol="splits:3"
-    )
+    found = robustness(small_data(), systems, noise=Augmentation(), levels=(0, 1), protocol="splits:3")
     page = render_curves(found)
     assert "&lt;a&gt;" in page
     assert "<a>" not in page

@@ -17,7 +17,7 @@ import tuned_systems
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.store import RunStore
 from plackett.experiments.tuning import Choice, Whole, plan_search, tune
-from plackett.experiments.tuning.trial import build_ranker
+from plackett.experiments.tuning.plan import build_ranker
 from tuned_systems import FITS, SPACE, AngleRanker, search, small_data
 
 pytest.importorskip("optuna")
@@ -98,9 +98,7 @@ def test_settings_that_cannot_be_fitted_fail_alone(tmp_path) -> None:
 
 def test_a_search_in_which_nothing_can_be_fitted_ends(tmp_path) -> None:
     with pytest.raises(UsageError, match=r"none of the first 5 trials .* is forbidden"):
-        search(
-            tmp_path / "a.db", 20, ranker=AngleRanker(forbidden=0.5), space={"angle": "1.0..2.0"}
-        )
+        search(tmp_path / "a.db", 20, ranker=AngleRanker(forbidden=0.5), space={"angle": "1.0..2.0"})
 
 
 def test_the_mean_over_folds_counts(tmp_path) -> None:
@@ -229,15 +227,13 @@ def test_killed_in_the_midst_of_a_trial_a_search_goes_on_with_it(tmp_path) -> No
 
 
 def test_two_processes_share_a_search_and_run_no_trial_twice(place) -> None:
-    processes = [_start(place, 6, 0.01) for _ in range(2)]
-    ran = []
-    for process in processes:
-        out, _ = process.communicate(timeout=120)
-        assert process.returncode == 0
-        ran.append(out)
-    found = search(place, 6, ranker=AngleRanker(pause=0.01), folds=2)
-    assert found.ran == 0
-    assert [each.number for each in found.trials] == list(range(6))
-    began = [line for out in ran for line in out.splitlines() if " trial " in f" {line}"]
-    numbers = [line.split("trial ")[1].split(" ")[0] for line in began]
-    assert sorted(numbers) == [str(i + 1) for i in range(6)]
+    other = _start(place, 6, 0.02)
+    _wait_for(other, "trial 1")
+    options = {"ranker": AngleRanker(pause=0.02), "folds": 2}
+    ours = search(place, 6, **options)
+    out, _ = other.communicate(timeout=120)
+    assert other.returncode == 0
+    assert int(out.splitlines()[-1].removeprefix("ran ")) + ours.ran == 6
+    result = search(place, 6, **options)
+    assert result.ran == 0
+    assert [trial.number for trial in result.trials] == list(range(6))

@@ -18,7 +18,5 @@ def value_and_gradient(loss, scores, labels, **parameters):
 
 
 def hessian_diagonal(loss, scores, labels, **parameters):
-    hessian = torch.autograd.functional.hessian(
-        lambda s: loss(s, labels, **parameters), as_tensor(scores)
-    )
+    hessian = torch.autograd.functional.hessian(lambda s: loss(s, labels, **parameters), as_tensor(scores))
     return hessian.diagonal().numpy()

@@ -11,9 +11,7 @@ from references.autograd import as_tensor
 def minus_energy(values, permutation):
     n = len(permutation)
     total = sum(
-        values[permutation[above]] - values[permutation[below]]
-        for above in range(n)
-        for below in range(above + 1, n)
+        values[permutation[above]] - values[permutation[below]] for above in range(n) for below in range(above + 1, n)
     )
     return 2 / (n * (n - 1)) * total
 
@@ -26,8 +24,6 @@ def ndcg(labels, permutation):
 
 def boltzrank(scores, labels, permutations, mix):
     log_p = torch.log_softmax(torch.stack([minus_energy(scores, r) for r in permutations]), 0)
-    targets = torch.softmax(
-        torch.stack([minus_energy(as_tensor(labels), r) for r in permutations]), 0
-    )
+    targets = torch.softmax(torch.stack([minus_energy(as_tensor(labels), r) for r in permutations]), 0)
     quality = as_tensor([ndcg(labels, r) for r in permutations])
     return -mix * (log_p.exp() @ quality) - (1 - mix) * (targets @ log_p)

@@ -12,10 +12,7 @@ from references.autograd import as_tensor
 
 def cube(n_goods, n_bads):
     """All sign vectors, valid or not."""
-    return [
-        np.array(signs).reshape(n_goods, n_bads)
-        for signs in product((1, -1), repeat=n_goods * n_bads)
-    ]
+    return [np.array(signs).reshape(n_goods, n_bads) for signs in product((1, -1), repeat=n_goods * n_bads)]
 
 
 def valid_rankings(n_goods, n_bads):

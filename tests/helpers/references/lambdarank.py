@@ -35,12 +35,7 @@ def reciprocal_rank(labels_by_rank):
     return 1 / (1 + np.argmax(labels_by_rank > 0))
 
 
-METRICS = {
-    "ndcg": ndcg,
-    "map": average_precision,
-    "err": expected_reciprocal_rank,
-    "mrr": reciprocal_rank,
-}
+METRICS = {"ndcg": ndcg, "map": average_precision, "err": expected_reciprocal_rank, "mrr": reciprocal_rank}
 
 
 def swap_change(metric, labels_by_rank, a, b):
@@ -49,9 +44,7 @@ def swap_change(metric, labels_by_rank, a, b):
     return abs(METRICS[metric](swapped) - METRICS[metric](np.asarray(labels_by_rank)))
 
 
-def lambdarank(
-    scores, labels, sigma=1.0, truncation=None, score_norm=False, query_norm=False, weight="ndcg"
-):
+def lambdarank(scores, labels, sigma=1.0, truncation=None, score_norm=False, query_norm=False, weight="ndcg"):
     s = scores.detach().numpy()
     y = np.asarray(labels, dtype=np.float64)
     order = ranking(s)

@@ -36,8 +36,6 @@ def svmmap(scores, labels, scale):
     for order in permutations(range(len(labels))):
         rank = {document: r for r, document in enumerate(order)}
         wrong = [(g, b) for g in goods for b in bads if rank[g] > rank[b]]
-        margin = sum(
-            (scores[g] - scores[b] for g, b in wrong), torch.zeros((), dtype=torch.float64)
-        )
+        margin = sum((scores[g] - scores[b] for g, b in wrong), torch.zeros((), dtype=torch.float64))
         candidates.append(1 - average_precision(relevant[list(order)]) - 2 * each * margin)
     return torch.stack(candidates).max()

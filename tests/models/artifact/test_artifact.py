@@ -8,12 +8,11 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import plackett as pk
 from plackett.base.errors import PlackettError
-from plackett.models.artifact.manifest import MANIFEST_FILE, seal
+from plackett.models.artifact import MANIFEST_FILE, seal
 from plackett.objectives import LambdaRank
 
 JSON = st.recursive(
@@ -88,9 +87,7 @@ def test_a_model_of_a_custom_objective_can_be_used_but_not_refitted(parts, tmp_p
         back.fit(parts[0])
 
 
-def test_saving_over_a_model_replaces_it_and_over_anything_else_raises(
-    saved, parts, tmp_path
-) -> None:
+def test_saving_over_a_model_replaces_it_and_over_anything_else_raises(saved, parts, tmp_path) -> None:
     ranker = pk.load(saved)
     ranker.save(tmp_path / "model")
     ranker.save(tmp_path / "model")
@@ -240,9 +237,7 @@ def test_wrong_tree_sizes_do_not_make_lightgbm_read_beyond_the_text(parts) -> No
     ranker = pk.TreeRanker(trees=3, leaves=4).fit(parts[0])
     honest = ranker.importance()
     lines = ranker.model_.splitlines()
-    ranker._set_model(
-        "\n".join("tree_sizes=999999 5 5" if li.startswith("tree_sizes") else li for li in lines)
-    )
+    ranker._set_model("\n".join("tree_sizes=999999 5 5" if li.startswith("tree_sizes") else li for li in lines))
     assert ranker.importance() == honest
 
 

@@ -7,11 +7,10 @@ import json
 import shutil
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import plackett as pk
-from plackett.models.artifact.manifest import MANIFEST_FILE, seal
+from plackett.models.artifact import MANIFEST_FILE, seal
 
 JSON = st.one_of(
     st.none(),
@@ -43,9 +42,7 @@ def saved(request, tmp_path_factory):
 
 
 @settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(data=st.data())
 def test_any_value_in_any_field(saved, tmp_path, data) -> None:

@@ -43,9 +43,7 @@ def parts():
 
 
 def _auto(**parameters):
-    return pk.AutoRanker(
-        **{"minutes": 1, "folds": 3, "threads": 1, "seed": 1, "variations": 0} | parameters
-    )
+    return pk.AutoRanker(**{"minutes": 1, "folds": 3, "threads": 1, "seed": 1, "variations": 0} | parameters)
 
 
 @pytest.fixture(scope="module")
@@ -242,10 +240,9 @@ def test_trees_are_distilled_into_one_model(parts, tmp_path, monkeypatch) -> Non
     assert distilled.trees == 30
     assert distilled.lists > 0
     assert distilled.loss == pytest.approx(distilled.ensemble_value - distilled.value)
-    ensemble = sum(
-        w * s for w, s in zip(ranker.weights_, ranker.member_scores(parts[1]).values(), strict=True)
-    )
+    ensemble = sum(w * s for w, s in zip(ranker.weights_, ranker.member_scores(parts[1]).values(), strict=True))
     assert np.corrcoef(ranker.predict(parts[1]), ensemble)[0, 1] > 0.8
+    assert not ranker._terms[1]
     ranker.save(tmp_path / "m.plackett")
     back = pk.load(tmp_path / "m.plackett")
     assert np.array_equal(back.predict(parts[1]), ranker.predict(parts[1]))
@@ -253,10 +250,20 @@ def test_trees_are_distilled_into_one_model(parts, tmp_path, monkeypatch) -> Non
     assert back.members_ == ()
 
 
+def test_members_that_are_trees_are_kept_by_distillation(parts, tmp_path) -> None:
+    ranker = _auto(presets="good", distill="trees").fit(parts[0])
+    assert ranker.distillation_.ranker is None
+    assert ranker.distillation_.loss == 0.0
+    ensemble = sum(w * s for w, s in zip(ranker.weights_, ranker.member_scores(parts[1]).values(), strict=True))
+    assert np.allclose(ranker.predict(parts[1]), ensemble)
+    ranker.save(tmp_path / "m.plackett")
+    back = pk.load(tmp_path / "m.plackett")
+    assert back.distillation_.loss == 0.0
+    assert np.array_equal(back.predict(parts[1]), ranker.predict(parts[1]))
+
+
 def test_variations_of_the_best_are_tried_if_there_is_time(parts) -> None:
-    first, again = (
-        _auto(variations=2, members=("xendcg", "lambdaloss")).fit(parts[0]) for _ in range(2)
-    )
+    first, again = (_auto(variations=2, members=("xendcg", "lambdaloss")).fit(parts[0]) for _ in range(2))
     names = [row.name for row in first.leaderboard_]
     assert sum("~" in name for name in names) == 2
     assert np.array_equal(first.predict(parts[1]), again.predict(parts[1]))
@@ -282,10 +289,7 @@ def test_a_damaged_file_is_refused(tmp_path) -> None:
     folder = tmp_path / "m"
     folder.mkdir()
     ranker = AutoRanker()
-    for content in (
-        "[]",
-        '{"names": ["a"], "weights": [], "leaderboard": [], "distillation": null}',
-    ):
+    for content in ("[]", '{"names": ["a"], "weights": [], "parts": [], "leaderboard": [], "distillation": null}'):
         (folder / "auto.json").write_text(content)
         with pytest.raises(pk.DataError, match=r"auto\.json"):
             ranker._read(folder)

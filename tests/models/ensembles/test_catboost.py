@@ -25,9 +25,7 @@ def _data(seed=0, n=600):
 def _fit(**settings):
     X, y, groups = _data()
     fixed = {"loss_function": "YetiRank", "iterations": 20, "depth": 4, "thread_count": 1}
-    model = catboost.CatBoost(
-        fixed | {"verbose": 0, "allow_writing_files": False, "random_seed": 1} | settings
-    )
+    model = catboost.CatBoost(fixed | {"verbose": 0, "allow_writing_files": False, "random_seed": 1} | settings)
     return model.fit(catboost.Pool(X, y, group_id=groups))
 
 
@@ -98,9 +96,7 @@ def test_other_kinds_of_models_are_refused(tmp_path) -> None:
     X, y, _ = _data()
     settings = {"iterations": 3, "verbose": 0, "allow_writing_files": False}
     several = catboost.CatBoost(settings | {"loss_function": "MultiClass"}).fit(X, y)
-    table = np.concatenate(
-        [X.astype(object), np.array([["a"], ["b"], ["c"]])[y.astype(int) % 3]], 1
-    )
+    table = np.concatenate([X.astype(object), np.array([["a"], ["b"], ["c"]])[y.astype(int) % 3]], 1)
     table[:, 1] = 0.0
     pool = catboost.Pool(table, y, cat_features=[6])
     categories = catboost.CatBoost(settings | {"loss_function": "RMSE"}).fit(pool)

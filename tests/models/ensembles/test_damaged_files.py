@@ -11,8 +11,7 @@ import lightgbm
 import numpy as np
 import pytest
 import xgboost
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from plackett.base.errors import DataError
 from plackett.models.ensembles import Ensemble, read_lightgbm, read_xgboost
@@ -37,9 +36,7 @@ def xgboost_file(form: str) -> bytes:
     features = rng.normal(size=(300, 3)).astype(np.float32)
     features[:, 2] = rng.integers(0, 40, 300)
     target = features[:, 0] + (features[:, 2] % 3 == 0)
-    training = xgboost.DMatrix(
-        features, target, feature_types=["q", "q", "c"], enable_categorical=True
-    )
+    training = xgboost.DMatrix(features, target, feature_types=["q", "q", "c"], enable_categorical=True)
     settings = {"max_depth": 3, "max_cat_to_onehot": 1, "nthread": 1}
     return bytes(xgboost.train(settings, training, 2).save_raw(form))
 
@@ -86,9 +83,7 @@ def test_changed_bytes_are_refused_or_still_a_model(kind: str, data: st.DataObje
 @pytest.mark.parametrize("kind", FILES)
 @settings(deadline=None, max_examples=100)
 @given(data=st.data())
-def test_moved_and_repeated_parts_are_refused_or_still_a_model(
-    kind: str, data: st.DataObject
-) -> None:
+def test_moved_and_repeated_parts_are_refused_or_still_a_model(kind: str, data: st.DataObject) -> None:
     read, whole = FILES[kind]
     original = whole()
     a, b, c = (data.draw(st.integers(0, len(original))) for _ in range(3))
@@ -158,9 +153,7 @@ def test_other_files_are_no_model_text(text: Any, reason: str) -> None:
         read_lightgbm(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "1", "{}", "[" * 100_000, '{"learner": 3}', b"{L\xff" + b"\xff" * 30]
-)
+@pytest.mark.parametrize("text", ["", "[]", "1", "{}", "[" * 100_000, '{"learner": 3}', b"{L\xff" + b"\xff" * 30])
 def test_other_files_are_no_model_of_xgboost(text: Any) -> None:
     with pytest.raises(DataError):
         read_xgboost(text)

@@ -57,10 +57,7 @@ def test_the_text_of_an_ensemble_says_its_size() -> None:
         ({"feature": np.array([0, 2])}, "feature must be a one-dimensional array of int32"),
         ({"left": np.array([-1], np.int32)}, "left has 1 entries for 2 inner nodes"),
         ({"node_offsets": np.array([0, 2, 1])}, "node_offsets must rise from 0 to 2"),
-        (
-            {"leaf_offsets": np.array([0, 4])},
-            "node_offsets and leaf_offsets must have the same length",
-        ),
+        ({"leaf_offsets": np.array([0, 4])}, "node_offsets and leaf_offsets must have the same length"),
         ({"node_offsets": np.array([0, 1, 2])}, "tree 0 has 1 inner nodes and 3 leaves"),
         ({"threshold": np.array([np.nan, 0])}, "tree 0, node 0: thresholds must be numbers"),
         ({"decision": np.array([12, 1], np.uint8)}, "tree 0, node 0: unknown decision type"),
@@ -76,9 +73,7 @@ def test_the_text_of_an_ensemble_says_its_size() -> None:
         ({"set_offsets": np.array([0, 2])}, "set_offsets must rise from 0 to 1"),
     ],
 )
-def test_invalid_ensembles_are_refused_with_their_tree_and_node(
-    changes: dict[str, Any], reason: str
-) -> None:
+def test_invalid_ensembles_are_refused_with_their_tree_and_node(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(DataError, match=reason):
         Ensemble(**{**GOOD, **changes})
 

@@ -10,12 +10,11 @@ import numpy as np
 import onnxruntime
 import pytest
 import xgboost
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from plackett import evaluate, load
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
-from plackett.models.artifact.manifest import seal
+from plackett.models.artifact import seal
 from plackett.models.ensembles import EnsembleRanker, import_model, read_ranklib
 from plackett.serving.export import export
 from serving_models import NAMES, data, documents, fitted, probes, scores
@@ -214,9 +213,7 @@ def test_xgboost_to_xgboost_keeps_every_bit(boosters, tmp_path) -> None:
         booster = xgboost.Booster({"nthread": 1}, model_file=str(tmp_path / file))
         X = probes("trees-missing", missing=True)
         rows = xgboost.DMatrix(X, feature_names=list(NAMES), nthread=1)
-        np.testing.assert_array_equal(
-            booster.predict(rows, output_margin=True), predict["xgboost.json"](X)
-        )
+        np.testing.assert_array_equal(booster.predict(rows, output_margin=True), predict["xgboost.json"](X))
 
 
 def test_what_is_exported_to_ranklib_comes_back(tmp_path) -> None:
@@ -248,9 +245,7 @@ def test_damaged_ranklib_files_are_refused_with_the_reason(damage, reason) -> No
 
 
 @settings(max_examples=300, deadline=None)
-@given(
-    st.integers(0, len(BY_HAND) - 1), st.integers(1, 40), st.text("<>/ \n\t0123.e-splitrg=\"'&#!")
-)
+@given(st.integers(0, len(BY_HAND) - 1), st.integers(1, 40), st.text("<>/ \n\t0123.e-splitrg=\"'&#!"))
 def test_any_damage_is_a_data_error_or_a_model(at, length, text) -> None:
     try:
         ensemble = read_ranklib(BY_HAND[:at] + text + BY_HAND[at + length :])

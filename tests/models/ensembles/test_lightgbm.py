@@ -10,7 +10,7 @@ import scipy.sparse
 
 from plackett.base.errors import DataError
 from plackett.models.ensembles import Ensemble, read_lightgbm
-from plackett.models.ensembles.layout import CATEGORICAL, DEFAULT_LEFT
+from plackett.models.ensembles.scoring import CATEGORICAL, DEFAULT_LEFT
 from reference_trees import SPECIAL
 
 pytestmark = pytest.mark.kernels

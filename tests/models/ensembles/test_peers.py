@@ -24,9 +24,7 @@ def _peer(name, **settings):
 def test_the_number_of_trees_is_selected_on_validation(name, parts) -> None:
     train, validation, test = parts
     seen = []
-    ranker = _peer(name).fit(
-        train, validation, "ndcg@5", watch=lambda step, _, value: seen.append((step, value))
-    )
+    ranker = _peer(name).fit(train, validation, "ndcg@5", watch=lambda step, _, value: seen.append((step, value)))
     assert 1 <= ranker.ensemble_.n_trees <= 30
     assert seen
     assert np.isfinite(ranker.predict(test)).all()
@@ -34,9 +32,7 @@ def test_the_number_of_trees_is_selected_on_validation(name, parts) -> None:
     assert all_trees.ensemble_.n_trees == 30
     # Fewer trees with the same seed are the first of more.
     value = pk.evaluate(ranker.predict(validation), validation, "ndcg@5")["ndcg@5"]
-    assert (
-        value >= pk.evaluate(all_trees.predict(validation), validation, "ndcg@5")["ndcg@5"] - 0.05
-    )
+    assert value >= pk.evaluate(all_trees.predict(validation), validation, "ndcg@5")["ndcg@5"] - 0.05
 
 
 @pytest.mark.parametrize("name", PEERS)

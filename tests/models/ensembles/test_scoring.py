@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.models.ensembles.scoring import FEW, MIN_PER_THREAD
@@ -25,9 +24,7 @@ LIBRARIES = ["lightgbm", "xgboost"]
     n_docs=st.sampled_from([0, 1, FEW, FEW + 1, 63, 64, 65, 130]),
     library=st.sampled_from(LIBRARIES),
 )
-def test_scores_are_those_of_the_rules_to_the_bit(
-    seed: int, sizes: list[int], n_docs: int, library: str
-) -> None:
+def test_scores_are_those_of_the_rules_to_the_bit(seed: int, sizes: list[int], n_docs: int, library: str) -> None:
     ensemble = random_ensemble(seed, sizes, library=library)
     features = awkward_features(ensemble, n_docs, seed)
     np.testing.assert_array_equal(ensemble.predict(features), plain_scores(ensemble, features))
@@ -137,9 +134,7 @@ def test_the_form_of_the_array_does_not_matter(form: Any) -> None:
 
 
 @pytest.mark.parametrize(("library", "absent"), [("lightgbm", 0.0), ("xgboost", np.nan)])
-def test_sparse_rows_are_dense_rows_with_absent_entries_filled_in(
-    library: str, absent: float
-) -> None:
+def test_sparse_rows_are_dense_rows_with_absent_entries_filled_in(library: str, absent: float) -> None:
     ensemble = random_ensemble(10, [20] * 5, library=library)
     features = awkward_features(ensemble, 9000, 10)
     matrix = scipy.sparse.csr_array(np.where(np.isnan(features), 0.0, features), dtype=np.float32)
@@ -152,9 +147,7 @@ def test_sparse_rows_are_dense_rows_with_absent_entries_filled_in(
 
 def test_entries_of_a_sparse_row_that_stand_twice_are_added() -> None:
     ensemble = random_ensemble(11, [20] * 5)
-    matrix = scipy.sparse.csr_array(
-        (np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0, 3])), (1, N_FEATURES)
-    )
+    matrix = scipy.sparse.csr_array((np.array([1.0, 2.0, 3.0]), np.array([1, 1, 0]), np.array([0, 3])), (1, N_FEATURES))
     expected = ensemble.predict(np.array([[3.0, 3.0, 0.0, 0.0]]))
     np.testing.assert_array_equal(ensemble.predict(matrix), expected)
     assert matrix.nnz == 3

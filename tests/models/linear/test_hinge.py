@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 
 from plackett.data.dataset import Dataset
-from plackett.models.linear.convergence import Planes, Point
+from plackett.models.linear.convergence import Iterate, Planes
 from plackett.models.linear.cutting_plane import Bundle, maximize_on_simplex, minimize_by_planes
 from plackett.models.linear.hinge import SmoothHinge, minimize_hinge
 from plackett.models.linear.loss import DenseLoss
@@ -109,7 +109,7 @@ def test_a_bundle_of_tangents_bounds_the_minimum_from_below() -> None:
     bundle = Bundle(2, 1.0)
     for w in ([1.0, 0.0], [0.0, 2.0], [-0.2, 0.4]):
         at = np.array(w)
-        bundle.add(Point(at, float(np.sum((at - 1.0) ** 2)), 2 * (at - 1.0)))
+        bundle.add(Iterate(at, float(np.sum((at - 1.0) ** 2)), 2 * (at - 1.0)))
     # min of |w - 1|^2 + |w|^2 is 1, at w = 1/2.
     assert 0.0 < bundle.lower <= 1.0
     again = Bundle(2, 1.0, Planes(bundle.A[1:], bundle.b[1:]))

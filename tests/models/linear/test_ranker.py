@@ -60,9 +60,7 @@ def test_weights_of_lists_count_as_often_as_they_say() -> None:
     weighted = Dataset.from_arrays(X, y, ids, weights={q: 1.0 + (q < 5) for q in range(10)})
     first = ids < 5
     twice = Dataset.from_arrays(
-        np.concatenate([X, X[first]]),
-        np.concatenate([y, y[first]]),
-        np.concatenate([ids, ids[first] + 100]),
+        np.concatenate([X, X[first]]), np.concatenate([y, y[first]]), np.concatenate([ids, ids[first] + 100])
     )
     a = LinearRanker(transforms=(), tolerance=1e-9).fit(weighted).coefficients_
     b = LinearRanker(transforms=(), tolerance=1e-9).fit(twice).coefficients_

@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from plackett.base.errors import UsageError  # noqa: E402
-from plackett.models.neural.autograd import listwise_values  # noqa: E402
+from plackett.models.neural.loss import listwise_values  # noqa: E402
 from plackett.objectives import OBJECTIVES, Stochastic, UMart, objective  # noqa: E402
 
 

@@ -2,21 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.sparse import csr_array
 
 torch = pytest.importorskip("torch")
 
 from plackett.base.ragged import offsets_from_sizes  # noqa: E402
-from plackett.models.neural.batches import (  # noqa: E402
-    FeatureRows,
-    cut,
-    epoch_order,
-    learnable,
-    make_batch,
-    scoring_batches,
-)
+from plackett.models.neural.batches import FeatureRows, cut, epoch_order, learnable, make_batch, scoring_batches  # noqa: E402
 
 CPU = torch.device("cpu")
 SIZES = st.lists(st.integers(1, 20), min_size=1, max_size=30)
@@ -50,9 +42,7 @@ def test_a_batch_holds_the_documents_of_its_lists_in_their_order(sizes, data) ->
 @given(SIZES, st.integers(1, 50))
 def test_scoring_batches_cover_all_documents_in_order(sizes, documents) -> None:
     offsets = offsets_from_sizes(sizes)
-    found = [
-        np.arange(offsets[-1])[batch.documents] for batch in scoring_batches(offsets, documents)
-    ]
+    found = [np.arange(offsets[-1])[batch.documents] for batch in scoring_batches(offsets, documents)]
     assert np.array_equal(np.concatenate(found), np.arange(offsets[-1]))
 
 
@@ -73,9 +63,7 @@ def test_the_order_of_an_epoch_follows_the_keys_not_the_places() -> None:
 def test_each_seed_and_epoch_has_an_order_of_its_own() -> None:
     keys = np.arange(50, dtype=np.uint64)
     orders = {
-        tuple(epoch_order(np.arange(50), keys, seed=seed, epoch=epoch))
-        for seed in range(3)
-        for epoch in range(3)
+        tuple(epoch_order(np.arange(50), keys, seed=seed, epoch=epoch)) for seed in range(3) for epoch in range(3)
     }
     assert len(orders) == 9
 

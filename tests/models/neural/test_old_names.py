@@ -27,16 +27,7 @@ VERSION_1 = Path(__file__).parents[1] / "artifact" / "version1" / "net"
         lambda: NeuralRanker(**parse_settings(["optimiser=adagrad"])),
         lambda: plan_search("urank", settings={"optimiser": "adagrad"}).ranker,
     ],
-    ids=[
-        "constructor",
-        "boosted",
-        "set_params",
-        "recipe",
-        "nested",
-        "systems",
-        "command line",
-        "tune",
-    ],
+    ids=["constructor", "boosted", "set_params", "recipe", "nested", "systems", "command line", "tune"],
 )
 def test_the_old_spelling_sets_the_optimizer_and_warns(make) -> None:
     with pytest.warns(DeprecationWarning, match="'(ranker__)?optimiser' is deprecated; use"):

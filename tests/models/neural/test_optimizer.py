@@ -23,9 +23,7 @@ PEERS = {
 @pytest.mark.parametrize("decay", [0.0, 0.05])
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_one_vector_of_weights_moves_as_pytorch_moves_them_one_by_one(name, decay, clip) -> None:
-    given = NeuralRanker(
-        layers=(5,), clip=clip, learning_rate=0.1, optimizer=name, weight_decay=decay
-    )
+    given = NeuralRanker(layers=(5,), clip=clip, learning_rate=0.1, optimizer=name, weight_decay=decay)
     ours, theirs = build_net(given, 3), build_net(given, 3)
     optimizer = Optimizer(ours, given)
     peer = PEERS[name](theirs.parameters(), decay)
@@ -42,8 +40,7 @@ def test_one_vector_of_weights_moves_as_pytorch_moves_them_one_by_one(name, deca
 
 
 @pytest.mark.parametrize(
-    ("schedule", "rates"),
-    [("constant", [1, 1, 1]), ("linear", [1, 0.5, 0.25]), ("cosine", [1, 0.5, 0.14645])],
+    ("schedule", "rates"), [("constant", [1, 1, 1]), ("linear", [1, 0.5, 0.25]), ("cosine", [1, 0.5, 0.14645])]
 )
 def test_the_learning_rate_follows_the_schedule(schedule, rates) -> None:
     """AdaGrad's first step from a fresh state is in proportion to the rate."""

@@ -13,7 +13,7 @@ from plackett.base.errors import DataError, UsageError  # noqa: E402
 from plackett.data.dataset import Dataset  # noqa: E402
 from plackett.metrics import evaluate  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, recipe  # noqa: E402
-from plackett.models.selection import LEXICOGRAPHIC, is_better  # noqa: E402
+from plackett.models.fit_context import LEXICOGRAPHIC, is_better  # noqa: E402
 from plackett.objectives import Stochastic, UMart  # noqa: E402
 
 QUICK = {"layers": (16, 8), "epochs": 4, "batch_lists": 4, "learning_rate": 0.01, "threads": 1}
@@ -66,10 +66,7 @@ def test_permuting_rows_changes_no_weight(parts) -> None:
     ids = train.query_ids
     shuffle = np.random.default_rng(0).permutation(train.n_docs)
     other = Dataset.from_arrays(
-        train.features[shuffle],
-        train.labels[shuffle],
-        ids[shuffle],
-        feature_names=train.feature_names,
+        train.features[shuffle], train.labels[shuffle], ids[shuffle], feature_names=train.feature_names
     )
     ranker = NeuralRanker(**QUICK)
     assert _equal(_weights(ranker.fit(train)), _weights(ranker.fit(other)))
@@ -77,9 +74,11 @@ def test_permuting_rows_changes_no_weight(parts) -> None:
 
 def test_the_best_weights_on_validation_are_kept(parts) -> None:
     train, validation, _ = parts
-    ranker = NeuralRanker(**QUICK | {"epochs": 8, "learning_rate": 0.05})
+    ranker = NeuralRanker(**QUICK | {"epochs": 8, "learning_rate": 0.05}, follow_train=True)
     ranker.fit(train, validation, metric="ndcg@3")
     curve = ranker.curves_["validation"]["ndcg@3"]
+    followed = ranker.curves_["train"]["ndcg@3"]
+    assert followed[int(np.argmax(curve))] == pytest.approx(evaluate(ranker.predict(train), train, "ndcg@3")["ndcg@3"])
     found = evaluate(ranker.predict(validation), validation, "ndcg@3")["ndcg@3"]
     assert len(curve) == len(ranker.curves_["train"]["loss"]) == 8
     assert found == pytest.approx(max(curve), abs=1e-9)
@@ -115,14 +114,10 @@ def test_each_epoch_is_reported(parts) -> None:
 def test_sum_and_mean_of_list_losses_differ_by_the_number_of_lists(parts) -> None:
     train = parts[0]
     settings = QUICK | {"optimizer": "adagrad", "epochs": 1, "batch_lists": 1}
-    mean, total = (
-        _weights(NeuralRanker(**settings, reduction=how).fit(train)) for how in ("mean", "sum")
-    )
+    mean, total = (_weights(NeuralRanker(**settings, reduction=how).fit(train)) for how in ("mean", "sum"))
     assert _equal(mean, total)
     several = settings | {"batch_lists": 5}
-    mean, total = (
-        _weights(NeuralRanker(**several, reduction=how).fit(train)) for how in ("mean", "sum")
-    )
+    mean, total = (_weights(NeuralRanker(**several, reduction=how).fit(train)) for how in ("mean", "sum"))
     assert not _equal(mean, total)
 
 

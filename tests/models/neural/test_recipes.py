@@ -5,6 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import plackett as pk  # noqa: E402
+from plackett.base.errors import UsageError  # noqa: E402
 from plackett.metrics import evaluate  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, recipe  # noqa: E402
 from plackett.models.neural.ranker import check_parameters  # noqa: E402
@@ -58,6 +60,7 @@ def test_presets_are_what_the_papers_say() -> None:
     web = recipe("approxndcg-net", preset="A-web30k")
     assert web.layers == (1024, 512, 256, 128, 64, 32, 16)
     assert (web.batch_norm, web.optimizer, web.learning_rate) == (0.8, "adagrad", 0.005)
+    assert web.batch_norm_epsilon == 1e-3
     assert (web.batch_lists, web.reduction, web.activation) == (128, "sum", "relu")
     assert recipe("crossentropy-net", preset="A-yahoo").batch_norm == 0.99
     tuned = recipe("e-approxndcg-net", preset="A-web30k-tuned")
@@ -83,3 +86,25 @@ def test_urboost_is_uboost_with_a_cell() -> None:
     assert {name for name in plain if plain[name] != recurrent[name]} == {"recurrent"}
     assert isinstance(recipe("urboost"), BoostedNeuralRanker)
     assert isinstance(recipe("urank"), NeuralRanker)
+
+
+@pytest.mark.parametrize("name", ["dasalc", "setrank", "dlcm"])
+def test_nets_that_see_the_list_are_saved_resumed_and_not_exported(name, parts, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("plackett.models.checkpoint.Checkpoint.seconds", 0.0)
+    train, validation = parts[:2]
+    settings = {"layers": (16,), "epochs": 4, "threads": 1}
+    ranker = pk.recipe(name, **settings).fit(train, validation)
+    ranker.save(tmp_path / "model")
+    assert np.array_equal(pk.load(tmp_path / "model").predict(validation), ranker.predict(validation))
+
+    def kill(step):
+        if step.step == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pk.recipe(name, **settings).fit(train, validation, checkpoint=tmp_path / "state", callbacks=kill)
+    again = pk.recipe(name, **settings).fit(train, validation, checkpoint=tmp_path / "state")
+    assert np.array_equal(again.predict(validation), ranker.predict(validation))
+    reason = "reads the whole list" if name == "dlcm" else "attend to each other"
+    with pytest.raises(UsageError, match=f"{reason}.*only nets of layers can be exported"):
+        pk.export(ranker, tmp_path / "model.onnx", target="onnx")

@@ -129,3 +129,85 @@ def test_without_layers_the_net_is_linear() -> None:
 def test_settings_that_make_no_net_are_refused(settings, message, small) -> None:
     with pytest.raises(UsageError, match=message):
         NeuralRanker(**settings).fit(small)
+
+
+CONTEXT = [
+    {"attention": 2, "heads": 2, "inducing": 3},
+    {"attention": 1, "heads": 3, "latent_cross": True},
+    {"local_context": True},
+]
+
+
+@pytest.mark.parametrize("settings", CONTEXT, ids=str)
+def test_scores_follow_the_documents_and_see_the_whole_list_alone(settings) -> None:
+    net = build_net(NeuralRanker(layers=(8, 6), **settings), 4)
+    features = _features()
+    whole = _scores(net, features, SIZES)
+    parts = [_scores(net, part, [len(part)]) for part in features.split(SIZES)]
+    assert whole == pytest.approx(np.concatenate(parts), rel=1e-4, abs=1e-6)
+    five, order = features[:5], [3, 1, 4, 0, 2]
+    scores = _scores(net, five, [5])
+    assert _scores(net, five[order], [5]) == pytest.approx(scores[order], rel=1e-4, abs=1e-6)
+    assert abs(_scores(net, five[:4], [4])[0] - scores[0]) > 1e-5
+
+
+@pytest.mark.parametrize("settings", CONTEXT, ids=str)
+def test_gradients_are_those_of_finite_differences(settings) -> None:
+    net = build_net(NeuralRanker(layers=(6,), activation="tanh", **settings), 4).double()
+    features = _features().double().requires_grad_()
+    offsets = offsets_from_sizes(SIZES)
+    assert torch.autograd.gradcheck(lambda x: net(x, offsets), features, atol=1e-6)
+    for weights in net.parameters():
+        weights.grad = None
+    net(features, offsets).square().sum().backward()
+    assert all(weights.grad is not None and weights.grad.abs().sum() > 0 for weights in net.parameters())
+
+
+def test_a_latent_cross_multiplies_layers_by_what_the_list_adds() -> None:
+    settings = {"layers": (6,), "attention": 1, "heads": 2}
+    net = build_net(NeuralRanker(latent_cross=True, **settings), 4)
+    x, offsets = _features(), offsets_from_sizes(SIZES)
+    groups = [torch.from_numpy(offsets[:-1][np.equal(SIZES, n)][:, None] + np.arange(n)) for n in sorted(set(SIZES))]
+    with torch.no_grad():
+        hidden = net.body(x)
+        expected = net.last((1 + net.blocks[0](hidden, groups)) * hidden).reshape(-1).numpy()
+    assert _scores(net, x, SIZES) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_context_is_read_in_the_order_of_the_first_scores() -> None:
+    net = build_net(NeuralRanker(layers=(5,), local_context=True), 4)
+    x = _features()[:5]
+    with torch.no_grad():
+        hidden = net.body(x)
+        first = net.first(hidden).reshape(-1)
+        order = first.argsort()
+        outputs, state = net.gru(hidden[order][:, None])
+        added = net.last(outputs[:, 0] * torch.tanh(net.context(state[0]))).reshape(-1)
+        expected = first.clone()
+        expected[order] += added
+    assert _scores(net, x, [5]) == pytest.approx(expected.numpy(), rel=1e-5)
+
+
+def test_noise_disturbs_training_and_not_scores(small) -> None:
+    settings = {"layers": (8,), "epochs": 2, "threads": 1}
+    plain, noisy = (NeuralRanker(noise=noise, **settings).fit(small) for noise in (0.0, 0.5))
+    assert not np.array_equal(plain.predict(small), noisy.predict(small))
+    assert np.array_equal(noisy.predict(small), noisy.predict(small))
+    again = NeuralRanker(noise=0.5, **settings).fit(small)
+    assert np.array_equal(again.predict(small), noisy.predict(small))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"noise": -1.0}, "noise must not be negative, got -1.0"),
+        ({"inducing": 4}, "inducing belongs to attention"),
+        ({"latent_cross": True}, "latent_cross belongs to attention"),
+        ({"attention": 1, "inducing": -1}, "inducing is a number of points"),
+        ({"local_context": True, "attention": 1}, "attention and local_context cannot be combined"),
+        ({"local_context": True, "layers": ()}, "local_context needs the output of a layer"),
+    ],
+)
+def test_settings_of_context_that_make_no_net_are_refused(settings, message, small) -> None:
+    with pytest.raises(UsageError, match=message):
+        NeuralRanker(**settings).fit(small)

@@ -13,9 +13,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from interrupted_fits import interrupt_fit, weights  # noqa: E402
 from plackett.base.errors import UsageError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load, recipe  # noqa: E402
-from plackett.models.neural.autograd import listwise_values  # noqa: E402
+from plackett.models.fit_context import LEXICOGRAPHIC  # noqa: E402
+from plackett.models.neural.loss import listwise_values  # noqa: E402
 from plackett.models.neural.training import Optimizer  # noqa: E402
-from plackett.models.selection import LEXICOGRAPHIC  # noqa: E402
 from plackett.objectives import Stochastic, objective  # noqa: E402
 from simulated_device import NAME, SimulatedTensor, simulated_device  # noqa: E402
 from user_modules import Buffered, Tied, Turned, dropping  # noqa: E402
@@ -124,9 +124,7 @@ def test_attention_on_the_device_gives_the_weights_of_the_cpu(dropout, parts) ->
 @pytest.mark.parametrize("settings", [{}, {"recurrent": "rnn"}, {"module": Tied}], ids=_name)
 def test_boosted_nets_on_the_device_equal_those_of_the_cpu(settings, parts) -> None:
     settings = QUICK | settings | {"learners": 3, "shrinkage": 0.1}
-    there, here = (
-        BoostedNeuralRanker(**settings, device=each).fit(parts[0]) for each in (NAME, "cpu")
-    )
+    there, here = (BoostedNeuralRanker(**settings, device=each).fit(parts[0]) for each in (NAME, "cpu"))
     assert len(there.networks_) == 3
     assert _equal(there, here)
     assert np.array_equal(there.predict(parts[2]), here.predict(parts[2]))
@@ -144,17 +142,13 @@ def test_the_lexicographic_selection_on_the_device_equals_that_of_the_cpu(parts)
 
 @pytest.mark.usefixtures("device", "save_always")
 @pytest.mark.parametrize("settings", [{"dropout": 0.2, "batch_norm": 0.9}, {"module": Buffered}])
-def test_a_resumed_fit_on_the_device_ends_with_the_same_weights(
-    settings, parts, tmp_path, monkeypatch
-) -> None:
+def test_a_resumed_fit_on_the_device_ends_with_the_same_weights(settings, parts, tmp_path, monkeypatch) -> None:
     settings = QUICK | settings | {"device": NAME}
     whole = NeuralRanker(**settings).fit(*parts[:2])
     interrupt_fit(NeuralRanker(**settings), parts, tmp_path / "state", monkeypatch, saves=9)
     resumed = NeuralRanker(**settings).fit(*parts[:2], checkpoint=tmp_path / "state")
     assert _is_there(resumed)
-    assert all(
-        torch.equal(a.cpu(), b.cpu()) for a, b in zip(weights(resumed), weights(whole), strict=True)
-    )
+    assert all(torch.equal(a.cpu(), b.cpu()) for a, b in zip(weights(resumed), weights(whole), strict=True))
 
 
 @pytest.mark.usefixtures("device")
@@ -204,9 +198,7 @@ def test_gradients_of_scores_from_there_go_back_there(small) -> None:
     found = []
     for each in (scores, scores.to(NAME)):
         leaf = each.clone().requires_grad_()
-        (
-            listwise_values(leaf, lists) * torch.arange(1.0, 11.0, device=each.device)
-        ).sum().backward()
+        (listwise_values(leaf, lists) * torch.arange(1.0, 11.0, device=each.device)).sum().backward()
         found.append(leaf.grad)
     assert isinstance(found[1], SimulatedTensor)
     assert torch.equal(found[0], found[1].cpu())

@@ -15,7 +15,7 @@ from torch import nn  # noqa: E402
 from plackett.base.errors import DataError, UsageError  # noqa: E402
 from plackett.metrics import evaluate  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load  # noqa: E402
-from plackett.models.artifact.manifest import seal  # noqa: E402
+from plackett.models.artifact import seal  # noqa: E402
 from user_modules import MAKERS, Tied, dropping  # noqa: E402
 
 QUICK = {"epochs": 2, "batch_lists": 4, "threads": 1, "learning_rate": 0.01}
@@ -84,9 +84,7 @@ def test_the_file_describes_the_module_and_holds_no_code(parts, tmp_path) -> Non
     manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
     described = manifest["settings"]["module"]["$module"]
     assert described["name"] == "Tied"
-    assert {"name": "first.weight", "type": "float32", "shape": [6, 46]} in manifest["module"][
-        "state"
-    ]
+    assert {"name": "first.weight", "type": "float32", "shape": [6, 46]} in manifest["module"]["state"]
 
 
 def test_without_the_module_the_error_says_what_is_needed(parts, tmp_path) -> None:
@@ -114,9 +112,7 @@ def test_a_module_for_a_model_that_needs_none_is_refused(parts, tmp_path) -> Non
     ],
     ids=["another", "shape", "type", "features", "none"],
 )
-def test_a_module_that_does_not_match_is_refused_with_the_first_difference(
-    other, message, parts, tmp_path
-) -> None:
+def test_a_module_that_does_not_match_is_refused_with_the_first_difference(other, message, parts, tmp_path) -> None:
     NeuralRanker(module=Tied, **QUICK).fit(parts[0]).save(tmp_path / "model")
     with pytest.raises(UsageError, match=message):
         load(tmp_path / "model", module=other)
@@ -155,9 +151,7 @@ def test_the_command_line_says_what_is_needed(parts, tmp_path) -> None:
     NeuralRanker(module=Tied, **QUICK).fit(parts[0]).save(tmp_path / "model")
     (tmp_path / "data.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
     command = [sys.executable, "-m", "plackett", "rank", str(tmp_path / "model")]
-    done = subprocess.run(
-        [*command, str(tmp_path / "data.txt")], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*command, str(tmp_path / "data.txt")], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "module=..." in done.stderr.replace("\n", "")
     assert "Traceback" not in done.stderr
@@ -324,7 +318,7 @@ def test_whatever_makes_modules_for_its_own_data_only_can_be_saved(module, parts
 
 
 def test_trials_of_modules_are_told_apart() -> None:
-    from plackett.models.artifact.settings import encode_params
+    from plackett.models.artifact import encode_params
 
     def described(module):
         return encode_params(NeuralRanker(module=module))["module"]

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 
 from plackett.base.errors import DataError  # noqa: E402
 from plackett.models import BoostedNeuralRanker, NeuralRanker, load  # noqa: E402
-from plackett.models.artifact.manifest import seal  # noqa: E402
+from plackett.models.artifact import seal  # noqa: E402
 from plackett.objectives import Stochastic  # noqa: E402
 
 QUICK = {"layers": (8,), "epochs": 2, "batch_lists": 4, "threads": 1}
@@ -109,9 +109,7 @@ def test_a_net_that_is_missing_among_others_is_noticed(parts, tmp_path) -> None:
     BoostedNeuralRanker(**QUICK, learners=2).fit(parts[0]).save(tmp_path / "model")
     file = tmp_path / "model" / "manifest.json"
     manifest = json.loads(file.read_text())
-    (tmp_path / "model" / "weights-2.safetensors").rename(
-        tmp_path / "model" / "weights-3.safetensors"
-    )
+    (tmp_path / "model" / "weights-2.safetensors").rename(tmp_path / "model" / "weights-3.safetensors")
     sums = manifest["files"]
     sums["weights-3.safetensors"] = sums.pop("weights-2.safetensors")
     file.write_text(json.dumps(seal(manifest)))
@@ -126,9 +124,7 @@ def test_settings_that_ask_for_a_huge_net_cost_no_memory(parts, tmp_path) -> Non
         load(folder)
 
 
-@pytest.mark.parametrize(
-    "settings", [{"layers": "os.system"}, {"activation": "__import__"}, {"heads": 0}], ids=str
-)
+@pytest.mark.parametrize("settings", [{"layers": "os.system"}, {"activation": "__import__"}, {"heads": 0}], ids=str)
 def test_settings_that_make_no_net_are_refused_as_data(settings, parts, tmp_path) -> None:
     folder = _saved(NeuralRanker(**QUICK), parts, tmp_path / "model")
     _change_settings(folder, **settings)

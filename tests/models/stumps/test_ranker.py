@@ -13,13 +13,7 @@ from plackett.data.folds import split
 from plackett.data.synthetic import synthetic
 from plackett.models import StumpRanker
 from plackett.models.checkpoint import Checkpoint
-from plackett.models.stumps import (
-    best_stump,
-    encode_features,
-    fill_potential,
-    label_order,
-    select_thresholds,
-)
+from plackett.models.stumps import best_stump, encode_features, fill_potential, label_order, select_thresholds
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +72,7 @@ def test_the_potential_sums_to_the_worth_of_a_stump_over_pairs(parts) -> None:
     order = label_order(data.labels, data.offsets)
     ones = np.ones(data.n_lists)
     document_weights = np.ones(data.n_docs)
-    fill_potential(
-        scores, data.labels, order, data.offsets, ones, document_weights, potential, losses
-    )
+    fill_potential(scores, data.labels, order, data.offsets, ones, document_weights, potential, losses)
     pairs = _pairs(data)
     assert losses.sum() == pytest.approx(sum(np.exp(scores[j] - scores[i]) for i, j in pairs))
     h = data.features[:, 0] > 0.5
@@ -167,9 +159,7 @@ def test_a_saved_model_scores_alike_and_a_damaged_one_raises(parts, tmp_path) ->
     assert np.array_equal(pk.load(tmp_path / "m").predict(parts[2]), ranker.predict(parts[2]))
     bad = StumpRanker()
     bad.n_features_ = 3
-    (tmp_path / "stumps.json").write_text(
-        json.dumps({"features": [7], "thresholds": [0.0], "weights": [1.0]})
-    )
+    (tmp_path / "stumps.json").write_text(json.dumps({"features": [7], "thresholds": [0.0], "weights": [1.0]}))
     with pytest.raises(DataError, match="one feature, threshold and weight per stump"):
         bad._read(tmp_path)
 

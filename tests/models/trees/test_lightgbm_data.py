@@ -29,8 +29,7 @@ def values(kind: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"),
-    [("many", 1.0), ("few", 0.5), ("rare", 0), ("usual", 0), ("missing", 0), ("none", 0)],
+    ("kind", "expected"), [("many", 1.0), ("few", 0.5), ("rare", 0), ("usual", 0), ("missing", 0), ("none", 0)]
 )
 def test_only_dense_features_count(kind, expected) -> None:
     assert sum(min_bin_bytes([values(kind)], SAMPLED, DOCS, {})) == expected * DOCS
@@ -42,9 +41,7 @@ def test_coarser_bins_take_half_a_byte_at_least(name) -> None:
 
 
 def test_bins_beyond_a_limit_raise_with_both_numbers(monkeypatch) -> None:
-    monkeypatch.setattr(
-        "plackett.models.trees.lightgbm_data.memory_limits", lambda: [Limit("a", 10**6, 10**5)]
-    )
+    monkeypatch.setattr("plackett.models.trees.lightgbm_data.memory_limits", lambda: [Limit("a", 10**6, 10**5)])
     sample = [values("many"), values("few")]
     check_memory_for_bins(sample, SAMPLED, 600_000, {})
     expected = r"at least 0\.01 GB more .* 7,000,000 documents x 2 features.*a: 0\.00 GB"
@@ -58,9 +55,7 @@ def test_a_fit_from_disk_raises_before_lightgbm_starts(tmp_path, monkeypatch) ->
     data = pk.read(tmp_path / "a.pkdata")
     ranker = pk.TreeRanker(trees=2, leaves=4)
     ranker.clone().fit(data)
-    monkeypatch.setattr(
-        "plackett.models.trees.lightgbm_data.memory_limits", lambda: [Limit("ulimit -d", 99, 0)]
-    )
+    monkeypatch.setattr("plackett.models.trees.lightgbm_data.memory_limits", lambda: [Limit("ulimit -d", 99, 0)])
     with pytest.raises(pk.DataError, match=r"coarser bins .*or train on a part of the lists"):
         ranker.clone().fit(data)
 
@@ -87,9 +82,7 @@ except DataError as error:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
 def test_a_real_limit_is_detected() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False)
     if done.returncode and "assert not memory_limits()" in done.stderr:
         pytest.skip("these tests run under a limit already")
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ import pytest
 from plackett import recipe
 from plackett.base.errors import UsageError
 from plackett.models import LinearRanker, NeuralRanker, TreeRanker
-from plackett.models.trees.names import OUR_NAMES, lightgbm_names
+from plackett.models.trees.params import OUR_NAMES, lightgbm_names
 
 FIELDS = set(TreeRanker().get_params())
 VALUES = {"categorical": "auto", "monotone": [1], "objective": "xendcg"}

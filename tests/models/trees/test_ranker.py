@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import plackett as pk
-from plackett.models.selection import LEXICOGRAPHIC
+from plackett.models.fit_context import LEXICOGRAPHIC
 from plackett.objectives import OBJECTIVES
 
 SMALL = {"trees": 8, "leaves": 6, "learning_rate": 0.2, "min_documents": 3}
@@ -42,8 +42,7 @@ def test_one_thread_and_two_give_the_same_model(growth, parts) -> None:
         **SMALL,
     )
     one, two = (
-        ranker.clone().set_params(threads=n).fit(train, validation).model_.split("parameters:")[0]
-        for n in (1, 2)
+        ranker.clone().set_params(threads=n).fit(train, validation).model_.split("parameters:")[0] for n in (1, 2)
     )
     assert one == two
 
@@ -197,6 +196,10 @@ def test_sampled_lists_and_features_change_the_model_but_not_from_run_to_run(par
         ({"smoothing": 0}, "smoothing must be at least 1"),
         ({"lightgbm": {"boosting_type": "dart"}}, "only gbdt is supported"),
         ({"lightgbm": {"max_iter": 3}}, "give 'trees' to TreeRanker itself"),
+        ({"lightgbm": {"use_quantized_grad": True}}, "4 bins are too coarse to rank by; use quantized=True"),
+        ({"quantized": True, "feature_fraction": 0.5}, "quantized gradients and feature_fraction=0.5"),
+        ({"quantized": True, "lightgbm": {"feature_fraction_bynode": 0.5}}, "and feature_fraction_bynode"),
+        ({"quantized": True, "lightgbm": {"num_grad_quant_bins": 4}}, "4 bins are too coarse to rank by"),
         ({"threads": 0}, "threads must be at least 1"),
         ({"objective": "lightgbm-xendcg", "list_fraction": 0.5}, "computed inside LightGBM"),
     ],
@@ -204,6 +207,19 @@ def test_sampled_lists_and_features_change_the_model_but_not_from_run_to_run(par
 def test_invalid_settings_raise(settings, message, parts) -> None:
     with pytest.raises(pk.UsageError, match=message):
         pk.TreeRanker(**settings).fit(parts[0])
+
+
+@pytest.mark.parametrize("growth", ["newton", "squares"])
+def test_quantized_gradients_rank_about_as_well_and_repeat_to_the_bit(growth, parts) -> None:
+    train, validation, test = parts
+    exact = pk.TreeRanker("lambdarank", trees=15, leaves=8, learning_rate=0.2, growth=growth)
+    quantized = exact.clone().set_params(quantized=True)
+    values = [
+        pk.evaluate(ranker.fit(train, validation).predict(test), test)["ndcg@10"] for ranker in (exact, quantized)
+    ]
+    assert quantized.model_ != exact.model_
+    assert abs(values[0] - values[1]) < 0.05
+    assert quantized.clone().fit(train, validation).model_ == quantized.model_
 
 
 def test_an_unlucky_draw_of_lists_does_not_end_the_fit() -> None:

@@ -11,9 +11,7 @@ import pytest
 import plackett as pk
 
 
-@pytest.mark.parametrize(
-    ("name", "at_1", "at_3"), [("lambdamart", 0.5674, 0.578), ("xendcg-mart", 0.6211, 0.6253)]
-)
+@pytest.mark.parametrize(("name", "at_1", "at_3"), [("lambdamart", 0.5674, 0.578), ("xendcg-mart", 0.6211, 0.6253)])
 def test_the_thresholds_of_lightgbm_are_met(name, at_1, at_3, real_data) -> None:
     (fold,) = pk.read_folds(real_data / "LightGBM_lambdarank")
     metrics = [pk.metric(f"ndcg@{k}", convention="lightgbm") for k in (1, 3)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from plackett.base.errors import UsageError
 from plackett.objectives import L2AUC, L3AUC, MLE, ConvexLossAUC, ConvexLossNDCG, ExpGainAUC
@@ -15,13 +14,7 @@ from references.conditional import conditional, cube, gain_of_ranking
 
 pytestmark = pytest.mark.kernels
 
-MODELS = {
-    "mle": MLE(),
-    "expgain": ExpGainAUC(),
-    "convexloss": ConvexLossAUC(),
-    "l2": L2AUC(),
-    "l3": L3AUC(),
-}
+MODELS = {"mle": MLE(), "expgain": ExpGainAUC(), "convexloss": ConvexLossAUC(), "l2": L2AUC(), "l3": L3AUC()}
 SIZES = st.sampled_from([(1, 1), (1, 3), (2, 2), (3, 1), (2, 3), (3, 2)])
 
 
@@ -97,9 +90,7 @@ def test_log_z_is_the_log_of_the_sum_over_all_sign_vectors() -> None:
 @given(case=small_list())
 @settings(deadline=None, max_examples=60)
 def test_convexloss_is_at_least_l1_plus_l2_and_at_most_an_eighth_more(case) -> None:
-    convex, l1, l2, l3 = (
-        evaluate(MODELS[loss], *case).values[0] for loss in ("convexloss", "mle", "l2", "l3")
-    )
+    convex, l1, l2, l3 = (evaluate(MODELS[loss], *case).values[0] for loss in ("convexloss", "mle", "l2", "l3"))
     assert l3 == pytest.approx(l1 + l2, rel=1e-12)
     assert -1e-12 <= convex - l3 <= 1 / 8 + 1e-12
 
@@ -137,9 +128,7 @@ def test_lists_without_bads_give_zeros(loss) -> None:
 
 
 def test_only_auc_has_a_closed_form() -> None:
-    with pytest.raises(
-        UsageError, match=r"convexloss-ndcg has no closed form; use space='sampled'"
-    ):
+    with pytest.raises(UsageError, match=r"convexloss-ndcg has no closed form; use space='sampled'"):
         ConvexLossNDCG(space="cube")
 
 

@@ -7,8 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from plackett.base.errors import DataError, UsageError
 from plackett.objectives import CONDITIONAL, MLE, ConvexLossMAP, ConvexLossNDCG, ExpGainNDCG
@@ -18,10 +17,7 @@ from references.conditional import conditional, gain_of_ranking, valid_rankings
 pytestmark = pytest.mark.kernels
 
 BY_NAME = {each.name: each for each in CONDITIONAL}
-SAMPLED = [
-    each(space="sampled", cutoff=2) if each is not MLE else each(space="sampled")
-    for each in CONDITIONAL
-]
+SAMPLED = [each(space="sampled", cutoff=2) if each is not MLE else each(space="sampled") for each in CONDITIONAL]
 VALID = {size: valid_rankings(*size) for size in [(1, 1), (1, 3), (2, 2), (3, 1), (2, 3)]}
 
 
@@ -71,9 +67,7 @@ def test_all_derivatives_agree_with_plain_sums_over_the_rankings(objective, case
 def test_l3_is_convex_although_the_paper_doubts_it(gain, case) -> None:
     scores, labels, rankings = case
     sums = reference_of(BY_NAME[f"l3-{gain}"](), rankings)
-    hessian = torch.autograd.functional.hessian(
-        lambda s: conditional(s, labels, **sums), as_tensor(scores)
-    )
+    hessian = torch.autograd.functional.hessian(lambda s: conditional(s, labels, **sums), as_tensor(scores))
     assert torch.linalg.eigvalsh(hessian).min() > -1e-9
 
 
@@ -84,9 +78,7 @@ def test_convexloss_is_at_least_l1_plus_l2_and_at_most_an_eighth_more(gain, case
     scores, labels, rankings = case
     given_rankings = {"draws": {"rankings": [rankings]}}
     values = {
-        loss: evaluate(
-            BY_NAME[f"{loss}-{gain}"](space="sampled"), scores, labels, **given_rankings
-        ).values[0]
+        loss: evaluate(BY_NAME[f"{loss}-{gain}"](space="sampled"), scores, labels, **given_rankings).values[0]
         for loss in ("convexloss", "l2", "l3")
     }
     l1 = evaluate(MLE(space="sampled"), scores, labels, **given_rankings).values[0]
@@ -95,9 +87,7 @@ def test_convexloss_is_at_least_l1_plus_l2_and_at_most_an_eighth_more(gain, case
     assert l1 >= 0  # the ideal ranking is in the sample
 
 
-@pytest.mark.parametrize(
-    "objective", [each(space="sampled") for each in CONDITIONAL], ids=lambda o: o.name
-)
+@pytest.mark.parametrize("objective", [each(space="sampled") for each in CONDITIONAL], ids=lambda o: o.name)
 def test_gradient_is_that_of_the_value_by_finite_differences(objective) -> None:
     rng = np.random.default_rng(0)
     scores, labels = 0.05 * rng.normal(size=40), rng.integers(0, 2, 40)
@@ -105,14 +95,10 @@ def test_gradient_is_that_of_the_value_by_finite_differences(objective) -> None:
     bound = objective.bind(labels, [0, 40])
     high = bound.evaluate(scores + 1e-6 * direction).values[0]
     low = bound.evaluate(scores - 1e-6 * direction).values[0]
-    assert bound.evaluate(scores).gradient @ direction == pytest.approx(
-        (high - low) / 2e-6, rel=1e-5
-    )
+    assert bound.evaluate(scores).gradient @ direction == pytest.approx((high - low) / 2e-6, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    "objective", [each(space="sampled") for each in CONDITIONAL], ids=lambda o: o.name
-)
+@pytest.mark.parametrize("objective", [each(space="sampled") for each in CONDITIONAL], ids=lambda o: o.name)
 def test_far_scores_stay_finite(objective) -> None:
     for scores in ([700.0, -700.0, 0.0], [-700.0, 700.0, 690.0], [700.0, 0.0, -700.0]):
         d = evaluate(objective, scores, [2, 0, 1])
@@ -139,9 +125,7 @@ def test_lists_do_not_see_each_other() -> None:
     whole = ConvexLossNDCG().evaluate(scores, labels, offsets, keys=keys)
     for q in range(6):
         part = slice(offsets[q], offsets[q + 1])
-        alone = ConvexLossNDCG().evaluate(
-            scores[part], labels[part], [0, offsets[q + 1] - offsets[q]], keys=[keys[q]]
-        )
+        alone = ConvexLossNDCG().evaluate(scores[part], labels[part], [0, offsets[q + 1] - offsets[q]], keys=[keys[q]])
         assert alone.values[0] == whole.values[q]
         assert np.array_equal(alone.gradient, whole.gradient[part])
         assert np.array_equal(alone.curvature, whole.curvature[part])
@@ -151,9 +135,7 @@ def test_lists_do_not_see_each_other() -> None:
 def test_a_ranking_given_twice_weighs_double() -> None:
     scores, labels = np.array([0.1, -0.2, 0.3]), [1, 0, 0]
     ideal, swapped = np.ones((1, 2)), np.array([[-1, 1]])
-    d = evaluate(
-        MLE(space="sampled"), scores, labels, draws={"rankings": [[ideal, swapped, swapped]]}
-    )
+    d = evaluate(MLE(space="sampled"), scores, labels, draws={"rankings": [[ideal, swapped, swapped]]})
     assert d.values[0] == pytest.approx(np.log(1 + 2 * np.exp(-2 * 0.3)), rel=1e-13)
 
 
@@ -193,17 +175,14 @@ def test_names_are_those_of_losses_and_gains_and_objects_are_values() -> None:
     assert BY_NAME["l2-map"]().space == "sampled"
 
 
-@pytest.mark.parametrize(
-    "wrong", [[], [[[1, -1]]], [[[[1, 0]]]], [np.ones((1, 2, 1))], [np.empty((0, 1, 2))]]
-)
+@pytest.mark.parametrize("wrong", [[], [[[1, -1]]], [[[[1, 0]]]], [np.ones((1, 2, 1))], [np.empty((0, 1, 2))]])
 def test_rankings_of_another_shape_are_refused(wrong) -> None:
     with pytest.raises(DataError, match="rankings"):
         evaluate(ConvexLossMAP(), [0.0, 1.0, 2.0], [0, 1, 0], draws={"rankings": wrong})
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"space": "sphere"}, {"samples": 0}, {"cutoff": 0}, {"discount": "log"}, {"best": -1.0}],
+    "wrong", [{"space": "sphere"}, {"samples": 0}, {"cutoff": 0}, {"discount": "log"}, {"best": -1.0}]
 )
 def test_parameters_out_of_range_are_refused(wrong) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):

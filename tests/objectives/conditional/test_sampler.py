@@ -7,7 +7,7 @@ import pytest
 
 from plackett.base.errors import UsageError
 from plackett.objectives.conditional.rankings import alpha, bits_of, flippable, gain_of, state_of
-from plackett.objectives.conditional.sampler import mutate, restart, sample_rankings, start_walk
+from plackett.objectives.conditional.sampler import mutate, mutate_one, restart, sample_rankings, start_walk
 from references.conditional import valid_rankings
 
 pytestmark = pytest.mark.kernels
@@ -76,9 +76,7 @@ def test_mutations_follow_the_law_of_the_paper() -> None:
     n = 2000
     for bits in valid_rankings(2, 3)[::5]:
         state = state_of(bits)
-        law = np.array(
-            [[alpha(state, g, b) * flippable(state, g, b) for b in range(3)] for g in range(2)]
-        )
+        law = np.array([[alpha(state, g, b) * flippable(state, g, b) for b in range(3)] for g in range(2)])
         law /= law.sum()
         counts = np.zeros((2, 3))
         for key in range(n):
@@ -105,7 +103,7 @@ def test_a_walk_keeps_its_books() -> None:
 
 
 def test_with_one_good_the_first_mutation_halves_average_precision() -> None:
-    found = sample_rankings(1, 20, samples=2, key=1)
+    found = sample_rankings(1, 20, samples=2, key=1, walk=10)
     assert gain_of(found.good_wins[1], 20, gain="map") == 0.5
 
 
@@ -116,6 +114,28 @@ def test_losses_spread_far_around_the_best_ranking_and_little_around_the_worst()
         return np.std([gain_of(w, 60, gain="map") for w in wins[11:]])
 
     assert spread(best=1.0) > 50 * spread(best=0.0)
+
+
+@pytest.mark.parametrize("sizes", [(1, 60), (10, 60), (45, 100), (45, 10), (100, 200)])
+def test_automatic_walks_put_as_many_bads_above_a_good_in_lists_of_any_size(sizes) -> None:
+    wins = sample_rankings(*sizes, samples=500, best=1.0, key=3, dedupe=False).good_wins
+    above = (sizes[1] - wins) / min(1.0, sizes[1] / 20)  # short lists are filled up
+    low, middle, high = np.quantile(above.mean(axis=1), [0.2, 0.5, 0.8])
+    assert 1.0 <= low < 6.0
+    assert 3.0 < middle < 15.0
+    assert high > middle + 1.0
+
+
+def test_the_number_of_bads_above_a_single_good_follows_the_law_of_the_paper() -> None:
+    n, k, n_bads = 4000, 3, 10
+    falls = 0
+    for key in range(n):
+        walk = start_walk(1, n_bads)
+        restart(walk, k, np.uint64(key))
+        mutate_one(walk, np.uint64(key * 2_654_435_761))
+        falls += walk.state.good_wins[0] == n_bads - k - 1
+    down, up = (n_bads - k) * (1 + k), k * (1 + n_bads - k)
+    assert abs(falls / n - down / (down + up)) < 0.03
 
 
 def test_skew_prefers_good_or_bad_restarts() -> None:
@@ -136,7 +156,7 @@ def test_the_key_alone_decides() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"samples": 0}, {"walk": 0}, {"restarts": "three"}, {"best": 1.5}, {"skew": float("inf")}],
+    [{"samples": 0}, {"walk": 0}, {"walk": "long"}, {"restarts": "three"}, {"best": 1.5}, {"skew": float("inf")}],
 )
 def test_settings_out_of_range_are_refused(wrong) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):

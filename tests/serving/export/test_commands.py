@@ -72,9 +72,7 @@ def test_what_cannot_be_expressed_is_an_error(run, tmp_path) -> None:
     out = tmp_path / "model.xml"
     with pytest.raises(UsageError, match="reads a missing feature as 0"):
         run("export", tmp_path / "model.plackett", "--to", "ranklib", "--out", out)
-    run(
-        "export", tmp_path / "model.plackett", "--to", "ranklib", "--out", out, "--missing", "never"
-    )
+    run("export", tmp_path / "model.plackett", "--to", "ranklib", "--out", out, "--missing", "never")
     assert out.read_text().startswith("## LambdaMART")
 
 

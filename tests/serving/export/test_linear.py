@@ -75,15 +75,7 @@ def test_constant_features_have_no_normaliser_and_no_weight(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        "linear",
-        "linear-plain",
-        "linear-log1p",
-        "linear-quantile",
-        "linear-impute-missing",
-        "linear-crossfit",
-    ],
+    "model", ["linear", "linear-plain", "linear-log1p", "linear-quantile", "linear-impute-missing", "linear-crossfit"]
 )
 def test_onnx_applies_every_transform(tmp_path, model) -> None:
     path = tmp_path / "model.onnx"

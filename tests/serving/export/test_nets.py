@@ -14,24 +14,8 @@ from target_interpreters import solr
 
 torch = pytest.importorskip("torch")
 
-SOLR = [
-    "net",
-    "net-tanh-norm",
-    "net-sigmoid-dropout",
-    "net-flat-norm",
-    "net-crossfit",
-    "net-boosted",
-]
-ONNX = [
-    *SOLR,
-    "net-elu",
-    "net-gelu",
-    "net-silu",
-    "net-impute-missing",
-    "net-rnn",
-    "net-lstm",
-    "net-gru",
-]
+SOLR = ["net", "net-tanh-norm", "net-sigmoid-dropout", "net-flat-norm", "net-crossfit", "net-boosted"]
+ONNX = [*SOLR, "net-elu", "net-gelu", "net-silu", "net-impute-missing", "net-rnn", "net-lstm", "net-gru"]
 
 
 @pytest.mark.parametrize("model", SOLR)
@@ -52,9 +36,7 @@ def test_onnx_scores_the_same(tmp_path, model) -> None:
     X = documents(150, 3).copy()
     if model.endswith("missing"):
         X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
-    session = onnxruntime.InferenceSession(
-        str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"features": X})
     np.testing.assert_allclose(found[:, 0], scores(model, X), rtol=1e-5, atol=1e-5)
 
@@ -74,9 +56,7 @@ def test_what_solr_does_not_support_is_refused(tmp_path, model, reason) -> None:
 
 
 @pytest.mark.parametrize("form", ["solr", "onnx"])
-@pytest.mark.parametrize(
-    ("model", "reason"), [("net-attention", "attention"), ("net-groups", "group_size")]
-)
+@pytest.mark.parametrize(("model", "reason"), [("net-attention", "attention"), ("net-groups", "group_size")])
 def test_nets_that_see_several_documents_are_refused(tmp_path, model, reason, form) -> None:
     with pytest.raises(UsageError, match=reason):
         export(fitted(model), tmp_path / "model", form)
@@ -109,9 +89,7 @@ def test_modules_of_ones_own_that_are_rows_of_layers_score_the_same(tmp_path, ro
     own = _own(*row())
     X = documents(60, 3)
     assert export(own, tmp_path / "model.onnx", "onnx")
-    session = onnxruntime.InferenceSession(
-        str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"features": X})
     np.testing.assert_allclose(found[:, 0], own.predict(X), rtol=1e-5, atol=1e-5)
     export(own, tmp_path / "model.json", "solr")

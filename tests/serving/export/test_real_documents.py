@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.serving.export import export
+from plackett.serving.export import export, export_and_compare
 from target_interpreters import plugin_linear, solr
 from target_readers import READ, SINGLE, from_onnx, suffixed
 
@@ -40,6 +40,20 @@ def test_documents_of_ohsumed_score_the_same(ohsumed, trees, form, tmp_path, mon
     export(trees, tmp_path / "model", form)
     found = READ[form](suffixed(tmp_path / "model", form), X)
     np.testing.assert_allclose(found, trees.predict(X), rtol=0, atol=SINGLE)
+
+
+_TREES = ("solr", "lightgbm-json", "xgboost-dump")
+
+
+@pytest.mark.parametrize("form", [*_TREES, "elasticsearch-linear", "solr linear"])
+def test_ten_thousand_documents_are_read_back_as_the_target_reads_them(real_data, lists, trees, form, tmp_path) -> None:
+    parts = [pk.read(real_data / "OHSUMED" / f"Fold{k}" / "test.txt").features for k in range(1, 5)]
+    documents = np.concatenate(parts)[:10_000]
+    assert len(documents) == 10_000
+    ranker = trees if form in _TREES else pk.LinearRanker(threads=1).fit(lists)
+    worst = export_and_compare(ranker, tmp_path / "model", form.split()[0], documents=documents)
+    # LightGBM's numbers are written as they are; the others sum in float32.
+    assert worst == 0.0 if form == "lightgbm-json" else worst < SINGLE * (1 + np.abs(ranker.predict(documents)).max())
 
 
 @pytest.mark.parametrize("form", READ_OTHERS)

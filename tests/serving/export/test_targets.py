@@ -17,7 +17,7 @@ from plackett.data.transforms import Impute, Log1p, Quantile, Standard, chain
 from plackett.models.ensembles import EnsembleRanker
 from plackett.serving.export import TARGETS, export, find_target
 from plackett.serving.export.parts import ExportRequest, Part, find_parts
-from plackett.serving.export.solr import SLACK, subtract_slack
+from plackett.serving.export.search_engines import SLACK, subtract_slack
 from plackett.serving.export.trees import Trees, undo_transforms
 from plackett.serving.export.verify import verify_scores
 from plackett.serving.export.xgboost import to_json, xgboost_model
@@ -65,9 +65,7 @@ def test_an_unknown_target_lists_the_known_ones(tmp_path) -> None:
         ("xgboost", "trees", "xgboost-json"),
     ],
 )
-def test_the_name_of_a_program_selects_the_target_for_the_model(
-    tmp_path, program, model, target
-) -> None:
+def test_the_name_of_a_program_selects_the_target_for_the_model(tmp_path, program, model, target) -> None:
     export(fitted(model), tmp_path / "program", program)
     export(fitted(model), tmp_path / "target", target)
     assert (tmp_path / "program").read_bytes() == (tmp_path / "target").read_bytes()
@@ -130,7 +128,9 @@ def test_features_without_names_are_numbered_from_one(tmp_path) -> None:
     assert [each["name"] for each in listed] == ["f1", "f2", "f3", "f4", "f5", "f6"]
 
 
-@pytest.mark.parametrize("target", ["lightgbm-text", "xgboost-json", "ranklib"])
+@pytest.mark.parametrize(
+    "target", ["lightgbm-text", "lightgbm-json", "xgboost-json", "xgboost-dump", "ranklib", "solr"]
+)
 def test_a_file_that_scores_differently_is_refused(target) -> None:
     ranker = fitted("trees")
     parts = find_parts(ranker)
@@ -203,9 +203,7 @@ def test_zeros_against_the_order_of_values_stay_in_lightgbm(tmp_path) -> None:
     assert lightgbm.Booster(model_file=tmp_path / "model").predict(X).tolist() == [2, 1, 2, 2]
 
 
-@pytest.mark.parametrize(
-    "transform", [Standard(), Log1p(), Log1p(clip=1.5), Quantile(20), Impute(), None]
-)
+@pytest.mark.parametrize("transform", [Standard(), Log1p(), Log1p(clip=1.5), Quantile(20), Impute(), None])
 def test_thresholds_before_a_transform_decide_as_after_it(transform) -> None:
     features, offsets = data(missing=True).features, data().offsets
     recipe = chain(Impute("median"), Log1p(), Standard()) if transform is None else transform

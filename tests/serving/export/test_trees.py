@@ -72,9 +72,7 @@ def test_ranklib_is_refused_where_missing_is_not_zero(tmp_path) -> None:
 def test_ranklib_reads_missing_as_zero_where_the_model_does(tmp_path) -> None:
     path = written(tmp_path, "trees", "ranklib")
     X = probes("trees", missing=True)
-    np.testing.assert_allclose(
-        ranklib(path.read_text(), X), scores("trees", X), rtol=0, atol=SINGLE
-    )
+    np.testing.assert_allclose(ranklib(path.read_text(), X), scores("trees", X), rtol=0, atol=SINGLE)
 
 
 def test_solr_is_told_about_missing_values_only_where_they_differ_from_zero(tmp_path) -> None:

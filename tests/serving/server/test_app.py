@@ -173,9 +173,7 @@ def test_contributions_of_linear_models_sum_to_the_score(app) -> None:
     found = rank(app, {"lists": [{"documents": X.tolist()}]}, "/models/linear/explain").json
     assert found["method"] == "weights"
     part = found["lists"][0]
-    assert np.sum(part["contributions"], axis=1) == pytest.approx(
-        np.array(part["scores"]), abs=1e-5
-    )
+    assert np.sum(part["contributions"], axis=1) == pytest.approx(np.array(part["scores"]), abs=1e-5)
 
 
 @pytest.mark.parametrize("name", ["stumps-missing", "linear-minmax", "linear-crossfit", "net"])

@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("starlette", reason="pip install 'plackett[serve]'")
 
 from plackett.cli.serve import serve
+from plackett.models.insight import NOTES
 from plackett.serving.server import Limits, Settings
 from plackett.serving.server.app import OPERATIONS
-from plackett.serving.server.scoring import NOTES
 from server_harness import app_of, ask
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "serve.md"

@@ -59,9 +59,7 @@ def test_other_machines_need_a_token(host) -> None:
 def test_two_host_headers_are_a_bad_request() -> None:
     for settings in (Settings(), Settings(token=TOKEN)):
         with pytest.raises(HTTPError, match="several Host headers") as caught:
-            AccessPolicy(settings).check_host(
-                Headers(raw=[(b"host", b"127.0.0.1"), (b"host", b"example.org")])
-            )
+            AccessPolicy(settings).check_host(Headers(raw=[(b"host", b"127.0.0.1"), (b"host", b"example.org")]))
         assert caught.value.status == 400
 
 
@@ -220,9 +218,7 @@ def test_routes_in_metrics_are_not_made_up_by_clients(saved) -> None:
 
 def test_logs_tell_what_happened_but_not_what_was_sent(saved) -> None:
     with app_of({"m": saved("trees")}) as app:
-        rank(
-            app, {"documents": [[987.125] * 6], "ids": ["private"]}, headers={"x-request-id": "r1"}
-        )
+        rank(app, {"documents": [[987.125] * 6], "ids": ["private"]}, headers={"x-request-id": "r1"})
         rank(app, {"documents": [{"personal": 1}]}, headers={"x-request-id": 'bad "id"'})
         ask(app, "GET", "/models/x\n{}?q=secret")
         first, second, third = logged(app)

@@ -53,9 +53,7 @@ def test_every_route_is_described(app) -> None:
     assert found["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 
 
-@pytest.mark.parametrize(
-    ("route", "mode"), ASKED, ids=lambda each: getattr(each, "path", None) or each.value
-)
+@pytest.mark.parametrize(("route", "mode"), ASKED, ids=lambda each: getattr(each, "path", None) or each.value)
 def test_no_request_makes_the_server_fail(described, route, mode) -> None:
     operation = described[route.path][route.method]
 

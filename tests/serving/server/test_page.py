@@ -66,13 +66,8 @@ def choose(window, model):
     window.wait(f"{RANKING}.length > 0")
 
 
-TABLE = "\n".join(
-    ["name," + ",".join(NAMES)] + [f"d{i}," + ",".join(map(str, X[i])) for i in range(len(X))]
-)
-LETOR = "\n".join(
-    f"0 qid:1 {' '.join(f'{j + 1}:{v}' for j, v in enumerate(row))} # d{i}"
-    for i, row in enumerate(X)
-)
+TABLE = "\n".join(["name," + ",".join(NAMES)] + [f"d{i}," + ",".join(map(str, X[i])) for i in range(len(X))])
+LETOR = "\n".join(f"0 qid:1 {' '.join(f'{j + 1}:{v}' for j, v in enumerate(row))} # d{i}" for i, row in enumerate(X))
 PLAIN = [f"document {i + 1}" for i in range(len(X))]
 NAMED = [f"d{i}" for i in range(len(X))]
 
@@ -98,9 +93,7 @@ def test_pasted_documents_are_ranked(window, text, names) -> None:
 def test_the_other_model_is_one_choice_away(window) -> None:
     choose(window, "linear")
     assert paste(window, TABLE) == expected("linear", NAMED)
-    assert "Weight times value" in window.run(
-        "return document.getElementById('method').textContent"
-    )
+    assert "Weight times value" in window.run("return document.getElementById('method').textContent")
     choose(window, "trees")
 
 

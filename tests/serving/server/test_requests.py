@@ -6,20 +6,13 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 pytest.importorskip("starlette", reason="pip install 'plackett[serve]'")
 
 from plackett.base.decimals import exact_float32
 from plackett.serving.server.http import HTTPError
-from plackett.serving.server.requests import (
-    FeatureNames,
-    read_bytes,
-    read_carefully,
-    read_json,
-    read_typed,
-)
+from plackett.serving.server.requests import FeatureNames, read_bytes, read_carefully, read_json, read_typed
 from plackett.serving.server.settings import Limits
 
 pytestmark = pytest.mark.kernels
@@ -53,17 +46,8 @@ def test_one_list_by_vector_and_by_name() -> None:
 
 
 def test_a_batch_with_ids_and_top() -> None:
-    data = {
-        "top": 2,
-        "lists": [
-            {"ids": ["a", 7], "documents": [[1, 2, 3], [4, 5, 6]]},
-            {"documents": [[7, 8, 9]]},
-        ],
-    }
-    for lists in (
-        read_typed(encode(data), NAMES, LIMITS),
-        read_carefully(encode(data), NAMES, LIMITS),
-    ):
+    data = {"top": 2, "lists": [{"ids": ["a", 7], "documents": [[1, 2, 3], [4, 5, 6]]}, {"documents": [[7, 8, 9]]}]}
+    for lists in (read_typed(encode(data), NAMES, LIMITS), read_carefully(encode(data), NAMES, LIMITS)):
         assert lists.offsets.tolist() == [0, 2, 3]
         assert lists.features[:, 0].tolist() == [1, 4, 7]
         assert lists.ids == (["a", 7], None)
@@ -124,24 +108,18 @@ def test_the_fast_reader_takes_what_clients_send() -> None:
     features = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
     for data in (features.tolist(), features.astype(float).round(4).tolist(), [[1, 2, 3]]):
         for separators in ((",", ":"), (", ", ": ")):
-            body = encode(
-                {"documents": data, "ids": list("ab")[: len(data)]}, separators=separators
-            )
+            body = encode({"documents": data, "ids": list("ab")[: len(data)]}, separators=separators)
             assert read_typed(body, NAMES, LIMITS) is not None
 
 
 # ---- both readers, on anything ------------------------------------------------------------------
 
-CELLS = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 3), st.floats(), st.text(max_size=3), st.just([])
-)
+CELLS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.floats(), st.text(max_size=3), st.just([]))
 VECTORS = st.lists(CELLS, max_size=4) | st.lists(st.integers(0, 9), min_size=3, max_size=3)
 NAMED = st.dictionaries(st.sampled_from(["bm25", "größe", "clicks", "x"]), CELLS, max_size=4)
 DOCUMENTS = st.lists(VECTORS | NAMED | CELLS, max_size=5)
 IDS = st.lists(st.text(max_size=3) | st.integers() | st.none(), max_size=4) | CELLS
-GROUPS = st.fixed_dictionaries(
-    {}, optional={"documents": DOCUMENTS | CELLS, "ids": IDS, "x": CELLS}
-)
+GROUPS = st.fixed_dictionaries({}, optional={"documents": DOCUMENTS | CELLS, "ids": IDS, "x": CELLS})
 BODIES = st.fixed_dictionaries(
     {},
     optional={
@@ -163,9 +141,7 @@ def damaged(draw):
     body = text.encode("utf-8", errors="surrogatepass")
     for _ in range(draw(st.integers(0, 2))):
         at = draw(st.integers(0, max(len(body) - 1, 0)))
-        new = draw(
-            st.sampled_from([b"", b'"', b"\\", b"}", b"]", b",", b"0", b".", b"e", b"\xff", b"\0"])
-        )
+        new = draw(st.sampled_from([b"", b'"', b"\\", b"}", b"]", b",", b"0", b".", b"e", b"\xff", b"\0"]))
         body = body[:at] + new + body[at + draw(st.integers(0, 2)) :]
     return body
 
@@ -300,9 +276,7 @@ def test_colons_in_names_and_ids_do_not_hide_a_repeated_name(repeat) -> None:
 
 def test_null_stands_for_an_optional_member_that_is_left_out() -> None:
     body = b'{"documents":[[1,2,3]],"ids":null,"top":null}'
-    assert same(
-        read_json(body, NAMES, LIMITS), read_json(b'{"documents":[[1,2,3]]}', NAMES, LIMITS)
-    )
+    assert same(read_json(body, NAMES, LIMITS), read_json(b'{"documents":[[1,2,3]]}', NAMES, LIMITS))
 
 
 def test_a_long_name_of_a_client_is_cut_in_the_reason() -> None:

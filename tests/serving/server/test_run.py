@@ -62,9 +62,7 @@ def test_oversized_bodies_get_their_reason_and_harm_nobody(server, expected) -> 
     assert b"bytes" in body
     # Chunks without end: no length is told, and the client never stops by itself.
     with server.connect() as connection:
-        head = message(
-            "POST", "/rank", headers={"Content-Length": None, "Transfer-Encoding": "chunked"}
-        )
+        head = message("POST", "/rank", headers={"Content-Length": None, "Transfer-Encoding": "chunked"})
         connection.sendall(head)
         chunk = b"10000\r\n" + b"1" * 0x10000 + b"\r\n"
         sent = 0
@@ -82,9 +80,7 @@ def test_slow_clients_are_cut_off_and_others_are_not_kept_waiting(server, expect
     slow = [server.connect() for _ in range(40)]
     for i, connection in enumerate(slow):
         if i % 2:
-            connection.sendall(
-                b"POST /rank HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
-            )  # no end of headers
+            connection.sendall(b"POST /rank HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")  # no end of headers
         else:
             connection.sendall(message("POST", "/rank", b"{", {"Content-Length": "100"}))
     assert scores_of(server, timeout=10) == expected["trees"]
@@ -231,9 +227,7 @@ def test_kill_and_restart_gives_right_answers_again(saved, tmp_path, expected) -
             time.sleep(0.02)
         server.kill()
         before = len(clients.answers)
-        again = Process(
-            [saved("trees")], "--grace", "0.5", port=server.port, log=tmp_path / "again"
-        )
+        again = Process([saved("trees")], "--grace", "0.5", port=server.port, log=tmp_path / "again")
         server.process, server.log = again.process, again.log
         server.wait_until_ready()
         while len(clients.answers) < before + 5:

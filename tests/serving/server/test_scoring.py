@@ -83,9 +83,7 @@ def test_plain_trees_are_scored_at_once(saved) -> None:
             assert app.registry.catalog.find(None, None).is_batched is is_batched
 
 
-@pytest.mark.parametrize(
-    ("layer", "is_locked"), [("omp", False), ("tbb", False), ("workqueue", True), (None, True)]
-)
+@pytest.mark.parametrize(("layer", "is_locked"), [("omp", False), ("tbb", False), ("workqueue", True), (None, True)])
 def test_parallel_loops_are_locked_where_numba_needs_it(monkeypatch, layer, is_locked) -> None:
     def threading_layer():
         if layer is None:

@@ -21,8 +21,6 @@ noise, so propensities are clipped at :data:`CLIP` unless another limit is given
 clicks add up first, and nothing is clipped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -31,11 +29,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, Message, Parameter, UsageError
 from plackett.base.ragged import Ids, Rows
-from plackett.data.canonical import take_rows
+from plackett.data.canonical import take, take_rows
 from plackett.data.clicks.log import ClickLog, encode_ids, row_error
 from plackett.data.clicks.propensities import Propensities
 from plackett.data.dataset import Dataset
-from plackett.data.table import Table, take
+from plackett.data.inputs import Table
 
 CLIP = 0.2
 """Lower bound of propensities in lists by impression; see ``docs/guide/clicks``."""
@@ -96,9 +94,9 @@ def match_documents(log: ClickLog, documents: Dataset) -> Rows:
 
 def _match_by_row(log: ClickLog, documents: Dataset) -> Rows:
     order = np.argsort(documents.rows, kind="stable")
-    found = np.minimum(np.searchsorted(documents.rows[order], log.documents), len(order) - 1)
-    _refuse_absent(documents.rows[order][found] != log.documents, log)
-    return order[found]
+    places = np.minimum(np.searchsorted(documents.rows[order], log.documents), len(order) - 1)
+    _refuse_absent(documents.rows[order][places] != log.documents, log)
+    return order[places]
 
 
 def _common_codes(columns: list[tuple[Ids, Ids]], n_log: int) -> tuple[Rows, Rows]:
@@ -149,8 +147,7 @@ def _weigh_clicks(log: ClickLog, propensities: Any, clip: float | None) -> NDArr
         row = int(np.argmax(bad))
         problem = "not known" if np.isnan(chances[row]) else "0"
         message = Message(
-            f"a click at position {log.positions[row]}, whose propensity is {problem}; give one "
-            "above 0, set ",
+            f"a click at position {log.positions[row]}, whose propensity is {problem}; give one above 0, set ",
             Parameter("clip"),
             " where it is 0, or leave the row out.",
         )
@@ -160,25 +157,19 @@ def _weigh_clicks(log: ClickLog, propensities: Any, clip: float | None) -> NDArr
 
 
 def _lists_by_impression(
-    log: ClickLog,
-    documents: Dataset,
-    rows: Rows,
-    click_weights: NDArray[np.float64],
-    *,
-    weighted: bool,
+    log: ClickLog, documents: Dataset, rows: Rows, click_weights: NDArray[np.float64], *, weighted: bool
 ) -> Dataset:
     lists = encode_ids(log.impressions)
     keep = _hold_preferences(lists, log.clicks)[lists]
     lists, rows, clicked = encode_ids(lists[keep]), rows[keep], log.clicks[keep]
-    names = log.impressions[keep]
+    names, positions = log.impressions[keep], log.positions[keep]
     queries = documents.list_of_row[rows]
     if not weighted:
-        return _make_dataset(documents, rows, clicked, names, groups=queries)
+        return _make_dataset(documents, rows, clicked, names, groups=queries, positions=positions)
     document_weights, mean = _divide_weights(lists, click_weights[keep])
     list_weights = mean * np.bincount(lists, clicked)
-    return _make_dataset(
-        documents, rows, clicked, names, document_weights, list_weights[lists], groups=queries
-    )
+    weights = (document_weights, list_weights[lists])
+    return _make_dataset(documents, rows, clicked, names, *weights, groups=queries, positions=positions)
 
 
 def _lists_by_query(documents: Dataset, rows: Rows, click_weights: NDArray[np.float64]) -> Dataset:
@@ -212,9 +203,7 @@ def _hold_preferences(
     return result
 
 
-def _divide_weights(
-    lists: Rows, click_weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _divide_weights(lists: Rows, click_weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Divide the weights of clicks into those of documents, of mean 1 in a list, and of lists."""
     clicked = click_weights > 0
     mean = np.bincount(lists, click_weights) / np.bincount(lists, clicked)
@@ -229,6 +218,7 @@ def _make_dataset(
     document_weights: NDArray[np.float64] | None = None,
     weights: NDArray[np.float64] | None = None,
     groups: Rows | None = None,
+    positions: Rows | None = None,
 ) -> Dataset:
     order = np.argsort(encode_ids(names), kind="stable")  # groups the rows of a list: no warning
     rows = rows[order]
@@ -239,6 +229,7 @@ def _make_dataset(
         document_ids=take(documents.document_ids, rows),
         weights=take(weights, order),
         document_weights=take(document_weights, order),
+        positions=take(positions, order),
         groups=take(groups, order),
         feature_names=documents.feature_names,
         source="the click log",

@@ -1,17 +1,25 @@
-"""Click logs: which document was shown at which position, and whether it was clicked."""
+"""Click logs: which document was shown at which position, and whether it was clicked.
+
+Logs are read and written as CSV, TSV, Parquet and Arrow.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, Message, UsageError
+from plackett.base.files import atomic_file, require_regular
 from plackett.base.ragged import Ids, Rows
+from plackett.data.files import COLUMNAR_SUFFIXES, DEFAULT_LIMITS, ByteProgress, PathLike, open_binary
 from plackett.data.inputs import as_column, as_ids
 
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -164,8 +172,7 @@ def choose_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[s
             chosen[role] = present[0]
         elif role not in OPTIONAL:
             raise DataError(
-                f"there is no column {role!r} (nor {', '.join(map(repr, aliases))}); "
-                f"{existing}; name it with {role}=."
+                f"there is no column {role!r} (nor {', '.join(map(repr, aliases))}); {existing}; name it with {role}=."
             )
     return chosen
 
@@ -196,9 +203,7 @@ def _column_names(table: Any) -> list[str]:
 def _as_values(values: Any, n_rows: int, name: str) -> NDArray[Any]:
     column = as_column(values)
     if column.shape != (n_rows,):
-        raise DataError(
-            f"column {name!r} must be {n_rows} values, one per row, got {column.shape}."
-        )
+        raise DataError(f"column {name!r} must be {n_rows} values, one per row, got {column.shape}.")
     return column
 
 
@@ -209,11 +214,7 @@ def _as_positions(values: Any, n_rows: int, name: str, source: LogFile | None) -
     bad = (whole != numbers) | (whole < 1)
     if bad.any():
         row = int(np.argmax(bad))
-        raise row_error(
-            source,
-            row,
-            f"position {column[row]} in column {name!r}; positions are whole numbers from 1.",
-        )
+        raise row_error(source, row, f"position {column[row]} in column {name!r}; positions are whole numbers from 1.")
     return whole
 
 
@@ -265,3 +266,170 @@ def _refuse_pair(bad: NDArray[np.bool_], order: Rows, log: ClickLog, problem: st
         unit = "line" if log.source is not None and log.source.is_text else "row"
         message = f"{problem} impression {impression!r}: here and in {unit} {earlier + first}."
         raise row_error(log.source, later, message)
+
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_BLOCK_BYTES = 8 << 20
+_HEADER_BYTES = 1 << 20
+_IDS = ("impression", "query", "document")
+
+
+def read_clicks(path: PathLike, *, progress: ByteProgress | None = None, **columns: str) -> ClickLog:
+    """Read a click log.
+
+    Parameters
+    ----------
+    path
+        ``.csv`` or ``.tsv`` with a header line, also followed by ``.gz``; ``.parquet``, ``.arrow``
+        or ``.feather``.
+    progress
+        Called now and then with the bytes done and the total number of bytes.
+    **columns
+        Names of the columns ``impression``, ``query``, ``document``, ``position`` and ``click`` if
+        they have neither these nor other common names.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> log = pk.read_clicks("log.csv")  # doctest: +SKIP
+    """
+    source = Path(path)
+    if not source.exists():
+        raise DataError("there is no such file", path=str(source))
+    require_regular(source)
+    text_suffix = _text_suffix(source)
+    if text_suffix is None and source.suffix.lower() not in COLUMNAR_SUFFIXES:
+        raise UsageError(
+            f"{source}: a click log is CSV or TSV ({' '.join(SEPARATORS)}, also followed by .gz), "
+            f"Parquet or Arrow ({' '.join(COLUMNAR_SUFFIXES)}), not {source.suffix!r}."
+        )
+    # The first line of text is the header.
+    is_text = text_suffix is not None
+    file = LogFile(str(source), is_text, first=2 if is_text else 0)
+    from plackett.data.columnar.reader import name_file_in_errors  # imports pyarrow
+
+    with name_file_in_errors(source, "click log"):
+        if text_suffix is not None:
+            by_role, names = _read_text(source, SEPARATORS[text_suffix], columns, progress)
+        else:
+            by_role, names = _read_columnar(source, columns, progress)
+        arrays = {role: _check_column(c, names[role], file) for role, c in by_role.items()}
+        return ClickLog.from_columns(arrays, names=names, source=file)
+
+
+def _text_suffix(path: Path) -> str | None:
+    """``.csv`` or ``.tsv``, with or without ``.gz`` after it; None for other names."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    last = suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:]
+    return last[0] if last and last[0] in SEPARATORS else None
+
+
+def _read_text(
+    path: Path, separator: str, columns: Mapping[str, str], progress: ByteProgress | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    names = choose_columns(_read_header(path, separator), columns)
+    total = path.stat().st_size
+    # Ids are read as text, so that 007 is not 7; columns of integers are converted later.
+    types = {names[role]: pa.string() for role in _IDS if role in names}
+    batches = []
+    with open_binary(path, DEFAULT_LIMITS) as stream:
+        reader = arrow_csv.open_csv(
+            stream,
+            arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+            arrow_csv.ParseOptions(delimiter=separator, ignore_empty_lines=False),
+            arrow_csv.ConvertOptions(
+                column_types=types, include_columns=list(names.values()), strings_can_be_null=True, null_values=[""]
+            ),
+        )
+        for batch in reader:
+            batches.append(batch)
+            if progress is not None:
+                progress(min(stream.source_bytes, total), total)
+    table = pa.Table.from_batches(batches, reader.schema)
+    return {role: table.column(name) for role, name in names.items()}, names
+
+
+def _read_header(path: Path, separator: str) -> list[str]:
+    try:
+        with open_binary(path, DEFAULT_LIMITS) as file:
+            buffered = io.BufferedReader(file)
+            # A header longer than this is none: csv would read an endless line to its end.
+            lines = io.TextIOWrapper(io.BytesIO(buffered.read(_HEADER_BYTES)), "utf-8", newline="")
+            return next(csv.reader(lines, delimiter=separator), [])
+    except (UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
+        raise DataError(f"not a readable click log: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _read_columnar(
+    path: Path, columns: Mapping[str, str], progress: ByteProgress | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    import pyarrow as pa
+
+    from plackett.data.columnar.reader import open_shard
+
+    shard = open_shard(path)
+    names = choose_columns(shard.schema.names, columns)
+    batches, rows = [], 0
+    for batch in shard.batches(list(dict.fromkeys(names.values()))):
+        batches.append(batch)
+        rows += batch.num_rows
+        if progress is not None:
+            progress(shard.n_bytes * rows // max(shard.n_rows, 1), shard.n_bytes)
+    if not batches:
+        raise DataError("the click log has no rows.")
+    table = pa.Table.from_batches(batches)
+    return {role: table.column(name) for role, name in names.items()}, names
+
+
+def _check_column(column: Any, name: str, file: LogFile) -> Any:
+    import pyarrow as pa
+
+    if column.null_count:
+        row = int(np.argmax(np.asarray(column.is_null().to_numpy())))
+        raise row_error(file, row, f"column {name!r} is empty.")
+    return _convert_ids(column) if file.is_text and pa.types.is_string(column.type) else column
+
+
+def _convert_ids(column: Any) -> NDArray[Any]:
+    """Integers, if all of the text is integers in standard notation: no 007, no +7."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    integers = pc.all(pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,17})$")).as_py()
+    return np.asarray((pc.cast(column, pa.int64()) if integers else column).to_numpy())
+
+
+def write_clicks(log: ClickLog, path: PathLike) -> None:
+    """Write a click log as CSV, TSV, Parquet or Arrow; the suffix selects the format."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import csv as arrow_csv
+
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in (*SEPARATORS, *COLUMNAR_SUFFIXES):
+        raise UsageError(
+            f"{target}: a click log is written as "
+            f"{', '.join((*SEPARATORS, *COLUMNAR_SUFFIXES))}, not {target.suffix!r}."
+        )
+    columns = {"impression": log.impressions}
+    if log.queries is not None:
+        columns["query"] = log.queries
+    columns |= {"document": log.documents, "position": log.positions}
+    table = pa.table({**columns, "click": log.clicks.astype("i1")})
+    with atomic_file(target) as temporary:
+        if suffix in SEPARATORS:
+            options = arrow_csv.WriteOptions(delimiter=SEPARATORS[suffix], quoting_style="needed")
+            arrow_csv.write_csv(table, temporary, options)
+        elif suffix == ".parquet":
+            pq.write_table(table, temporary, compression="zstd")
+        else:
+            with pa.ipc.new_file(temporary, table.schema) as writer:
+                writer.write_table(table)

@@ -51,9 +51,12 @@ both positions.
 
 from __future__ import annotations
 
+import csv
+import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,8 +65,10 @@ from scipy.sparse import coo_array, csc_array
 from scipy.sparse.csgraph import connected_components
 
 from plackett.base.errors import ConvergenceWarning, DataError, Message, Parameter, UsageError
+from plackett.base.files import atomic_file, require_regular
 from plackett.base.ragged import Rows
 from plackett.data.clicks.log import ClickLog, encode_ids
+from plackett.data.files import PathLike
 
 _LEAST = 1e-12  # smaller rates count as this one, so that logarithms are finite
 _HIGHEST_LOG = 50.0  # of a rate, so that extrapolation does not overflow
@@ -117,9 +122,7 @@ class Propensities:
     def power(cls, eta: float, n_positions: int) -> Propensities:
         """Make propensities of k to the power -eta at position k."""
         if not 0 <= eta < np.inf or n_positions < 1:
-            raise UsageError(
-                f"needs a finite eta >= 0 and n_positions >= 1, got {eta} and {n_positions}."
-            )
+            raise UsageError(f"needs a finite eta >= 0 and n_positions >= 1, got {eta} and {n_positions}.")
         return cls(np.arange(1.0, n_positions + 1) ** -eta, method=f"power {eta:g}")
 
     def at(self, positions: Rows, *, clip: float | None = None) -> NDArray[np.float64]:
@@ -201,8 +204,7 @@ def refuse_unlinked(documents: Rows, positions: Rows, n_positions: int, remedy: 
     """Refuse positions that no chain of documents, each shown at two positions, connects."""
     n_documents = int(documents.max()) + 1
     links = coo_array(
-        (np.ones(len(documents)), (positions, n_positions + documents)),
-        shape=(n_positions + n_documents,) * 2,
+        (np.ones(len(documents)), (positions, n_positions + documents)), shape=(n_positions + n_documents,) * 2
     )
     component = connected_components(links, directed=False)[1][:n_positions]
     seen = np.unique(positions)
@@ -249,19 +251,13 @@ def estimate_by_em(
         Stop when no propensity changes by more than this share in an iteration.
     """
     if iterations < 1 or not tolerance > 0:
-        raise UsageError(
-            f"needs iterations >= 1 and tolerance > 0, got {iterations} and {tolerance}."
-        )
+        raise UsageError(f"needs iterations >= 1 and tolerance > 0, got {iterations} and {tolerance}.")
     counts = count_positions(log, deepest)
     refuse_unlinked(
         counts.documents,
         counts.positions,
         counts.n_positions,
-        Message(
-            "vary the order in which results are shown, or pass ",
-            Parameter("deepest"),
-            " to pool positions.",
-        ),
+        Message("vary the order in which results are shown, or pass ", Parameter("deepest"), " to pool positions."),
     )
     rates = _start_rates(counts)
     for _ in range(iterations):
@@ -384,9 +380,7 @@ def _log_ratios(counts: PositionCounts) -> tuple[Rows, NDArray[np.float64], NDAr
     return np.array(pairs, np.int64).reshape(-1, 2), np.array(ratios), np.array(variances)
 
 
-def _log_ratio(
-    shown: csc_array, clicked: csc_array, k: int, other: int
-) -> tuple[float, float] | None:
+def _log_ratio(shown: csc_array, clicked: csc_array, k: int, other: int) -> tuple[float, float] | None:
     parts = [slice(shown.indptr[p], shown.indptr[p + 1]) for p in (k, other)]
     _, first, second = np.intersect1d(
         shown.indices[parts[0]], shown.indices[parts[1]], assume_unique=True, return_indices=True
@@ -413,3 +407,65 @@ def _fit_log_propensities(
     scale = 1.0 / np.sqrt(variances)
     solution = np.linalg.lstsq(design[:, 1:] * scale[:, None], ratios * scale, rcond=None)[0]
     return np.concatenate([[0.0], solution])
+
+
+def write_propensities(propensities: Propensities, path: PathLike) -> None:
+    """Write ``.json``, which records the method of estimation, or ``.csv``."""
+    target, content = Path(path), propensities.to_dict()
+    if _require_suffix(target) == ".json":
+        text = json.dumps(content, indent=1)
+    else:
+        lines = [f"{position},{p!r}" for position, p in content["propensities"].items()]
+        text = "\n".join(["position,propensity", *lines])
+    with atomic_file(target) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def read_propensities(path: PathLike) -> Propensities:
+    """Read a file of :func:`write_propensities`; JSON may also be a list or a mapping."""
+    source = Path(path)
+    suffix = _require_suffix(source)
+    try:
+        require_regular(source)
+        text = source.read_text(encoding="utf-8")
+        return _parse_json(text) if suffix == ".json" else _parse_csv(text)
+    except DataError as error:
+        raise DataError(error.message, path=str(source), line=error.line) from error
+    except FileNotFoundError as error:
+        raise DataError("there is no such file", path=str(source)) from error
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise DataError(f"not readable propensities: {error}", path=str(source)) from error
+
+
+def _require_suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in (".json", ".csv"):
+        raise UsageError(f"{path}: propensities are .json or .csv files, not {path.suffix!r}.")
+    return suffix
+
+
+def _parse_json(text: str) -> Propensities:
+    content = json.loads(text)
+    if isinstance(content, list):
+        return Propensities.of(content)
+    if not isinstance(content, dict):
+        raise DataError("propensities must be a list, or a mapping from positions.")
+    mapping = content.get("propensities", content)
+    values = Propensities.of({int(position): float(value) for position, value in mapping.items()})
+    method, pooled = content.get("method", "given"), content.get("pooled", False)
+    if not (isinstance(method, str) and isinstance(pooled, bool)):
+        raise DataError("method must be text, and pooled true or false.")
+    return Propensities(values.values, method=method, pooled=pooled)
+
+
+def _parse_csv(text: str) -> Propensities:
+    values: dict[int, float] = {}
+    for number, row in enumerate(csv.reader(text.splitlines()), start=1):
+        if number == 1 and row[:1] == ["position"]:
+            continue
+        try:
+            position, value = row
+            values[int(position)] = float(value)
+        except ValueError as error:
+            raise DataError(f"expected a position and its propensity, got {','.join(row)!r}", line=number) from error
+    return Propensities.of(values)

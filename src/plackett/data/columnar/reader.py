@@ -1,12 +1,16 @@
-"""Read Parquet and Arrow files into a :class:`~plackett.data.table.Table`.
+"""Read Parquet and Arrow files into a :class:`~plackett.data.inputs.Table`.
 
 Features are one column each, or one column of lists. A few thousand rows are read at a time into
 one float32 matrix, so the data is never in memory twice.
+
+Tables in memory (pandas, polars, Arrow) and CSV files, which are read into one, are read the same
+way. Their columns have the same roles as those of Parquet files (:mod:`plackett.data.columnar.roles`).
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+import errno
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,33 +18,43 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from plackett.base.errors import DataError, Message, Parameter
+from plackett.base.errors import DataError, Message, Parameter, UsageError
 from plackett.base.ragged import Features, Ids, Rows
-from plackett.data.columnar.errors import name_file_in_errors
-from plackett.data.columnar.roles import (
-    Roles,
-    check_types,
-    find_roles,
-    is_category,
-    refuse_other_roles,
-    say_columns,
-)
-from plackett.data.files import ByteProgress, ReadOptions
-from plackett.data.inputs import (
-    Missing,
-    as_document_weights,
-    as_groups,
-    as_ids,
-    as_labels,
-    as_weights,
-    check_features,
-    factorize,
-)
-from plackett.data.limits import check_memory
-from plackett.data.table import Table
+from plackett.data import inputs
+from plackett.data.columnar.roles import Roles, check_types, find_roles, is_category, refuse_other_roles, say_columns
+from plackett.data.files import ByteProgress, ReadOptions, check_memory, open_binary
+
+
+@contextmanager
+def name_file_in_errors(path: Path | None, kind: str = "Parquet or Arrow file") -> Iterator[None]:
+    """Add the path to errors, and turn Arrow's errors into DataError.
+
+    Parameters
+    ----------
+    path
+        The file; None for a table in memory.
+    kind
+        What a file with such an error is not: "not a readable ``kind``".
+    """
+    name = None if path is None else str(path)
+    try:
+        yield
+    except DataError as error:
+        if error.path is not None or name is None:
+            raise
+        raise DataError(error.message, path=name, line=error.line) from error
+    except (FileNotFoundError, MemoryError):
+        raise
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if os.strerror(errno.ENOMEM) in str(error):  # Arrow does not set the error number
+            raise MemoryError(f"{name}: {error}") from error
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else "unreadable"
+        raise DataError(f"not a readable {kind}: {reason}", path=name) from error
+
 
 PARQUET = ".parquet"
 _BATCH_ROWS = 16_384  # fewer cost more time per column: measured with 136 columns
@@ -99,9 +113,7 @@ def open_files(paths: Sequence[Path], options: ReadOptions, name: str) -> Column
     return ColumnarFiles(name, shards, roles, n_features)
 
 
-def read_columns(
-    files: ColumnarFiles, options: ReadOptions, progress: ByteProgress | None = None
-) -> Table:
+def read_columns(files: ColumnarFiles, options: ReadOptions, progress: ByteProgress | None = None) -> inputs.Table:
     """Read all rows as one table, in the order of the files."""
     if options.features is None:
         say_columns(files.roles, files.shards[0].schema)
@@ -127,17 +139,13 @@ def iter_batches(
         with name_file_in_errors(shard.path):
             for batch in shard.batches(files.roles.columns):
                 if row + batch.num_rows > shard.n_rows:
-                    raise DataError(
-                        f"has more rows than the {shard.n_rows} its metadata states; it is damaged."
-                    )
+                    raise DataError(f"has more rows than the {shard.n_rows} its metadata states; it is damaged.")
                 yield shard, batch, row
                 row += batch.num_rows
                 if progress is not None:
                     progress(done + shard.n_bytes * row // shard.n_rows, total)
             if row != shard.n_rows:
-                raise DataError(
-                    f"has {row} rows where its metadata states {shard.n_rows}; it is damaged."
-                )
+                raise DataError(f"has {row} rows where its metadata states {shard.n_rows}; it is damaged.")
         done += shard.n_bytes
 
 
@@ -150,17 +158,16 @@ class RowBuffer:
         self.labels = np.zeros(n_docs, np.float32)
         self.weights = None if roles.weight is None else np.empty(n_docs)
         self.document_weights = None if roles.document_weight is None else np.empty(n_docs)
+        self.positions = None if roles.position is None else np.empty(n_docs, np.int64)
         self.queries: list[Ids] = []
         self.documents: list[Ids] = []
         self.groups: list[Ids] = []
         self.categories: dict[str, dict[str, int]] = {}
         """For each feature of categories, the number of each value in order of appearance."""
         self.n_filled = 0
-        self.transposed: Features = np.empty(
-            (n_features, batch_rows(len(roles.columns))), np.float32
-        )
+        self.transposed: Features = np.empty((n_features, batch_rows(len(roles.columns))), np.float32)
 
-    def add(self, batch: pa.RecordBatch, row: int, missing: Missing) -> None:
+    def add(self, batch: pa.RecordBatch, row: int, missing: inputs.Missing) -> None:
         """Copy and check the values of a batch; ``row`` is its first row in its file."""
         rows, roles = slice(self.n_filled, self.n_filled + batch.num_rows), self.roles
         with np.errstate(over="ignore"):  # overflow gives inf, which the checks refuse
@@ -171,6 +178,10 @@ class RowBuffer:
             if self.document_weights is not None and roles.document_weight is not None:
                 self.document_weights[rows] = _numbers(batch, roles.document_weight, row)
             self._add_features(batch, rows, row)
+        if self.positions is not None and roles.position is not None:
+            self.positions[rows] = inputs.as_positions(
+                _numbers(batch, roles.position, row), batch.num_rows, first_row=row
+            )
         self.queries.append(_ids(batch, roles.query, row))
         if roles.document is not None:
             self.documents.append(_ids(batch, roles.document, row))
@@ -178,10 +189,10 @@ class RowBuffer:
             self.groups.append(_ids(batch, roles.group, row))
         self.n_filled = rows.stop
         names = None if roles.listed else roles.features
-        check_features(self.features[rows], missing, names, first_row=row)
-        self.labels[rows] = as_labels(self.labels[rows], batch.num_rows, first_row=row)
+        inputs.check_features(self.features[rows], missing, names, first_row=row)
+        self.labels[rows] = inputs.as_labels(self.labels[rows], batch.num_rows, first_row=row)
         if self.document_weights is not None:
-            as_document_weights(self.document_weights[rows], batch.num_rows, first_row=row)
+            inputs.as_document_weights(self.document_weights[rows], batch.num_rows, first_row=row)
 
     def _add_features(self, batch: pa.RecordBatch, rows: slice, row: int) -> None:
         if self.roles.listed:
@@ -220,20 +231,19 @@ class RowBuffer:
             result[name] = tuple(names)
         return result or None
 
-    def table(self, *, source: str | None = None) -> Table:
+    def table(self, *, source: str | None = None) -> inputs.Table:
         """All rows as a table; error messages call it ``source``."""
         roles = self.roles
         categories = self._sort_categories()
         unnamed = not roles.named and roles.features == default_names(len(roles.features))
-        return Table(
+        return inputs.Table(
             features=self.features,
             labels=self.labels,
             query_ids=_join(self.queries, roles.query),
-            document_ids=(
-                None if roles.document is None else _join(self.documents, roles.document)
-            ),
+            document_ids=(None if roles.document is None else _join(self.documents, roles.document)),
             weights=self.weights,
             document_weights=self.document_weights,
+            positions=self.positions,
             groups=None if roles.group is None else _join(self.groups, roles.group),
             feature_names=None if roles.listed or unnamed else roles.features,
             categories=categories,
@@ -246,19 +256,19 @@ def default_names(n_features: int) -> tuple[str, ...]:
     return tuple(f"f{number}" for number in range(1, n_features + 1))
 
 
-def _check_lists(table: Table, *, strict: bool) -> None:
+def _check_lists(table: inputs.Table, *, strict: bool) -> None:
     """Make the checks of grouping here, where the file can be named."""
     if table.n_docs == 0:
         raise DataError("there are no documents.")
     if not strict and table.weights is None and table.groups is None:
         return
-    names, codes, contiguous = factorize(table.query_ids)
+    names, codes, contiguous = inputs.factorize(table.query_ids)
     if strict and not contiguous:
         refuse_scattered(names, codes)
     if table.weights is not None:
-        as_weights(table.weights, names, codes)
+        inputs.as_weights(table.weights, names, codes)
     if table.groups is not None:
-        as_groups(table.groups, names, codes)
+        inputs.as_groups(table.groups, names, codes)
 
 
 def refuse_scattered(names: Ids, codes: Rows) -> None:
@@ -313,9 +323,7 @@ def _ipc_reader(source: pa.NativeFile) -> pa.RecordBatchFileReader | pa.RecordBa
     return pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
 
 
-def _ipc_batches(
-    reader: pa.RecordBatchFileReader | pa.RecordBatchStreamReader,
-) -> Iterator[pa.RecordBatch]:
+def _ipc_batches(reader: pa.RecordBatchFileReader | pa.RecordBatchStreamReader) -> Iterator[pa.RecordBatch]:
     if isinstance(reader, pa.RecordBatchFileReader):
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)
@@ -331,9 +339,7 @@ def _count_features(shards: Sequence[Shard], roles: Roles) -> int:
             with name_file_in_errors(shard.path):
                 width = int(pc.list_value_length(batch.column(0))[0].as_py() or 0)
                 if width == 0:
-                    raise DataError(
-                        f"has no features: the first list of column {roles.features[0]!r} is empty."
-                    )
+                    raise DataError(f"has no features: the first list of column {roles.features[0]!r} is empty.")
                 return width
     raise DataError("there are no documents.")
 
@@ -355,7 +361,7 @@ def _numbers(batch: pa.RecordBatch, name: str, row: int) -> NDArray[Any]:
 
 
 def _ids(batch: pa.RecordBatch, name: str, row: int) -> Ids:
-    return as_ids(_not_null(batch, name, row), batch.num_rows, what=f"column {name!r}")
+    return inputs.as_ids(_not_null(batch, name, row), batch.num_rows, what=f"column {name!r}")
 
 
 def _join(pieces: list[Ids], name: str) -> Ids:
@@ -375,3 +381,72 @@ def _from_lists(batch: pa.RecordBatch, name: str, width: int, row: int) -> NDArr
             f"{width}; all rows need the same number."
         )
     return _to_numpy(column.flatten()).reshape(len(column), width)
+
+
+def read_csv(path: Path, options: ReadOptions) -> inputs.Table:
+    """Read a .csv or .tsv file with a header, also one that ends in .gz."""
+    separator = "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else ","
+    with name_file_in_errors(path, "CSV file"), open_binary(path, options.limits) as text:
+        frame = pyarrow.csv.read_csv(
+            path if path.suffix.lower() != ".gz" else text,
+            parse_options=pyarrow.csv.ParseOptions(delimiter=separator),
+            convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True),
+        )
+        return read_frame(frame, options, source=str(path))
+
+
+def read_frame(frame: Any, options: ReadOptions, *, source: str | None = None) -> inputs.Table:
+    """The rows of a table, checked, in their order.
+
+    Parameters
+    ----------
+    frame
+        A pandas or polars data frame, an Arrow table, or a mapping from names to columns.
+    options
+        Which columns hold what, as for :func:`plackett.read`.
+    source
+        Name of the file, for error messages.
+    """
+    with name_file_in_errors(None, "table"):
+        return _read_table(as_arrow(frame), options, source)
+
+
+def _read_table(table: pa.Table, options: ReadOptions, source: str | None) -> inputs.Table:
+    roles = find_roles(table.schema, **options.columns)
+    check_types(table.schema, roles)
+    if options.features is None:
+        say_columns(roles, table.schema)
+    width = len(roles.features)
+    if roles.listed:
+        lengths = pc.list_value_length(table.column(roles.features[0]))
+        width = int(lengths[0].as_py() or 0) if len(table) else 0
+    if options.n_features not in (None, width):
+        raise DataError(f"there are {width} features, and n_features={options.n_features} given.")
+    buffer = RowBuffer(roles, len(table), width)
+    row = 0
+    for batch in table.select(roles.columns).to_batches(batch_rows(len(roles.columns))):
+        buffer.add(batch, row, options.missing)
+        row += batch.num_rows
+    return buffer.table(source=source)
+
+
+def as_arrow(frame: Any) -> pa.Table:
+    """A table of any library as an Arrow table."""
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    library = type(frame).__module__.split(".")[0]
+    if library == "pandas":
+        frame = frame.rename(columns=str)
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    if library == "polars":
+        return (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
+    if isinstance(frame, Mapping):
+        return pa.table({str(name): column for name, column in frame.items()})
+    if hasattr(frame, "__arrow_c_stream__"):
+        return pa.table(frame)
+    raise UsageError(
+        f"Dataset takes a table with named columns (pandas, polars, Arrow), got "
+        f"{type(frame).__name__}; for arrays use Dataset.from_arrays(features, labels, query_ids)."
+    )

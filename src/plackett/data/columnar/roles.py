@@ -4,8 +4,6 @@ Roles are found by name. Files that plackett writes also note in the metadata of
 columns are features: without the note, a feature named ``weight`` would be read as list weights.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re
@@ -19,7 +17,7 @@ import pyarrow as pa
 from plackett.base.errors import DataError, DataWarning, Message, Parameter, UsageError
 
 LABEL, QUERY, DOCUMENT, WEIGHT, FEATURES = "label", "query_id", "document_id", "weight", "features"
-DOCUMENT_WEIGHT, GROUP = "document_weight", "group_id"
+DOCUMENT_WEIGHT, POSITION, GROUP = "document_weight", "position", "group_id"
 _ALIASES = {
     LABEL: ("relevance", "rel", "grade", "target", "y"),
     QUERY: ("qid", "query"),
@@ -45,6 +43,7 @@ class Roles:
     document: str | None
     weight: str | None
     document_weight: str | None
+    position: str | None
     group: str | None
     features: tuple[str, ...]
     listed: bool
@@ -56,7 +55,7 @@ class Roles:
     def columns(self) -> list[str]:
         """All columns to read."""
         weights = (self.weight, self.document_weight)
-        single = (self.label, self.query, self.document, *weights, self.group)
+        single = (self.label, self.query, self.document, *weights, self.position, self.group)
         return [name for name in single if name is not None] + list(self.features)
 
 
@@ -77,7 +76,7 @@ def find_roles(
     A column with a default name may also have one of its aliases (``qid``, ``relevance`` ...) if
     only one of them is present. ``document_id``, ``weight`` and ``document_weight`` have their role
     where they occur, unless ``features`` names them or the file notes that they are features.
-    ``group_id`` often means something else, so it has its role only in files that plackett wrote.
+    ``position`` and ``group_id`` often mean something else: they have a role only in files that plackett wrote.
     """
     names, note = _check_distinct(schema.names), read_note(schema)
     dropped = _dropped(drop, names)
@@ -91,6 +90,7 @@ def find_roles(
         _find_optional(document, DOCUMENT, names, others, "document"),
         _find_optional(weight, WEIGHT, names, others, "weight"),
         _find_optional(None, DOCUMENT_WEIGHT, names, others, "document_weight"),
+        POSITION if note is not None and POSITION in others else None,
         GROUP if note is not None and GROUP in others and query != GROUP else None,
     )
     _refuse_two_roles(single, requested)
@@ -110,7 +110,7 @@ def check_types(schema: pa.Schema, roles: Roles) -> None:
     for name in roles.columns:
         if name not in names:
             raise DataError(f"there is no column {name!r}, which other files have.")
-    for number in (roles.label, roles.weight, roles.document_weight):
+    for number in (roles.label, roles.weight, roles.document_weight, roles.position):
         if number is not None and not is_numeric(schema.field(number).type):
             kind = schema.field(number).type
             raise DataError(f"column {number!r} must be numbers, got {kind}.")
@@ -171,8 +171,7 @@ def refuse_other_roles(schema: pa.Schema, first: pa.Schema, columns: Sequence[st
 
 def _damaged_note() -> DataError:
     return DataError(
-        "the metadata of the schema that tells which columns are features is damaged; write the "
-        "file again."
+        "the metadata of the schema that tells which columns are features is damaged; write the file again."
     )
 
 
@@ -241,7 +240,7 @@ def _requested_features(features: str | Sequence[str] | None, names: Sequence[st
 def _refuse_two_roles(single: Sequence[str | None], features: Sequence[str]) -> None:
     """Refuse a column that was requested in two roles."""
     roles = dict.fromkeys(features, "a feature")
-    kinds = ("label", "query", "document", "weight", "document weight", "group")
+    kinds = ("label", "query", "document", "weight", "document weight", "position", "group")
     for role, name in zip(kinds, single, strict=True):
         if name is None:
             continue

@@ -9,8 +9,6 @@ list must be next to each other: a list that occurs again later has already been
 error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,23 +20,19 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features
-from plackett.data.canonical import CanonicalOrder, hash_documents
-from plackett.data.columnar.errors import name_file_in_errors
-from plackett.data.columnar.reader import ColumnarFiles, RowBuffer, iter_batches, refuse_scattered
+from plackett.data.canonical import CanonicalOrder, hash_documents, take
+from plackett.data.columnar.reader import ColumnarFiles, RowBuffer, iter_batches, name_file_in_errors, refuse_scattered
 from plackett.data.dataset import Dataset
 from plackett.data.files import ByteProgress, ReadOptions
-from plackett.data.inputs import Missing, as_groups, as_weights, factorize, run_starts
+from plackett.data.inputs import Missing, Table, as_groups, as_weights, factorize, run_starts, warn_scattered
 from plackett.data.large_arrays import BLOCK_BYTES, release_pages, rows_per_block, scratch_array
-from plackett.data.table import Table, take, warn_scattered
 
-_SMALL_ARRAYS = ("labels", "document_ids", "weights", "document_weights", "groups")
+_SMALL_ARRAYS = ("labels", "document_ids", "weights", "document_weights", "positions", "groups")
 _TABLE_ARRAYS = ("features", "query_ids", *_SMALL_ARRAYS)
 _FileStamp: TypeAlias = tuple[int, int, int]
 
 
-def iter_tables(
-    files: ColumnarFiles, missing: Missing, progress: ByteProgress | None = None
-) -> Iterator[Table]:
+def iter_tables(files: ColumnarFiles, missing: Missing, progress: ByteProgress | None = None) -> Iterator[Table]:
     """Read all rows in the order of the files, a few thousand at a time."""
     kinds: tuple[str, ...] | None = None
     for shard, batch, row in iter_batches(files, progress):
@@ -61,9 +55,7 @@ def _check_id_types(table: Table, previous: tuple[str, ...] | None) -> tuple[str
     kinds = tuple("" if ids is None else ids.dtype.kind for ids in columns.values())
     for name, kind, before in zip(columns, kinds, previous or kinds, strict=True):
         if kind != before:
-            raise DataError(
-                f"the column of {name} ids holds integers in some files and strings in others."
-            )
+            raise DataError(f"the column of {name} ids holds integers in some files and strings in others.")
     return kinds
 
 
@@ -79,16 +71,13 @@ def refuse_changes(files: ColumnarFiles) -> Iterator[None]:
     _check_unchanged(files, before, None)
 
 
-def _check_unchanged(
-    files: ColumnarFiles, before: list[_FileStamp | None], cause: Exception | None
-) -> None:
+def _check_unchanged(files: ColumnarFiles, before: list[_FileStamp | None], cause: Exception | None) -> None:
     for shard, stamp in zip(files.shards, before, strict=True):
         now = _stamp(shard.path)
         if now is None or now != stamp:
             event = "was removed" if now is None else "was changed"
             raise DataError(
-                f"{event} while it was read; try again when no other program writes to it.",
-                path=str(shard.path),
+                f"{event} while it was read; try again when no other program writes to it.", path=str(shard.path)
             ) from cause
 
 
@@ -101,9 +90,7 @@ def _stamp(path: Path) -> _FileStamp | None:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def spool(
-    files: ColumnarFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None = None
-) -> Dataset:
+def spool(files: ColumnarFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None = None) -> Dataset:
     """The data set that reading the files gives, with its features in a scratch file.
 
     Parameters
@@ -181,14 +168,13 @@ class _SmallArrays:
             document_ids=self.pop_optional("document_ids"),
             weights=None if weights is None else as_weights(weights, names, codes),
             document_weights=self.pop_optional("document_weights"),
+            positions=self.pop_optional("positions"),
             feature_names=self.feature_names,
             groups=None if groups is None else as_groups(groups, names, codes),
         )
 
 
-def iter_list_blocks(
-    files: ColumnarFiles, missing: Missing, progress: ByteProgress | None = None
-) -> Iterator[Dataset]:
+def iter_list_blocks(files: ColumnarFiles, missing: Missing, progress: ByteProgress | None = None) -> Iterator[Dataset]:
     """Yield data sets of a few thousand documents in whole lists, in the order of the files.
 
     ``rows`` count through all files from 0. Files without a document are refused.

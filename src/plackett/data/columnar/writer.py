@@ -1,7 +1,5 @@
 """Write Parquet and Arrow files, one row group at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,15 +16,7 @@ from plackett.base.errors import DataError
 from plackett.base.files import atomic_file
 from plackett.base.ragged import Features, Ids, Labels
 from plackett.data.columnar.reader import PARQUET, default_names
-from plackett.data.columnar.roles import (
-    DOCUMENT,
-    DOCUMENT_WEIGHT,
-    GROUP,
-    LABEL,
-    QUERY,
-    WEIGHT,
-    FeatureNote,
-)
+from plackett.data.columnar.roles import DOCUMENT, DOCUMENT_WEIGHT, GROUP, LABEL, POSITION, QUERY, WEIGHT, FeatureNote
 from plackett.data.files import detect_format
 from plackett.data.inputs import Categories
 from plackett.data.mapped import row_blocks
@@ -47,6 +37,7 @@ class RowSource:
     weights: NDArray[np.float64] | None = None
     """One per row."""
     document_weights: NDArray[np.float64] | None = None
+    positions: NDArray[np.int64] | None = None
     groups: NDArray[np.int64] | None = None
     """One per row."""
     feature_names: tuple[str, ...] | None = None
@@ -59,6 +50,7 @@ class RowSource:
             DOCUMENT: self.document_ids,
             WEIGHT: self.weights,
             DOCUMENT_WEIGHT: self.document_weights,
+            POSITION: self.positions,
             GROUP: self.groups,
         }
         present = {name: values for name, values in optional.items() if values is not None}
@@ -102,8 +94,7 @@ def _make_schema(rows: RowSource) -> pa.Schema:
     clash = set(columns).intersection(names)
     if clash:
         raise DataError(
-            f"the feature name {min(clash)!r} is also the name of the column of {min(clash)}s; "
-            "rename the feature."
+            f"the feature name {min(clash)!r} is also the name of the column of {min(clash)}s; rename the feature."
         )
     fields = [(name, _column_type(values)) for name, values in columns.items()]
     note = FeatureNote(names, named=rows.feature_names is not None)

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from plackett.base.decimals import PADDING, find_byte
 from plackett.base.errors import DataError
 from plackett.base.files import require_regular
-from plackett.data.limits import DEFAULT_LIMITS, STANDARD_INPUT, LimitedFile, Limits, open_binary
+from plackett.data.files import DEFAULT_LIMITS, STANDARD_INPUT, LimitedFile, ReadLimits, open_binary
 
 PIECE_BYTES = 4 << 20
+_PIECES, _LEAST_PIECE = 16, 1 << 18  # a small file is cut into so many pieces, so that threads share it evenly
 STREAM_BYTES = 64 << 20
 _BOM = b"\xef\xbb\xbf"
 _ZEROS = bytes(PADDING)
@@ -61,7 +62,7 @@ class TextFile:
     size: int
     suffix: str
     regular: bool
-    limits: Limits
+    limits: ReadLimits
 
     def blocks(self, block_bytes: int | None = None) -> Iterator[list[Piece]]:
         """Blocks of about ``block_bytes``; None: a plain file is one block."""
@@ -70,7 +71,7 @@ class TextFile:
         return _prefetch(_read_blocks(self, block_bytes or STREAM_BYTES))
 
 
-def open_text(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> TextFile:
+def open_text(path: str | os.PathLike[str], limits: ReadLimits = DEFAULT_LIMITS) -> TextFile:
     """Find a file; an error says why it cannot be read. ``-`` is standard input."""
     name = os.fspath(path)
     if name == STANDARD_INPUT:
@@ -94,14 +95,13 @@ def _as_text(buffer: bytes | mmap.mmap) -> NDArray[np.uint8]:
     return text
 
 
-def _cut_pieces(
-    buffer: bytes | mmap.mmap, start: int, stop: int, file: TextFile
-) -> Iterator[tuple[int, int]]:
-    """Spans of about PIECE_BYTES from ``start`` to ``stop``, which are line ends."""
+def _cut_pieces(buffer: bytes | mmap.mmap, start: int, stop: int, file: TextFile) -> Iterator[tuple[int, int]]:
+    """Spans of at most about PIECE_BYTES from ``start`` to ``stop``, which are line ends."""
+    size = min(max((stop - start) // _PIECES, _LEAST_PIECE), PIECE_BYTES)
     while start < stop:
-        newline = buffer.find(b"\n", start + PIECE_BYTES - 1, stop)
+        newline = buffer.find(b"\n", start + size - 1, stop)
         end = stop if newline < 0 else newline + 1
-        last = start + PIECE_BYTES  # only the last line of a piece is longer than this
+        last = start + size  # only the last line of a piece is longer than this
         file.limits.check_line(end - last, file.path, start=last)
         yield start, end
         start = end

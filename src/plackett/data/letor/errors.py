@@ -4,8 +4,6 @@ Such a line either needs exact arithmetic, and is returned as a :class:`ParsedLi
 and a :class:`LineError` says what was found, where, and what is allowed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,7 +35,7 @@ class LineError(Exception):
 
 
 @dataclass(frozen=True)
-class Rules:
+class LineRules:
     """What the lines of a file may contain."""
 
     n_features: int | None = None
@@ -72,7 +70,7 @@ def quote(token: bytes) -> str:
     return f"'{text}'" if len(text) <= _LONGEST else f"'{text[: _LONGEST - 3]}...'"
 
 
-def read_line(line: bytes, rules: Rules) -> ParsedLine | None:
+def read_line(line: bytes, rules: LineRules) -> ParsedLine | None:
     """Parse a line with its newline; None if it holds only blanks or a comment."""
     content = line.removesuffix(b"\n").removesuffix(b"\r")
     if (lone := content.find(b"\r")) >= 0:
@@ -143,7 +141,7 @@ def _document(comment: bytes, begin: int) -> tuple[int, int]:
     return begin + match.start(1), len(match.group(1))
 
 
-def _features(tokens: list[tuple[bytes, int]], rules: Rules) -> Iterator[tuple[int, float]]:
+def _features(tokens: list[tuple[bytes, int]], rules: LineRules) -> Iterator[tuple[int, float]]:
     previous = 0
     for token, column in tokens:
         name, colon, text = token.partition(b":")
@@ -156,7 +154,7 @@ def _features(tokens: list[tuple[bytes, int]], rules: Rules) -> Iterator[tuple[i
         previous = index
 
 
-def _index(name: bytes, column: int, previous: int, rules: Rules) -> int:
+def _index(name: bytes, column: int, previous: int, rules: LineRules) -> int:
     if re.fullmatch(rb"[0-9]+", name) is None:
         message = f"feature index {quote(name)} is not a whole number; indices start at 1"
         raise LineError(message, column)
@@ -176,7 +174,7 @@ def _index(name: bytes, column: int, previous: int, rules: Rules) -> int:
     return index
 
 
-def _value(token: bytes, column: int, index: int, rules: Rules) -> float:
+def _value(token: bytes, column: int, index: int, rules: LineRules) -> float:
     text = token.decode("latin-1")
     if not text:
         raise LineError(f"feature {index} has no value after the colon", column)

@@ -13,8 +13,6 @@ Document ids are in comments. LETOR 3 and 4 write ``#docid = GX000-00-0000000 in
 others write the id alone.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

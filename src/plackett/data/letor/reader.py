@@ -24,10 +24,10 @@ from numba import get_num_threads
 from plackett.base.errors import DataError, Message, UsageError
 from plackett.base.memory import available_memory, format_bytes
 from plackett.base.ragged import Features, Ids, Labels, Offsets
-from plackett.data.files import ByteProgress, PathLike
-from plackett.data.inputs import Missing, run_starts
+from plackett.data.files import DEFAULT_LIMITS, ByteProgress, PathLike, ReadLimits, check_memory
+from plackett.data.inputs import Missing, Table, run_starts
 from plackett.data.letor.blocks import Piece, TextFile, open_text
-from plackett.data.letor.errors import LineError, ParsedLine, Rules, read_line
+from plackett.data.letor.errors import LineError, LineRules, ParsedLine, read_line
 from plackett.data.letor.parser import (
     LARGEST_INDEX,
     Survey,
@@ -37,8 +37,6 @@ from plackett.data.letor.parser import (
     parse_rows,
     survey,
 )
-from plackett.data.limits import DEFAULT_LIMITS, Limits, check_memory
-from plackett.data.table import Table
 
 BLOCK_BYTES = 64 << 20
 NO_FEATURES = "has no features; a line reads 'label qid:ID index:value ...'"
@@ -50,7 +48,7 @@ def read_table(
     n_features: int | None = None,
     missing: Missing = None,
     strict: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ReadLimits = DEFAULT_LIMITS,
     progress: ByteProgress | None = None,
 ) -> Table:
     """Read a whole file.
@@ -104,7 +102,7 @@ def iter_tables(
     n_features: int | None = None,
     missing: Missing = None,
     block_bytes: int = BLOCK_BYTES,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: ReadLimits = DEFAULT_LIMITS,
     progress: ByteProgress | None = None,
 ) -> Iterator[Table]:
     """Read a file in tables of about ``block_bytes`` of text each, for files larger than memory.
@@ -133,7 +131,7 @@ class _ReadJob:
     """One file being read: what all its blocks share."""
 
     file: TextFile
-    rules: Rules
+    rules: LineRules
     executor: Executor
     advance: Callable[[int], None]
     rows: int = 0
@@ -155,7 +153,7 @@ def _open_job(
         raise UsageError(f"missing must be None or 'nan', got {missing!r}.")
     if n_features is not None and n_features < 1:
         raise UsageError(f"n_features must be positive, got {n_features}.")
-    rules = Rules(n_features, 0.0 if missing is None else float("nan"))
+    rules = LineRules(n_features, 0.0 if missing is None else float("nan"))
 
     def advance(done: int) -> None:
         if progress is not None:
@@ -248,15 +246,11 @@ def _survey(piece: Piece) -> Survey:
 
 
 def _decode(tasks: list[_PieceRows], spans: Offsets, job: _ReadJob) -> Ids:
-    texts = job.executor.map(
-        lambda task: decode_strings(task.piece.text, spans[task.first_row : task.last_row]), tasks
-    )
+    texts = job.executor.map(lambda task: decode_strings(task.piece.text, spans[task.first_row : task.last_row]), tasks)
     return join_ids(list(texts))
 
 
-def _parse_all(
-    tasks: list[_PieceRows], arrays: _Arrays, limit: int, job: _ReadJob
-) -> tuple[bool, bool]:
+def _parse_all(tasks: list[_PieceRows], arrays: _Arrays, limit: int, job: _ReadJob) -> tuple[bool, bool]:
     """Parse all pieces; returns whether all rows are full, and all query ids integers."""
     words, sizes = encode_indices(arrays.features.shape[1])
     settings = (words, sizes, limit, np.float32(job.rules.absent))
@@ -273,9 +267,7 @@ def _parse_all(
     return all_full, all_integers
 
 
-def _parse_piece(
-    task: _PieceRows, arrays: _Arrays, settings: tuple[object, ...], job: _ReadJob
-) -> tuple[bool, bool]:
+def _parse_piece(task: _PieceRows, arrays: _Arrays, settings: tuple[object, ...], job: _ReadJob) -> tuple[bool, bool]:
     piece, row, at = task.piece, task.first_row, task.piece.start
     out = tuple(arrays)
     all_full = all_integers = True

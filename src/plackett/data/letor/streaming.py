@@ -5,8 +5,6 @@ memory. When the width and the types of the ids are known, the features are read
 block.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,20 +17,13 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.files import atomic_directory, explain_full_disk
 from plackett.base.ragged import Features, Ids, Labels, Rows
-from plackett.data.canonical import CanonicalOrder, hash_documents
+from plackett.data.canonical import CanonicalOrder, hash_documents, take
 from plackett.data.files import ReadOptions, TwoPassProgress
-from plackett.data.inputs import factorize
+from plackett.data.inputs import factorize, warn_scattered
 from plackett.data.large_arrays import RowSpool
 from plackett.data.letor.blocks import open_text
-from plackett.data.letor.reader import (
-    NO_FEATURES,
-    iter_tables,
-    join_document_ids,
-    join_ids,
-    refuse_scattered,
-)
+from plackett.data.letor.reader import NO_FEATURES, iter_tables, join_document_ids, join_ids, refuse_scattered
 from plackett.data.mapped import order_arrays, refuse_other_directory, row_blocks, write_arrays
-from plackett.data.table import take, warn_scattered
 
 _SPOOL = "features.scratch"
 
@@ -51,10 +42,7 @@ def convert_to_mapped(
 ) -> Sizes:
     """Convert text to the memory-mapped format."""
     refuse_other_directory(target)
-    with (
-        atomic_directory(target) as directory,
-        RowSpool(directory / _SPOOL, options.absent) as spool,
-    ):
+    with atomic_directory(target) as directory, RowSpool(directory / _SPOOL, options.absent) as spool:
         rows = _parse(source, spool, options, block_bytes, progress)
         hashes: list[NDArray[np.uint64]] = []
 
@@ -123,9 +111,7 @@ class _ParsedText:
     def sizes(self) -> Sizes:
         return Sizes(len(self.names), len(self.labels), self.spool.width)
 
-    def iter_features(
-        self, hashes: list[NDArray[np.uint64]], progress: TwoPassProgress
-    ) -> Iterator[Features]:
+    def iter_features(self, hashes: list[NDArray[np.uint64]], progress: TwoPassProgress) -> Iterator[Features]:
         """The features in blocks; appends the hashes of their documents to ``hashes``."""
         # Not hashed while parsing: missing features of columns that only later blocks have count.
         for rows in row_blocks(len(self.labels), self.spool.width, self.block_bytes):
@@ -163,6 +149,4 @@ def _parse(
         warn_scattered(str(source))
     sizes = [len(part) for part in labels]
     document_ids = join_document_ids(documents, sizes)
-    return _ParsedText(
-        np.concatenate(labels), query_ids, document_ids, names, codes, spool, block_bytes
-    )
+    return _ParsedText(np.concatenate(labels), query_ids, document_ids, names, codes, spool, block_bytes)

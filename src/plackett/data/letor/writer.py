@@ -31,10 +31,7 @@ from plackett.base.files import atomic_file
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Labels
 
-_FORBIDDEN = {
-    "query id": re.compile(r"[\x00-\x20\x7f#]"),
-    "document id": re.compile(r"[\x00-\x20]"),
-}
+_FORBIDDEN = {"query id": re.compile(r"[\x00-\x20\x7f#]"), "document id": re.compile(r"[\x00-\x20]")}
 
 LONGEST_NUMBER = 24
 """Largest number of bytes of a number: a sign, nine digits, zeros around them or an exponent."""
@@ -118,11 +115,7 @@ def _open(path: Path, suffix: str) -> Iterator[BinaryIO]:
 
 
 def _check_rows(
-    features: ArrayLike,
-    labels: ArrayLike,
-    query_ids: ArrayLike,
-    document_ids: ArrayLike | None,
-    sparse: bool,
+    features: ArrayLike, labels: ArrayLike, query_ids: ArrayLike, document_ids: ArrayLike | None, sparse: bool
 ) -> _Rows:
     x = np.ascontiguousarray(features, dtype=np.float32)
     y = np.ascontiguousarray(labels, dtype=np.float32)
@@ -159,9 +152,7 @@ def _format_rows(rows: _Rows, sparse: bool) -> Iterator[NDArray[np.uint8]]:
             yield waiting.popleft().result()
 
 
-def _submit(
-    executor: Executor, rows: _Rows, row_bytes: int, sparse: bool
-) -> Future[NDArray[np.uint8]]:
+def _submit(executor: Executor, rows: _Rows, row_bytes: int, sparse: bool) -> Future[NDArray[np.uint8]]:
     def format_text() -> NDArray[np.uint8]:
         out = np.empty(row_bytes * len(rows.labels), dtype=np.uint8)
         return out[: _write_rows(out, tuple(rows), sparse)]

@@ -21,8 +21,6 @@ List i of a seed does not depend on ``n_lists``. The output of a version never c
 its hashes); :data:`VERSION` is raised when it does.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -34,7 +32,7 @@ from plackett.base.ragged import Features, Labels, Offsets, list_of_document, of
 from plackett.data.dataset import Dataset
 from plackett.data.synthetic import generators
 from plackett.data.synthetic.generators import STREAMS, draw_sizes, mark_best
-from plackett.data.transforms.scaling import QueryMinMax
+from plackett.data.transforms.features import QueryMinMax
 
 VERSION = 1
 
@@ -69,11 +67,7 @@ FAMILIES: dict[str, _Family] = {
     "web": _Family((4.61, 0.62, 0.02, 1000), (1.1, 1.6, 0.025, -1), (-0.24, 2.19, 4.65, 5.99)),
     "yahoo": _Family((3.03, 0.55, 0.02, 150), (0.8, 0.9, 0.03, -1), (-1.30, 0.84, 2.43, 3.27)),
     "letor": _Family(
-        (3.62, 0.35, 0.0, 150),
-        (1.1, 1.3, 0.12, -1),
-        (0.95, 3.33),
-        columns=_columns(_LETOR, _LETOR_PAGE),
-        scaled=True,
+        (3.62, 0.35, 0.0, 150), (1.1, 1.3, 0.12, -1), (0.95, 3.33), columns=_columns(_LETOR, _LETOR_PAGE), scaled=True
     ),
     "binary": _Family(
         (4.2, 0.6, 0.0, 1000),
@@ -147,9 +141,7 @@ def _generate_factors(family: _Family, offsets: Offsets, seed: int) -> _Document
     return features, generators.feature_names(world), relevance
 
 
-def _draw_labels(
-    family: _Family, offsets: Offsets, relevance: NDArray[np.float64], seed: int
-) -> Labels:
+def _draw_labels(family: _Family, offsets: Offsets, relevance: NDArray[np.float64], seed: int) -> Labels:
     labels = np.searchsorted(np.array(family.thresholds), relevance).astype(np.float32)
     if family.best:
         mark_best(seed, relevance, offsets, labels)

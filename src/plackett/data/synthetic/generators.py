@@ -46,8 +46,6 @@ trees are those of the Yahoo! data and of MSLR-WEB30K (tests check them); they h
 meaning.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import prange, uint64
 from numpy.typing import NDArray
@@ -211,11 +209,7 @@ MEASURES = (
     "covered_ratio",
     "length",
     "idf",
-    *(
-        f"{kind}_{how}"
-        for kind in ("tf", "ntf", "tfidf")
-        for how in ("sum", "min", "max", "mean", "var")
-    ),
+    *(f"{kind}_{how}" for kind in ("tf", "ntf", "tfidf") for how in ("sum", "min", "max", "mean", "var")),
     "all_covered",
     "cosine",
     "bm25",

@@ -1,9 +1,9 @@
-"""Base classes of transforms, before and after fitting.
+"""Base classes of transforms, before and after fitting, and chains of them.
 
 A :class:`Transform` holds parameters. Its ``fit`` reads a data set and returns a
 :class:`FittedTransform`, which holds numbers and changes features. Both are frozen; both become
 plain data with ``to_dict`` and are restored, to the bit, by
-:func:`~plackett.data.transforms.chain.transform_from_dict`. A transform that has nothing to learn
+:func:`~plackett.data.transforms.transform_from_dict`. A transform that has nothing to learn
 (``query-minmax``, ``log1p``) is its own fitted transform.
 
 All transforms follow these rules:
@@ -20,14 +20,15 @@ All transforms follow these rules:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from itertools import chain as concatenate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from plackett.base.errors import DataError, FeatureMismatch
+from plackett.base.errors import DataError, FeatureMismatch, UsageError
 from plackett.base.ragged import Features, Offsets, list_blocks
 from plackett.data.large_arrays import allocate, is_large, release_pages, rows_per_block
 
@@ -148,3 +149,68 @@ def apply_in_blocks(
         release_pages(features)
         release_pages(out)
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class Chain(Transform):
+    """Several transforms, applied in order; each is fitted to the result of the one before it.
+
+    A chain within a chain is flattened, so equal sequences are equal values.
+    """
+
+    name: ClassVar[str] = "chain"
+    transforms: tuple[Transform, ...]
+
+    def __post_init__(self) -> None:
+        for part in self.transforms:
+            if not isinstance(part, Transform):
+                raise UsageError(f"chain takes transforms that are not fitted, such as Standard(), got {part!r}.")
+        flat = (p.transforms if isinstance(p, Chain) else (p,) for p in self.transforms)
+        object.__setattr__(self, "transforms", tuple(concatenate.from_iterable(flat)))
+
+    def fit_features(self, features: Features | csr_array, offsets: Offsets) -> FittedChain:
+        fitted: list[FittedTransform] = []
+        for number, part in enumerate(self.transforms, start=1):
+            fitted.append(part.fit_features(features, offsets))
+            if number < len(self.transforms):  # the last result is not needed
+                features = apply_in_blocks(fitted[-1], features, offsets)
+        return FittedChain(tuple(fitted))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedChain(FittedTransform):
+    """Several fitted transforms, applied in order."""
+
+    name: ClassVar[str] = "chain"
+    transforms: tuple[FittedTransform, ...]
+
+    def __post_init__(self) -> None:
+        for part in self.transforms:
+            if not isinstance(part, FittedTransform):
+                raise UsageError(f"a fitted chain takes fitted transforms, got {part!r}; fit it first.")
+        flat = (p.transforms if isinstance(p, FittedChain) else (p,) for p in self.transforms)
+        object.__setattr__(self, "transforms", tuple(concatenate.from_iterable(flat)))
+
+    @property
+    def uses_lists(self) -> bool:  # type: ignore[override]
+        """Whether one of the transforms does."""
+        return any(part.uses_lists for part in self.transforms)
+
+    def apply(self, features: Features | csr_array, offsets: Offsets) -> Features | csr_array:
+        if not self.transforms:
+            return features.copy()
+        for part in self.transforms:
+            features = part.apply(features, offsets)
+        return features
+
+
+def chain(*transforms: Transform) -> Chain:
+    """Apply transforms in the order given.
+
+    Examples
+    --------
+    >>> from plackett.data.transforms import Log1p, Standard
+    >>> chain(Log1p(), Standard())
+    Chain(transforms=(Log1p(clip=None), Standard()))
+    """
+    return Chain(transforms)

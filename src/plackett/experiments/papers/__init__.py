@@ -27,11 +27,10 @@ from plackett.experiments.papers.run import (
     silent_progress_bar,
 )
 from plackett.experiments.store import RunStore
-from plackett.models.ranker import Progress, no_progress
+from plackett.models.fit_context import Progress, no_progress
 
 PAPERS: dict[str, Paper] = {
-    module.PAPER.letter: module.PAPER
-    for module in (stochastic, conditional, xendcg, unique_ratings)
+    module.PAPER.letter: module.PAPER for module in (stochastic, conditional, xendcg, unique_ratings)
 }
 """The papers by letter."""
 
@@ -51,8 +50,10 @@ def reproduce(
     *,
     tables: Sequence[int] = (),
     figures: Sequence[int] = (),
+    on: Sequence[str] = (),
     quick: bool = False,
     trials: int | None = None,
+    systems: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
     out: str | os.PathLike[str] | None = None,
     store: str | os.PathLike[str] | None = None,
@@ -73,10 +74,14 @@ def reproduce(
         Folder with the data sets as they are distributed; those that it lacks are left out.
     tables, figures
         Numbers of the tables and figures to make; by default all.
+    on
+        Data sets of yours, paths or names in ``folder``, in the place of the paper's.
     quick
         Few trials, small models and few lists, with synthetic data in place of missing data sets.
     trials
         Number of repetitions; by default that of the paper.
+    systems
+        Systems to run, by their names in the tables; by default all.
     settings
         Parameters to change in the models that have them.
     out
@@ -95,20 +100,15 @@ def reproduce(
     """
     chosen = paper(letter)
     items = [chosen.item("table", n) for n in tables] + [chosen.item("figure", n) for n in figures]
-    budget = Budget(quick, trials, dict(settings or {}), seed)
+    budget = Budget(quick, trials, dict(settings or {}), seed, tuple(systems))
     data = None if folder is None else Path(folder)
-    datasets = PaperDatasets(chosen, budget, data, silent_progress_bar)
+    datasets = PaperDatasets(chosen, budget, data, silent_progress_bar, tuple(on))
     plan = plan_reproduction(datasets, items or chosen.items)
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         kept = (Path(out) if out is not None else scratch) / "runs.db"
         runs = stack.enter_context(RunStore(kept if store is None else store))
-        options: dict[str, Any] = {
-            "jobs": jobs,
-            "threads": threads,
-            "cluster": cluster,
-            "progress": progress,
-        }
+        options: dict[str, Any] = {"jobs": jobs, "threads": threads, "cluster": cluster, "progress": progress}
         result = run_reproduction(plan, store=runs, scratch=scratch, **options)
     if out is not None:
         write_reproduction(result, Path(out), command=f"plackett.reproduce({letter!r})")

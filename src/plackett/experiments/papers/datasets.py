@@ -10,7 +10,8 @@ from typing import Literal
 
 from plackett.base.errors import DataError
 from plackett.data.dataset import Dataset
-from plackett.data.folds import Fold, concat, is_folds, read_folds
+from plackett.data.folds import Fold, concat, is_folds, open_data_or_folds, read_folds
+from plackett.data.known import KNOWN
 from plackett.data.reader import read
 from plackett.data.synthetic import synthetic
 from plackett.experiments.protocols import DataSource, fold_parts
@@ -23,9 +24,6 @@ class KnownDataset:
     name: str
     folders: tuple[str, ...]
     """Names of its folder, in small letters and digits alone."""
-    lists: int
-    documents: int
-    """Both as published."""
     where: str
     """What the folder looks like, for people who have to find it."""
     stand_in: str
@@ -33,40 +31,50 @@ class KnownDataset:
     quick_lists: int
     """How many lists of it, or of the data themselves, a quick run takes."""
 
+    @property
+    def lists(self) -> int:
+        """Number of lists, as published."""
+        return KNOWN[self.name].lists
+
+    @property
+    def documents(self) -> int:
+        """Number of documents, as published."""
+        return KNOWN[self.name].documents
+
 
 _FOLDS = "{}/Fold1 ... Fold5 with train.txt, vali.txt, test.txt"
 _GOV = "{}/Fold1 ... Fold5 with trainingset.txt, validationset.txt, testset.txt"
 
 
-def _gov(task: str, year: int, lists: int, documents: int) -> KnownDataset:
+def _gov(task: str, year: int) -> KnownDataset:
     """One of the six .gov sets of LETOR 3; its archive calls them 2003_td_dataset and so on."""
     folders = (f"{task}{year}", f"{year}{task}", f"{year}{task}dataset")
     where = _GOV.format(f"Gov/QueryLevelNorm/{year}_{task}_dataset")
-    return KnownDataset(f"{task.upper()}{year}", folders, lists, documents, where, "binary", 75)
+    return KnownDataset(f"{task.upper()}{year}", folders, where, "binary", 75)
 
 
 _ALL = (
     KnownDataset(
-        "OHSUMED", ("ohsumed",), 106, 16_140,
+        "OHSUMED", ("ohsumed",),
         _GOV.format("OHSUMED/QueryLevelNorm"), "letor", 106,
     ),
-    _gov("td", 2003, 50, 49_058),
-    _gov("td", 2004, 75, 74_146),
-    _gov("hp", 2003, 150, 147_606),
-    _gov("hp", 2004, 75, 74_409),
-    _gov("np", 2003, 150, 148_657),
-    _gov("np", 2004, 75, 73_834),
-    KnownDataset("MQ2007", ("mq2007",), 1_692, 69_623, _FOLDS.format("MQ2007"), "letor", 150),
+    _gov("td", 2003),
+    _gov("td", 2004),
+    _gov("hp", 2003),
+    _gov("hp", 2004),
+    _gov("np", 2003),
+    _gov("np", 2004),
+    KnownDataset("MQ2007", ("mq2007",), _FOLDS.format("MQ2007"), "letor", 150),
     KnownDataset(
-        "MSLR-WEB10K", ("mslrweb10k", "mslr10k", "web10k"), 10_000, 1_200_192,
+        "MSLR-WEB10K", ("mslrweb10k", "mslr10k", "web10k"),
         _FOLDS.format("MSLR-WEB10K"), "web", 180,
     ),
     KnownDataset(
-        "MSLR-WEB30K", ("mslrweb30k", "mslr30k", "web30k"), 31_531, 3_771_125,
+        "MSLR-WEB30K", ("mslrweb30k", "mslr30k", "web30k"),
         _FOLDS.format("MSLR-WEB30K"), "web", 180,
     ),
     KnownDataset(
-        "Yahoo set 1", ("yahoo", "yahooset1", "ltrcyahoo", "ltrc", "set1"), 29_921, 709_877,
+        "Yahoo set 1", ("yahoo", "yahooset1", "ltrcyahoo", "ltrc", "set1"),
         "a folder with set1.train.txt, set1.valid.txt, set1.test.txt", "yahoo", 240,
     ),
 )  # fmt: skip
@@ -107,9 +115,7 @@ def find_datasets(folder: Path) -> dict[str, DatasetLocation]:
     is taken, then the one whose name fits better, then the one that lies higher.
     """
     if not folder.is_dir():
-        raise DataError(
-            "is not a folder; --data takes the one with the data sets", path=str(folder)
-        )
+        raise DataError("is not a folder; --data takes the one with the data sets", path=str(folder))
     best: dict[str, tuple[tuple[int, int, int, str], DatasetLocation]] = {}
     for place in _data_folders(folder, _DEPTH):
         names = [_plain(part) for part in (place.name, *_above(place))]
@@ -122,6 +128,44 @@ def find_datasets(folder: Path) -> dict[str, DatasetLocation]:
             if known.name not in best or rank < best[known.name][0]:
                 best[known.name] = (rank, DatasetLocation(known, place))
     return {name: best[name][1] for name in DATASETS if name in best}
+
+
+def role_of(name: str) -> str | None:
+    """The data set of the papers that a name means, such as ``mq2007`` or ``MQ2007_partial``."""
+    plain = _plain(name)
+    for matches in (str.__eq__, str.startswith):
+        for known in DATASETS.values():
+            if any(matches(plain, own) for own in (*known.folders, _plain(known.name))):
+                return known.name
+    return None
+
+
+def find_named(name: str, folder: Path | None) -> Path:
+    """A data set of the user's: a path, or the name of a file or folder somewhere below ``folder``."""
+    for path in (Path(name), *([] if folder is None else [folder / name])):
+        if path.exists():
+            return path
+    if folder is not None and folder.is_dir():
+        for place in _data_folders(folder, _DEPTH):
+            if name in (place.name, *_above(place)):
+                return place
+        location = find_datasets(folder).get(role_of(name) or "")
+        if location is not None and _plain(name) in (_plain(location.known.name), *location.known.folders):
+            return location.path
+    raise DataError(f"there is no data set {name!r}; give a path, or the folder that holds it with --data.")
+
+
+def load_named(path: Path, view: View, progress: Progress | None = None) -> DataSource:
+    """Read a data set of the user's; one without folds is cut into some if all are wanted."""
+    name = path.name if not _FOLD.fullmatch(path.name) else path.resolve().parent.name
+    if _is_yahoo(path):
+        return DataSource(name, folds=(_read_yahoo(path, progress),))
+    if path.is_dir() and view == "first":
+        path = _first_fold(path)
+    data = open_data_or_folds(path, progress=progress)
+    if not isinstance(data, Dataset):
+        return DataSource(name, folds=tuple(data))
+    return DataSource(name, whole=data) if view == "first" else DataSource(name, folds=_cut_folds(data))
 
 
 def _plain(name: str) -> str:
@@ -173,16 +217,13 @@ def _first_fold(path: Path) -> Path:
 
 def _read_yahoo(folder: Path, progress: Progress | None) -> Fold:
     files = _yahoo_files(folder)
-    parts = {
-        part: read(file, n_features=_YAHOO_FEATURES, progress=progress)
-        for part, file in files.items()
-    }
+    parts = {part: read(file, n_features=_YAHOO_FEATURES, progress=progress) for part, file in files.items()}
     return Fold("set 1", parts["train"], parts["validation"], parts["test"])
 
 
 def sizes(source: DataSource) -> tuple[int, int]:
     """Lists and documents of the whole set, each once."""
-    parts = _once(source.folds)
+    parts = [source.whole] if source.whole is not None else _once(source.folds)
     return sum(part.n_lists for part in parts), sum(part.n_docs for part in parts)
 
 
@@ -217,8 +258,12 @@ def stand_in(known: KnownDataset, view: View) -> DataSource:
     name = f"synthetic {known.stand_in!r} for {known.name}"
     if view == "first":
         return DataSource(name, whole=whole)
+    return DataSource(name, folds=_cut_folds(whole))
+
+
+def _cut_folds(whole: Dataset) -> tuple[Fold, ...]:
     parts = [whole.select(range(i, whole.n_lists, _PARTS)) for i in range(_PARTS)]
-    return DataSource(name, folds=tuple(_rotate(parts, i) for i in range(_PARTS)))
+    return tuple(_rotate(parts, i) for i in range(_PARTS))
 
 
 def _rotate(parts: Sequence[Dataset], i: int) -> Fold:

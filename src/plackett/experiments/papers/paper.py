@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -58,12 +58,15 @@ class Budget:
         Parameters to change in every system that has them.
     seed
         Random seed of splits, models and synthetic data.
+    systems
+        Names of the systems to run, as the paper has them; () for all.
     """
 
     quick: bool = False
     trials: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    systems: tuple[str, ...] = ()
 
     def ranker(self, name: str, preset: str | None = None) -> Ranker:
         """A recipe with the paper's settings, reduced as this budget says.
@@ -103,6 +106,8 @@ class Budget:
             )
         if self.trials:
             notes.append(f"{self.trials} trials instead of the paper's number of repetitions.")
+        if self.systems:
+            notes.append(f"Only these systems: {', '.join(self.systems)}.")
         if self.settings:
             changed = ", ".join(f"{key} = {value}" for key, value in self.settings.items())
             notes.append(f"Settings changed in every system that has them: {changed}.")
@@ -116,8 +121,6 @@ class Study:
     Studies may share trials: the store runs a trial once.
     """
 
-    data: str
-    """Name of the data set."""
     systems: Mapping[str, Ranker]
     """Systems by the names that the paper gives them."""
     protocol: Protocol
@@ -125,6 +128,15 @@ class Study:
     select: str
     """Metric that selects models on the validation lists; several are separated by commas."""
     baseline: str | None = None
+    prepare: Callable[[DataSource], DataSource] | None = None
+    """What is done to the data first, if not what the paper does."""
+
+    def restrict(self, names: Sequence[str]) -> Study:
+        """The same with these systems only; with none of them, as it is."""
+        systems = {name: ranker for name, ranker in self.systems.items() if name in names}
+        if not systems:
+            return self
+        return replace(self, systems=systems, baseline=self.baseline if self.baseline in systems else None)
 
     def plan(self, source: DataSource) -> Plan:
         """The trials on these data."""
@@ -176,11 +188,39 @@ class Claim:
     """Our numbers."""
     holds: bool | None
     """None if what was run cannot decide it."""
+    p: float | None = None
+    """p-value of the test."""
+    test: str = ""
+    """The test; without a p-value, the reason why there is none."""
 
     @property
     def verdict(self) -> str:
         """For people."""
-        return "not judged" if self.holds is None else "yes" if self.holds else "no"
+        return "undecided" if self.holds is None else "yes" if self.holds else "no"
+
+    @property
+    def p_text(self) -> str:
+        """The p-value for people."""
+        return "–" if self.p is None else format_p(self.p)
+
+
+def decide(differences: Sequence[tuple[float, float]], alpha: float) -> bool | None:
+    """Whether one system is better than another everywhere, from differences and their p-values.
+
+    False if it is significantly worse somewhere; None if chance explains what was found.
+    """
+    if all(mean > 0 and p < alpha for mean, p in differences):
+        return True
+    return False if any(mean < 0 and p < alpha for mean, p in differences) else None
+
+
+def format_p(p: float) -> str:
+    """A p-value for people.
+
+    >>> format_p(0.0312), format_p(1e-9)
+    ('0.031', '<.0001')
+    """
+    return "<.0001" if p < 1e-4 else f"{p:.2g}"
 
 
 @dataclass(frozen=True)
@@ -199,11 +239,15 @@ class ItemContent:
 
 @dataclass(frozen=True, eq=False)
 class ItemInputs:
-    """What an item is made from, by data set."""
+    """What an item is made from, by the name of the data."""
 
     studies: Mapping[str, Sequence[FinishedStudy]]
     sources: Mapping[str, DataSource]
     budget: Budget
+    roles: Mapping[str, str]
+    """The paper's data set that the data are, or stand for."""
+    published: frozenset[str] = frozenset()
+    """Names of the data that the paper's numbers may be shown beside."""
 
     def single_studies(self) -> list[tuple[str, FinishedStudy]]:
         """Data set and study, for items with one study per data set."""
@@ -219,6 +263,10 @@ class PaperItem(ABC):
     datasets: tuple[str, ...]
     """Data sets it uses; it is made on those that are available."""
     kind: Kind = field(default="table", kw_only=True)
+    exclusive: bool = field(default=False, kw_only=True)
+    """Whether another item of the paper shows the same for other data sets."""
+    needs_data: bool = field(default=True, kw_only=True)
+    """Whether it is left out where none of its data sets is there."""
 
     @property
     def name(self) -> str:
@@ -232,7 +280,7 @@ class PaperItem(ABC):
 
     @abstractmethod
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:
-        """Studies to run on one of its data sets."""
+        """Studies to run on one of its data sets, or on data that stand for it."""
 
     @abstractmethod
     def show(self, inputs: ItemInputs) -> ItemContent:

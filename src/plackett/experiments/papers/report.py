@@ -22,6 +22,9 @@ class ReproductionFiles:
     """Paths of what was written."""
 
     report: Path
+    """HTML."""
+    markdown: Path
+    """The same as one page of Markdown."""
     results: Path
     pages: tuple[Path, ...]
     """Markdown, one per item; LaTeX tables are beside them."""
@@ -29,9 +32,7 @@ class ReproductionFiles:
     """Each figure in each format; none without Matplotlib."""
 
 
-def write_reproduction(
-    reproduction: Reproduction, folder: Path, *, command: str | None = None
-) -> ReproductionFiles:
+def write_reproduction(reproduction: Reproduction, folder: Path, *, command: str | None = None) -> ReproductionFiles:
     """Write all files of a reproduction into a folder.
 
     Parameters
@@ -54,10 +55,11 @@ def write_reproduction(
             write_text(folder / f"{item.file_name()}.tex", latex)
         for name, chart in content.charts.items():
             figures += write_figure(chart, folder / name, formats)
-    results, report = folder / "results.json", folder / "report.html"
+    results, report, markdown = (folder / f"{name}" for name in ("results.json", "report.html", "report.md"))
     write_json(results, reproduction_payload(reproduction))
     write_text(report, render_reproduction(reproduction, command=command))
-    return ReproductionFiles(report, results, tuple(pages), tuple(figures))
+    write_text(markdown, markdown_report(reproduction, command, formats))
+    return ReproductionFiles(report, markdown, results, tuple(pages), tuple(figures))
 
 
 def render_reproduction(reproduction: Reproduction, *, command: str | None) -> str:
@@ -116,30 +118,51 @@ def _environment(reproduction: Reproduction) -> dict[str, str]:
 
 
 def markdown_page(
-    reproduction: Reproduction,
-    item: PaperItem,
-    content: ItemContent,
-    command: str | None,
-    formats: Sequence[str],
+    reproduction: Reproduction, item: PaperItem, content: ItemContent, command: str | None, formats: Sequence[str]
 ) -> str:
     """A table or figure as a page of its own."""
     paper = reproduction.plan.paper
-    parts = [f"# Paper {paper.letter}, {item.name}: {item.title}\n"]
-    if command:
-        parts.append(f"Made by `{command}`.\n")
-    parts.append(f"{paper.authors}: *{paper.title}*. Rows named *paper* are its own numbers.\n")
-    parts += [table.markdown() for table in content.tables]
+    parts = [f"# Paper {paper.letter}, {item.name}: {item.title}\n", *_markdown_lead(reproduction, command)]
+    parts += _markdown_content(content, formats, "##")
+    parts += _markdown_notes((*content.notes, *_notes(reproduction)), reproduction)
+    return "\n".join(parts)
+
+
+def markdown_report(reproduction: Reproduction, command: str | None, formats: Sequence[str]) -> str:
+    """All tables and figures as one page."""
+    paper = reproduction.plan.paper
+    on = ", ".join(reproduction.plan.datasets.on)
+    title = f"# Paper {paper.letter}{f' on {on}' if on else ''}: {paper.title}\n"
+    parts = [title, *_markdown_lead(reproduction, command)]
+    parts.append(_summarize_claims(reproduction) + "\n")
+    for item, content in reproduction.contents:
+        parts.append(f"## {item.name}: {item.title}\n")
+        parts += _markdown_content(content, formats, "###")
+        parts.append("".join(f"- {note}\n" for note in content.notes))
+    return "\n".join([*parts, *_markdown_notes(_notes(reproduction), reproduction)])
+
+
+def _markdown_lead(reproduction: Reproduction, command: str | None) -> list[str]:
+    paper = reproduction.plan.paper
+    made = [f"Made by `{command}`.\n"] if command else []
+    return [*made, f"{paper.authors}: *{paper.title}*. Rows named *paper* are its own numbers.\n"]
+
+
+def _markdown_content(content: ItemContent, formats: Sequence[str], heading: str) -> list[str]:
+    parts = [table.markdown() for table in content.tables]
     if "svg" in formats:
         parts += [f"![{chart.title}]({name}.svg)\n" for name, chart in content.charts.items()]
     if content.claims:
-        lines = ["| claim of the paper | here | holds |", "| --- | --- | --- |"]
-        lines += [f"| {c.text} | {c.here} | {c.verdict} |" for c in content.claims]
-        parts.append("## What the paper says, in our numbers\n\n" + "\n".join(lines) + "\n")
-    notes = (*content.notes, *_notes(reproduction))
-    parts.append("## How the numbers were made\n\n" + "".join(f"- {note}\n" for note in notes))
+        lines = ["| claim of the paper | here | p | test | holds |", "| --- | --- | --- | --- | --- |"]
+        lines += [f"| {c.text} | {c.here} | {c.p_text} | {c.test} | {c.verdict} |" for c in content.claims]
+        parts.append(f"{heading} What the paper says, in our numbers\n\n" + "\n".join(lines) + "\n")
+    return parts
+
+
+def _markdown_notes(notes: Sequence[str], reproduction: Reproduction) -> list[str]:
     versions = ", ".join(f"{name} {value}" for name, value in _environment(reproduction).items())
-    parts.append(f"Environment: {versions}.\n")
-    return "\n".join(parts)
+    listed = "".join(f"- {note}\n" for note in notes)
+    return [f"## How the numbers were made\n\n{listed}", f"Environment: {versions}.\n"]
 
 
 def reproduction_payload(reproduction: Reproduction) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from plackett.experiments.papers.paper import (
     ItemInputs,
     PaperTable,
     Study,
+    decide,
+    format_p,
 )
 from plackett.experiments.protocols import Protocol, Splits
 from plackett.experiments.results import ComparisonResults
@@ -165,18 +167,22 @@ class TableTests:
     means: Mapping[str, Mapping[str, float]]
     half_widths: Mapping[str, Mapping[str, float]]
     """Half the width of the 95 % interval over trials; 0 for a single one."""
-    differences: Mapping[tuple[str, str], SystemDifference]
-    """By system and metric."""
+    differences: Mapping[tuple[str, str, str], SystemDifference]
+    """By system, the one it is compared with, and metric."""
+    unit: str = "lists"
+    """What the tests pair."""
 
     def mark(self, system: str, metric: str) -> str:
-        """Of a system, where it was compared."""
-        difference = self.differences.get((system, metric))
-        return difference.mark if difference else ""
+        """Of a system, where it was compared; of several comparisons the first."""
+        for (name, _, m), difference in self.differences.items():
+            if (name, m) == (system, metric):
+                return difference.mark
+        return ""
 
 
 def judge(
     results: ComparisonResults,
-    against: Mapping[str, str],
+    against: Mapping[str, str | tuple[str, ...]],
     *,
     alpha: float,
     protocol: Protocol | None = None,
@@ -188,33 +194,28 @@ def judge(
     results
         The trials.
     against
-        For each system that is compared, the system that it is compared with.
+        For each system that is compared, the system or systems that it is compared with.
     alpha
         The paper's level of significance.
     protocol
         Under random splits, p-values that take their overlap into account are added.
     """
     metrics = tuple(next(iter(results.values.values())))
-    pairs = {a: b for a, b in against.items() if a in results.values and b in results.values}
-    differences: dict[tuple[str, str], SystemDifference] = {}
+    wanted = [(a, b) for a, others in against.items() for b in ((others,) if isinstance(others, str) else others)]
+    pairs = [(a, b) for a, b in wanted if a in results.values and b in results.values]
+    differences: dict[tuple[str, str, str], SystemDifference] = {}
     for metric in metrics:
-        rows = [_difference(results, a, b, metric) for a, b in pairs.items()]
+        rows = [_difference(results, a, b, metric) for a, b in pairs]
         adjusted = holm([t_test(d) for d in rows])
-        for (a, b), d, sure in zip(pairs.items(), rows, adjusted, strict=True):
+        for (a, b), d, sure in zip(pairs, rows, adjusted, strict=True):
             ends = mean_interval(d)
-            differences[a, metric] = SystemDifference(
+            differences[a, b, metric] = SystemDifference(
                 a, b, metric, float(d.mean()), *ends, t_test(d), float(sure), alpha,
                 _resampled(d, protocol),
             )  # fmt: skip
-    means = {
-        name: {m: float(np.nanmean(v)) for m, v in own.items()}
-        for name, own in results.values.items()
-    }
-    half_widths = {
-        name: {m: _half(values) for m, values in own.items()}
-        for name, own in results.trial_means.items()
-    }
-    return TableTests(metrics, means, half_widths, differences)
+    means = {name: {m: float(np.nanmean(v)) for m, v in own.items()} for name, own in results.values.items()}
+    half_widths = {name: {m: _half(values) for m, values in own.items()} for name, own in results.trial_means.items()}
+    return TableTests(metrics, means, half_widths, differences, "lists" if protocol is None else protocol.unit)
 
 
 def _difference(results: ComparisonResults, a: str, b: str, metric: str) -> Values:
@@ -249,13 +250,13 @@ class ResultTable(PaperTable):
     """What is run on a set."""
     published: Mapping[str, Published] = field(default_factory=dict, kw_only=True)
     """The paper's cells by data set; none where they are lost."""
-    against: Callable[[str], Mapping[str, str]] = field(kw_only=True)
-    """For the systems on a set that are compared, the other one."""
+    against: Callable[[str], Mapping[str, str | tuple[str, ...]]] = field(kw_only=True)
+    """For the systems on a set that are compared, the other one, or several."""
     alpha: float = field(default=0.05, kw_only=True)
     percent: bool = field(default=False, kw_only=True)
     spread: bool = field(default=False, kw_only=True)
     """Whether the paper gives intervals over trials."""
-    claims: Callable[[str, TableTests], Sequence[Claim]] | None = field(default=None, kw_only=True)
+    claims: Callable[[str, TableTests, FinishedStudy], Sequence[Claim]] | None = field(default=None, kw_only=True)
     """What the paper says of a set, judged by our numbers."""
     notes: tuple[str, ...] = field(default=(), kw_only=True)
 
@@ -265,22 +266,18 @@ class ResultTable(PaperTable):
     def show(self, inputs: ItemInputs) -> ItemContent:
         tables, claims, numbers = [], [], {}
         for data, finished in inputs.single_studies():
-            judged = judge(
-                finished.results,
-                self.against(data),
-                alpha=self.alpha,
-                protocol=finished.plan.protocol,
-            )
-            tables.append(self._table(data, finished, judged))
-            numbers[data] = self._numbers(data, finished, judged)
+            role = inputs.roles[data]
+            judged = judge(finished.results, self.against(role), alpha=self.alpha, protocol=finished.plan.protocol)
+            printed = self.published.get(role, {}) if data in inputs.published else {}
+            tables.append(self._table(finished, judged, printed))
+            numbers[data] = self._numbers(finished, judged, printed)
             if self.claims is not None:
-                on_data = self.claims(data, judged)
+                on_data = self.claims(role, judged, finished)
                 claims += [replace(claim, text=f"{data}: {claim.text}") for claim in on_data]
         return ItemContent(tuple(tables), {}, tuple(claims), self.notes, numbers)
 
-    def _table(self, data: str, finished: FinishedStudy, judged: TableTests) -> TextTable:
+    def _table(self, finished: FinishedStudy, judged: TableTests, printed: Published) -> TextTable:
         rows: list[Row] = []
-        printed = self.published.get(data, {})
         for system in judged.means:
             cells = [self._cell(judged, system, m) for m in judged.metrics]
             rows.append(Row((system, *cells), "ours"))
@@ -293,7 +290,9 @@ class ResultTable(PaperTable):
     def _cell(self, judged: TableTests, system: str, metric: str) -> str:
         text = self._format(judged.means[system][metric])
         if self.spread:
-            text += f"±{self._format(judged.half_widths[system][metric])}"
+            half = judged.half_widths[system][metric]
+            # Without anything random every trial is the same: an interval of 0 would say it is exact.
+            text += f"±{self._format(half)}" if half > 0 else " (deterministic)"
         return text + judged.mark(system, metric)
 
     def _format(self, value: float) -> str:
@@ -310,16 +309,14 @@ class ResultTable(PaperTable):
             parts.append("±: 95 % interval of the mean over trials (Student's).")
         return " ".join(parts)
 
-    def _numbers(self, data: str, finished: FinishedStudy, judged: TableTests) -> dict[str, Any]:
-        printed = self.published.get(data, {})
+    def _numbers(self, finished: FinishedStudy, judged: TableTests, printed: Published) -> dict[str, Any]:
         return {
             "protocol": str(finished.plan.protocol),
             "selected_by": finished.plan.select,
             "means": judged.means,
             "half_intervals": judged.half_widths,
             "paper": {
-                name: dict(zip(judged.metrics, map(number, cells), strict=True))
-                for name, cells in printed.items()
+                name: dict(zip(judged.metrics, map(number, cells), strict=True)) for name, cells in printed.items()
             },
             "differences": [vars(difference) for difference in judged.differences.values()],
             "seconds": finished.results.seconds,
@@ -342,23 +339,34 @@ def _describe_pairs(pairs: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{a} with {b}" for a, b in pairs)
 
 
-def claim_better(judged: TableTests, above: str, below: str, metrics: Sequence[str] = ()) -> Claim:
-    """The claim that a system is significantly better than the one it is compared with."""
-    wanted = [m for m in metrics or judged.metrics if (above, m) in judged.differences]
-    differences = [judged.differences[above, m] for m in wanted]
+def claim_better(judged: TableTests, above: str, below: str, metrics: Sequence[str] = (), *, under: str = "") -> Claim:
+    """The claim that a system is significantly better than another under all metrics.
+
+    Parameters
+    ----------
+    judged
+        The tests.
+    above, below
+        The systems; they must have been compared.
+    metrics
+        The metrics; by default all of the table.
+    under
+        What the metrics are called in the claim.
+    """
+    wanted = [m for m in metrics or judged.metrics if (above, below, m) in judged.differences]
+    differences = [judged.differences[above, below, m] for m in wanted]
+    text = f"{above} is better than {below}" + (f" in {under}" if under else "")
     if not differences:
-        return Claim(f"{above} is better than {below}", "was not run", None)
-    here = ", ".join(
-        f"{metric_heading(d.metric)} {d.mean:+.4f} ({_p_values(d)})" for d in differences
-    )
-    holds = all(d.mean > 0 and d.p < d.alpha for d in differences)
-    return Claim(f"{above} is better than {below}, significantly", here, holds)
+        return Claim(text, "was not run", None, test="no test: was not run")
+    here = ", ".join(f"{metric_heading(d.metric)} {d.mean:+.4f} ({_p_values(d)})" for d in differences)
+    # Better under all metrics: as sure as the least sure of them.
+    tested = [(d.mean, d.p if d.resampled is None else d.resampled) for d in differences]
+    p, holds = max(p for _, p in tested), decide(tested, differences[0].alpha)
+    corrected = "" if differences[0].resampled is None else " corrected for overlapping splits"
+    test = f"paired t-test over {judged.unit}{corrected}" + (", the largest p" if len(differences) > 1 else "")
+    return Claim(f"{text}, significantly", here, holds, p, test)
 
 
 def _p_values(d: SystemDifference) -> str:
-    corrected = "" if d.resampled is None else f", resampled {_p(d.resampled)}"
-    return f"p {_p(d.p)}{corrected}"
-
-
-def _p(p: float) -> str:
-    return "<.0001" if p < 1e-4 else f"{p:.2g}"
+    corrected = "" if d.resampled is None else f", resampled {format_p(d.resampled)}"
+    return f"p {format_p(d.p)}{corrected}"

@@ -16,31 +16,26 @@ from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster
 from plackett.experiments.compare import run_trials
-from plackett.experiments.forecast import Forecast, estimate_seconds, forecast
 from plackett.experiments.papers.datasets import (
     DATASETS,
     DatasetLocation,
+    Progress as ReadProgress,
     View,
     compare_with_published,
     find_datasets,
+    find_named,
     load,
+    load_named,
     reduce_source,
+    role_of,
+    sizes,
     stand_in,
 )
-from plackett.experiments.papers.datasets import Progress as ReadProgress
-from plackett.experiments.papers.paper import (
-    Budget,
-    FinishedStudy,
-    ItemContent,
-    ItemInputs,
-    Paper,
-    PaperItem,
-    Study,
-)
-from plackett.experiments.plan import Plan, threads_per_trial
+from plackett.experiments.papers.paper import Budget, FinishedStudy, ItemContent, ItemInputs, Paper, PaperItem, Study
+from plackett.experiments.plan import Forecast, Plan, estimate_seconds, forecast, threads_per_trial
 from plackett.experiments.protocols import DataSource
 from plackett.experiments.store import RunStore
-from plackett.models.ranker import Progress
+from plackett.models.fit_context import Progress
 
 ReadProgressBar = Callable[[str], AbstractContextManager[ReadProgress]]
 """Given what is being read, a context that takes bytes done and bytes in all."""
@@ -63,43 +58,84 @@ class PaperDatasets:
         Folder with the user's data sets; None: there are none.
     progress_bar
         Makes a progress bar for each data set that is read.
+    on
+        Data sets of the user's, by name or path, that take the place of the paper's.
     """
 
     paper: Paper
     budget: Budget
     folder: Path | None
     progress_bar: ReadProgressBar
+    on: Sequence[str] = ()
     locations: dict[str, DatasetLocation] = field(init=False)
     notes: list[str] = field(default_factory=list, init=False)
     """What the data are, a sentence per data set."""
-    _sources: dict[str, DataSource] = field(default_factory=dict, init=False)
+    _raw: dict[str, DataSource] = field(default_factory=dict, init=False)
+    _prepared: dict[tuple[str, Prepare | None], DataSource] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self.locations = {} if self.folder is None else find_datasets(self.folder)
+        self.locations = {} if self.folder is None or self.on else find_datasets(self.folder)
+        self._paths = {name: find_named(name, self.folder) for name in self.on}
+
+    def roles(self, item: PaperItem) -> dict[str, str]:
+        """The data sets that an item is made on, and for which of the paper's each stands.
+
+        A set of the user's stands for the one whose name it has, else for the first of the item.
+        Items that show the same for several sets (``exclusive``) get each set once.
+        """
+        if not self.on:
+            return {name: name for name in item.datasets}
+        others = [other for other in self.paper.items if other.exclusive]
+        shown = {name for other in others for name in other.datasets}
+        roles: dict[str, str] = {}
+        for name in self.on if item.datasets else ():
+            role = role_of(Path(name).name)
+            if role in item.datasets:
+                roles[name] = str(role)
+            elif not item.exclusive or (role not in shown and item is others[0]):
+                roles[name] = item.datasets[0]
+        return roles
 
     def state(self, name: str) -> State:
         """Whether a data set was found, or synthetic data are used in its place."""
-        if name in self.locations:
+        if name in self.locations or name in self.on:
             return "found"
         return "stand-in" if self.budget.quick else "missing"
 
-    def source(self, name: str) -> DataSource:
-        """The data of a data set, prepared."""
-        if name not in self._sources:
-            source = self._read(name) if name in self.locations else self._stand_in(name)
-            self._sources[name] = self.prepare(source)
-        return self._sources[name]
-
-    def prepare(self, source: DataSource) -> DataSource:
-        """Data as the paper prepares them."""
-        return source if self.paper.prepare is None else self.paper.prepare(source)
+    def source(self, name: str, prepare: Prepare | None = None) -> DataSource:
+        """The data of a data set, prepared as the paper does, or as a study of it does."""
+        change = prepare or self.paper.prepare
+        if (name, change) not in self._prepared:
+            if name not in self._raw:
+                known = name in self.locations or name in self.on
+                self._raw[name] = self._read(name) if known else self._stand_in(name)
+            self._prepared[name, change] = self._raw[name] if change is None else change(self._raw[name])
+        return self._prepared[name, change]
 
     def _read(self, name: str) -> DataSource:
+        if name in self.on:
+            return self._read_named(name)
         location = self.locations[name]
         with self.progress_bar(f"reading {name}") as progress:
             source = load(location, self.paper.view, progress)
         self.notes.append(compare_with_published(location.known, source))
         return reduce_source(source, location.known) if self.budget.quick else source
+
+    def _read_named(self, name: str) -> DataSource:
+        with self.progress_bar(f"reading {name}") as progress:
+            source = load_named(self._paths[name], self.paper.view, progress)
+        lists, documents = sizes(source)
+        role = role_of(source.name)
+        if role is not None and (lists, documents) == (DATASETS[role].lists, DATASETS[role].documents):
+            self.notes.append(compare_with_published(DATASETS[role], source))
+        else:
+            self.notes.append(
+                f"{source.name}: {lists:,} lists, {documents:,} documents; not a set of the paper's, so its "
+                "numbers do not apply, only what it says of systems."
+            )
+        if not self.budget.quick or source.whole is not None:
+            return source
+        return reduce_source(source, DATASETS[role or "OHSUMED"])
 
     def _stand_in(self, name: str) -> DataSource:
         known = DATASETS[name]
@@ -113,13 +149,16 @@ class PaperDatasets:
 
 
 State = Literal["found", "stand-in", "missing"]
+Prepare = Callable[[DataSource], DataSource]
 
 
 @dataclass(frozen=True, eq=False)
 class PlannedItem:
-    """A table or figure with the studies it needs, by data set."""
+    """A table or figure with its data and the studies it needs, by the name of the data."""
 
     item: PaperItem
+    sources: dict[str, DataSource]
+    roles: dict[str, str]
     studies: dict[str, list[tuple[Study, Plan]]]
 
 
@@ -163,21 +202,17 @@ def plan_reproduction(datasets: PaperDatasets, items: Sequence[PaperItem]) -> Re
     planned: list[PlannedItem] = []
     missing: list[str] = []
     for item in items:
-        available = [name for name in item.datasets if datasets.state(name) != "missing"]
-        absent = [name for name in item.datasets if datasets.state(name) == "missing"]
+        roles = datasets.roles(item)
+        available = [name for name in roles if datasets.state(name) != "missing"]
+        absent = [name for name in roles if datasets.state(name) == "missing"]
         if absent:
             wanted = "; ".join(f"{name} ({DATASETS[name].where})" for name in absent)
-            left = "left out" if not available else f"on {', '.join(available)} only"
+            left = f"on {', '.join(available)} only" if available else "left out" if item.needs_data else "in part"
             missing.append(f"{item.name} {left}: missing {wanted}")
-        if available or not item.datasets:
-            studies = {
-                name: [
-                    (study, study.plan(datasets.source(name)))
-                    for study in item.studies(name, datasets.budget)
-                ]
-                for name in available
-            }
-            planned.append(PlannedItem(item, studies))
+        if not available and not absent and item.datasets:
+            missing.append(f"{item.name} left out: it is on {', '.join(item.datasets)}")
+        if available or not item.datasets or not item.needs_data:
+            planned.append(_plan_item(datasets, item, {name: roles[name] for name in available}))
     if not planned:
         place = f"in {datasets.folder}" if datasets.folder else "(no folder was given)"
         raise DataError(
@@ -191,6 +226,27 @@ def plan_reproduction(datasets: PaperDatasets, items: Sequence[PaperItem]) -> Re
             )
         )
     return ReproductionPlan(datasets.paper, tuple(planned), tuple(missing), datasets)
+
+
+def _studies(item: PaperItem, role: str, budget: Budget) -> list[Study]:
+    studies = item.studies(role, budget)
+    return [study.restrict(budget.systems) for study in studies] if budget.systems else list(studies)
+
+
+def _plan_item(datasets: PaperDatasets, item: PaperItem, roles: dict[str, str]) -> PlannedItem:
+    sources = {name: datasets.source(name) for name in roles}
+    return PlannedItem(
+        item,
+        {source.name: source for source in sources.values()},
+        {source.name: roles[name] for name, source in sources.items()},
+        {
+            sources[name].name: [
+                (study, study.plan(datasets.source(name, study.prepare)))
+                for study in _studies(item, role, datasets.budget)
+            ]
+            for name, role in roles.items()
+        },
+    )
 
 
 def forecast_reproduction(
@@ -239,13 +295,7 @@ def run_reproduction(
 
         with _without_convergence_warnings():
             ran += run_trials(
-                comparison,
-                store=store,
-                scratch=scratch,
-                jobs=jobs,
-                threads=threads,
-                cluster=cluster,
-                progress=report,
+                comparison, store=store, scratch=scratch, jobs=jobs, threads=threads, cluster=cluster, progress=report
             )
         done |= digests
     contents = tuple((each.item, _show(plan.datasets, each, store)) for each in plan.items)
@@ -254,12 +304,13 @@ def run_reproduction(
 
 def _show(datasets: PaperDatasets, planned: PlannedItem, store: RunStore) -> ItemContent:
     studies = {
-        name: [FinishedStudy(study, plan, store) for study, plan in pairs]
-        for name, pairs in planned.studies.items()
+        name: [FinishedStudy(study, plan, store) for study, plan in pairs] for name, pairs in planned.studies.items()
     }
-    sources = {name: datasets.source(name) for name in studies}
+    # The paper's numbers are not for data that only take the place of its own.
+    published = frozenset(n for n, role in planned.roles.items() if not datasets.on or role_of(n) == role)
+    inputs = ItemInputs(studies, planned.sources, datasets.budget, planned.roles, published)
     with _without_convergence_warnings():
-        return planned.item.show(ItemInputs(studies, sources, datasets.budget))
+        return planned.item.show(inputs)
 
 
 @contextmanager
@@ -309,7 +360,7 @@ def list_items(
     for i, item in enumerate(items):
         progress(f"estimating the time of {item.name}", i, len(items))
         trials, seconds = costs.of(item)
-        states = {name: datasets.state(name) for name in item.datasets}
+        states = {name: datasets.state(name) for name in datasets.roles(item)}
         listed.append(ListedItem(item, states, trials, seconds))
     return listed
 
@@ -323,18 +374,22 @@ class _Costs:
     """Number of trials and rough time of tables and figures, from the published sizes alone."""
 
     def __init__(self, datasets: PaperDatasets, jobs: int, threads: int | None) -> None:
-        self._budget, self._jobs = datasets.budget, jobs
+        self._datasets, self._budget, self._jobs = datasets, datasets.budget, jobs
         self._threads = threads_per_trial(jobs, threads)
-        self._source = datasets.prepare(_tiny_source(datasets.paper.view))
+        prepare = datasets.paper.prepare
+        tiny = _tiny_source(datasets.paper.view)
+        self._source = tiny if prepare is None else prepare(tiny)
 
     def of(self, item: PaperItem) -> tuple[int, float]:
         """Trials and seconds of one item."""
         trials, seconds = 0, 0.0
-        for name in item.datasets:
-            known, features = DATASETS[name], _FEATURES[DATASETS[name].stand_in]
+        for name, role in self._datasets.roles(item).items():
+            known, features = DATASETS[role], _FEATURES[DATASETS[role].stand_in]
             share = known.quick_lists / known.lists if self._budget.quick else 1.0
             documents = round(_TRAINING_SHARE * min(share, 1.0) * known.documents)
-            for study in item.studies(name, self._budget):
+            if name in self._datasets.on:
+                documents, features = self._datasets.source(name).training_size
+            for study in _studies(item, role, self._budget):
                 count = len(study.protocol.splits(self._source))
                 trials += count * len(study.systems)
                 for ranker in study.systems.values():

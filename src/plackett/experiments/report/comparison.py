@@ -1,7 +1,5 @@
 """The report of a comparison: one HTML file that can be mailed, printed and read anywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +79,7 @@ def _values(report: Report) -> dict[str, Any]:
         "differences": {m: difference_chart(board, m) for m in board.metrics} if others else {},
         "wins": {m: win_chart(board, m) for m in board.metrics},
         "trial_chart": trial_chart(report),
-        "several_trials": max((len(own) for own in report.trials.values()), default=1) > 1,
+        "several_trials": max((len(values) for values in report.trials.values()), default=1) > 1,
         "curve_chart": curve_chart(report.curves, report.curve_metric) if report.curves else None,
         "importance_charts": importance_charts(report.importances, report.feature_names),
         "facts": describe_data(report.description),
@@ -144,10 +142,7 @@ def trial_chart(report: Report) -> DotChart | None:
     if not report.trials or max(len(means) for means in report.trials.values()) < 2:
         return None
     metric = report.board.primary
-    rows = [
-        Dots(entry.name, report.trials[entry.name], entry.intervals[metric])
-        for entry in report.board.entries
-    ]
+    rows = [Dots(entry.name, report.trials[entry.name], entry.intervals[metric]) for entry in report.board.entries]
     label = f"{metric}: a dot per trial; the band is the 95 % interval of the mean"
     return DotChart(f"{metric} in each trial", label, rows)
 
@@ -174,9 +169,7 @@ def curve_chart(curves: CurvesByTrial, metric: str) -> LineChart:
     return LineChart(f"{metric} on the validation lists", "step of training", lines, notes=notes)
 
 
-def importance_charts(
-    importances: Mapping[str, NDArray[np.float64]], names: Sequence[str]
-) -> dict[str, BarChart]:
+def importance_charts(importances: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> dict[str, BarChart]:
     """The most important features of each system."""
     charts = {}
     for system, shares in importances.items():

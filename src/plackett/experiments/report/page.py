@@ -80,7 +80,7 @@ def format_setting(value: Any) -> str:
     Parameters
     ----------
     value
-        As model files hold it (:func:`plackett.models.artifact.save.encode`).
+        As model files hold it (:func:`plackett.models.artifact.encode`).
 
     Examples
     --------
@@ -154,9 +154,7 @@ def chart_html(chart: figures.Chart) -> Markup:
     return macros.lines(chart, lines, across, up, x_ticks, _ticks(up), summarize(chart))
 
 
-def _ticks(
-    scale: Scale, *, signed: bool = False, percent: bool = False
-) -> list[tuple[float, str, bool]]:
+def _ticks(scale: Scale, *, signed: bool = False, percent: bool = False) -> list[tuple[float, str, bool]]:
     """Position, label, and whether it is 0."""
     ticks = figures.round_ticks(scale.low, scale.high)
     labels = figures.format_ticks(ticks, signed=signed, percent=percent)
@@ -186,9 +184,7 @@ def _points(xs: Sequence[float], ys: Sequence[float], across: Scale, up: Scale) 
     return [f"{10 * across(x):.5g},{1000 - 10 * up(y):.6g}" for x, y in zip(xs, ys, strict=True)]
 
 
-def reduce_points(
-    xs: Sequence[float], ys: Sequence[float]
-) -> tuple[Sequence[float], Sequence[float]]:
+def reduce_points(xs: Sequence[float], ys: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
     """A line of at most :data:`MAX_POINTS` points that looks the same.
 
     Of each of many equal ranges it keeps the lowest and the highest point, and always the ends.

@@ -3,8 +3,6 @@
 The template ``query_browser.html`` embeds these as JSON; its script sorts, searches and opens them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,9 +81,7 @@ class QueryBrowser:
             "metric": self.metric,
             "several": len({query.trial for query in self.queries}) > 1,
             "features": list(self.features),
-            "rows": [
-                [q.name, q.trial, q.length, [round(v, 5) for v in q.values]] for q in self.queries
-            ],
+            "rows": [[q.name, q.trial, q.length, [round(v, 5) for v in q.values]] for q in self.queries],
             "documents": {
                 str(i): {k: v for k, v in vars(q.documents).items() if v is not None}
                 for i, q in enumerate(self.queries)
@@ -186,9 +182,7 @@ def _columns(details: TrialDetails, metric: str, systems: Sequence[str]) -> NDAr
     return np.column_stack([details.values[name][metric] for name in systems])
 
 
-def _documents(
-    details: TrialDetails, q: int, systems: Sequence[str], features: FeatureTable | None
-) -> Documents:
+def _documents(details: TrialDetails, q: int, systems: Sequence[str], features: FeatureTable | None) -> Documents:
     """The top documents of each system; their names are ids, or numbers of rows."""
     test = details.data.test
     rows = np.flatnonzero(test.list_of_row == q)

@@ -5,8 +5,6 @@ user gives. Numbers with many different values are cut into ranges that hold abo
 each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,10 +91,7 @@ def segment_results(
         The user's: for each name, values by query id.
     """
     tests = [details.data.test for details in trials]
-    values = {
-        name: np.concatenate([details.values[name][metric] for details in trials])
-        for name in systems
-    }
+    values = {name: np.concatenate([details.values[name][metric] for details in trials]) for name in systems}
     by_column: dict[str, NDArray[Any]] = {
         "number of documents": np.concatenate([test.list_sizes for test in tests]),
         "number of relevant documents": np.concatenate([_count_relevant(test) for test in tests]),
@@ -108,9 +103,7 @@ def segment_results(
     segmentations = []
     for name, cells in by_column.items():
         names, members = group_values(cells[counted])
-        groups = tuple(
-            _group(group, members == i, values, baseline) for i, group in enumerate(names)
-        )
+        groups = tuple(_group(group, members == i, values, baseline) for i, group in enumerate(names))
         if len(groups) > 1:
             segmentations.append(Segmentation(name, metric, baseline, groups))
     return tuple(segmentations)
@@ -146,9 +139,7 @@ def group_values(cells: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
     inner = np.linspace(0, 1, MAX_GROUPS + 1)[1:-1]
     edges = np.unique(np.quantile(cells, inner, method="lower"))
     _, members = np.unique(np.searchsorted(edges, cells, side="left"), return_inverse=True)
-    ends = [
-        (cells[members == i].min(), cells[members == i].max()) for i in range(members.max() + 1)
-    ]
+    ends = [(cells[members == i].min(), cells[members == i].max()) for i in range(members.max() + 1)]
     return [_format(a) if a == b else f"{_format(a)}–{_format(b)}" for a, b in ends], members
 
 
@@ -156,14 +147,12 @@ def _format(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, np.floating) else str(value)
 
 
-def _group(
-    name: str, inside: NDArray[np.bool_], values: Mapping[str, Values], baseline: str
-) -> Group:
-    means = {system: float(own[inside].mean()) for system, own in values.items()}
+def _group(name: str, inside: NDArray[np.bool_], values: Mapping[str, Values], baseline: str) -> Group:
+    means = {system: float(of_system[inside].mean()) for system, of_system in values.items()}
     differences = {}
-    for system, own in values.items():
+    for system, of_system in values.items():
         if system != baseline:
-            d = own[inside] - values[baseline][inside]
+            d = of_system[inside] - values[baseline][inside]
             differences[system] = (float(d.mean()), *mean_interval(d))
     return Group(name, int(inside.sum()), means, differences)
 
@@ -186,8 +175,7 @@ def read_column(paths: Sequence[Path], name: str, *, query: str = "query_id") ->
     files = [file for file in (*paths, *inside) if file.suffix in _SUFFIXES]
     if not files:
         raise UsageError(
-            f"the column {name!r} cannot be read: only Parquet and Arrow files have named columns "
-            "besides features."
+            f"the column {name!r} cannot be read: only Parquet and Arrow files have named columns besides features."
         )
     values: dict[Any, Any] = {}
     for file in files:

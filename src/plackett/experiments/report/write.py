@@ -1,7 +1,5 @@
 """The files of a comparison: report, tables, figures, and results for other programs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -81,11 +79,7 @@ def write_files(
         folder / "leaderboard.tex",
         folder / "report.html",
         folder / "per_list.tsv",
-        tuple(
-            path
-            for name, chart in _charts(report).items()
-            for path in write_figure(chart, folder / name, formats)
-        ),
+        tuple(path for name, chart in _charts(report).items() for path in write_figure(chart, folder / name, formats)),
     )
     write_json(files.results, payload(compared, description))
     write_text(files.markdown, markdown_table(compared.board))
@@ -107,9 +101,7 @@ def per_list_table(trials: Sequence[TrialDetails]) -> str:
             columns = [details.values[name][metric] for name in systems]
             for query, *values in zip(details.data.test.list_ids, *columns, strict=True):
                 cells = ["" if math.isnan(v) else f"{v:.10g}" for v in values]
-                lines.append(
-                    "\t".join([tsv_cell(details.split.name), tsv_cell(query), metric, *cells])
-                )
+                lines.append("\t".join([tsv_cell(details.split.name), tsv_cell(query), metric, *cells]))
     return "\n".join([*lines, ""])
 
 
@@ -126,13 +118,10 @@ def _charts(report: comparison.Report) -> dict[str, Chart]:
 def payload(compared: CompareResult, description: Description | None = None) -> dict[str, Any]:
     """A comparison as plain data."""
     plan = compared.plan
-    trials = [
-        {"system": t.system.name, "trial": t.split.name, "digest": t.identity.digest}
-        for t in plan.trials
-    ]
+    trials = [{"system": t.system.name, "trial": t.split.name, "digest": t.identity.digest} for t in plan.trials]
     means = {
-        name: {metric: values.tolist() for metric, values in own.items()}
-        for name, own in compared.results.trial_means.items()
+        name: {metric: values.tolist() for metric, values in by_metric.items()}
+        for name, by_metric in compared.results.trial_means.items()
     }
     return {
         "data": {"name": plan.source.name, **(description.to_dict() if description else {})},
@@ -155,21 +144,18 @@ def resampled(compared: CompareResult) -> dict[str, float]:
     values = compared.results.values
     shares = {"test_share": protocol.test_share, "train_share": protocol.train_share}
     return {
-        name: resampled_t_test(own[board.primary] - values[board.baseline][board.primary], **shares)
-        for name, own in values.items()
+        name: resampled_t_test(by_metric[board.primary] - values[board.baseline][board.primary], **shares)
+        for name, by_metric in values.items()
         if name != board.baseline
     }
 
 
 def _report(
-    compared: CompareResult,
-    description: Description,
-    command: str | None,
-    segments: Mapping[str, Column] | None,
+    compared: CompareResult, description: Description, command: str | None, segments: Mapping[str, Column] | None
 ) -> comparison.Report:
     plan, board, results = compared.plan, compared.board, compared.results
     systems = [entry.name for entry in board.entries]
-    shares = [own.mean(axis=0) for own in results.importances.values()]
+    shares = [of_system.mean(axis=0) for of_system in results.importances.values()]
     features = FeatureTable(plan.source, np.mean(shares, axis=0) if shares else None)
     return comparison.Report(
         title=f"Comparison on {plan.source.name}",
@@ -179,7 +165,7 @@ def _report(
         curves=results.curves,
         curve_metric=plan.select.split(",")[0],
         notes=_notes(compared),
-        trials={n: own[board.primary].tolist() for n, own in results.trial_means.items()},
+        trials={n: by_metric[board.primary].tolist() for n, by_metric in results.trial_means.items()},
         resampled=resampled(compared),
         browser=browse_queries(
             results.details,
@@ -193,11 +179,7 @@ def _report(
         environment=_environment(compared),
         command=command,
         segments=segment_results(
-            results.details,
-            metric=board.primary,
-            baseline=board.baseline,
-            systems=systems,
-            columns=segments,
+            results.details, metric=board.primary, baseline=board.baseline, systems=systems, columns=segments
         ),
         importances=results.importances,
         feature_names=_feature_names(plan.source),

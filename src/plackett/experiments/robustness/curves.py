@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,17 @@ from plackett.distributed import Cluster
 from plackett.experiments.compare import run_trials
 from plackett.experiments.figures import FORMATS, Line, LineChart, can_draw, write_figure
 from plackett.experiments.plan import Plan, plan_comparison
-from plackett.experiments.protocols import DataSource, Protocol
-from plackett.experiments.protocols import protocol as as_protocol
+from plackett.experiments.protocols import DataSource, Protocol, Splits, protocol as as_protocol
 from plackett.experiments.report.page import render_page
 from plackett.experiments.report.write import CONVENTION
 from plackett.experiments.results import metric_values, read_outcome
 from plackett.experiments.robustness.noise import LEVELS, Noise, NoiseProtocol
-from plackett.experiments.significance import mean_interval, t_test
+from plackett.experiments.significance import mean_interval, resampled_t_test, t_test
 from plackett.experiments.store import RunStore
 from plackett.experiments.systems import environment
 from plackett.experiments.tables import Row, TextTable
-from plackett.models.ranker import Progress, Ranker
+from plackett.models.fit_context import Progress
+from plackett.models.ranker import Ranker
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ class Difference(Point):
 
     p: float
     """Two-sided p-value of the paired t-test."""
+    corrected: float = 1.0
+    """The same for random splits, which overlap (Nadeau & Bengio 2003)."""
 
     def mark(self, alpha: float) -> str:
         """▲ or ▼ if it is significant."""
@@ -74,12 +76,14 @@ class RobustnessCurves:
     """From the baseline, for the other systems."""
     noisy: str = "training lists"
     """Where the noise is."""
+    slopes: dict[str, Point] = field(default_factory=dict)
+    """Change of the metric from level 0 to 1, by the straight line through the levels of a trial."""
+    slope_differences: dict[str, Difference] = field(default_factory=dict)
+    """From the baseline; positive: loses less."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
-        return {
-            "corruption" if key == "noise" else key: value for key, value in asdict(self).items()
-        }
+        return {"corruption" if key == "noise" else key: value for key, value in asdict(self).items()}
 
 
 def robustness(
@@ -123,21 +127,11 @@ def robustness(
     if kind is None:
         raise UsageError("noise is missing: give the kind of noise, such as noise=LabelNoise().")
     noisy = NoiseProtocol(as_protocol(protocol, seed=seed), kind, tuple(map(float, levels)))
-    plan = plan_comparison(
-        data, models, protocol=noisy, metrics=[metric], baseline=baseline, metric=select, seed=seed
-    )
+    plan = plan_comparison(data, models, protocol=noisy, metrics=[metric], baseline=baseline, metric=select, seed=seed)
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         kept = stack.enter_context(RunStore(scratch / "runs.db" if store is None else store))
-        run_trials(
-            plan,
-            store=kept,
-            scratch=scratch,
-            jobs=jobs,
-            threads=threads,
-            cluster=cluster,
-            progress=progress,
-        )
+        run_trials(plan, store=kept, scratch=scratch, jobs=jobs, threads=threads, cluster=cluster, progress=progress)
         return read_curves(plan, store=kept)
 
 
@@ -186,20 +180,34 @@ def _curves(plan: Plan, noisy: NoiseProtocol, means: Mapping[str, Values]) -> Ro
         alpha=noisy.protocol.alpha,
         curves={name: tuple(_point(row) for row in own) for name, own in means.items()},
         differences={
-            name: tuple(_difference(a - b) for a, b in zip(own, base, strict=True))
+            name: tuple(_difference(a - b, noisy.protocol) for a, b in zip(own, base, strict=True))
             for name, own in means.items()
             if name != plan.baseline
         },
         noisy="training and validation lists" if noisy.noise.validation else "training lists",
+        slopes={name: _point(_slopes(noisy.levels, own)) for name, own in means.items()},
+        slope_differences={
+            name: _difference(_slopes(noisy.levels, own) - _slopes(noisy.levels, base), noisy.protocol)
+            for name, own in means.items()
+            if name != plan.baseline
+        },
     )
+
+
+def _slopes(levels: Sequence[float], means: Values) -> Values:
+    """The slope of each trial over the levels, by least squares."""
+    return np.polyfit(levels, means, 1)[0] if len(levels) > 1 else np.zeros(means.shape[1])
 
 
 def _point(values: Values) -> Point:
     return Point(float(values.mean()), *mean_interval(values))
 
 
-def _difference(values: Values) -> Difference:
-    return Difference(float(values.mean()), *mean_interval(values), p=t_test(values))
+def _difference(values: Values, protocol: Protocol) -> Difference:
+    p = corrected = t_test(values)
+    if isinstance(protocol, Splits):
+        corrected = resampled_t_test(values, test_share=protocol.test_share, train_share=protocol.train_share)
+    return Difference(float(values.mean()), *mean_interval(values), p=p, corrected=corrected)
 
 
 def curve_table(curves: RobustnessCurves, *, caption: str | None = None) -> TextTable:
@@ -227,6 +235,9 @@ def curve_table(curves: RobustnessCurves, *, caption: str | None = None) -> Text
         f"{curves.baseline}: two-sided paired t-test over trials, level {curves.alpha:g}, not "
         "corrected for the number of levels."
     )
+    if curves.slope_differences:
+        slopes = [f"{name} {d.mean:+.4f} (p {d.corrected:.2g})" for name, d in curves.slope_differences.items()]
+        note += f" Slope over the levels, less that of {curves.baseline}: {', '.join(slopes)}; positive: loses less."
     return TextTable(title, columns, tuple(rows), note)
 
 
@@ -293,9 +304,7 @@ class CurveFiles:
     """Each figure in each format; none without Matplotlib."""
 
 
-def write_robustness(
-    by_kind: CurvesByKind, folder: Path, *, command: str | None = None
-) -> CurveFiles:
+def write_robustness(by_kind: CurvesByKind, folder: Path, *, command: str | None = None) -> CurveFiles:
     """Write report, tables and figures of curves under several kinds of noise.
 
     Parameters
@@ -342,10 +351,7 @@ def robustness_payload(by_kind: CurvesByKind) -> dict[str, Any]:
 
 def render_curves(curves: RobustnessCurves) -> str:
     """The HTML of one kind of noise: curves, differences from the baseline, and numbers."""
-    lead = (
-        f"{curves.trials} trials at each level; noise in {curves.noisy} only. Bands are 95 % "
-        "intervals of the means."
-    )
+    lead = f"{curves.trials} trials at each level; noise in {curves.noisy} only. Bands are 95 % intervals of the means."
     title = f"{curves.metric} under {curves.noise}"
     return render_page("robustness.html", title=title, lead=lead, kinds=[_kind(curves)])
 
@@ -357,11 +363,7 @@ def write_curves(curves: RobustnessCurves, path: Path) -> None:
 
 def _kind(curves: RobustnessCurves) -> dict[str, Any]:
     """What the template shows of one kind of noise."""
-    return {
-        "curves": curves,
-        "charts": curve_charts(curves),
-        "levels": [level_text(level) for level in curves.levels],
-    }
+    return {"curves": curves, "charts": curve_charts(curves), "levels": [level_text(level) for level in curves.levels]}
 
 
 def _render(by_kind: CurvesByKind, command: str | None) -> str:
@@ -373,10 +375,7 @@ def _render(by_kind: CurvesByKind, command: str | None) -> str:
         f"{plan.select}. Bands are 95 % intervals of the means over trials; test lists are clean.",
         kinds=[_kind(curves) for _, _, curves in by_kind],
         command=command,
-        notes=[
-            *(f"{c.noise}: {p.protocol}; noise in {c.noisy} only." for _, p, c in by_kind),
-            CONVENTION,
-        ],
+        notes=[*(f"{c.noise}: {p.protocol}; noise in {c.noisy} only." for _, p, c in by_kind), CONVENTION],
         settings=_settings(plan),
         environment=_environment(plan),
     )

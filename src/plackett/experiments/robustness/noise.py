@@ -138,9 +138,7 @@ class LabelNoise(Noise):
 
     def __post_init__(self) -> None:
         if not self.probabilities or min(self.probabilities) < 0 or not sum(self.probabilities) > 0:
-            raise UsageError(
-                f"probabilities must not be negative, nor all zero, got {self.probabilities}."
-            )
+            raise UsageError(f"probabilities must not be negative, nor all zero, got {self.probabilities}.")
 
     def _apply(self, train: Dataset, level: float, rng: np.random.Generator) -> Dataset:
         if level > 1:
@@ -159,9 +157,7 @@ class LabelNoise(Noise):
         place = np.arange(train.n_docs) - canonical.offsets[lists]
         chosen = order[place < documents_per_list(canonical, level)[lists]]
         labels = canonical.labels.copy()
-        labels[chosen] = rng.choice(
-            n_labels, size=len(chosen), p=probabilities / probabilities.sum()
-        )
+        labels[chosen] = rng.choice(n_labels, size=len(chosen), p=probabilities / probabilities.sum())
         return train.with_labels(train.order.restore(labels))
 
 

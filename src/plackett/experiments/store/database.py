@@ -11,15 +11,21 @@ and no half of one. The log needs memory that processes share, so the file must 
 With PostgreSQL, a lost connection (a server that restarts, a network that fails) is made again and
 the statement or transaction is repeated: every operation of the store has the same effect if it is
 done twice.
+
+A claim says which process is running which trial, so that no two run the same one. It is a lease: it holds for some
+seconds, and its owner renews it while it works (:class:`~plackett.experiments.store.store.Heartbeat`). The claim of a
+process that died expires and another process takes the trial. If a process was only suspended and wakes up after
+that, both finish; the second result, which is the same, is not written.
 """
 
-from __future__ import annotations
-
+import os
 import re
+import socket
 import sqlite3
 import time
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -74,8 +80,7 @@ _REASONS = {
     "disk is full": f"the disk is full. {_KEPT}; free some space and run the same again.",
     "readonly database": f"is read-only; {_WRITABLE}.",
     "unable to open": f"cannot be opened for writing; {_WRITABLE}.",
-    "locked": f"another process has been writing for {_SQLITE_SECONDS:.0f} seconds. {_KEPT}; "
-    "run the same again.",
+    "locked": f"another process has been writing for {_SQLITE_SECONDS:.0f} seconds. {_KEPT}; run the same again.",
     "not a database": "is not a run store; use another file.",
     "malformed": "is damaged; move it away or restore a copy, and run the same again.",
     "disk I/O": f"writing to the disk failed. {_KEPT}.",
@@ -96,9 +101,7 @@ class SQLite(Database):
             raise StoreError(self.location, f"cannot be created: {error.strerror}.") from error
         self._connection = self._translate_errors(
             # Threads do not share a connection, but one may close what another one opened.
-            lambda: sqlite3.connect(
-                path, timeout=_SQLITE_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            lambda: sqlite3.connect(path, timeout=_SQLITE_SECONDS, isolation_level=None, check_same_thread=False)
         )
         try:
             self._execute_when_unlocked("PRAGMA journal_mode=WAL")
@@ -108,9 +111,7 @@ class SQLite(Database):
             raise
 
     def execute(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._translate_errors(
-            lambda: self._connection.execute(statement, arguments).fetchall()
-        )
+        return self._translate_errors(lambda: self._connection.execute(statement, arguments).fetchall())
 
     def atomically(self, work: Callable[[], Result], *, alone: bool = False) -> Result:  # noqa: ARG002 - a writer always is
         # IMMEDIATE takes the write lock at once. A transaction that reads first and writes later
@@ -245,3 +246,72 @@ def without_password(url: str) -> str:
     """
     hidden = re.sub(r"^(\w+://[^:/@]*):[^@]*@", r"\1@", url)
     return re.sub(r"([?&]password=)[^&]*", r"\1...", hidden)
+
+
+LEASE = 60.0
+"""Seconds until a claim expires unless it is renewed."""
+
+
+def new_owner() -> str:
+    """A unique name for this process, with its host and process id."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def is_dead(owner: str) -> bool:
+    """Whether the owner was a process of this machine that has ended."""
+    host, _, process = owner.rpartition(":")[0].rpartition(":")
+    return host == socket.gethostname() and process.isdigit() and not is_running(int(process))
+
+
+def is_running(process: int) -> bool:
+    """Whether a process with this id exists on this machine."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def claim(database: Database, digest: str, owner: str, lease: float) -> bool:
+    """Claim a trial that is neither finished nor claimed by another; returns whether it worked."""
+
+    def take() -> bool:
+        # First the claim, then the check for a result: a process that finishes a trial removes its
+        # claim in the same transaction, so the next one to get the claim sees the result.
+        database.execute(
+            f"""INSERT INTO claim (digest, owner, expires) VALUES (?, ?, {database.now} + ?)
+            ON CONFLICT (digest) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
+            WHERE claim.expires < {database.now} OR claim.owner = excluded.owner""",
+            (digest, owner, lease),
+        )
+        ((holder,),) = database.execute("SELECT owner FROM claim WHERE digest = ?", (digest,))
+        if holder != owner:
+            return False
+        if database.execute("SELECT 1 FROM trial WHERE digest = ?", (digest,)):
+            release(database, [digest], owner)
+            return False
+        return True
+
+    return database.atomically(take)
+
+
+def renew(database: Database, digests: Iterable[str], owner: str, lease: float) -> None:
+    """Extend these claims by another lease, except those that others have taken over."""
+    for digest in digests:
+        database.execute(
+            f"UPDATE claim SET expires = {database.now} + ? WHERE digest = ? AND owner = ?", (lease, digest, owner)
+        )
+
+
+def release(database: Database, digests: Iterable[str], owner: str) -> None:
+    """Delete claims."""
+    for digest in digests:
+        database.execute("DELETE FROM claim WHERE digest = ? AND owner = ?", (digest, owner))
+
+
+def held(database: Database) -> dict[str, str]:
+    """The owner of each claim that has not expired."""
+    rows = database.execute(f"SELECT digest, owner FROM claim WHERE expires >= {database.now}")
+    return dict(rows)

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import StoreError, UsageError
 from plackett.base.ragged import Scores, Values
-from plackett.experiments.store import claims
+from plackett.experiments.store import database
 from plackett.experiments.store.database import Database, PostgreSQL, SQLite
 
 if TYPE_CHECKING:
@@ -87,9 +87,7 @@ def open_database(location: str | os.PathLike[str]) -> Database:
         return PostgreSQL(text)
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return SQLite(Path(rest[1:]))
-    raise UsageError(
-        f"a run store is a file, sqlite:///FILE or postgresql://USER@HOST/DATABASE, got {text!r}."
-    )
+    raise UsageError(f"a run store is a file, sqlite:///FILE or postgresql://USER@HOST/DATABASE, got {text!r}.")
 
 
 _STORED = np.dtype("<f8")  # eight bytes per number, the same on every machine
@@ -167,8 +165,7 @@ def create_tables(database: Database) -> None:
         for table in _TABLES:
             database.execute(table.format(blob=database.blob, real=database.real))
         database.execute(
-            "INSERT INTO about (name, value) VALUES ('schema', ?) ON CONFLICT (name) DO NOTHING",
-            (str(VERSION),),
+            "INSERT INTO about (name, value) VALUES ('schema', ?) ON CONFLICT (name) DO NOTHING", (str(VERSION),)
         )
         ((version,),) = database.execute("SELECT value FROM about WHERE name = 'schema'")
         return str(version)
@@ -210,10 +207,10 @@ class RunStore:
         Seconds until a claim expires unless it is renewed.
     """
 
-    def __init__(self, location: str | os.PathLike[str], *, lease: float = claims.LEASE) -> None:
+    def __init__(self, location: str | os.PathLike[str], *, lease: float = database.LEASE) -> None:
         self.url = os.fspath(location)
         self.lease = lease
-        self.owner = claims.new_owner()
+        self.owner = database.new_owner()
         self._database: Database = open_database(location)
         try:
             create_tables(self._database)
@@ -228,26 +225,26 @@ class RunStore:
 
     def claim(self, identity: Identity) -> bool:
         """Claim a trial to run it; False if it is finished or claimed by another process."""
-        return claims.claim(self._database, identity.digest, self.owner, self.lease)
+        return database.claim(self._database, identity.digest, self.owner, self.lease)
 
     def renew(self, digests: Iterable[str], *, owner: str) -> None:
         """Extend the claims of an owner on these trials."""
-        claims.renew(self._database, digests, owner, self.lease)
+        database.renew(self._database, digests, owner, self.lease)
 
     def release(self, identities: Iterable[Identity]) -> None:
         """Give up the claims on trials that were not finished."""
         digests = [identity.digest for identity in identities]
-        claims.release(self._database, digests, self.owner)
+        database.release(self._database, digests, self.owner)
 
     def release_dead(self) -> None:
         """Delete the claims of processes of this machine that have ended."""
         for digest, owner in self.held().items():
-            if claims.is_dead(owner):
-                claims.release(self._database, [digest], owner)
+            if database.is_dead(owner):
+                database.release(self._database, [digest], owner)
 
     def held(self) -> dict[str, str]:
         """The owner of each claimed trial, by digest."""
-        return claims.held(self._database)
+        return database.held(self._database)
 
     def finish(self, identity: Identity, outcome: Outcome) -> None:
         """Save a finished trial; one that is already saved stays as it is."""
@@ -265,7 +262,7 @@ class RunStore:
         def write() -> None:
             saved = "SELECT 1 FROM trial WHERE digest = ?"
             if self._database.execute(saved, (identity.digest,)):
-                claims.release(self._database, [identity.digest], self.owner)
+                database.release(self._database, [identity.digest], self.owner)
                 return
             self._database.execute(
                 "INSERT INTO trial (digest, identity, system, data, seconds, curves, scores, owner,"
@@ -279,11 +276,10 @@ class RunStore:
                 blob = to_blob(outcome.importance)
                 self._write_sum(identity.digest, _IMPORTANCE, blob)
                 self._database.execute(
-                    "INSERT INTO importance (digest, numbers) VALUES (?, ?)"
-                    " ON CONFLICT (digest) DO NOTHING",
+                    "INSERT INTO importance (digest, numbers) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING",
                     (identity.digest, blob),
                 )
-            claims.release(self._database, [identity.digest], self.owner)
+            database.release(self._database, [identity.digest], self.owner)
 
         self._database.atomically(write)
 
@@ -306,16 +302,13 @@ class RunStore:
 
     def _write_sum(self, digest: str, item: str, *values: Any) -> None:
         self._database.execute(
-            "INSERT INTO checksum (digest, item, sha256) VALUES (?, ?, ?)"
-            " ON CONFLICT (digest, item) DO NOTHING",
+            "INSERT INTO checksum (digest, item, sha256) VALUES (?, ?, ?) ON CONFLICT (digest, item) DO NOTHING",
             (digest, item, _sum_of(values)),
         )
 
     def _check_sums(self, identity: Identity, items: Mapping[str, tuple[Any, ...]]) -> None:
         """Raise StoreError if a value is not what was written; older trials have no checksums."""
-        sums = self._database.execute(
-            "SELECT item, sha256 FROM checksum WHERE digest = ?", (identity.digest,)
-        )
+        sums = self._database.execute("SELECT item, sha256 FROM checksum WHERE digest = ?", (identity.digest,))
         for item, expected in sums:
             if item not in items or _sum_of(items[item]) != expected:
                 what = item.removeprefix(_METRIC)
@@ -327,19 +320,14 @@ class RunStore:
 
     def get(self, identity: Identity) -> Outcome | None:
         """The outcome of a trial; None if it is not finished."""
-        rows = self._database.execute(
-            "SELECT seconds, curves, scores FROM trial WHERE digest = ?", (identity.digest,)
-        )
+        rows = self._database.execute("SELECT seconds, curves, scores FROM trial WHERE digest = ?", (identity.digest,))
         if not rows:
             return None
         ((seconds, curves, scores),) = rows
         values = self._database.execute(
-            "SELECT metric, numbers FROM per_list WHERE digest = ? ORDER BY metric",
-            (identity.digest,),
+            "SELECT metric, numbers FROM per_list WHERE digest = ? ORDER BY metric", (identity.digest,)
         )
-        importance = self._database.execute(
-            "SELECT numbers FROM importance WHERE digest = ?", (identity.digest,)
-        )
+        importance = self._database.execute("SELECT numbers FROM importance WHERE digest = ?", (identity.digest,))
         self._check_sums(
             identity,
             {_TRIAL: (seconds, curves, scores)}
@@ -355,9 +343,7 @@ class RunStore:
                 from_blob(importance[0][0]) if importance else None,
             )
         except ValueError as error:
-            raise StoreError(
-                self.location, f"the trial {identity.digest[:12]} is damaged; restore a copy."
-            ) from error
+            raise StoreError(self.location, f"the trial {identity.digest[:12]} is damaged; restore a copy.") from error
 
     def finished(self, identities: Iterable[Identity]) -> dict[str, float]:
         """Digests of the finished ones, with their seconds of training."""
@@ -367,9 +353,7 @@ class RunStore:
             some = digests[start : start + _MOST_ARGUMENTS]
             marks = ", ".join("?" * len(some))
             seconds |= dict(
-                self._database.execute(
-                    f"SELECT digest, seconds FROM trial WHERE digest IN ({marks})", some
-                )
+                self._database.execute(f"SELECT digest, seconds FROM trial WHERE digest IN ({marks})", some)
             )
         return seconds
 

@@ -1,14 +1,7 @@
 """Tuning: the settings of a model that are best on validation lists."""
 
 from plackett.experiments.tuning.plan import SearchPlan, ValidationSplits
-from plackett.experiments.tuning.tune import (
-    TrialResult,
-    TuneResult,
-    plan_search,
-    run_search,
-    tune,
-    with_validation,
-)
+from plackett.experiments.tuning.tune import TrialResult, TuneResult, plan_search, run_search, tune, with_validation
 from plackett.models.recipes.search_spaces import Choice, Real, Whole, search_space
 
 __all__ = [

@@ -1,7 +1,7 @@
 """A search in a store: Optuna's study, and claims on its trials.
 
 Optuna keeps what was suggested and the results; the run store in the same database says which
-process is running which trial (:mod:`plackett.experiments.store.claims`). Trials are numbered from
+process is running which trial (:mod:`plackett.experiments.store.database`). Trials are numbered from
 0 and each is finished once. A trial whose process died is taken over under its number, with the
 settings that were suggested for it and the values of the splits it had finished.
 
@@ -26,8 +26,7 @@ from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import TrialState
 
 from plackett.experiments.store import Heartbeat, Identity, RunStore, StoreError
-from plackett.experiments.tuning.plan import SearchPlan
-from plackett.experiments.tuning.trial import REPORT_SHARES, TrialPruned
+from plackett.experiments.tuning.plan import REPORT_SHARES, SearchPlan, TrialPruned
 from plackett.models.recipes.search_spaces import Choice, Dimension, Real, format_value
 
 if TYPE_CHECKING:
@@ -98,9 +97,7 @@ class KeyedSampler(BaseSampler):  # type: ignore[misc] # Optuna is an extra
     def sample_relative(self, study: Any, trial: Any, search_space: Any) -> Any:
         return self._make_sampler(trial).sample_relative(study, trial, search_space)
 
-    def sample_independent(
-        self, study: Any, trial: Any, param_name: str, param_distribution: Any
-    ) -> Any:
+    def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
         sampler = self._make_sampler(trial, param_name)
         return sampler.sample_independent(study, trial, param_name, param_distribution)
 
@@ -117,7 +114,7 @@ _REASON = "reason"
 _UNPRUNED = 5  # trials that are finished before any is pruned
 
 
-class Study:
+class TuningStudy:
     """One search in a store.
 
     Parameters
@@ -132,9 +129,7 @@ class Study:
         Reports of a trial over all splits.
     """
 
-    def __init__(
-        self, location: str | os.PathLike[str], plan: SearchPlan, identity: Identity, n_reports: int
-    ) -> None:
+    def __init__(self, location: str | os.PathLike[str], plan: SearchPlan, identity: Identity, n_reports: int) -> None:
         self.plan = plan
         self.name = f"{plan.name}-{identity.digest[:16]}"
         self._identity = identity
@@ -287,10 +282,7 @@ class Study:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._heartbeat.__exit__(kind, error, trace)
         self._storage.remove_session()

@@ -18,17 +18,16 @@ from plackett.data.folds import Fold
 from plackett.distributed import Cluster, as_cluster
 from plackett.experiments.plan import threads_per_trial
 from plackett.experiments.protocols import DataSource, as_source
-from plackett.experiments.tuning.plan import Pruner, SearchPlan, ValidationSplits, build_space
-from plackett.experiments.tuning.trial import build_ranker
-from plackett.metrics import FunctionMetric
-from plackett.metrics import metrics as as_metrics
+from plackett.experiments.tuning.plan import Pruner, SearchPlan, ValidationSplits, build_ranker, build_space
+from plackett.metrics import FunctionMetric, metrics as as_metrics
 from plackett.models import recipe
-from plackett.models.fit_context import MetricSpec
-from plackett.models.ranker import Progress, Ranker, no_progress
+from plackett.models.fit_context import MetricSpec, Progress, no_progress
+from plackett.models.ranker import Ranker
 from plackett.models.recipes import search_spaces
 
 if TYPE_CHECKING:
-    from plackett.experiments.tuning.study import Study
+    from plackett.experiments.tuning.study import TuningStudy
+
 
 State = Literal["finished", "pruned", "failed"]
 _STATES: dict[str, State] = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}
@@ -147,7 +146,7 @@ def tune(
         Share of the lists held out for validation, if there are no validation lists.
     space
         Dimensions to add to the recipe's search space or to replace in it
-        (:func:`plackett.models.recipes.search_space`), as objects or as text such as
+        (:func:`plackett.models.recipes.search_spaces.search_space`), as objects or as text such as
         ``"0.01..0.3:log"``.
     settings
         Parameters to fix; they are not searched.
@@ -234,9 +233,7 @@ def plan_search(
     if both:
         raise UsageError(f"{both[0]} is both fixed and searched; choose one.")
     defaults = {
-        name: dimension
-        for name, dimension in search_spaces.search_space_of(ranker).items()
-        if name not in fixed
+        name: dimension for name, dimension in search_spaces.search_space_of(ranker).items() if name not in fixed
     }
     return SearchPlan(
         ranker.recipe_name or type(ranker).__name__,
@@ -268,19 +265,14 @@ def run_search(
     ``scratch`` is a folder in which the data may be written for several processes to share.
     """
     require("optuna", "sqlalchemy")
-    from plackett.experiments.tuning.study import Study
-    from plackett.experiments.tuning.workers import (
-        SearchWorker,
-        count_reports,
-        run_in_processes,
-        run_on_cluster,
-    )
+    from plackett.experiments.tuning.study import TuningStudy
+    from plackett.experiments.tuning.workers import SearchWorker, count_reports, run_in_processes, run_on_cluster
 
     if trials < 1:
         raise UsageError(f"trials must be at least 1, got {trials}.")
     where = None if cluster is None else as_cluster(cluster)
     cores = threads_per_trial(jobs, threads)
-    with Study(store, plan, plan.identity(source), count_reports(plan, source)) as study:
+    with TuningStudy(store, plan, plan.identity(source), count_reports(plan, source)) as study:
         before = sum(trial.state.is_finished() for trial in study.trials()[:trials])
         if where is not None:
             ran = run_on_cluster(study, source, trials=trials, cluster=where, progress=progress)
@@ -289,15 +281,7 @@ def run_search(
             worker.run()
             ran = worker.ran
         else:
-            run_in_processes(
-                study,
-                source,
-                trials=trials,
-                threads=cores,
-                jobs=jobs,
-                scratch=scratch,
-                progress=progress,
-            )
+            run_in_processes(study, source, trials=trials, threads=cores, jobs=jobs, scratch=scratch, progress=progress)
             ran = trials - before
         result = _read_result(study, trials, ran=ran)
     if not refit:
@@ -306,7 +290,7 @@ def run_search(
     return replace(result, ranker=_fit_best(result, source, threads))
 
 
-def _read_result(study: Study, count: int, *, ran: int) -> TuneResult:
+def _read_result(study: TuningStudy, count: int, *, ran: int) -> TuneResult:
     from plackett.experiments.tuning.study import failure_reason
 
     trials = tuple(
@@ -333,12 +317,10 @@ def _read_result(study: Study, count: int, *, ran: int) -> TuneResult:
     else:
         settings, value = dict(best.settings), best.value
     importance = _importance(study, finished)
-    return TuneResult(
-        study.plan, study.name, trials, recipe_value, settings, value, importance, ran
-    )
+    return TuneResult(study.plan, study.name, trials, recipe_value, settings, value, importance, ran)
 
 
-def _importance(study: Study, finished: list[TrialResult]) -> dict[str, float]:
+def _importance(study: TuningStudy, finished: list[TrialResult]) -> dict[str, float]:
     """Share of each parameter in the differences between trials (PED-ANOVA, Watanabe 2023)."""
     from optuna.importance import get_param_importances
 
@@ -371,9 +353,7 @@ def _fit_best(result: TuneResult, source: DataSource, threads: int | None) -> Ra
     return ranker
 
 
-def _make_source(
-    data: Dataset | Fold | Sequence[Fold] | DataSource, validation: Dataset | None
-) -> DataSource:
+def _make_source(data: Dataset | Fold | Sequence[Fold] | DataSource, validation: Dataset | None) -> DataSource:
     if validation is None:
         return as_source(data)
     if not isinstance(data, Dataset):

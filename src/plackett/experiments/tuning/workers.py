@@ -12,8 +12,6 @@ On a cluster, a trial whose worker dies is started again. A trial that repeatedl
 and the search continues without it.
 """
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass, field
@@ -25,15 +23,10 @@ from plackett.base.errors import ClusterError, UsageError
 from plackett.distributed import Cluster, TaskContext, TaskEvent, TaskPool
 from plackett.experiments.local_pool import LocalPool, SharedSource
 from plackett.experiments.protocols import DataSource
-from plackett.experiments.tuning.plan import SearchPlan
-from plackett.experiments.tuning.study import Study, failure_reason
-from plackett.experiments.tuning.trial import (
-    REPORT_SHARES,
-    TrialPruned,
-    build_ranker,
-    evaluate_ranker,
-)
-from plackett.models.ranker import Progress, Ranker, no_progress
+from plackett.experiments.tuning.plan import REPORT_SHARES, SearchPlan, TrialPruned, build_ranker, evaluate_ranker
+from plackett.experiments.tuning.study import TuningStudy, failure_reason
+from plackett.models.fit_context import Progress, no_progress
+from plackett.models.ranker import Ranker
 
 _STUDY_SECONDS = 0.5  # between checks of what other processes have finished
 _WORKER_SECONDS = 0.2  # between progress reports while local processes work
@@ -47,7 +40,7 @@ RECIPE = -1
 class SearchWorker:
     """Works on a search in this process."""
 
-    study: Study
+    study: TuningStudy
     source: DataSource
     trials: int
     threads: int | None
@@ -119,40 +112,35 @@ class SearchWorker:
         report_progress(self.study, self.trials, self.progress, text)
 
 
-def count_unfinished(study: Study, trials: int) -> int:
+def count_unfinished(study: TuningStudy, trials: int) -> int:
     """How many of the first ``trials`` trials are not finished."""
     return sum(not trial.state.is_finished() for trial in study.trials()[:trials])
 
 
-def is_finished(study: Study, trials: int) -> bool:
+def is_finished(study: TuningStudy, trials: int) -> bool:
     """Whether the trials and the recipe's own settings are all evaluated."""
     return count_unfinished(study, trials) == 0 and study.recipe_value is not None
 
 
-def abort_if_all_failed(study: Study) -> None:
+def abort_if_all_failed(study: TuningStudy) -> None:
     """Abort a search if none of its first trials could be fitted."""
     reasons = [failure_reason(trial) for trial in study.trials() if trial.state.is_finished()]
     if len(reasons) >= _MOST_FAILURES and all(reasons):
         raise UsageError(
-            f"none of the first {len(reasons)} trials could be fitted; the last one failed with: "
-            f"{reasons[-1]}"
+            f"none of the first {len(reasons)} trials could be fitted; the last one failed with: {reasons[-1]}"
         )
 
 
-def report_progress(study: Study, trials: int, progress: Progress, text: str) -> None:
+def report_progress(study: TuningStudy, trials: int, progress: Progress, text: str) -> None:
     """Report how many trials are finished, with the best value so far."""
-    values = [
-        trial.value
-        for trial in study.trials()
-        if trial.value is not None and trial.state.name == "COMPLETE"
-    ]
+    values = [trial.value for trial in study.trials() if trial.value is not None and trial.state.name == "COMPLETE"]
     best = f"best {study.plan.judge} {max(values):.4f}" if values else ""
     done = trials - count_unfinished(study, trials)
     progress(" · ".join(part for part in (text, best) if part), done, trials)
 
 
 def run_in_processes(
-    study: Study,
+    study: TuningStudy,
     source: DataSource,
     *,
     trials: int,
@@ -172,12 +160,10 @@ def run_in_processes(
                 future.result()
 
 
-def run_process(
-    plan: SearchPlan, shared: SharedSource, store: str, trials: int, threads: int | None
-) -> None:
+def run_process(plan: SearchPlan, shared: SharedSource, store: str, trials: int, threads: int | None) -> None:
     """Work on a search in a worker process."""
     source = shared.open()
-    with Study(store, plan, plan.identity(source), count_reports(plan, source)) as study:
+    with TuningStudy(store, plan, plan.identity(source), count_reports(plan, source)) as study:
         SearchWorker(study, source, trials, threads, no_progress).run()
 
 
@@ -186,9 +172,7 @@ def count_reports(plan: SearchPlan, source: DataSource) -> int:
     return len(REPORT_SHARES) * plan.splits.count(source)
 
 
-def run_on_cluster(
-    study: Study, source: DataSource, *, trials: int, cluster: Cluster, progress: Progress
-) -> int:
+def run_on_cluster(study: TuningStudy, source: DataSource, *, trials: int, cluster: Cluster, progress: Progress) -> int:
     """Work on a search with tasks on a cluster; returns how many trials were finished here.
 
     ``cluster.step_seconds`` limits the time between two steps of a trial (trees, epochs).
@@ -206,15 +190,11 @@ def run_on_cluster(
             finally:
                 search.release()
     except ClusterError as error:
-        raise ClusterError(
-            f"{error} Finished trials are kept: the same search continues from there."
-        ) from error
+        raise ClusterError(f"{error} Finished trials are kept: the same search continues from there.") from error
     return search.ran
 
 
-def run_task(
-    common: tuple[DataSource, SearchPlan], item: tuple[Ranker, list[float]], context: TaskContext
-) -> float:
+def run_task(common: tuple[DataSource, SearchPlan], item: tuple[Ranker, list[float]], context: TaskContext) -> float:
     """Evaluate one trial in a task, except the splits that were finished before."""
     (source, plan), (ranker, known) = common, item
     return evaluate_ranker(
@@ -232,7 +212,7 @@ def run_task(
 class _ClusterSearch:
     """Keeps the tasks of a cluster busy with the trials of a search."""
 
-    study: Study
+    study: TuningStudy
     trials: int
     cluster: Cluster
     pool: TaskPool
@@ -265,9 +245,7 @@ class _ClusterSearch:
     def _fill_slots(self) -> bool:
         """Submit as many trials as there are slots; returns whether any was submitted."""
         submitted = False
-        while len(self.running) < self.pool.slots and (
-            self._submit_recipe() or self._submit_trial()
-        ):
+        while len(self.running) < self.pool.slots and (self._submit_recipe() or self._submit_trial()):
             submitted = True
         return submitted
 

@@ -1,13 +1,12 @@
-r"""Distillation: one tree model that scores like the ensemble.
+r"""Distillation: an ensemble that consists of trees only.
 
-The student minimizes the cross-entropy between the softmax of the ensemble's scores and that of its
-own scores, list by list: ListNet with the ensemble's scores as labels. It learns from the training
-lists and from perturbed copies of them, in which some features of a document are replaced by those
-of another document of its list; the ensemble can score as many of these as the student needs.
+Members that are trees stay: their sum is one tree ensemble, exactly. The others, such as nets and linear models, are
+replaced by one tree model, the *student*, which learns their weighted sum of scores by regression. It learns from the
+training lists and from perturbed copies of them, in which some features of a document are replaced by those of another
+document of its list; the ensemble can score as many of these as the student needs.
 
-What the student loses is measured on lists that neither it nor its teacher has seen: for some of
-the parts, a student is trained on the other parts, with the members that did not learn from that
-part as its teacher.
+What is lost is measured on lists that neither the student nor its teachers have seen: for some of the parts, a student
+is trained on the other parts, with the members that did not learn from that part as its teachers.
 """
 
 from __future__ import annotations
@@ -28,26 +27,26 @@ from plackett.data.dataset import Dataset
 from plackett.metrics import Metric
 from plackett.models.auto.leaderboard import paired_p_value
 from plackett.models.crossfit import CrossFit
-from plackett.models.progress import FitStep, Progress
+from plackett.models.ensembles import EnsembleRanker
+from plackett.models.fit_context import FitStep, Progress
 from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
 
-TEMPERATURE = 2.0
-"""The factor of the ensemble's scores, whose deviation within lists is about 1, in the softmax."""
 _REPLACED = 0.25  # share of the features that a perturbed document gets from another one
-_DOCUMENTS = 150_000  # of all copies together
+_DOCUMENTS = 100_000  # of all copies together
 _MAX_COPIES = 8
 _CHECKED_PARTS = 3
-_TREES, _MIN_TREES = 600, 20
+_TREES, _MIN_TREES = 800, 20
 
 
 @dataclass(frozen=True, eq=False)
 class Distillation:
-    """A distilled model and how it compares with the ensemble."""
+    """The student and how the distilled model compares with the ensemble."""
 
-    ranker: Ranker
-    """The distilled trees."""
+    ranker: Ranker | None
+    """The trees that replace the members that are not trees; None if all are."""
     trees: int
+    """Of the student."""
     value: float | None
     """Mean of the metric on unseen lists; None if there was no time to measure it."""
     ensemble_value: float | None
@@ -62,7 +61,9 @@ class Distillation:
 
     @property
     def loss(self) -> float | None:
-        """What the distilled model loses in the metric."""
+        """What the distilled model loses in the metric; 0 if all members are trees."""
+        if self.ranker is None:
+            return 0.0
         if self.value is None or self.ensemble_value is None:
             return None
         return self.ensemble_value - self.value
@@ -72,14 +73,12 @@ class Distillation:
         return {name: getattr(self, name) for name in _NUMBERS}
 
     @classmethod
-    def from_dict(cls, content: Any, ranker: Ranker, path: Path) -> Distillation:
-        """The inverse of :meth:`to_dict`, from a file that may be damaged."""
+    def from_dict(cls, content: Any, path: Path, parts: Sequence[Ranker]) -> Distillation:
+        """The inverse of :meth:`to_dict`, from a file that may be damaged; the student is the first part."""
         valid = isinstance(content, dict) and set(content) == set(_NUMBERS)
-        if not valid or not all(
-            value is None or isinstance(value, (int, float)) for value in content.values()
-        ):
+        if not valid or not all(value is None or isinstance(value, (int, float)) for value in content.values()):
             raise DataError("does not describe a distilled model", path=str(path))
-        return cls(ranker, **content)
+        return cls(parts[0] if content["trees"] else None, **content)
 
 
 _NUMBERS = tuple(field.name for field in fields(Distillation) if field.name != "ranker")
@@ -97,7 +96,7 @@ def distill_trees(
     clock: Callable[[], float],
     progress: Progress,
 ) -> Distillation:
-    """Train one tree model on the scores of an ensemble.
+    """Train trees on the scores of the members that are not trees.
 
     Parameters
     ----------
@@ -111,35 +110,65 @@ def distill_trees(
         Time to spend: with little of it the model has fewer trees, or is not checked.
     """
     start = clock()
+    others = [(member, float(w)) for member, w in zip(members, weights, strict=True) if not is_sum_of_trees(member)]
+    trees = [(member, float(w)) for member, w in zip(members, weights, strict=True) if is_sum_of_trees(member)]
+
+    def ensemble(lists: Dataset) -> Scores:
+        return _weighted_sum([*trees, *others], lists)
+
+    if not others:
+        milliseconds = _latency(ensemble, data)
+        return Distillation(None, 0, None, None, None, 0, milliseconds, milliseconds)
     student = _Student(metrics, seed, threads, progress, clock)
-
-    def teacher(lists: Dataset) -> Scores:
-        return sum(
-            (w * member.predict(lists) for member, w in zip(members, weights, strict=True)),
-            np.zeros(lists.n_docs),
-        )
-
-    ranker = student.fit(_make_lesson(data, teacher, seed), _TREES, start + seconds)
-    trees = ranker._ensemble.n_trees
+    lesson = _make_lesson(data, lambda lists: _weighted_sum(others, lists), seed)
+    ranker = student.fit(lesson, _TREES, start + seconds)
     took = clock() - start
     unseen = []
     if all(isinstance(member, CrossFit) for member in members):
         for part in range(_CHECKED_PARTS):
             if clock() + took > start + seconds:
                 break
-            unseen.append(_check_part(members, weights, data, student, trees, part))
+            kept, replaced = ([(_member_of(m, part), w) for m, w in terms] for terms in (trees, others))
+            held_out = members[0]._held_out(data, part)  # type: ignore[attr-defined]
+            unseen.append(_check_part(kept, replaced, data, held_out, student, ranker._ensemble.n_trees))
     ours, theirs = (np.concatenate([pair[i] for pair in unseen] or [np.empty(0)]) for i in (0, 1))
     counted = ~np.isnan(ours)
     return Distillation(
         ranker,
-        trees,
+        ranker._ensemble.n_trees,
         float(ours[counted].mean()) if counted.any() else None,
         float(theirs[counted].mean()) if counted.any() else None,
         paired_p_value(ours, theirs) if counted.any() else None,
         int(counted.sum()),
-        _latency(ranker.predict, data),
-        _latency(teacher, data),
+        _latency(lambda lists: _weighted_sum([*trees, (ranker, 1.0)], lists), data),
+        _latency(ensemble, data),
     )
+
+
+def is_sum_of_trees(ranker: Ranker) -> bool:
+    """Whether a ranker can be written as one tree ensemble on the features as they are."""
+    if isinstance(ranker, CrossFit):
+        return ranker.combine == "scale" and all(map(is_sum_of_trees, ranker.members_))
+    return isinstance(ranker, (TreeRanker, EnsembleRanker)) and ranker.transform_ is None
+
+
+Scorer = Callable[[Dataset], Scores]
+Terms = Sequence[tuple[Ranker | Scorer, float]]
+"""Terms of a weighted sum."""
+
+
+def _weighted_sum(terms: Terms, lists: Dataset) -> Scores:
+    total = np.zeros(lists.n_docs)
+    for term, weight in terms:
+        total += weight * (term.predict(lists) if isinstance(term, Ranker) else term(lists))
+    return total
+
+
+def _member_of(crossfit: Ranker, part: int) -> Scorer:
+    """The member that has not learned from a part."""
+    assert isinstance(crossfit, CrossFit)
+    member, scale = crossfit.members_[part], float(crossfit.scales_[part])
+    return lambda lists: member.predict(lists) / scale
 
 
 @dataclass(frozen=True)
@@ -155,10 +184,10 @@ class _Student:
     def fit(self, lesson: Dataset, trees: int, deadline: float = math.inf) -> TreeRanker:
         """Fit this many trees, or fewer if the time is up."""
         ranker = TreeRanker(
-            objective="listnet",
+            objective="squared",
             trees=trees,
             learning_rate=0.1,
-            leaves=32,
+            leaves=16,
             min_documents=20 if lesson.n_docs > 2000 else 1,
             feature_fraction=0.7,
             seed=self.seed,
@@ -175,66 +204,43 @@ class _Student:
 
 
 def _check_part(
-    members: Sequence[Ranker],
-    weights: NDArray[np.float64],
-    data: Dataset,
-    student: _Student,
-    trees: int,
-    part: int,
+    trees: Terms, others: Terms, data: Dataset, held_out: NDArray[np.bool_], student: _Student, n_trees: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Values of a student and of its teacher on the lists of a part that both have not seen."""
-    crossfits = [member for member in members if isinstance(member, CrossFit)]
-
-    def teacher(lists: Dataset) -> Scores:
-        scores = np.zeros(lists.n_docs)
-        for crossfit, weight in zip(crossfits, weights, strict=True):
-            scale = float(crossfit.scales_[part])
-            scores += weight * crossfit.members_[part].predict(lists) / scale
-        return scores
-
-    held_out = crossfits[0]._held_out(data, part)
+    """Values of the distilled model and of the ensemble on lists that both have not seen."""
     train, unseen = (data.select(np.flatnonzero(mask)) for mask in (~held_out, held_out))
-    ranker = student.fit(_make_lesson(train, teacher, student.seed + part + 1), trees)
+    lesson = _make_lesson(train, lambda lists: _weighted_sum(others, lists), student.seed + 1)
+    ranker = student.fit(lesson, n_trees)
     metric = student.metrics[0]
 
-    def values(scores: Scores) -> NDArray[np.float64]:
+    def values(terms: Terms) -> NDArray[np.float64]:
+        scores = _weighted_sum(terms, unseen)
         return metric(scores, unseen.labels, unseen.offsets, unseen.document_ids, unseen.keys)
 
-    return values(ranker.predict(unseen)), values(teacher(unseen))
+    return values([*trees, (ranker, 1.0)]), values([*trees, *others])
 
 
-def _make_lesson(data: Dataset, teacher: Callable[[Dataset], Scores], seed: int) -> Dataset:
+def _make_lesson(data: Dataset, teacher: Scorer, seed: int) -> Dataset:
     """The lists and perturbed copies of them, with the teacher's scores as labels."""
     rng = np.random.default_rng(np.random.SeedSequence([seed, 0x646973]))
     copies = min(math.ceil(_DOCUMENTS / data.n_docs) - 1, _MAX_COPIES)
-    features = np.asarray(
-        data.features if isinstance(data.features, np.ndarray) else data.features.toarray()
-    )
+    features = np.asarray(data.features if isinstance(data.features, np.ndarray) else data.features.toarray())
     parts = [features, *(_perturb(features, data.offsets, rng) for _ in range(copies))]
     n_lists, sizes = data.n_lists, np.diff(data.offsets)
     ids = np.repeat(np.arange(n_lists * (copies + 1)), np.tile(sizes, copies + 1))
-    lesson = Dataset.from_arrays(
-        np.concatenate(parts), None, ids, feature_names=data.feature_names, missing="nan"
-    )
+    lesson = Dataset.from_arrays(np.concatenate(parts), None, ids, feature_names=data.feature_names, missing="nan")
     scores = teacher(lesson)
-    lowest = np.minimum.reduceat(scores, lesson.offsets[:-1])
-    labels = TEMPERATURE * (scores - np.repeat(lowest, np.diff(lesson.offsets)))
-    return lesson.with_labels(labels)
+    return lesson.with_labels(scores - scores.min())
 
 
-def _perturb(
-    features: NDArray[np.float32], offsets: Offsets, rng: np.random.Generator
-) -> NDArray[np.float32]:
+def _perturb(features: NDArray[np.float32], offsets: Offsets, rng: np.random.Generator) -> NDArray[np.float32]:
     """Replace some features of each document by those of another document of its list."""
     sizes = np.repeat(np.diff(offsets), np.diff(offsets))
-    others = np.repeat(offsets[:-1], np.diff(offsets)) + (rng.random(len(features)) * sizes).astype(
-        np.int64
-    )
+    others = np.repeat(offsets[:-1], np.diff(offsets)) + (rng.random(len(features)) * sizes).astype(np.int64)
     replaced = rng.random(features.shape, dtype=np.float32) < _REPLACED
     return np.where(replaced, features[others], features)
 
 
-def _latency(predict: Callable[[Dataset], Scores], data: Dataset) -> float:
+def _latency(predict: Scorer, data: Dataset) -> float:
     """Milliseconds to score a list of the median length, the best of several times."""
     order = np.argsort(np.diff(data.offsets), kind="stable")
     lists = data.select(order[len(order) // 2 : len(order) // 2 + 1])

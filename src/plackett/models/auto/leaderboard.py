@@ -44,13 +44,7 @@ class Row:
 
 
 def make_row(
-    name: str,
-    values: Values,
-    *,
-    best: Values | None,
-    baseline: Values | None,
-    weight: float,
-    seconds: float,
+    name: str, values: Values, *, best: Values | None, baseline: Values | None, weight: float, seconds: float
 ) -> Row:
     """A row from the values per list; NaN where the metric drops a list."""
     counted = values[~np.isnan(values)]
@@ -86,8 +80,7 @@ def read_rows(content: Any) -> tuple[Row, ...]:
     """Rows from plain data of a file, which may be damaged."""
     names = {field.name for field in fields(Row)}
     if not isinstance(content, list) or not all(
-        isinstance(row, dict) and set(row) == names and isinstance(row["name"], str)
-        for row in content
+        isinstance(row, dict) and set(row) == names and isinstance(row["name"], str) for row in content
     ):
         raise DataError("the leaderboard is damaged")
     return tuple(Row(**row) for row in content)

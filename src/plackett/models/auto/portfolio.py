@@ -1,10 +1,10 @@
 """The portfolio: settings worth trying, and the order in which a budget is spent on them.
 
 Each candidate is a recipe with changed settings. For small, medium and large data the portfolio
-holds the gain that the candidate brought to an ensemble of the candidates before it, and for each
+holds the mean gain that the candidate brought to ensembles of some of the others, and for each
 candidate the seconds that one fit took per million feature values. Candidates are tried in the
 order of expected gain per second. ``benchmarks/auto_portfolio.py`` measures the numbers and writes
-``portfolio.json``.
+``portfolio.json``, which says what they were measured on.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Candidate:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Changed settings by path, as in :mod:`plackett.models.recipes.search_spaces`."""
     seconds: float = 1.0
-    """Seconds of one fit per million feature values (documents times features), on two cores."""
+    """Seconds of one fit per million feature values (documents times features), on one core."""
     gains: tuple[float, ...] = (1.0, 1.0, 1.0)
     """Expected gain in thousandths of NDCG on small, medium and large data."""
 
@@ -99,11 +99,7 @@ _SETTINGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("urank-quick", "urank", _QUICK_NET),
     ("e-lambdamart-smooth", "e-lambdamart", _SMOOTH),
     ("e-lambdaloss-plain", "e-lambdaloss-mart", {"lightgbm.path_smooth": 0.0}),
-    (
-        "e-xendcg-l2",
-        "e-xendcg-mart",
-        {"lightgbm.lambda_l2": 10.0, "leaves": 16, "feature_fraction": 0.3},
-    ),
+    ("e-xendcg-l2", "e-xendcg-mart", {"lightgbm.lambda_l2": 10.0, "leaves": 16, "feature_fraction": 0.3}),
     ("lambdaloss-net-quick", "lambdaloss-net", _QUICK_NET | {"dropout": 0.1}),
     ("e-approxndcg-net-quick", "e-approxndcg-net", _QUICK_NET),
     ("logrank-convex-ndcg", "logrank-convex-ndcg", _LINEAR),
@@ -122,11 +118,7 @@ def _load_candidates() -> tuple[Candidate, ...]:
         gains = numbers.get("gains", {})
         candidates.append(
             Candidate(
-                name,
-                recipe_name,
-                settings,
-                numbers.get("seconds", 3.0),
-                tuple(gains.get(size, 1.0) for size in SIZES),
+                name, recipe_name, settings, numbers.get("seconds", 3.0), tuple(gains.get(size, 1.0) for size in SIZES)
             )
         )
     return tuple(candidates)
@@ -143,9 +135,7 @@ def size_of(data: Dataset) -> Size:
     return "medium" if data.n_lists < _LARGE_LISTS else "large"
 
 
-def order_candidates(
-    candidates: Sequence[Candidate], data: Dataset, fits: int
-) -> tuple[Candidate, ...]:
+def order_candidates(candidates: Sequence[Candidate], data: Dataset, fits: int) -> tuple[Candidate, ...]:
     """The candidates by expected gain per second for data of this size.
 
     The cheapest comes first, so that a model exists early, and the baseline second.

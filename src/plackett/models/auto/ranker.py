@@ -20,30 +20,24 @@ from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
-from plackett.models.auto.distillation import Distillation, distill_trees
+from plackett.models.auto.distillation import Distillation, distill_trees, is_sum_of_trees
 from plackett.models.auto.leaderboard import ENSEMBLE, Row, format_table, make_row, read_rows
-from plackett.models.auto.portfolio import (
-    BASELINE,
-    Candidate,
-    find_candidates,
-    order_candidates,
-    vary,
-)
+from plackett.models.auto.portfolio import BASELINE, Candidate, find_candidates, order_candidates, vary
 from plackett.models.auto.search import Budget, Search, read_spent
 from plackett.models.auto.selection import EnsembleSelection, select_ensemble
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import Ensemble, EnsembleRanker
 from plackett.models.ensembles.ensemble import merge
-from plackett.models.explanation import Method
-from plackett.models.fit_context import FitContext, check_learnable
+from plackett.models.fit_context import Curves, FitContext, check_learnable
+from plackett.models.insight import Method
 from plackett.models.parameters import accept_aliases
-from plackett.models.progress import Curves
 from plackett.models.ranker import Ranker, has_nan
 from plackett.models.recipes import recipe
 from plackett.models.trees import TreeRanker
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
 
 _FILE = "auto.json"
 _MIN_GROUPS = 6  # fewer lists are not cut into parts
@@ -85,23 +79,27 @@ class AutoRanker(Ranker):
         With ``presets="best"``: how many variations of the best candidates are tried after all
         candidates, if there is time.
     distill
-        ``"trees"``: train one tree model on the scores of the ensemble. It then makes the
-        predictions and is what is saved and exported.
+        ``"trees"``: members that are not trees are replaced by one tree model that is trained on
+        their scores. The model is then a sum of trees, and can be exported as one.
     seed
         Random seed of parts, members and ensemble selection.
     threads
         Number of threads; None: all.
     transforms
         Applied to the features first. Members have transforms of their own and seldom need any.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> ranker = pk.AutoRanker(minutes=10, metric="ndcg@10").fit(pk.read("train.parquet"))  # doctest: +SKIP
+    >>> print(ranker.leaderboard())  # doctest: +SKIP
     """
 
     takes_missing: ClassVar[bool] = True
     supports_cluster: ClassVar[bool] = True
     supports_init: ClassVar[bool] = False
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")
-    not_identity: ClassVar[tuple[str, ...]] = (
-        *("minutes", "metric", "members", "presets", "variations", "distill"),
-    )
+    not_identity: ClassVar[tuple[str, ...]] = (*("minutes", "metric", "members", "presets", "variations", "distill"),)
     clock: ClassVar[Callable[[], float]] = staticmethod(time.monotonic)
 
     minutes: float = 10.0
@@ -116,11 +114,7 @@ class AutoRanker(Ranker):
     transforms: tuple[str, ...] = ()
 
     def fit(
-        self,
-        train: Dataset | Any,
-        *more: Any,
-        presets: Literal["fast", "good", "best"] | None = None,
-        **options: Any,
+        self, train: Dataset | Any, *more: Any, presets: Literal["fast", "good", "best"] | None = None, **options: Any
     ) -> Self:
         """Search for the best ensemble; parameters as for other rankers.
 
@@ -160,8 +154,7 @@ class AutoRanker(Ranker):
             self._finish(search, candidates, context)
             if self.distill and self.members_:
                 limit = 60 * self.minutes - budget.spent
-                self.distillation_: Distillation | None = self._distill(data, context, limit)
-                """The distilled model and what it loses; None without ``distill``."""
+                self._set_distilled(self._distill(data, context, limit))
 
     def _vary(self, search: Search) -> None:
         """Try variations of the best candidates in the time that is left."""
@@ -184,8 +177,7 @@ class AutoRanker(Ranker):
             trees = tuple(c for c in candidates if c.family in _TREE_FAMILIES)
             if not trees:
                 raise UsageError(
-                    f'presets="good" tries trees only, and members={self.members!r} has none; '
-                    'use presets="best".'
+                    f'presets="good" tries trees only, and members={self.members!r} has none; use presets="best".'
                 )
             return trees
         return candidates
@@ -215,16 +207,11 @@ class AutoRanker(Ranker):
             cluster=context.cluster,
         )
 
-    def _finish(
-        self, search: Search, candidates: tuple[Candidate, ...], context: FitContext
-    ) -> None:
+    def _finish(self, search: Search, candidates: tuple[Candidate, ...], context: FitContext) -> None:
         """Select the ensemble among the finished candidates."""
         # The order of the portfolio, not the order in which time allowed them.
         places = {candidate.name: place for place, candidate in enumerate(candidates)}
-        finished = sorted(
-            search.finished,
-            key=lambda r: (places.get(r.candidate.name, len(places)), r.candidate.name),
-        )
+        finished = sorted(search.finished, key=lambda r: (places.get(r.candidate.name, len(places)), r.candidate.name))
         if not finished:
             notes = "; ".join(f"{r.candidate.name} {r.note}" for r in search.results.values())
             self._fit_simplest(search.data, context, f"no candidate could be cross-fitted: {notes}")
@@ -239,9 +226,7 @@ class AutoRanker(Ranker):
         context.progress("selecting the ensemble", 0, 1)
         scores = np.stack([result.scores for result in finished if result.scores is not None])
         selection = select_ensemble(scores, search.data, search.metric, seed=self.seed)
-        weights = dict(
-            zip((r.candidate.name for r in finished), selection.weights.tolist(), strict=True)
-        )
+        weights = dict(zip((r.candidate.name for r in finished), selection.weights.tolist(), strict=True))
         kept = [r.candidate for r in finished if weights[r.candidate.name] > 0]
         self._set_members(
             {candidate.name: search.model(candidate) for candidate in kept},
@@ -257,9 +242,7 @@ class AutoRanker(Ranker):
         if has_nan(data.features):
             ranker.set_params(transforms=("impute", *ranker.transforms))
         warnings.warn(
-            f"{reason}. The model is one linear model, and nothing is known of its quality.",
-            DataWarning,
-            stacklevel=2,
+            f"{reason}. The model is one linear model, and nothing is known of its quality.", DataWarning, stacklevel=2
         )
         ranker.fit(data, None, context.metrics)
         self._set_members({"listnet-linear": ranker}, np.ones(1))
@@ -284,7 +267,19 @@ class AutoRanker(Ranker):
         """The members of the ensemble, each a cross-fit."""
         self.weights_: NDArray[np.float64] = weights
         """One per member, with sum 1."""
-        self.distillation_ = None
+        self.distillation_: Distillation | None = None
+        """The distilled trees and what they lose; None without ``distill``."""
+        self._set_parts([(m, float(w)) for m, w in zip(members.values(), weights, strict=True)])
+
+    def _set_distilled(self, distillation: Distillation) -> None:
+        """Replace the members that are not trees."""
+        self.distillation_ = distillation
+        student = distillation.ranker
+        trees = [(m, w) for m, w in self._parts if is_sum_of_trees(m)]
+        self._set_parts(trees if student is None else [(student, 1.0), *trees])
+
+    def _set_parts(self, parts: list[tuple[Ranker, float]]) -> None:
+        self._parts = parts
         self.__dict__.pop("_terms", None)
 
     def leaderboard(self) -> str:
@@ -296,8 +291,7 @@ class AutoRanker(Ranker):
         """A one-line description."""
         self._require_fitted()
         shares = ", ".join(
-            f"{weight:.2f} {name}"
-            for name, weight in zip(self.member_names_, self.weights_, strict=True)
+            f"{weight:.2f} {name}" for name, weight in zip(self.member_names_, self.weights_, strict=True)
         )
         prefix = "trees distilled from " if self.distillation_ is not None else ""
         return f"AutoRanker on {self.n_features_} features: {prefix}{shares}"
@@ -311,9 +305,7 @@ class AutoRanker(Ranker):
     def parts(self) -> list[tuple[Ranker, float]]:
         """The rankers whose weighted sum the model is, with their weights."""
         self._require_fitted()
-        if self.distillation_ is not None:
-            return [(self.distillation_.ranker, 1.0)]
-        return [(m, float(w)) for m, w in zip(self.members_, self.weights_, strict=True)]
+        return list(self._parts)
 
     @cached_property
     def _terms(self) -> tuple[list[Ensemble], list[tuple[Ranker, float]]]:
@@ -364,42 +356,45 @@ class AutoRanker(Ranker):
         return float(base), np.sum([weight * values for weight, _, values in terms], axis=0)
 
     def _write(self, folder: Path) -> None:
-        for j, (ranker, _) in enumerate(self.parts()):
+        for j, (ranker, _) in enumerate(self._parts):
             ranker.save(folder / f"part-{j}")
         distilled = self.distillation_
         content = {
             "names": list(self.member_names_),
             "weights": self.weights_.tolist(),
+            "parts": [weight for _, weight in self._parts],
             "leaderboard": [row.to_dict() for row in self.leaderboard_],
             "distillation": None if distilled is None else distilled.to_dict(),
         }
         (folder / _FILE).write_text(json.dumps(content), encoding="utf-8")
 
     def _read(self, folder: Path) -> None:
-        from plackett.models.artifact.load import load
+        from plackett.models.load import load
 
         path = folder / _FILE
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             names = tuple(str(name) for name in content["names"])
-            weights = np.array(content["weights"], dtype=np.float64)
+            weights, factors = (np.array(content[key], dtype=np.float64) for key in ("weights", "parts"))
             leaderboard = read_rows(content["leaderboard"])
             distilled = content["distillation"]
         except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise DataError("does not describe an ensemble", path=str(path)) from error
         if weights.shape != (len(names),) or not np.all(np.isfinite(weights) & (weights >= 0)):
             raise DataError(f"must hold {len(names)} weights", path=str(path))
-        count = len(names) if distilled is None else 1
-        parts = [load(folder / f"part-{j}") for j in range(count)]
+        if factors.shape != (len(factors),) or (distilled is None and not np.array_equal(factors, weights)):
+            raise DataError("the parts are not those of the members", path=str(path))
+        parts = [load(folder / f"part-{j}") for j in range(len(factors))]
         for ranker in parts:
             if ranker.n_features_ != self.n_features_:
                 raise DataError("members differ in their number of features", path=str(folder))
         if distilled is None:
             self._set_members(dict(zip(names, parts, strict=True)), weights)
-        else:  # the members themselves are not saved
+        else:  # members that are not trees are not saved
             self._set_members({}, np.empty(0))
             self.member_names_, self.weights_ = names, weights
-            self.distillation_ = Distillation.from_dict(distilled, parts[0], path)
+            self.distillation_ = Distillation.from_dict(distilled, path, parts)
+            self._set_parts(list(zip(parts, factors.tolist(), strict=True)))
         self.leaderboard_ = leaderboard
 
 
@@ -434,9 +429,7 @@ def find_trees(ranker: Ranker, factor: float) -> list[tuple[Ensemble, float]] | 
     return trees
 
 
-def _make_leaderboard(
-    search: Search, selection: EnsembleSelection, weights: dict[str, float]
-) -> tuple[Row, ...]:
+def _make_leaderboard(search: Search, selection: EnsembleSelection, weights: dict[str, float]) -> tuple[Row, ...]:
     data = search.data
 
     def values(scores: Scores) -> NDArray[np.float64]:
@@ -467,8 +460,6 @@ def _make_leaderboard(
         seconds=sum(result.seconds for result in finished.values()),
     )
     unfinished = [
-        Row(r.candidate.name, None, seconds=r.seconds, note=r.note)
-        for r in search.results.values()
-        if r.scores is None
+        Row(r.candidate.name, None, seconds=r.seconds, note=r.note) for r in search.results.values() if r.scores is None
     ]
     return (ensemble, *rows, *unfinished)

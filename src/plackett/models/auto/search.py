@@ -34,9 +34,8 @@ from plackett.distributed import Cluster, ClusterError
 from plackett.metrics import Metric
 from plackett.models.auto.portfolio import Candidate
 from plackett.models.crossfit import CrossFit
-from plackett.models.progress import Callback, FitStep, Progress, tell
+from plackett.models.fit_context import Callback, FitStep, Progress, measure, tell
 from plackett.models.ranker import Ranker
-from plackett.models.selection import measure
 from plackett.models.trees import TreeRanker
 from plackett.models.trees.params import check_resumable
 
@@ -194,7 +193,7 @@ class Search:
         start = self.budget.clock()
         checkpoint = self.folder / "fits" / candidate.name
         crossfit = self.make_crossfit(candidate)
-        progress = self._progress(candidate, crossfit._n_members, must_finish)
+        progress = self._watch_budget(candidate, crossfit._n_members, must_finish)
         note, needed = "", 0.0
         try:
             with warnings.catch_warnings():
@@ -227,7 +226,7 @@ class Search:
     def _measure(self, scores: Scores) -> float:
         return measure(scores, self.data, (self.metric,))[0]
 
-    def _progress(self, candidate: Candidate, fits: int, must_finish: bool) -> Progress:
+    def _watch_budget(self, candidate: Candidate, fits: int, must_finish: bool) -> Progress:
         """Report progress, and end the fit when the time is up or will not suffice."""
         start = self.budget.clock()
         ends: list[float] = []  # of the fits
@@ -261,7 +260,7 @@ class Search:
 
     def model(self, candidate: Candidate) -> CrossFit:
         """The fitted cross-fit of a finished candidate."""
-        from plackett.models.artifact.load import load
+        from plackett.models.load import load
 
         model = load(self._path(candidate) / "model")
         assert isinstance(model, CrossFit)

@@ -50,9 +50,7 @@ class EnsembleSelection:
     """Cross-validated scores of the ensemble: each list by weights selected on other lists."""
 
 
-def select_ensemble(
-    scores: NDArray[np.float64], data: Dataset, metric: Metric, *, seed: int = 0
-) -> EnsembleSelection:
+def select_ensemble(scores: NDArray[np.float64], data: Dataset, metric: Metric, *, seed: int = 0) -> EnsembleSelection:
     """Select the weights of an ensemble.
 
     Parameters
@@ -115,9 +113,7 @@ class _Lists:
         return _weighted_mean(self.values(scores), weights)
 
 
-def _follow(
-    scores: NDArray[np.float64], lists: _Lists, single: NDArray[np.float64], bags: Values
-) -> list[Weights]:
+def _follow(scores: NDArray[np.float64], lists: _Lists, single: NDArray[np.float64], bags: Values) -> list[Weights]:
     """The weights after 0, 1, ... rounds, averaged over bags.
 
     ``single`` holds the values of each candidate on each list; a row of ``bags`` weighs the lists.

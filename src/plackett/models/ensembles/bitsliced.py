@@ -35,8 +35,6 @@ of lanes is part of its type; functions that make a mask take a tuple ``lanes`` 
 length, so that Numba compiles a kernel once per width. Indices are not checked here.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import llvmlite.ir as ir
@@ -281,20 +279,12 @@ def answer_questions(lanes, rows, questions, column, masks):  # type: ignore[no-
             category_set = questions.category_set[q]
             if category_set < 0:
                 for lane in range(width):
-                    masks[q * width + lane] = compare_above(
-                        column, int64(lane * DOCUMENTS), questions.thresholds[q]
-                    )
+                    masks[q * width + lane] = compare_above(column, int64(lane * DOCUMENTS), questions.thresholds[q])
             else:
                 a, b = questions.set_offsets[category_set], questions.set_offsets[category_set + 1]
                 for lane in range(width):
                     masks[q * width + lane] = _not_in_set_mask(
-                        column,
-                        lane * DOCUMENTS,
-                        questions.nan_left[q],
-                        questions.sets,
-                        a,
-                        b,
-                        lowest,
+                        column, lane * DOCUMENTS, questions.nan_left[q], questions.sets, a, b, lowest
                     )
 
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.models.ensembles.ensemble import Ensemble, Tree, assemble
 from plackett.models.ensembles.fields import get_array, get_field, read_text
-from plackett.models.ensembles.layout import MISSING_NAN, decision_bits
+from plackett.models.ensembles.scoring import MISSING_NAN, decision_bits
 
 MAGIC = b"CBM1"
 _MAX_DEPTH = 16  # CatBoost's own limit for symmetric trees
@@ -73,11 +73,7 @@ class _Columns:
     """The numeric features: the column, the name and the treatment of NaN of each."""
 
     def __init__(
-        self,
-        columns: Sequence[int],
-        names: Sequence[str],
-        nan_right: Sequence[bool],
-        others: Sequence[int] = (),
+        self, columns: Sequence[int], names: Sequence[str], nan_right: Sequence[bool], others: Sequence[int] = ()
     ) -> None:
         """``others`` are columns of features that are not numbers."""
         everything = [*columns, *others]
@@ -118,11 +114,7 @@ class _Columns:
         )
 
     def symmetric_tree(
-        self,
-        feature: NDArray[np.int64],
-        border: NDArray[np.floating],
-        values: NDArray[np.float64],
-        where: str,
+        self, feature: NDArray[np.int64], border: NDArray[np.floating], values: NDArray[np.float64], where: str
     ) -> Tree:
         """A complete binary tree: level k asks question k."""
         depth = len(feature)
@@ -144,11 +136,7 @@ class _Columns:
         if scale != 1.0:
             trees = [tree._replace(leaf_values=tree.leaf_values * scale) for tree in trees]
         return assemble(
-            trees,
-            library="catboost",
-            n_features=self.n_features,
-            feature_names=self.feature_names,
-            base_score=bias,
+            trees, library="catboost", n_features=self.n_features, feature_names=self.feature_names, base_score=bias
         )
 
 
@@ -460,6 +448,4 @@ def _binary_tree(
             children[i, side] = place[child] if is_inner else leaf(child)
     if len(inner) == 0:
         leaf(0)
-    return columns.tree(
-        feature[inner], border[inner], children[:, 0], children[:, 1], values[leaves]
-    )
+    return columns.tree(feature[inner], border[inner], children[:, 0], children[:, 1], values[leaves])

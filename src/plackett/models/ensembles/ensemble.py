@@ -29,8 +29,6 @@ Model files come from anywhere and are not trusted. Compiled loops use the array
 every index is checked once, before the first of them runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -41,7 +39,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Scores, offsets_from_sizes
-from plackett.models.ensembles import layout as tree_layout
+from plackett.models.ensembles import scoring as tree_layout
 from plackett.models.ensembles.scoring import score
 
 LIBRARIES = ("lightgbm", "xgboost", "catboost")
@@ -154,10 +152,7 @@ class Ensemble:
 
     def __repr__(self) -> str:
         largest = int(np.diff(self.leaf_offsets).max(initial=0))
-        return (
-            f"Ensemble({self.library}, {self.n_trees} trees of up to {largest} leaves, "
-            f"{self.n_features} features)"
-        )
+        return f"Ensemble({self.library}, {self.n_trees} trees of up to {largest} leaves, {self.n_features} features)"
 
 
 class Tree(NamedTuple):
@@ -187,10 +182,7 @@ def assemble(
         _check_tree(tree, number)
     category_sets, set_offsets = _renumber_sets(trees)
     types = {**_NODE_TYPES, "leaf_values": np.float64, "sets": np.uint32}
-    arrays = {
-        name: _concatenate([getattr(tree, name) for tree in trees], dtype)
-        for name, dtype in types.items()
-    }
+    arrays = {name: _concatenate([getattr(tree, name) for tree in trees], dtype) for name, dtype in types.items()}
     arrays["category_set"] = _concatenate(category_sets, np.int32)
     return Ensemble(
         library=library,
@@ -226,12 +218,8 @@ def merge(ensembles: Sequence[tuple[Ensemble, float]]) -> Ensemble:
     return Ensemble(
         library=first.library,
         n_features=first.n_features,
-        node_offsets=offsets_from_sizes(
-            np.concatenate([np.diff(part.node_offsets) for part in parts])
-        ),
-        leaf_offsets=offsets_from_sizes(
-            np.concatenate([np.diff(part.leaf_offsets) for part in parts])
-        ),
+        node_offsets=offsets_from_sizes(np.concatenate([np.diff(part.node_offsets) for part in parts])),
+        leaf_offsets=offsets_from_sizes(np.concatenate([np.diff(part.leaf_offsets) for part in parts])),
         leaf_values=_concatenate(values, np.float64),
         set_offsets=set_offsets,
         base_score=float(sum(ensemble.base_score * factor for ensemble, factor in ensembles)),
@@ -240,9 +228,7 @@ def merge(ensembles: Sequence[tuple[Ensemble, float]]) -> Ensemble:
     )
 
 
-def _renumber_sets(
-    trees: Sequence[Tree | Ensemble],
-) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
+def _renumber_sets(trees: Sequence[Tree | Ensemble]) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
     """The set of each node, counted over all given trees, and the offsets of all sets."""
     first_set = offsets_from_sizes([len(tree.set_offsets) - 1 for tree in trees])
     first_word = offsets_from_sizes([len(tree.sets) for tree in trees])

@@ -1,7 +1,5 @@
 """Strict parsing of numbers and fields of model files, whose types cannot be relied on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -7,8 +7,6 @@ line ``end of trees``; the rest (importances, parameters) is informative. Number
 No memory is allocated by what a file claims: arrays are as long as the lines they come from.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -18,22 +16,14 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.models.ensembles.ensemble import Ensemble, Tree, assemble
 from plackett.models.ensembles.fields import parse_floats, parse_integers, read_text
-from plackett.models.ensembles.layout import CATEGORICAL
+from plackett.models.ensembles.scoring import CATEGORICAL
 
 VERSIONS = ("v3", "v4")
 """Versions of the text with the same format of trees."""
 
 _END = "\nend of trees"
 _TREE = "\nTree="
-_REQUIRED = (
-    "num_leaves",
-    "leaf_value",
-    "threshold",
-    "split_feature",
-    "decision_type",
-    "left_child",
-    "right_child",
-)
+_REQUIRED = ("num_leaves", "leaf_value", "threshold", "split_feature", "decision_type", "left_child", "right_child")
 
 
 def read_lightgbm(source: str | bytes | Path) -> Ensemble:
@@ -86,18 +76,14 @@ def _check_header(fields: dict[str, str]) -> int:
         raise DataError(f"model text of version {version!r}; known are {known}.")
     for key in ("num_class", "num_tree_per_iteration"):
         if fields.get(key) != "1":
-            raise DataError(
-                f"{key} is {fields.get(key)}; only models with one score per document (1) are read."
-            )
+            raise DataError(f"{key} is {fields.get(key)}; only models with one score per document (1) are read.")
     names = fields.get("feature_names")
     if names is None:
         raise DataError("the header has no line 'feature_names'.")
     n_features = len(names.split(" "))
     claimed = parse_integers(fields.get("max_feature_idx", ""), "max_feature_idx", np.int32)
     if claimed.tolist() != [n_features - 1]:
-        raise DataError(
-            f"max_feature_idx is {fields.get('max_feature_idx')} with {n_features} feature names."
-        )
+        raise DataError(f"max_feature_idx is {fields.get('max_feature_idx')} with {n_features} feature names.")
     return n_features
 
 
@@ -131,9 +117,7 @@ def _parse_tree_lines(section: str, number: int) -> dict[str, str]:
         raise DataError(f"tree {number}: expected 'Tree={number}', found 'Tree={title[:20]}'.")
     fields = _parse_lines(body)
     if fields.get("is_linear", "0").strip() != "0":
-        raise DataError(
-            f"tree {number} has linear models at its leaves (linear_tree); train without."
-        )
+        raise DataError(f"tree {number} has linear models at its leaves (linear_tree); train without.")
     for key in _REQUIRED:
         if key not in fields:
             raise DataError(f"tree {number} has no line {key!r}.")
@@ -144,9 +128,7 @@ def _parse_categories(
     fields: dict[str, str], threshold: NDArray[np.float64], decision: NDArray[np.uint8], where: str
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint32]]:
     """Sets of categories of one tree; the threshold of a categorical node is its set's number."""
-    offsets = parse_integers(
-        fields.get("cat_boundaries", "0"), f"{where}: cat_boundaries", np.int64
-    )
+    offsets = parse_integers(fields.get("cat_boundaries", "0"), f"{where}: cat_boundaries", np.int64)
     words = parse_integers(fields.get("cat_threshold", ""), f"{where}: cat_threshold", np.uint32)
     if len(threshold) != len(decision):
         raise DataError(f"{where}: {len(threshold)} thresholds, {len(decision)} decision types.")

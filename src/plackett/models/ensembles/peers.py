@@ -21,17 +21,16 @@ from plackett.base.errors import DataError, UsageError, require
 from plackett.base.ragged import list_of_document
 from plackett.data.dataset import Dataset
 from plackett.models.ensembles.ranker import EnsembleRanker
-from plackett.models.fit_context import FitContext, check_learnable
+from plackett.models.fit_context import FitContext, Selection, check_learnable, measure
 from plackett.models.parameters import ALIASES, accept_aliases
 from plackett.models.ranker import Ranker
-from plackett.models.selection import Selection, measure
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
 @dataclass(eq=False)
-class PeerRanker(EnsembleRanker):
+class PeerEnsembleRanker(EnsembleRanker):
     """What the rankers of other libraries share; :class:`CatBoostRanker` has the parameters."""
 
     threads_matter: ClassVar[bool] = True
@@ -59,8 +58,7 @@ class PeerRanker(EnsembleRanker):
         require(self.library)
         if self.trees < 1 or self.patience < 1:
             raise UsageError(
-                f"{type(self).__name__} needs trees >= 1 and patience >= 1, got {self.trees} and "
-                f"{self.patience}."
+                f"{type(self).__name__} needs trees >= 1 and patience >= 1, got {self.trees} and {self.patience}."
             )
         if train.document_weights is not None:
             raise UsageError(f"{type(self).__name__} does not support document weights.")
@@ -75,7 +73,7 @@ class PeerRanker(EnsembleRanker):
 
 @accept_aliases
 @dataclass(eq=False)
-class CatBoostRanker(PeerRanker):
+class CatBoostRanker(PeerEnsembleRanker):
     """Symmetric trees of CatBoost; needs ``pip install 'plackett[peers]'``.
 
     Parameters
@@ -147,9 +145,7 @@ def _pool(data: Dataset) -> Any:
 class _CatBoostFollower:
     """Reports each tree; an exception of a callback is kept until CatBoost has returned."""
 
-    def __init__(
-        self, ranker: CatBoostRanker, context: FitContext, validation: Dataset | None
-    ) -> None:
+    def __init__(self, ranker: CatBoostRanker, context: FitContext, validation: Dataset | None) -> None:
         self._ranker = ranker
         self._context = context
         self._part = "validation" if validation is not None else "learn"
@@ -175,7 +171,7 @@ class _CatBoostFollower:
 
 @accept_aliases
 @dataclass(eq=False)
-class XGBoostRanker(PeerRanker):
+class XGBoostRanker(PeerEnsembleRanker):
     """Trees of XGBoost; needs ``pip install 'plackett[peers]'``.
 
     Parameters
@@ -223,9 +219,7 @@ class XGBoostRanker(PeerRanker):
                 return context.should_stop(step + 1, self.trees, {})
             # XGBoost keeps the scores of matrices that it has seen: only the last tree is added.
             means = measure(
-                np.asarray(model.predict(held_out, output_margin=True), np.float64),
-                validation,
-                context.metrics,
+                np.asarray(model.predict(held_out, output_margin=True), np.float64), validation, context.metrics
             )
             selection.offer(means)
             name = context.metric_names[0]
@@ -239,12 +233,7 @@ class XGBoostRanker(PeerRanker):
         evals = [] if held_out is None else [(held_out, "validation")]
         try:
             model = xgboost.train(
-                settings,
-                _matrix(train),
-                self.trees,
-                evals=evals,
-                verbose_eval=False,
-                callbacks=[Follower()],
+                settings, _matrix(train), self.trees, evals=evals, verbose_eval=False, callbacks=[Follower()]
             )
         except xgboost.core.XGBoostError as error:
             raise DataError(f"XGBoost rejects the data or a setting: {error}") from error
@@ -256,9 +245,7 @@ class XGBoostRanker(PeerRanker):
 def _matrix(data: Dataset) -> Any:
     import xgboost
 
-    matrix = xgboost.DMatrix(
-        data.features, data.labels, qid=list_of_document(data.offsets), missing=np.nan
-    )
+    matrix = xgboost.DMatrix(data.features, data.labels, qid=list_of_document(data.offsets), missing=np.nan)
     if data.weights is not None:
         matrix.set_weight(data.weights)  # one per list
     return matrix

@@ -20,20 +20,14 @@ from plackett.models.ensembles.ensemble import Ensemble
 from plackett.models.ensembles.lightgbm import read_lightgbm_sum
 from plackett.models.ensembles.ranklib import read_ranklib
 from plackett.models.ensembles.xgboost import read_xgboost
-from plackett.models.fit_context import FitContext
-from plackett.models.progress import Curves
+from plackett.models.fit_context import Curves, FitContext
 from plackett.models.ranker import Ranker
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-READERS = {
-    "lightgbm": read_lightgbm_sum,
-    "xgboost": read_xgboost,
-    "catboost": read_catboost,
-    "ranklib": read_ranklib,
-}
+READERS = {"lightgbm": read_lightgbm_sum, "xgboost": read_xgboost, "catboost": read_catboost, "ranklib": read_ranklib}
 """Readers of model files, by library."""
 
 _FILE = "model.{}"
@@ -67,6 +61,11 @@ def import_model(
     -------
     ranker
         It predicts, evaluates, saves and loads like any ranker, but cannot be fitted.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> ranker = pk.import_model("model.txt")  # doctest: +SKIP
     """
     file = Path(path)
     if file.is_dir():
@@ -127,8 +126,7 @@ class EnsembleRanker(Ranker):
         """Raise: the trees come from a file."""
         # Ranker.fit would change the ranker before it calls _fit.
         raise UsageError(
-            "an EnsembleRanker holds trees trained with another library and cannot be fitted; "
-            "fit a TreeRanker."
+            "an EnsembleRanker holds trees trained with another library and cannot be fitted; fit a TreeRanker."
         )
 
     @property
@@ -142,20 +140,13 @@ class EnsembleRanker(Ranker):
         return np.bincount(self.ensemble_.feature, minlength=self.ensemble_.n_features)
 
     def take(
-        self,
-        source: bytes,
-        form: str,
-        *,
-        n_features: int | None = None,
-        feature_names: tuple[str, ...] | None = None,
+        self, source: bytes, form: str, *, n_features: int | None = None, feature_names: tuple[str, ...] | None = None
     ) -> Self:
         """Become the model of a file; :func:`import_model` describes the parameters."""
         self._load(source, form, n_features)
         self.n_features_ = self.ensemble_.n_features
         if feature_names is not None and len(feature_names) != self.n_features_:
-            raise UsageError(
-                f"{len(feature_names)} feature names for a model of {self.n_features_} features."
-            )
+            raise UsageError(f"{len(feature_names)} feature names for a model of {self.n_features_} features.")
         self.feature_names_ = feature_names
         self.training_ = {"imported": {"form": form, "sha256": hashlib.sha256(source).hexdigest()}}
         return self
@@ -166,13 +157,10 @@ class EnsembleRanker(Ranker):
         else:
             self.ensemble_ = READERS[form](source)
         if n_features is not None and n_features != self.ensemble_.n_features:
-            raise DataError(
-                f"the model scores {self.ensemble_.n_features} features, not {n_features}."
-            )
+            raise DataError(f"the model scores {self.ensemble_.n_features} features, not {n_features}.")
         if self.ensemble_.n_features > _MAX_FEATURES:
             raise DataError(
-                f"the model claims {self.ensemble_.n_features:,} features; at most "
-                f"{_MAX_FEATURES:,} are supported."
+                f"the model claims {self.ensemble_.n_features:,} features; at most {_MAX_FEATURES:,} are supported."
             )
         self.source_: bytes = source
         """The content of the file."""

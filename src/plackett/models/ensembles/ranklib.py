@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.models.ensembles.ensemble import Ensemble, Tree, assemble
 from plackett.models.ensembles.fields import parse_floats, parse_integers, read_text
-from plackett.models.ensembles.layout import MISSING_NAN, decision_bits
+from plackett.models.ensembles.scoring import MISSING_NAN, decision_bits
 
 KINDS = ("LambdaMART", "MART")
 """RankLib's models that are a sum of trees."""
@@ -64,9 +64,7 @@ def read_ranklib(source: str | bytes | Path, *, n_features: int | None = None) -
     kind = title[2:].strip()
     if title.startswith("##") and kind not in KINDS:
         raise DataError(f"a RankLib model of kind {kind[:40]!r}; read are {' and '.join(KINDS)}.")
-    trees = _XmlReader().read(
-        "\n".join(line for line in lines if not line.lstrip().startswith("#"))
-    )
+    trees = _XmlReader().read("\n".join(line for line in lines if not line.lstrip().startswith("#")))
     used = max((int(tree.feature.max(initial=-1)) + 1 for tree in trees), default=0)
     if n_features is not None and n_features < used:
         raise DataError(f"the trees use feature {used}, the documents have {n_features}.")
@@ -132,9 +130,7 @@ class _XmlReader:
             node = self.number_of(self.open[-1])
             side = len(self.children[node])
             if side > 1 or attributes.get("pos") != ("left", "right")[side]:
-                raise DataError(
-                    f'{self.where}: a split has one part pos="left", then one pos="right".'
-                )
+                raise DataError(f'{self.where}: a split has one part pos="left", then one pos="right".')
         self.open.append(_Split())
 
     def number_of(self, split: _Split) -> int:

@@ -12,8 +12,6 @@ arrays, ``[$d#...``, become NumPy arrays without a copy; a length beyond the end
 before memory is allocated.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -23,14 +21,8 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.models.ensembles.ensemble import Ensemble, Tree, assemble
-from plackett.models.ensembles.fields import (
-    get_array,
-    get_field,
-    parse_floats,
-    parse_integer,
-    read_text,
-)
-from plackett.models.ensembles.layout import MISSING_NAN, decision_bits
+from plackett.models.ensembles.fields import get_array, get_field, parse_floats, parse_integer, read_text
+from plackett.models.ensembles.scoring import MISSING_NAN, decision_bits
 
 # Markers of numbers and their types.
 _UBJSON_TYPES: dict[int, np.dtype[Any]] = {
@@ -199,9 +191,7 @@ def _get_sized(tree: Any, key: str, dtype: Any, size: int, where: str) -> NDArra
     return array
 
 
-def _find_reached(
-    left: NDArray[np.int32], right: NDArray[np.int32], where: str
-) -> NDArray[np.bool_]:
+def _find_reached(left: NDArray[np.int32], right: NDArray[np.int32], where: str) -> NDArray[np.bool_]:
     """Nodes below the root, level by level; raise if one is met twice or does not exist."""
     if len(left) == 0 or len(left) != len(right):
         raise DataError(f"{where}: {len(left)} left children and {len(right)} right ones.")
@@ -218,9 +208,7 @@ def _find_reached(
     return reached
 
 
-def _next_below(
-    conditions: NDArray[np.float32], categorical: NDArray[np.bool_], where: str
-) -> NDArray[np.float64]:
+def _next_below(conditions: NDArray[np.float32], categorical: NDArray[np.bool_], where: str) -> NDArray[np.float64]:
     """Thresholds t' for which x <= t' equals x < t in float32."""
     numeric = conditions[~categorical]
     if np.isnan(numeric).any() or np.isneginf(numeric).any():
@@ -232,11 +220,7 @@ def _next_below(
 
 
 def _parse_sets(
-    tree: Any,
-    inner: NDArray[np.bool_],
-    categorical: NDArray[np.bool_],
-    where: str,
-    budget: _SetBudget,
+    tree: Any, inner: NDArray[np.bool_], categorical: NDArray[np.bool_], where: str, budget: _SetBudget
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint32]]:
     """Number of the set of each inner node, and the sets as bits."""
     category_set = np.full(len(categorical), -1, np.int32)
@@ -329,9 +313,7 @@ def read_xgboost(source: str | bytes | Path) -> Ensemble:
         library="xgboost",
         n_features=n_features,
         feature_names=tuple(map(str, names)) if isinstance(names, list) and names else None,
-        base_score=_base_score(
-            parameters, get_field(get_field(learner, "objective", dict), "name", str)
-        ),
+        base_score=_base_score(parameters, get_field(get_field(learner, "objective", dict), "name", str)),
     )
 
 

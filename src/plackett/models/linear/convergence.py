@@ -16,7 +16,7 @@ Weights = NDArray[np.float64]
 """One number per feature."""
 
 
-class Point(NamedTuple):
+class Iterate(NamedTuple):
     """Weights with the value and the gradient of a function there."""
 
     weights: Weights
@@ -59,8 +59,7 @@ class Convergence:
         gap = "" if math.isnan(self.gap) else f", relative gap {self.gap:.2g}"
         norm = "" if math.isnan(self.gradient_norm) else f", gradient {self.gradient_norm:.2g}"
         return (
-            f"{self.solver} {end} after {self.iterations} iterations ({self.reason}): value "
-            f"{self.value:.6g}{norm}{gap}"
+            f"{self.solver} {end} after {self.iterations} iterations ({self.reason}): value {self.value:.6g}{norm}{gap}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,8 +74,7 @@ class Convergence:
         """Read the result of :meth:`to_dict`."""
         try:
             value, norm, gap = (
-                math.nan if data[key] is None else float(data[key])
-                for key in ("value", "gradient_norm", "gap")
+                math.nan if data[key] is None else float(data[key]) for key in ("value", "gradient_norm", "gap")
             )
             trace = tuple(float(value) for value in data["trace"])
             end = (str(data["solver"]), bool(data["converged"]), str(data["reason"]))
@@ -127,13 +125,7 @@ def warn_unless_converged(report: Convergence, *, C: float) -> None:
         )
     else:
         advice = Message(
-            *(
-                "Lower ",
-                Setting("C"),
-                ", put the features on one scale (",
-                _STANDARD,
-                "), or, for ",
-            ),
+            *("Lower ", Setting("C"), ", put the features on one scale (", _STANDARD, "), or, for "),
             "a custom objective, check its gradient.",
         )
     message = Message(f"{report}, with C={C:g}. ", advice)

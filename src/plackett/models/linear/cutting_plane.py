@@ -19,15 +19,13 @@ tangent is not taken there, but between it and the best weights so far, where F 
 Sonnenburg 2009).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.models.linear.convergence import Convergence, Planes, Point, Solution, Weights
-from plackett.models.linear.loss import Loss
+from plackett.models.linear.convergence import Convergence, Iterate, Planes, Solution, Weights
+from plackett.models.linear.loss import LinearLoss
 
 _STALLED = 50  # iterations without a smaller gap: C times the scale is too large for float64
 _TRIALS = 4  # points between the best weights and the model's minimum
@@ -36,13 +34,7 @@ Vector = NDArray[np.float64]
 
 
 def minimize_by_planes(
-    loss: Loss,
-    start: Weights,
-    *,
-    C: float,
-    max_iterations: int,
-    gap: float,
-    planes: Planes | None = None,
+    loss: LinearLoss, start: Weights, *, C: float, max_iterations: int, gap: float, planes: Planes | None = None
 ) -> Solution:
     """Minimize a convex, non-negative loss plus ||w||^2 / C to a relative gap.
 
@@ -60,7 +52,7 @@ def minimize_by_planes(
         Tangents of this loss from an earlier solution, with any penalty.
     """
     bundle = Bundle(len(start), C, planes)
-    search = _Search(loss, C, Point(start, *loss.evaluate(start)), 1)
+    search = _Search(loss, C, Iterate(start, *loss.evaluate(start)), 1)
     bundle.add(search.best)
     trace: list[float] = []
     lower, smallest, smallest_at = bundle.lower, np.inf, 0
@@ -92,26 +84,26 @@ def describe_gap(closed: bool) -> str:
 class _Search:
     """The best point so far."""
 
-    loss: Loss
+    loss: LinearLoss
     C: float
-    best: Point
+    best: Iterate
     evaluations: int = 0
 
     @property
     def value(self) -> float:
         return self.total(self.best)
 
-    def total(self, point: Point) -> float:
+    def total(self, point: Iterate) -> float:
         return point.value + float(point.weights @ point.weights) / self.C
 
-    def evaluate_towards(self, target: Weights) -> list[Point]:
+    def evaluate_towards(self, target: Weights) -> list[Iterate]:
         """Evaluate up to four points between the best one and the target."""
         origin, way = self.best, target - self.best.weights
         low, high, share = 0.0, 1.0, 1.0
-        points: list[Point] = []
+        points: list[Iterate] = []
         for _ in range(_TRIALS):
             weights = origin.weights + share * way
-            point = Point(weights, *self.loss.evaluate(weights))
+            point = Iterate(weights, *self.loss.evaluate(weights))
             self.evaluations += 1
             points.append(point)
             slope = float((point.gradient + 2.0 * point.weights / self.C) @ way)
@@ -143,7 +135,7 @@ class Bundle:
         self._squares: NDArray[np.float64] = self.A @ self.A.T
         self._solve()
 
-    def add(self, point: Point) -> None:
+    def add(self, point: Iterate) -> None:
         """Add the tangent at a point, whose value and gradient are without the penalty."""
         self.A = np.vstack([self.A, point.gradient])
         self.b = np.append(self.b, point.value - float(point.gradient @ point.weights))
@@ -189,9 +181,7 @@ _GAIN = 1e-12  # relative: a component enters only if its gain is higher by more
 _MAX_CHANGES = 20  # for each component
 
 
-def maximize_on_simplex(
-    Q: NDArray[np.float64], b: Vector, start: Vector, *, gain: float = _GAIN
-) -> Vector:
+def maximize_on_simplex(Q: NDArray[np.float64], b: Vector, start: Vector, *, gain: float = _GAIN) -> Vector:
     r"""Maximize :math:`b \cdot \alpha - \tfrac12 \alpha^\top Q \alpha` over the simplex.
 
     An active-set method: on the set of positive components the maximum solves a linear system. If a

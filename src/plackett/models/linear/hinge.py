@@ -33,12 +33,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from plackett.base.arithmetic import stable_order
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import Scores
-from plackett.base.sorting import stable_order
 from plackett.data.dataset import Dataset
 from plackett.models.fit_context import bind_objective
-from plackett.models.linear.convergence import Convergence, Planes, Point, Solution, Weights
+from plackett.models.linear.convergence import Convergence, Iterate, Planes, Solution, Weights
 from plackett.models.linear.cutting_plane import Bundle, describe_gap
 from plackett.models.linear.lbfgs import minimize
 from plackett.models.linear.loss import DenseLoss, ScoreLoss, is_sparse, matvec
@@ -52,9 +52,7 @@ _SHARE, _SHARPENING, _MIN_SHARE = 0.1, 30.0, 1e-17  # part of the gap that a sta
 _PLANES = 100  # the certificate uses the last ones
 
 
-def minimize_hinge(
-    data: Dataset, start: Weights, *, C: float, max_iterations: int, gap: float
-) -> Solution:
+def minimize_hinge(data: Dataset, start: Weights, *, C: float, max_iterations: int, gap: float) -> Solution:
     """Minimize the hinge over pairs plus ||w||^2 / C to a relative duality gap.
 
     Parameters
@@ -91,7 +89,7 @@ class _Search:
     evaluations: int = 0
     norm: float = np.inf
     trace: list[float] = field(default_factory=list)
-    points: deque[Point] = field(default_factory=lambda: deque(maxlen=_PLANES))
+    points: deque[Iterate] = field(default_factory=lambda: deque(maxlen=_PLANES))
 
     @property
     def is_closed(self) -> bool:
@@ -153,7 +151,7 @@ class SmoothHinge:
         Where to record the tangent of each evaluation.
     """
 
-    def __init__(self, data: Dataset, width: float, points: deque[Point] | None = None) -> None:
+    def __init__(self, data: Dataset, width: float, points: deque[Iterate] | None = None) -> None:
         self.data = data
         kind = ScoreLoss if is_sparse(data) else DenseLoss
         self._smooth = kind(SmoothPairs(width), data)
@@ -163,7 +161,7 @@ class SmoothHinge:
     def evaluate(self, weights: Weights) -> tuple[float, Weights]:
         value, gradient = self._smooth.evaluate(weights)
         if self._points is not None:
-            self._points.append(Point(weights, value, gradient))
+            self._points.append(Iterate(weights, value, gradient))
         return value, gradient
 
     def curvature(self, weights: Weights) -> Scores:
@@ -238,25 +236,12 @@ def smooth_pairs_list(scores, labels, prepared, key, params, gradient, curvature
     ascending = centered[order]
     fill_reach(ascending, MARGIN, reaches[0])
     fill_reach(ascending, MARGIN - width, reaches[1])
-    value = _add_pairs(
-        centered, places, labels, weights, by_label, reaches, width, 1, gradient, curvature
-    )
+    value = _add_pairs(centered, places, labels, weights, by_label, reaches, width, 1, gradient, curvature)
     # From the other side, the order of scores and the order of labels are both reversed.
     descending = -ascending[::-1].copy()
     fill_reach(descending, MARGIN, reaches[0])
     fill_reach(descending, MARGIN - width, reaches[1])
     by_label_reversed = by_label[::-1].copy()
     places_reversed = n - 1 - places
-    _add_pairs(
-        centered,
-        places_reversed,
-        labels,
-        weights,
-        by_label_reversed,
-        reaches,
-        width,
-        -1,
-        gradient,
-        curvature,
-    )
+    _add_pairs(centered, places_reversed, labels, weights, by_label_reversed, reaches, width, -1, gradient, curvature)
     return value

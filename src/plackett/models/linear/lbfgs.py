@@ -46,8 +46,8 @@ from plackett.base.kernels import compiled
 from plackett.base.ragged import Offsets, Scores
 from plackett.base.threads import run_parallel
 from plackett.data.dataset import Dataset
-from plackett.models.linear.convergence import Convergence, Point, Solution, Weights
-from plackett.models.linear.loss import Loss
+from plackett.models.linear.convergence import Convergence, Iterate, Solution, Weights
+from plackett.models.linear.loss import LinearLoss
 
 _ROUND = 40  # iterations
 _HISTORY = 20
@@ -59,7 +59,7 @@ Save = Callable[[dict[str, Any]], None]
 
 
 def minimize(
-    loss: Loss,
+    loss: LinearLoss,
     start: Weights,
     *,
     C: float,
@@ -115,7 +115,7 @@ def minimize(
 class _Search:
     """The problem, the stopping rule, and the progress so far."""
 
-    loss: Loss
+    loss: LinearLoss
     C: float
     tolerance: float
     value_tolerance: float
@@ -126,21 +126,21 @@ class _Search:
     decrement: float = np.inf
     """Half the Newton decrement: about how far the value is above the minimum."""
 
-    def evaluate(self, weights: Weights) -> Point:
+    def evaluate(self, weights: Weights) -> Iterate:
         self.evaluations += 1
         value, gradient = self.loss.evaluate(weights)
         value += float(weights @ weights) / self.C
-        return Point(weights, value, gradient + 2.0 * weights / self.C)
+        return Iterate(weights, value, gradient + 2.0 * weights / self.C)
 
-    def norm(self, point: Point) -> float:
+    def norm(self, point: Iterate) -> float:
         return float(np.max(np.abs(point.gradient), initial=0.0)) / self.loss.data.n_lists
 
-    def is_over(self, point: Point) -> bool:
+    def is_over(self, point: Iterate) -> bool:
         close = self.decrement <= max(self.value_tolerance, _FLAT * abs(point.value))
         limit_reached = self.iterations >= self.max_iterations
         return self.norm(point) <= self.tolerance or close or limit_reached
 
-    def to_dict(self, point: Point) -> dict[str, Any]:
+    def to_dict(self, point: Iterate) -> dict[str, Any]:
         return {
             "weights": point.weights.tolist(),
             "iterations": self.iterations,
@@ -149,7 +149,7 @@ class _Search:
             "newton": self.decrement,
         }
 
-    def report(self, point: Point, moved: bool) -> Convergence:
+    def report(self, point: Iterate, moved: bool) -> Convergence:
         if self.norm(point) <= self.tolerance:
             end = (True, "the gradient is below the tolerance")
         elif self.decrement <= self.value_tolerance:
@@ -168,7 +168,7 @@ class _Search:
 class _Round:
     """One run of SciPy's L-BFGS-B with one preconditioner."""
 
-    def __init__(self, search: _Search, start: Point) -> None:
+    def __init__(self, search: _Search, start: Iterate) -> None:
         self.search, self.start = search, start
         curvature = search.loss.curvature(start.weights)
         self.preconditioner = Preconditioner.at(search.loss.data, curvature, search.C)
@@ -179,7 +179,7 @@ class _Round:
         self.last = self.iterate = (start, np.zeros_like(gradient), self.length * gradient)
         self.steps: deque[tuple[Weights, Weights]] = deque(maxlen=_HISTORY)
 
-    def run(self) -> Point:
+    def run(self) -> Iterate:
         """Return the last iterate; the start itself if no step lowers the value."""
         search = self.search
         if search.is_over(self.start):

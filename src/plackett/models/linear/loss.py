@@ -17,8 +17,6 @@ Partial sums belong to blocks of a fixed size, so results have the same bits for
 threads, which BLAS does not guarantee.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np
@@ -26,15 +24,7 @@ from numba import float32, float64, int64, uint64, void
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from plackett.base.kernels import (
-    FLOATS,
-    LABELS,
-    compiled,
-    function_maker,
-    list_function,
-    readonly,
-    reordered,
-)
+from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, list_function, readonly, reordered
 from plackett.base.ragged import Features, Offsets, Scores, offsets_from_sizes
 from plackett.base.threads import run_parallel
 from plackett.data.dataset import Dataset
@@ -50,7 +40,7 @@ BLOCK = 2048
 """Documents (or rankings) that share a partial sum."""
 
 
-class Loss(Protocol):
+class LinearLoss(Protocol):
     """What the solvers minimize, before the penalty."""
 
     data: Dataset
@@ -62,7 +52,7 @@ class Loss(Protocol):
         """The curvature of each document at these weights."""
 
 
-def make_loss(objective: Objective, data: Dataset) -> Loss:
+def make_loss(objective: Objective, data: Dataset) -> LinearLoss:
     """The objective as a function of the weights, in its cheapest form."""
     if isinstance(objective, Stochastic) or is_sparse(data):
         return ScoreLoss(objective, data)
@@ -135,9 +125,7 @@ class RankingLoss(_BoundLoss):
 
     def __init__(self, objective: Objective, data: Dataset) -> None:
         super().__init__(objective, data)
-        self.ranking_offsets = _ranking_offsets(
-            self.lists.prepared.values, self.lists.prepared.offsets
-        )
+        self.ranking_offsets = _ranking_offsets(self.lists.prepared.values, self.lists.prepared.offsets)
         n_rankings = int(self.ranking_offsets[-1])
         self.products = np.empty((n_rankings, data.n_features), dtype=np.float32)
         """X^T c of each ranking."""

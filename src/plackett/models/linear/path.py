@@ -30,13 +30,11 @@ import numpy as np
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.models.checkpoint import Checkpoint
-from plackett.models.fit_context import FitContext
+from plackett.models.fit_context import Curves, FitContext, Means, Selection, latest, measure
 from plackett.models.linear.convergence import Convergence, Solution, Weights
 from plackett.models.linear.lbfgs import Save
 from plackett.models.linear.loss import matvec
-from plackett.models.linear.solvers import Problem
-from plackett.models.progress import Curves, latest
-from plackett.models.selection import Means, Selection, measure
+from plackett.models.linear.solvers import LinearProblem
 from plackett.objectives import Objective, objective
 
 STARTS = ("zero", "path", "mle", "convexloss", "random")
@@ -60,7 +58,7 @@ class SolverRun:
 class Path:
     """The solver runs for one objective along the penalties."""
 
-    problem: Problem
+    problem: LinearProblem
     starts: tuple[str, ...]
     validation: Dataset | None
     context: FitContext
@@ -70,7 +68,7 @@ class Path:
     runs: list[SolverRun] = field(default_factory=list)
     selection: Selection = field(default_factory=Selection)
     best: tuple[float, Solution] | None = None
-    _helpers: dict[str, Problem] = field(default_factory=dict)
+    _helpers: dict[str, LinearProblem] = field(default_factory=dict)
     """The convex problems whose minimum is a start."""
     _helper_weights: dict[str, Weights] = field(default_factory=dict)
 
@@ -132,14 +130,12 @@ class Path:
             return np.zeros(n_features)
         if name not in self._helpers:
             main = self.problem
-            self._helpers[name] = Problem(
-                main.ranker, helper, main.data, main.selection_data, main.metrics
-            )
+            self._helpers[name] = LinearProblem(main.ranker, helper, main.data, main.selection_data, main.metrics)
         start = self._helper_weights.get(name, np.zeros(n_features))
         self._helper_weights[name] = self._solve(self._helpers[name], start, C).weights
         return self._helper_weights[name]
 
-    def _solve(self, problem: Problem, start: Weights, C: float) -> Solution:
+    def _solve(self, problem: LinearProblem, start: Weights, C: float) -> Solution:
         solution = self.journal.solve(partial(problem.solve, start, C))
         problem.planes = solution.planes
         return solution

@@ -21,8 +21,6 @@ without a value       Adam; a metric selects (:mod:`plackett.models.linear.solve
 ====================  =====================================================================
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass
@@ -33,21 +31,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Offsets, Scores
+from plackett.base.threads import kernel_threads
 from plackett.data.dataset import Dataset
-from plackett.models.explanation import Method
-from plackett.models.fit_context import FitContext, check_learnable
-from plackett.models.importance import deviations
+from plackett.models.fit_context import Curves, FitContext, check_learnable, read_curves, write_curves
+from plackett.models.insight import Method, deviations
 from plackett.models.linear.convergence import Convergence, warn_unless_converged
 from plackett.models.linear.loss import matvec
 from plackett.models.linear.path import Journal, Path, SolverRun, select_starts
-from plackett.models.linear.solvers import Problem, Solver
+from plackett.models.linear.solvers import LinearProblem, Solver
 from plackett.models.parameters import accept_aliases
-from plackett.models.progress import Curves, read_curves, write_curves
 from plackett.models.ranker import Ranker
-from plackett.objectives import Objective
-from plackett.objectives import objective as as_objective
+from plackett.objectives import Objective, objective as as_objective
 from plackett.objectives.objective import reseed
 
 _FILE = "linear.json"
@@ -59,9 +54,72 @@ Sums over pairs need the small ones: a list with 50 relevant documents of 150 ha
 """
 
 
+class BaseLinearRanker(Ranker):
+    """A weight for each feature: what all linear models share, however they find the weights."""
+
+    row_wise: ClassVar[bool] = True
+
+    coefficients_: NDArray[np.float64]
+    """One per (transformed) feature."""
+    spread_: NDArray[np.float64]
+    """The standard deviation of each (transformed) feature in the training data."""
+
+    def coefficients_by_name(self) -> dict[str, float]:
+        """The coefficient of each feature, the largest in absolute value first.
+
+        They apply to the transformed features: after ``standard``, one unit is one standard
+        deviation. Features without names are called by their number, from 1.
+        """
+        names = self._feature_labels()
+        order = np.argsort(-np.abs(self.coefficients_), kind="stable")
+        return {names[j]: float(self.coefficients_[j]) for j in order}
+
+    _importance_kinds: ClassVar[tuple[str, ...]] = ("weights",)
+    _explained_by: ClassVar[Method] = "weights"
+
+    def _importance(self, kind: str) -> NDArray[np.float64]:  # noqa: ARG002 - there is one
+        return np.abs(self.coefficients_) * self.spread_
+
+    def _contributions(self, features: Any, offsets: Offsets) -> tuple[float, NDArray[np.float64]]:
+        rows = self._transform_grouped(features, offsets)
+        dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        return 0.0, dense * self.coefficients_
+
+    def _predict(self, data: Dataset) -> Scores:
+        return matvec(data.features, self.coefficients_)
+
+    def _report(self) -> dict[str, Any]:
+        """What a saved model holds beside its coefficients, as plain data."""
+        return {}
+
+    def _read_report(self, content: dict[str, Any]) -> None:
+        """Read the result of :meth:`_report`."""
+
+    def _write(self, folder: File) -> None:
+        content = {"coefficients": self.coefficients_.tolist(), **self._report(), "spread": self.spread_.tolist()}
+        (folder / _FILE).write_text(json.dumps(content), encoding="utf-8")
+        write_curves(self.curves_, folder)
+
+    def _read(self, folder: File) -> None:
+        path = folder / _FILE
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            coefficients = np.array(content["coefficients"], dtype=np.float64)
+            self._read_report(content)
+            # Earlier versions did not write it; after "standard" it is 1.
+            spread = np.array(content.get("spread", np.ones(len(coefficients))), dtype=np.float64)
+        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
+            raise DataError(f"is not a linear model: {error}", path=str(path)) from error
+        for numbers in (coefficients, spread):
+            if numbers.shape != (self.n_features_,) or not np.all(np.isfinite(numbers)):
+                raise DataError(f"must hold {self.n_features_} finite numbers", path=str(path))
+        self.coefficients_, self.spread_ = coefficients, spread
+        self.curves_ = read_curves(folder)
+
+
 @accept_aliases
 @dataclass(eq=False)
-class LinearRanker(Ranker):
+class LinearRanker(BaseLinearRanker):
     """A weight for each feature.
 
     Parameters
@@ -95,9 +153,16 @@ class LinearRanker(Ranker):
         Number of threads; None: all.
     transforms
         Applied to the features first; fitted on the training data.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> ranker = pk.LinearRanker("listnet", C=1.0).fit(pk.synthetic("letor", n_lists=20))
+    >>> ranker.coefficients_.shape
+    (46,)
     """
 
-    row_wise: ClassVar[bool] = True
+    curves_by_step: ClassVar[bool] = False
 
     objective: str | Objective = "listnet"
     C: float | tuple[float, ...] = 10.0
@@ -118,7 +183,7 @@ class LinearRanker(Ranker):
         loss = reseed(as_objective(self.objective), self.seed)
         check_learnable(train, loss)
         selection_data = train if validation is None else validation
-        problem = Problem(self, loss, train, selection_data, context.metrics, self.solver)
+        problem = LinearProblem(self, loss, train, selection_data, context.metrics, self.solver)
         starts = select_starts(loss, self.starts)
         init = context.init
         weights = init.coefficients_ if isinstance(init, LinearRanker) else None
@@ -128,48 +193,18 @@ class LinearRanker(Ranker):
         path = Path(problem, starts, validation, context, journal, weights)
         with kernel_threads(self.threads):
             C, solution = path.follow(penalties)
-        self.coefficients_: NDArray[np.float64] = solution.weights
-        """One per (transformed) feature."""
+        self.coefficients_ = solution.weights
         self.C_: float = C
         """The C of these coefficients."""
         self.convergence_: Convergence = solution.convergence
         """How the solver ended."""
         self.trials_: tuple[SolverRun, ...] = tuple(path.runs)
         """Every run of the solver: each C, each start."""
-        self.spread_: NDArray[np.float64] = deviations(train.features)
-        """The standard deviation of each (transformed) feature in the training data."""
-        self._curves = path.curves()
+        self.spread_ = deviations(train.features)
+        self.curves_: Curves = path.curves()
+        """The metrics on the validation lists for each C, from the smallest."""
         self._best_step = 1 + sorted({run.C for run in path.runs}).index(C)
         warn_unless_converged(solution.convergence, C=C)
-
-    @property
-    def curves_(self) -> Curves:  # type: ignore[override]
-        """The metrics on the validation lists for each C, from the smallest."""
-        return self._curves
-
-    def coefficients_by_name(self) -> dict[str, float]:
-        """The coefficient of each feature, the largest in absolute value first.
-
-        They apply to the transformed features: after ``standard``, one unit is one standard
-        deviation. Features without names are called by their number, from 1.
-        """
-        names = self._feature_labels()
-        order = np.argsort(-np.abs(self.coefficients_), kind="stable")
-        return {names[j]: float(self.coefficients_[j]) for j in order}
-
-    _importance_kinds: ClassVar[tuple[str, ...]] = ("weights",)
-    _explained_by: ClassVar[Method] = "weights"
-
-    def _importance(self, kind: str) -> NDArray[np.float64]:  # noqa: ARG002 - there is one
-        return np.abs(self.coefficients_) * self.spread_
-
-    def _contributions(self, features: Any, offsets: Offsets) -> tuple[float, NDArray[np.float64]]:
-        rows = self._transform_grouped(features, offsets)
-        dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
-        return 0.0, dense * self.coefficients_
-
-    def _predict(self, data: Dataset) -> Scores:
-        return matvec(data.features, self.coefficients_)
 
     def _check_settings(self) -> None:
         for name in ("max_iterations", "tolerance", "gap", "learning_rate", "patience"):
@@ -177,32 +212,11 @@ class LinearRanker(Ranker):
             if not value > 0:
                 raise UsageError(f"LinearRanker needs {name} > 0, got {value!r}.")
 
-    def _write(self, folder: File) -> None:
-        content = {
-            "coefficients": self.coefficients_.tolist(),
-            "C": self.C_,
-            "convergence": self.convergence_.to_dict(),
-            "spread": self.spread_.tolist(),
-        }
-        (folder / _FILE).write_text(json.dumps(content), encoding="utf-8")
-        write_curves(self.curves_, folder)
+    def _report(self) -> dict[str, Any]:
+        return {"C": self.C_, "convergence": self.convergence_.to_dict()}
 
-    def _read(self, folder: File) -> None:
-        path = folder / _FILE
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            coefficients = np.array(content["coefficients"], dtype=np.float64)
-            C = float(content["C"])
-            report = Convergence.from_dict(content["convergence"])
-            # Earlier versions did not write it; after "standard" it is 1.
-            spread = np.array(content.get("spread", np.ones(len(coefficients))), dtype=np.float64)
-        except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
-            raise DataError(f"is not a linear model: {error}", path=str(path)) from error
-        for numbers in (coefficients, spread):
-            if numbers.shape != (self.n_features_,) or not np.all(np.isfinite(numbers)):
-                raise DataError(f"must hold {self.n_features_} finite numbers", path=str(path))
-        self.spread_, self._curves = spread, read_curves(folder)
-        self.coefficients_, self.C_, self.convergence_ = coefficients, C, report
+    def _read_report(self, content: dict[str, Any]) -> None:
+        self.C_, self.convergence_ = float(content["C"]), Convergence.from_dict(content["convergence"])
         self.trials_ = ()
 
 

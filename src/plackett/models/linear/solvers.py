@@ -17,12 +17,12 @@ import numpy as np
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.metrics import Metric
+from plackett.models.fit_context import Selection, measure
 from plackett.models.linear.convergence import Convergence, Planes, Solution, Weights
 from plackett.models.linear.cutting_plane import minimize_by_planes
 from plackett.models.linear.hinge import minimize_hinge
 from plackett.models.linear.lbfgs import Save, minimize
-from plackett.models.linear.loss import Loss, ScoreLoss, make_loss, matvec
-from plackett.models.selection import Selection, measure
+from plackett.models.linear.loss import LinearLoss, ScoreLoss, make_loss, matvec
 from plackett.objectives import SVMMAP, Objective, PairHinge, RankSVM, Stochastic
 
 if TYPE_CHECKING:
@@ -78,11 +78,7 @@ def minimize_adam(
         if save is not None:
             save(state.to_dict())
     stopped = state.has_waited(patience)
-    reason = (
-        f"no better {metrics[0]} for {patience} steps"
-        if stopped
-        else f"max_iterations={max_iterations} reached"
-    )
+    reason = f"no better {metrics[0]} for {patience} steps" if stopped else f"max_iterations={max_iterations} reached"
     end = ("adam", stopped, reason, state.step, state.step, np.nan, norm)
     return Solution(state.best, Convergence(*end, trace=tuple(state.trace)))
 
@@ -129,9 +125,7 @@ class _State:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> _State:
-        weights, first, second, best = (
-            np.array(data[k]) for k in ("weights", "first", "second", "best")
-        )
+        weights, first, second, best = (np.array(data[k]) for k in ("weights", "first", "second", "best"))
         selection = Selection(tuple(data["best_means"]), data["best_step"], data["offers"])
         return cls(weights, first, second, best, data["step"], selection, list(data["trace"]))
 
@@ -141,7 +135,7 @@ SOLVERS: tuple[Solver, ...] = get_args(Solver)
 
 
 @dataclass
-class Problem:
+class LinearProblem:
     """One objective on one dataset, to be solved for several penalties."""
 
     ranker: LinearRanker
@@ -156,27 +150,23 @@ class Problem:
 
     def __post_init__(self) -> None:
         self.solver = select_solver(self.objective, self.requested)
-        self._loss: Loss | None = None
+        self._loss: LinearLoss | None = None
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> LinearLoss:
         """The objective as a function of the weights, made when first needed."""
         if self._loss is None:
             self._loss = make_loss(self.objective, self.data)
         return self._loss
 
-    def solve(
-        self, start: Weights, C: float, resume: dict[str, Any] | None, save: Save | None
-    ) -> Solution:
+    def solve(self, start: Weights, C: float, resume: dict[str, Any] | None, save: Save | None) -> Solution:
         """The weights for one penalty, from one start."""
         ranker = self.ranker
         limits: Any = {"C": C, "max_iterations": ranker.max_iterations}
         if self.solver == "smoothed-hinge":
             return minimize_hinge(self.data, start, **limits, gap=ranker.gap)
         if self.solver == "cutting-plane":
-            return minimize_by_planes(
-                self.loss, start, **limits, gap=ranker.gap, planes=self.planes
-            )
+            return minimize_by_planes(self.loss, start, **limits, gap=ranker.gap, planes=self.planes)
         if self.solver == "adam":
             return minimize_adam(
                 ScoreLoss(self.objective, self.data),
@@ -214,9 +204,7 @@ def select_solver(objective: Objective, requested: Solver) -> Solver:
         "smoothed-hinge": False,
     }
     if not suitable[requested]:
-        raise UsageError(
-            f"the solver {requested!r} cannot minimize {objective.name}; use {default!r} or 'auto'."
-        )
+        raise UsageError(f"the solver {requested!r} cannot minimize {objective.name}; use {default!r} or 'auto'.")
     return requested
 
 

@@ -13,8 +13,6 @@ those of the whole batch, so all workers have the same.
 PyTorch's ``SyncBatchNorm`` does this on GPUs only.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 
@@ -139,9 +137,7 @@ class SynchronizedBatchNorm(_BatchNorm):
 
 class _Normalize(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, rows: Tensor, mean: Tensor, inverse: Tensor, count: float, group: Any
-    ) -> Tensor:
+    def forward(ctx: Any, rows: Tensor, mean: Tensor, inverse: Tensor, count: float, group: Any) -> Tensor:
         scale = inverse.to(rows.dtype)
         normalized = (rows - mean.to(rows.dtype)) * scale
         ctx.save_for_backward(normalized, scale)

@@ -25,6 +25,7 @@ from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import is_large, release_pages
 from plackett.distributed import Partition, WorkerGroup
 from plackett.models.neural.ranker import BaseNeuralRanker
+from plackett.objectives import objective as as_objective
 
 _RELEASED_AFTER = 4 << 20  # bytes; scattered lists load many times as many bytes of a file
 _ORDER = 0x6F72646572  # separates this order from the noise of objectives with the same seed
@@ -48,13 +49,13 @@ class BatchPlan:
 
     partition: Partition
     positions: Rows
-    """Indices, among all lists, of those with at least two different labels."""
+    """Indices, among all lists, of those with a loss: at least two different labels, for most objectives."""
     worker_group: WorkerGroup | None = None
 
     @classmethod
-    def whole(cls, data: Dataset) -> BatchPlan:
+    def whole(cls, ranker: BaseNeuralRanker, data: Dataset) -> BatchPlan:
         """The plan of a fit in one process."""
-        return cls(Partition.whole(data), learnable(data.labels, data.offsets))
+        return cls(Partition.whole(data), find_trained_lists(ranker, data))
 
     def batches(self, ranker: BaseNeuralRanker, epoch: int) -> list[Rows]:
         """Indices of the lists of each batch, the same for all workers."""
@@ -87,12 +88,17 @@ class BatchPlan:
 def make_batch(offsets: Offsets, positions: Rows) -> Batch:
     """Make a batch of the lists at these positions; adjacent lists become one slice."""
     first, last = positions[0], positions[-1]
-    if len(positions) == 1 or (
-        last - first == len(positions) - 1 and bool(np.all(np.diff(positions) == 1))
-    ):
+    if len(positions) == 1 or (last - first == len(positions) - 1 and bool(np.all(np.diff(positions) == 1))):
         low, high = int(offsets[first]), int(offsets[last + 1])
         return Batch(positions, slice(low, high), offsets[first : last + 2] - low)
     return Batch(positions, *take_lists(offsets, positions))
+
+
+def find_trained_lists(ranker: BaseNeuralRanker, data: Dataset) -> Rows:
+    """Indices of the lists that have a loss."""
+    if as_objective(ranker.objective).uses_one_level:
+        return np.arange(data.n_lists)
+    return learnable(data.labels, data.offsets)
 
 
 def learnable(labels: Labels, offsets: Offsets) -> Rows:
@@ -107,9 +113,7 @@ def epoch_order(positions: Rows, keys: Keys, *, seed: int, epoch: int) -> Rows:
     return positions[np.argsort(_hash_keys(keys[positions], base), kind="stable")]
 
 
-def cut(
-    order: Rows, sizes: Rows, *, lists: int | None, documents: int | None
-) -> list[tuple[int, int]]:
+def cut(order: Rows, sizes: Rows, *, lists: int | None, documents: int | None) -> list[tuple[int, int]]:
     """Cut the order into batches of at most so many lists and documents; return their bounds.
 
     A list longer than ``documents`` forms a batch of its own.

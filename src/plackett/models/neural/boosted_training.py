@@ -8,8 +8,6 @@ gradient, while the earlier ones stay fixed. A net that does not improve validat
 ends the fit (Zhu & Klabjan 2020). A single net is the special case without corrections.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,24 +20,15 @@ from torch import nn
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.models.fit_context import FitContext, bind_objective
+from plackett.models.fit_context import Callback, Curves, FitContext, FitStep, Means, Selection, bind_objective
 from plackett.models.neural.batches import BatchPlan
 from plackett.models.neural.environment import gradients_enabled, preserve_rng
-from plackett.models.neural.loss import LevelLoss, ListLoss, Loss, ResidualLoss
+from plackett.models.neural.loss import LevelLoss, ListLoss, NetLoss, ResidualLoss
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import build_net
-from plackett.models.neural.training import (
-    Training,
-    ValidationScores,
-    Weights,
-    copy_weights,
-    score_nets,
-    select_prefix,
-)
+from plackett.models.neural.training import Training, ValidationScores, Weights, copy_weights, score_nets, select_prefix
 from plackett.models.neural.user_module import fingerprint, name_of
 from plackett.models.neural.weights import damaged_state, read_state, write_state
-from plackett.models.progress import Callback, Curves, FitStep
-from plackett.models.selection import Means, Selection
 from plackett.objectives import objective as as_objective
 from plackett.objectives.objective import reseed
 
@@ -70,6 +59,8 @@ class BoostedTraining:
     def finish(self) -> None:
         """Train the nets."""
         self.curves = {"train": {"loss": []}}
+        if self.ranker.follow_train:
+            self.curves["train"] |= {name: [] for name in self.context.metric_names}
         if self.validation is not None:
             self.curves["validation"] = {name: [] for name in self.context.metric_names}
         with preserve_rng(self.device), gradients_enabled():
@@ -91,6 +82,8 @@ class BoostedTraining:
         self.stopped = training.stopped
         self.steps += training.step
         self.curves["train"]["loss"] += training.losses
+        for name, means in training.train_means.items():
+            self.curves["train"][name] += means
         for name, means in training.means.items():
             self.curves["validation"][name] += means
         if training.best is None:
@@ -104,21 +97,25 @@ class BoostedTraining:
 
     def _make_training(self) -> Training:
         scale = self.ranker.correction_scale
-        validation = None
-        if self.validation is not None:
-            base = score_nets(self.nets, self.validation, self.device, scale=scale)
-            validation = ValidationScores(self.validation, base, scale if self.nets else 1.0)
+
+        def with_base(data: Dataset | None) -> ValidationScores | None:
+            if data is None:
+                return None
+            base = score_nets(self.nets, data, self.device, scale=scale)
+            return ValidationScores(data, base, scale if self.nets else 1.0)
+
         training = Training(
             self.ranker,
             self._first_net(),
             self._make_loss(),
             self.train,
-            validation,
+            with_base(self.validation),
             self._continued_context(),
             self.device,
             Selection(self.best),
             save_if_due=lambda: self._save_if_due(training),
             plan=self.plan,
+            followed=with_base(self.train) if self.ranker.follow_train else None,
             first_step=self.steps,
         )
         return training
@@ -149,7 +146,7 @@ class BoostedTraining:
             callbacks=tuple(partial(_call_later, before, total, c) for c in context.callbacks),
         )
 
-    def _make_loss(self) -> Loss:
+    def _make_loss(self) -> NetLoss:
         objective = reseed(as_objective(self.ranker.objective), self.ranker.seed)
         if self.nets:
             scale = self.ranker.correction_scale
@@ -230,9 +227,7 @@ def _call_later(before: int, total: int, callback: Callback, step: FitStep) -> A
     return callback(replace(step, step=before + step.step, total=total))
 
 
-def load_net(
-    ranker: BaseNeuralRanker, weights: Weights, learner: int, device: torch.device
-) -> nn.Module:
+def load_net(ranker: BaseNeuralRanker, weights: Weights, learner: int, device: torch.device) -> nn.Module:
     """Build a net with these weights, ready to score."""
     assert ranker.n_features_ is not None
     net = build_net(ranker, ranker.n_features_, learner=learner)

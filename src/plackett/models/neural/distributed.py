@@ -7,8 +7,6 @@ of a single process only by the order of sums. Batch normalization is over the b
 Where a net draws random numbers (dropout, groups), each worker draws its own.
 """
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,15 +21,14 @@ from plackett.data.dataset import Dataset
 from plackett.distributed import Partition, TrainingJob, WorkerGroup
 from plackett.metrics import Metric
 from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
-from plackett.models.fit_context import FitContext, no_watch
+from plackett.models.fit_context import Curves, FitContext, no_watch
 from plackett.models.neural.batch_norm import check_batch_norm
-from plackett.models.neural.batches import BatchPlan, learnable
+from plackett.models.neural.batches import BatchPlan, find_trained_lists
 from plackett.models.neural.boosted_training import BoostedTraining, load_net
 from plackett.models.neural.environment import limit_threads, resolve_device
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import build_net
 from plackett.models.neural.training import copy_weights
-from plackett.models.progress import Curves
 
 
 @dataclass(frozen=True)
@@ -55,8 +52,7 @@ def train_on_cluster(
     assert context.cluster is not None
     if ranker.device not in ("auto", "cpu"):
         raise UsageError(
-            f"workers of a cluster train nets on CPUs; fit without cluster= to use "
-            f"device={ranker.device!r}."
+            f"workers of a cluster train nets on CPUs; fit without cluster= to use device={ranker.device!r}."
         )
     check_batch_norm(build_net(ranker, train.n_features))
     parts = {"train": train} if validation is None else {"train": train, "validation": validation}
@@ -66,7 +62,7 @@ def train_on_cluster(
     spec = WorkerSpec(
         sent,
         context.metrics,
-        learnable(train.labels, train.offsets),
+        find_trained_lists(ranker, train),
         RemoteCheckpoint.seconds,
         is_watched,
         context.cluster.threads,
@@ -94,9 +90,7 @@ def train_as_worker(
     watch = worker_group.report_metric if spec.is_watched else no_watch
     with tempfile.TemporaryDirectory() as folder, limit_threads(spec.threads):
         checkpoint = RemoteCheckpoint(Path(folder), worker_group, spec.seconds)
-        context = FitContext(
-            spec.metrics, checkpoint, worker_group.report_progress, watch, worker_group=worker_group
-        )
+        context = FitContext(spec.metrics, checkpoint, worker_group.report_progress, watch, worker_group=worker_group)
         validation, cpu = parts.get("validation"), torch.device("cpu")
         training = BoostedTraining(spec.ranker, parts["train"], validation, context, cpu, plan)
         training.finish()

@@ -3,8 +3,6 @@
 A fit gives the same weights whatever the program has set, and leaves those settings unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,8 +10,8 @@ import numpy as np
 import torch
 
 from plackett.base.errors import UsageError
-from plackett.base.kernels import kernel_threads
 from plackett.base.random import combine
+from plackett.base.threads import kernel_threads
 
 _WEIGHTS = 0x77656967687473  # separates the seeds of initial weights from those of steps
 _STEPS = 0x7374657073

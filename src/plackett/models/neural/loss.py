@@ -4,41 +4,110 @@ For recurrent nets a list is split by the levels of its labels, highest first. A
 consists of its documents that are not above its t-th level, and those of that level must be ranked
 before the rest. A list with L levels has L - 1 steps of weight 1 / (L - 1) each, so that together
 they weigh as much as one list.
-"""
 
-from __future__ import annotations
+:func:`listwise_values` makes any objective a function that PyTorch can differentiate. The compiled list functions
+return the values and gradients of whole lists. PyTorch receives the values; the backward pass multiplies the gradient
+by the upstream factor of each list:
+
+.. math:: \frac{\partial L}{\partial s_i} = \frac{\partial L}{\partial \ell_{q(i)}}
+    \cdot \frac{\partial \ell_{q(i)}}{\partial s_i}.
+
+Lists stay ragged: one score per document and the offsets at which lists begin. Scores may be on
+any device and of any floating-point type; one number per document is copied to the CPU and back.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from plackett.base.ragged import (
-    Offsets,
-    Rows,
-    Scores,
-    list_of_document,
-    offsets_from_sizes,
-    take_lists,
-)
+from plackett.base.errors import UsageError
+from plackett.base.ragged import Offsets, Rows, Scores, list_of_document, offsets_from_sizes, take_lists
 from plackett.data.dataset import Dataset
 from plackett.distributed import WorkerGroup
 from plackett.models.fit_context import bind_objective
-from plackett.models.neural.autograd import listwise_values
 from plackett.models.neural.batch_norm import synchronize_batch_norm
 from plackett.models.neural.batches import Batch
 from plackett.models.neural.scorers import LevelScorer
 from plackett.objectives import Objective
 from plackett.objectives.objective import BoundObjective
 
+
+class NotFiniteError(UsageError):
+    """A net returned scores that are infinite or NaN."""
+
+
+def listwise_values(scores: Tensor, lists: BoundObjective, step: int = 0) -> Tensor:
+    """Return the objective's value for each list, differentiable by the scores.
+
+    Parameters
+    ----------
+    scores
+        One per document.
+    lists
+        An objective bound to the labels of these lists, by ``objective.bind(labels, offsets)``.
+    step
+        Selects the noise; a training loop passes the number of the step.
+
+    Notes
+    -----
+    An objective without a value (such as umart with a window) returns NaN here and its gradient
+    in the backward pass.
+    """
+    if not scores.is_floating_point():
+        raise UsageError(f"scores must be floating-point numbers, got {scores.dtype}.")
+    values: Tensor = _Listwise.apply(scores, lists, step)  # type: ignore[no-untyped-call]
+    return values
+
+
+class _Listwise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, lists: BoundObjective, step: int) -> Tensor:
+        derivatives = lists.evaluate(_check_finite(to_float64(scores)), step)
+        ctx.save_for_backward(_to_tensor(derivatives.gradient, like=scores))
+        ctx.offsets = lists.offsets
+        return _to_tensor(derivatives.values, like=scores)
+
+    @staticmethod
+    @once_differentiable  # the list functions have no second derivative
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = ctx.saved_tensors
+        (factors,) = upstream
+        if len(factors) > 1:
+            sizes = torch.from_numpy(np.diff(ctx.offsets)).to(factors.device)
+            factors = factors.repeat_interleave(sizes, output_size=len(gradient))
+        return gradient * factors, None, None
+
+
+def to_float64(scores: Tensor) -> Scores:
+    """Copy scores to the CPU, then convert them: not every device supports float64."""
+    array: Scores = scores.detach().cpu().to(torch.float64).numpy()
+    return array
+
+
+def _to_tensor(values: Any, *, like: Tensor) -> Tensor:
+    return torch.from_numpy(values).to(like.dtype).to(like.device)
+
+
+def _check_finite(scores: Scores) -> Scores:
+    if not np.isfinite(scores).all():
+        first = int(np.argmin(np.isfinite(scores)))
+        raise NotFiniteError(
+            f"the net returned scores that are not finite: {scores[first]} for document {first} of "
+            f"the {len(scores)} in the batch."
+        )
+    return scores
+
+
 _NO_LISTS = np.zeros(1, np.int64)
 
 
-class Loss(Protocol):
+class NetLoss(Protocol):
     """The loss of a net on a batch of lists."""
 
     def total(self, net: nn.Module, features: Tensor, batch: Batch, step: int) -> Tensor:
@@ -67,8 +136,7 @@ class LevelLoss:
         levels = list(self._levels.select(batch, features.device))
         scores = net.score_levels(features, levels)
         values = [
-            listwise_values(level_scores, level.lists, step)
-            for level_scores, level in zip(scores, levels, strict=True)
+            listwise_values(level_scores, level.lists, step) for level_scores, level in zip(scores, levels, strict=True)
         ]
         return torch.cat(values).sum()
 
@@ -93,7 +161,7 @@ class ResidualLoss:
 class LossModule(nn.Module):
     """A net and its loss as one module, which DistributedDataParallel can wrap."""
 
-    def __init__(self, net: nn.Module, loss: Loss, *, net_synchronizes: bool = False) -> None:
+    def __init__(self, net: nn.Module, loss: NetLoss, *, net_synchronizes: bool = False) -> None:
         super().__init__()
         self.net = net
         self._loss = loss
@@ -111,7 +179,7 @@ class LossModule(nn.Module):
 
 
 def make_loss_module(
-    net: nn.Module, loss: Loss, worker_group: WorkerGroup | None
+    net: nn.Module, loss: NetLoss, worker_group: WorkerGroup | None
 ) -> Callable[[Tensor, Batch | None, int], Tensor]:
     """Return the loss of a net whose backward pass adds up the gradients of all workers."""
     if worker_group is None:
@@ -156,9 +224,7 @@ class _Step:
         of_level = np.flatnonzero(self.of_level[entries])
         list_of = list_of_document(offsets)
         sizes = np.bincount(list_of[of_level], minlength=len(present))
-        before = (
-            np.arange(len(present)) if previous is None else np.flatnonzero(places[previous] >= 0)
-        )
+        before = np.arange(len(present)) if previous is None else np.flatnonzero(places[previous] >= 0)
         documents = _places_in_batch(batch, self.documents[entries])
         arrays = (documents, of_level, sizes, before[list_of])
         tensors = (torch.from_numpy(array).to(device) for array in arrays)
@@ -214,9 +280,7 @@ def _make_step(objective: Objective, data: Dataset, level: Rows, counts: Rows, t
     labels = np.where(of_level, data.labels[documents], np.float32(0.0))
     offsets: Offsets = offsets_from_sizes(sizes)
     document_weights = None if data.document_weights is None else data.document_weights[documents]
-    lists = objective.bind(
-        labels, offsets, data.keys[present], weights, document_weights=document_weights
-    )
+    lists = objective.bind(labels, offsets, data.keys[present], weights, document_weights=document_weights)
     place = np.where(present, np.cumsum(present) - 1, -1)
     return _Step(lists, documents, of_level, place)
 

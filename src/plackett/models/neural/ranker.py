@@ -16,14 +16,14 @@ import numpy as np
 from plackett.base.errors import DataError, UsageError, require, warn_renamed
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.models.fit_context import FitContext
+from plackett.models.fit_context import Curves, FitContext, read_curves, write_curves
 from plackett.models.parameters import accept_aliases
-from plackett.models.progress import Curves, read_curves, write_curves
 from plackett.models.ranker import Ranker
 from plackett.objectives import Objective
 
 if TYPE_CHECKING:
     from torch import nn
+
 
 ACTIVATIONS = ("relu", "elu", "gelu", "tanh", "sigmoid", "silu")
 _CHOICES: dict[str, tuple[Any, ...]] = {
@@ -54,9 +54,14 @@ class BaseNeuralRanker(Ranker):
     layers: tuple[int, ...] = (128, 64)
     activation: str = "relu"
     batch_norm: float | None = None
+    batch_norm_epsilon: float = 1e-5
     dropout: float = 0.0
+    noise: float = 0.0
     attention: int = 0
     heads: int = 1
+    inducing: int = 0
+    latent_cross: bool = False
+    local_context: bool = False
     group_size: int = 1
     recurrent: Literal["rnn", "lstm", "gru"] | None = None
     pooling: Literal["max", "mean"] = "max"
@@ -67,6 +72,7 @@ class BaseNeuralRanker(Ranker):
     weight_decay: float = 0.0
     schedule: str = "constant"
     clip: float | None = None
+    follow_train: bool = False
     epochs: int = 100
     patience: int = 20
     batch_lists: int | None = 32
@@ -112,7 +118,7 @@ class BaseNeuralRanker(Ranker):
         from plackett.models.neural.environment import limit_threads, resolve_device
 
         if context.cluster is None:
-            device, plan = resolve_device(self.device), BatchPlan.whole(train)
+            device, plan = resolve_device(self.device), BatchPlan.whole(self, train)
             training = BoostedTraining(self, train, validation, context, device, plan)
             with limit_threads(self.threads):
                 training.finish()
@@ -185,10 +191,7 @@ class BaseNeuralRanker(Ranker):
         if self.module is not None:
             self.networks_ = [read_module_weights(self, self.n_features_, path) for path in paths]
             return
-        self.networks_ = [
-            read_weights(self, self.n_features_, path, learner=place)
-            for place, path in enumerate(paths)
-        ]
+        self.networks_ = [read_weights(self, self.n_features_, path, learner=place) for place, path in enumerate(paths)]
 
     def _read_gradients(self, path: Path) -> list[float] | None:
         if not path.is_file():
@@ -218,11 +221,23 @@ class NeuralRanker(BaseNeuralRanker):
     batch_norm
         Momentum m of batch normalization on the input and between layers; None disables it.
         running = m * running + (1 - m) * batch (TensorFlow's convention; PyTorch's is 1 - m).
+    batch_norm_epsilon
+        Added to the variance in batch normalization: 1e-5 as in PyTorch; TensorFlow has 1e-3.
     dropout
         Fraction of the units that is dropped after each layer in training.
+    noise
+        Deviation of the Gaussian noise that is added to the transformed features in training.
     attention, heads
         Number of self-attention blocks over the documents of a list, on top of the layers, and
         heads per block; with 0 blocks, documents are scored independently.
+    inducing
+        Number of inducing points of each block, through which its documents attend to each other: time and memory
+        then grow with the length of a list, not with its square. 0: documents attend to each other directly.
+    latent_cross
+        Multiply the output of the layers by 1 + that of the attention, instead of scoring the attention alone.
+    local_context
+        A GRU reads each list in the order of the scores without context, the best document last, and its last state
+        adds to the score of each document.
     group_size
         Number of documents that the net scores together; 1 scores documents independently.
     recurrent, pooling, score_from
@@ -240,6 +255,8 @@ class NeuralRanker(BaseNeuralRanker):
         Learning rate over the epochs: constant, linear or cosine (both decay to zero).
     clip
         Largest norm of the gradient of all weights; larger gradients are scaled down to it.
+    follow_train
+        Also measure the metrics on the training lists after each epoch, for ``curves_``.
     epochs, patience
         Largest number of passes over the lists. With validation data, training stops after
         ``patience`` epochs without improvement and keeps the weights of the best epoch.
@@ -259,7 +276,15 @@ class NeuralRanker(BaseNeuralRanker):
 
     Notes
     -----
-    Lists whose documents all have the same label have no gradient and are skipped in training.
+    Lists whose documents all have the same label have no gradient and are skipped in training,
+    unless the objective keeps them (``one_level="keep"``).
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> ranker = pk.NeuralRanker("urank", layers=(16,), epochs=2)
+    >>> ranker.fit(pk.synthetic("letor", n_lists=10)).predict(pk.synthetic("letor", n_lists=2)).ndim  # doctest: +SKIP
+    1
     """
 
     @property
@@ -286,6 +311,13 @@ class BoostedNeuralRanker(BaseNeuralRanker):
         discarded and ends the fit.
     shrinkage
         Factor of the scores of the nets after the first.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> ranker = pk.BoostedNeuralRanker("urank", layers=(8,), learners=2, epochs=1)
+    >>> ranker.fit(pk.synthetic("letor", n_lists=10)).predict(pk.synthetic("letor", n_lists=2)).ndim  # doctest: +SKIP
+    1
     """
 
     learners: int = 5
@@ -318,10 +350,7 @@ def check_parameters(ranker: BaseNeuralRanker) -> None:
     if ranker.threads is not None and not _is_count(ranker.threads):
         raise UsageError(f"threads must be a positive number or None for all: {ranker.threads!r}.")
     if not isinstance(ranker.device, str):
-        raise UsageError(
-            'device must be "auto", "cpu", "cuda", "cuda:1" or a torch.device, got '
-            f"{ranker.device!r}."
-        )
+        raise UsageError(f'device must be "auto", "cpu", "cuda", "cuda:1" or a torch.device, got {ranker.device!r}.')
 
 
 def _check_numbers(ranker: BaseNeuralRanker) -> None:
@@ -332,8 +361,8 @@ def _check_numbers(ranker: BaseNeuralRanker) -> None:
         if not _is_count(value) and not (is_optional and value is None):
             kind = "a positive whole number" + (" or None" if is_optional else "")
             raise UsageError(f"{name} must be {kind}, got {value!r}.")
-    for name in ("learning_rate", "clip", "batch_norm"):
-        value, is_optional = getattr(ranker, name), name != "learning_rate"
+    for name in ("learning_rate", "clip", "batch_norm", "batch_norm_epsilon"):
+        value, is_optional = getattr(ranker, name), name in ("clip", "batch_norm")
         if not _is_number(value, above=0.0) and not (is_optional and value is None):
             raise UsageError(f"{name} must be a positive number, got {value!r}.")
     if type(ranker.attention) is not int or ranker.attention < 0:
@@ -342,6 +371,10 @@ def _check_numbers(ranker: BaseNeuralRanker) -> None:
         raise UsageError(f"batch_norm is a momentum below 1, got {ranker.batch_norm!r}.")
     if not _is_number(ranker.weight_decay, above=-1.0) or ranker.weight_decay < 0:
         raise UsageError(f"weight_decay must not be negative, got {ranker.weight_decay!r}.")
+    if not _is_number(ranker.noise, above=-1.0) or ranker.noise < 0:
+        raise UsageError(f"noise must not be negative, got {ranker.noise!r}.")
+    if type(ranker.inducing) is not int or ranker.inducing < 0:
+        raise UsageError(f"inducing is a number of points, 0 for none, got {ranker.inducing!r}.")
     if not _is_number(ranker.dropout, above=-1.0) or not 0 <= ranker.dropout < 1:
         raise UsageError(f"dropout must be at least 0 and below 1, got {ranker.dropout!r}.")
 
@@ -353,18 +386,19 @@ def _check_structure(ranker: BaseNeuralRanker) -> None:
         "attention": ranker.attention > 0,
         "group_size": ranker.group_size > 1,
         "recurrent": ranker.recurrent is not None,
+        "local_context": bool(ranker.local_context),
         "module": ranker.module is not None,
     }
     used = [name for name, is_used in variants.items() if is_used]
     if len(used) > 1:
         raise UsageError(f"{' and '.join(used)} cannot be combined; choose one.")
-    if (ranker.attention or ranker.recurrent) and not ranker.layers:
+    if not ranker.attention and (ranker.inducing or ranker.latent_cross):
+        name = "inducing" if ranker.inducing else "latent_cross"
+        raise UsageError(f"{name} belongs to attention; give the number of its blocks, for example attention=2.")
+    if (ranker.attention or ranker.recurrent or ranker.local_context) and not ranker.layers:
         raise UsageError(f"{used[0]} needs the output of a layer; give at least one.")
     if ranker.attention and ranker.layers[-1] % ranker.heads:
-        raise UsageError(
-            f"heads must divide the width of the last layer, got {ranker.heads} and "
-            f"{ranker.layers[-1]}."
-        )
+        raise UsageError(f"heads must divide the width of the last layer, got {ranker.heads} and {ranker.layers[-1]}.")
 
 
 def _is_count(value: Any) -> bool:

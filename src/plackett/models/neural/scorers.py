@@ -20,6 +20,20 @@ context-aware ranker of Pobrotyn et al. (2020, allRank), which normalize before 
 There is no positional encoding, so permuting the documents of a list permutes their scores. Lists
 of equal length go through attention together; none is padded.
 
+With *inducing points* (SetRank's IMSAB, Pang et al. 2020), m trained vectors attend to the documents of a list and the
+documents attend to the result: time O(nm) instead of O(n²). SetRank normalizes after each part; here, as above,
+before. With a *latent cross* (DASALC, Qin et al. 2021) the score is that of :math:`(1 + a) \odot x`, with x the output
+of the layers and a that of the blocks.
+
+**Local context** (:class:`ContextScorer`), the Deep Listwise Context Model of Ai et al. (2018). A GRU reads the
+outputs :math:`x_i` of the layers from the last to the first document of a ranking; with its outputs :math:`o_i` and its
+last state s,
+
+.. math:: f_i = u \cdot x_i + v \cdot \big(o_i \odot \tanh(W s + b)\big).
+
+The paper re-ranks the list of another ranker. Here the ranking is that of :math:`u \cdot x_i`, which is trained along,
+so that a list may come in any order.
+
 **Groupwise** (:class:`GroupScorer`). Each document of a list leads one group: itself and the
 m - 1 documents that follow it in a circle. The net maps the features of a group to m scores; a
 document's score is the mean over the m groups that contain it. In training the circle is shuffled
@@ -47,8 +61,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.utils.rnn import PackedSequence
 
-from plackett.base.ragged import Offsets, Rows, list_of_document
+from plackett.base.ragged import Offsets, Rows, Scores, list_of_document
 from plackett.models.neural.environment import float32_default, initial_weights
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.user_module import make_module_scorer
@@ -90,6 +105,8 @@ def make_net(ranker: BaseNeuralRanker, n_features: int, *, learner: int = 0) -> 
             return LevelScorer(ranker, n_features)
         if ranker.attention:
             return AttentionScorer(ranker, n_features)
+        if ranker.local_context:
+            return ContextScorer(ranker, n_features)
         if ranker.group_size > 1:
             return GroupScorer(ranker, n_features)
         return DocumentScorer(ranker, n_features)
@@ -97,7 +114,7 @@ def make_net(ranker: BaseNeuralRanker, n_features: int, *, learner: int = 0) -> 
 
 def draws_random_numbers(ranker: BaseNeuralRanker) -> bool:
     """Whether the net may draw random numbers in training."""
-    return ranker.module is not None or ranker.group_size > 1 or ranker.dropout > 0
+    return ranker.module is not None or ranker.group_size > 1 or ranker.dropout > 0 or ranker.noise > 0
 
 
 class DocumentScorer(nn.Module):
@@ -119,17 +136,16 @@ class AttentionScorer(nn.Module):
     def __init__(self, ranker: BaseNeuralRanker, n_features: int) -> None:
         super().__init__()
         self.body, width = _hidden_layers(ranker, n_features)
-        self.blocks = nn.ModuleList(
-            [_Block(width, ranker.heads, ranker.dropout) for _ in range(ranker.attention)]
-        )
+        self.latent_cross = ranker.latent_cross
+        self.blocks = nn.ModuleList([_make_block(ranker, width) for _ in range(ranker.attention)])
         self.last = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 1))
 
     def forward(self, features: Tensor, offsets: Offsets) -> Tensor:
-        x = self.body(features)
+        x = outputs = self.body(features)
         groups = [rows.to(features.device) for rows in _group_by_length(offsets)]
         for block in self.blocks if groups else ():  # a worker may have no list of a batch
             x = block(x, groups)
-        scores: Tensor = self.last(x)
+        scores: Tensor = self.last((1.0 + x) * outputs if self.latent_cross else x)
         return scores.reshape(-1)
 
 
@@ -142,19 +158,13 @@ class _Block(nn.Module):
         self.norm, self.inside_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.inside = nn.Sequential(
-            nn.Linear(width, _EXPANSION * width),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(_EXPANSION * width, width),
+            nn.Linear(width, _EXPANSION * width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(_EXPANSION * width, width)
         )
 
     def forward(self, x: Tensor, groups: list[Tensor]) -> Tensor:
         mixed = self.mixed(self.norm(x))
-        attended = torch.cat([self._attend(mixed[rows]).flatten(0, 1) for rows in groups])
-        grouped = torch.cat([rows.reshape(-1) for rows in groups])
-        original = torch.empty(len(x), dtype=torch.int64, device=x.device)
-        original[grouped] = torch.arange(len(x), device=x.device)
-        x = x + self.out(attended[original])
+        attended = _ungroup([self._attend(mixed[rows]) for rows in groups], groups)
+        x = x + self.out(attended)
         inside: Tensor = self.inside(self.inside_norm(x))
         return x + inside
 
@@ -168,13 +178,104 @@ class _Block(nn.Module):
         return attended.transpose(1, 2).reshape(lists, documents, wide // 3)
 
 
+def _make_block(ranker: BaseNeuralRanker, width: int) -> nn.Module:
+    if ranker.inducing:
+        return _InducedBlock(width, ranker.heads, ranker.dropout, ranker.inducing)
+    return _Block(width, ranker.heads, ranker.dropout)
+
+
+class _InducedBlock(nn.Module):
+    """Attention through inducing points; the names of its layers are part of saved files."""
+
+    def __init__(self, width: int, heads: int, dropout: float, points: int) -> None:
+        super().__init__()
+        self.points = nn.Parameter(torch.empty(points, width))
+        nn.init.xavier_uniform_(self.points)
+        self.collect, self.spread = (_CrossAttention(width, heads, dropout) for _ in range(2))
+
+    def forward(self, x: Tensor, groups: list[Tensor]) -> Tensor:
+        results = []
+        for rows in groups:
+            documents = x[rows]
+            points = self.points.expand(len(rows), *self.points.shape)
+            results.append(self.spread(documents, self.collect(points, documents)))
+        return _ungroup(results, groups)
+
+
+class _CrossAttention(nn.Module):
+    """One set attends to another: both lists x items x width; the result is like the first."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.norm, self.other_norm, self.inside_norm = (nn.LayerNorm(width) for _ in range(3))
+        self.query, self.pair, self.out = nn.Linear(width, width), nn.Linear(width, 2 * width), nn.Linear(width, width)
+        self.inside = nn.Sequential(
+            nn.Linear(width, _EXPANSION * width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(_EXPANSION * width, width)
+        )
+
+    def forward(self, x: Tensor, other: Tensor) -> Tensor:
+        key, value = self.pair(self.other_norm(other)).chunk(2, dim=2)
+        query, key, value = (
+            part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in (self.query(self.norm(x)), key, value)
+        )
+        dropout = self.dropout if self.training else 0.0
+        attended = scaled_dot_product_attention(query, key, value, dropout_p=dropout)
+        x = x + self.out(attended.transpose(1, 2).flatten(2))
+        inside: Tensor = self.inside(self.inside_norm(x))
+        return x + inside
+
+
+class ContextScorer(nn.Module):
+    """Hidden layers for each document and a GRU that reads the ranked list."""
+
+    def __init__(self, ranker: BaseNeuralRanker, n_features: int) -> None:
+        super().__init__()
+        self.body, width = _hidden_layers(ranker, n_features)
+        self.first, self.gru = nn.Linear(width, 1), nn.GRU(width, width)
+        self.context, self.last = nn.Linear(width, width), nn.Linear(width, 1)
+
+    def forward(self, features: Tensor, offsets: Offsets) -> Tensor:
+        x = self.body(features)
+        scores: Tensor = self.first(x).reshape(-1)
+        if len(offsets) < 2:  # a worker may have no list of a batch
+            return scores
+        rows, lists, batch_sizes = _reading_order(scores.detach().cpu().double().numpy(), offsets)
+        places = torch.from_numpy(rows).to(x.device)
+        outputs, state = self.gru(PackedSequence(x[places], torch.from_numpy(batch_sizes)))
+        context = torch.tanh(self.context(state[0]))[torch.from_numpy(lists).to(x.device)]
+        return scores.index_add(0, places, self.last(outputs.data * context).reshape(-1))
+
+
+def _reading_order(scores: Scores, offsets: Offsets) -> tuple[Rows, Rows, Rows]:
+    """The documents as a packed sequence: all first ones of the lists, then all second ones, and so on.
+
+    Each list is read from its lowest to its highest score, since the state remembers best what it read last. Returns
+    the documents, the place of each one's list among the lists by falling length, and how many lists have a document
+    at each step.
+    """
+    list_of, sizes = list_of_document(offsets), np.diff(offsets)
+    rows = np.lexsort((scores, list_of))
+    step = np.arange(len(rows)) - offsets[:-1][list_of]
+    place = np.empty(len(sizes), np.int64)
+    place[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    packed = np.lexsort((place[list_of], step))
+    return rows[packed], place[list_of][packed], np.bincount(step)
+
+
+def _ungroup(results: list[Tensor], groups: list[Tensor]) -> Tensor:
+    """One row per document, in the order of documents, from results of lists x documents x width."""
+    grouped = torch.cat([rows.reshape(-1) for rows in groups])
+    places = torch.empty_like(grouped)
+    places[grouped] = torch.arange(len(grouped), device=grouped.device)
+    return torch.cat([result.flatten(0, 1) for result in results])[places]
+
+
 def _group_by_length(offsets: Offsets) -> list[Tensor]:
     """For each length of lists, the documents of these lists, lists x documents."""
     sizes = np.diff(offsets)
     return [
-        torch.from_numpy(offsets[:-1][sizes == size][:, None] + np.arange(size))
-        for size in np.unique(sizes)
-        if size
+        torch.from_numpy(offsets[:-1][sizes == size][:, None] + np.arange(size)) for size in np.unique(sizes) if size
     ]
 
 
@@ -237,9 +338,7 @@ class LevelScorer(nn.Module):
             outputs = x[level.documents]
             state = self._step(outputs, pooled)
             scores.append(self._score(outputs, state))
-            pooled = torch.segment_reduce(
-                state[level.of_level], self.pooling, lengths=level.sizes, axis=0
-            )
+            pooled = torch.segment_reduce(state[level.of_level], self.pooling, lengths=level.sizes, axis=0)
         return scores
 
     def _step(self, x: Tensor, previous: Tensor | None) -> Tensor:
@@ -260,7 +359,7 @@ def _hidden_layers(ranker: BaseNeuralRanker, n_inputs: int) -> tuple[nn.Sequenti
     """The layers before the last one, and the width of their output."""
     parts: list[nn.Module] = []
     if ranker.batch_norm is not None:
-        norm = nn.BatchNorm1d(n_inputs, momentum=1.0 - ranker.batch_norm)
+        norm = nn.BatchNorm1d(n_inputs, ranker.batch_norm_epsilon, momentum=1.0 - ranker.batch_norm)
         norm.bias.requires_grad_(not ranker.layers)
         parts.append(norm)
     width = n_inputs
@@ -269,7 +368,7 @@ def _hidden_layers(ranker: BaseNeuralRanker, n_inputs: int) -> tuple[nn.Sequenti
         parts.append(linear)
         if ranker.batch_norm is not None:
             linear.bias.requires_grad_(False)
-            parts.append(nn.BatchNorm1d(layer, momentum=1.0 - ranker.batch_norm))
+            parts.append(nn.BatchNorm1d(layer, ranker.batch_norm_epsilon, momentum=1.0 - ranker.batch_norm))
         parts.append(_ACTIVATIONS[ranker.activation]())
         if ranker.dropout:
             parts.append(nn.Dropout(ranker.dropout))

@@ -21,8 +21,6 @@ adagrad   :math:`v \leftarrow v + g^2,\; w \leftarrow w - \eta\,g / (\sqrt v + 1
 For adam and adagrad, weight decay adds :math:`\lambda w` to the gradient.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -38,18 +36,15 @@ from torch.optim.adamw import adamw
 from plackett.base.errors import DataError, Message, Setting, UsageError
 from plackett.base.ragged import Rows, Scores
 from plackett.data.dataset import Dataset
-from plackett.models.fit_context import FitContext
-from plackett.models.importance import deviations
-from plackett.models.neural.autograd import NotFiniteError, to_float64
+from plackett.models.fit_context import FitContext, Selection, latest, measure
+from plackett.models.insight import deviations
 from plackett.models.neural.batches import BatchPlan, FeatureRows, make_batch, scoring_batches
 from plackett.models.neural.environment import seed_step
-from plackett.models.neural.loss import Loss, make_loss_module
+from plackett.models.neural.loss import NetLoss, NotFiniteError, make_loss_module, to_float64
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import draws_random_numbers
 from plackett.models.neural.user_module import ModuleScorer
-from plackett.models.progress import latest
 from plackett.models.ranker import SCORING_BLOCK
-from plackett.models.selection import Selection, measure
 
 _ADAGRAD_START = 0.1
 _SMALLEST_NORMAL = 1e-30  # squared gradients get this small; float16 ends at 6e-5
@@ -139,9 +134,7 @@ def _flatten_weights(net: nn.Module) -> tuple[Tensor, Tensor]:
 def _check(trained: list[nn.Parameter]) -> None:
     """Raise if weights cannot form one vector of floats, which only user modules may cause."""
     if not trained:
-        raise UsageError(
-            "a net must have trained weights; this one has none, or all of them are fixed."
-        )
+        raise UsageError("a net must have trained weights; this one has none, or all of them are fixed.")
     kinds = {(p.dtype, p.device) for p in trained}
     if len(kinds) > 1 or not trained[0].is_floating_point():
         listed = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
@@ -183,7 +176,7 @@ class Training:
 
     ranker: BaseNeuralRanker
     net: nn.Module
-    loss: Loss
+    loss: NetLoss
     train: Dataset
     validation: ValidationScores | None
     context: FitContext
@@ -192,6 +185,8 @@ class Training:
     save_if_due: Callable[[], None]
     """Called between steps, to save a checkpoint if it is time."""
     plan: BatchPlan
+    followed: ValidationScores | None = None
+    """Training lists, if the metrics are to be measured on them too."""
     first_step: int = 0
     """Number of steps that earlier nets have taken."""
     epoch: int = 0
@@ -202,6 +197,8 @@ class Training:
     losses: list[float] = field(default_factory=list)
     means: dict[str, list[float]] = field(default_factory=dict)
     """Metric -> its mean on validation after each epoch."""
+    train_means: dict[str, list[float]] = field(default_factory=dict)
+    """The same on the training lists, if they are followed."""
     best: Weights | None = None
     stopped: bool = False
     """Whether a callback has ended the training."""
@@ -216,6 +213,8 @@ class Training:
             raise DataError("no list has two levels of labels; there is nothing to learn from.")
         if self.validation is not None:
             self.means = {name: [] for name in self.context.metric_names}
+        if self.followed is not None:
+            self.train_means = {name: [] for name in self.context.metric_names}
 
     def finish(self) -> None:
         """Train until the last epoch or until validation stops improving."""
@@ -228,9 +227,7 @@ class Training:
     def is_finished(self) -> bool:
         """Whether no epoch is left, or validation has stopped improving."""
         stopped = (
-            self.validation is not None
-            and self.epoch > 0
-            and self.selection.steps_since_best >= self.ranker.patience
+            self.validation is not None and self.epoch > 0 and self.selection.steps_since_best >= self.ranker.patience
         )
         return self.epoch >= self.ranker.epochs or stopped or self.stopped
 
@@ -260,6 +257,8 @@ class Training:
         local = self.plan.partition.to_local(positions)
         batch = make_batch(self.train.offsets, local) if len(local) else None
         features = self._features[slice(0, 0) if batch is None else batch.documents]
+        if self.ranker.noise > 0:
+            features = features + self.ranker.noise * torch.randn_like(features)
         try:
             total = self._loss_module(features, batch, number)
         except NotFiniteError as error:
@@ -272,12 +271,18 @@ class Training:
     def _validate(self) -> None:
         if not self._optimizer.is_finite():
             raise self._diverged("some weights are no longer finite.")
+        group = self.context.worker_group
+        if self.followed is not None:
+            scores = self.followed.add(self.net, self.device)
+            for name, mean in zip(
+                self.train_means, measure(scores, self.followed.data, self.context.metrics, group), strict=True
+            ):
+                self.train_means[name].append(mean)
         if self.validation is None:
             return
         scores = self.validation.add(self.net, self.device)
         if not np.isfinite(scores).all():
             raise self._diverged("scores of validation documents are not finite.")
-        group = self.context.worker_group
         means = measure(scores, self.validation.data, self.context.metrics, group)
         for name, mean in zip(self.context.metric_names, means, strict=True):
             self.means[name].append(mean)
@@ -316,22 +321,16 @@ class Training:
         """Plain data and tensors from which :meth:`restore` continues."""
         plain = {name: getattr(self, name) for name in _PROGRESS_FIELDS}
         selection = self.selection
-        plain |= {
-            "best": selection.best,
-            "best_step": selection.best_step,
-            "offered": selection.steps,
-        }
-        parts = {
-            "net": copy_weights(self.net),
-            "best": self.best or {},
-            "optimizer": self._optimizer.state(),
-        }
+        plain |= {"best": selection.best, "best_step": selection.best_step, "offered": selection.steps}
+        plain["train_means"] = self.train_means
+        parts = {"net": copy_weights(self.net), "best": self.best or {}, "optimizer": self._optimizer.state()}
         return plain, {f"{part}.{k}": v for part, named in parts.items() for k, v in named.items()}
 
     def restore(self, plain: dict[str, Any], tensors: Weights) -> None:
         """Continue from a state; a damaged one raises whatever error it causes."""
         for name in _PROGRESS_FIELDS:
             setattr(self, name, plain[name])
+        self.train_means = plain.get("train_means", self.train_means)
         best = None if plain["best"] is None else tuple(plain["best"])
         self.selection = Selection(best, plain["best_step"], plain["offered"])
         self.net.load_state_dict(select_prefix(tensors, "net."))
@@ -368,9 +367,7 @@ def score_net(net: nn.Module, data: Dataset, device: torch.device) -> Scores:
     return scores
 
 
-def score_nets(
-    nets: Sequence[nn.Module], data: Dataset, device: torch.device, *, scale: float
-) -> Scores:
+def score_nets(nets: Sequence[nn.Module], data: Dataset, device: torch.device, *, scale: float) -> Scores:
     """Add the first net's scores and ``scale`` times those of the others."""
     total = np.zeros(data.n_docs)
     for place, net in enumerate(nets):

@@ -8,8 +8,6 @@ module that is: its submodules with their classes and plain attributes (a width,
 the code of classes that are not PyTorch's, which weights are trained, and all initial values.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 from collections.abc import Iterator
@@ -48,16 +46,12 @@ class ModuleScorer(nn.Module):
             raise
         except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else "no reason given"
-            raise UsageError(
-                f"the module {call} failed: {type(error).__name__}: {reason}"
-            ) from error
+            raise UsageError(f"the module {call} failed: {type(error).__name__}: {reason}") from error
         self._check(scores, len(features), call)
         return scores.reshape(-1)
 
     def _check(self, scores: Any, documents: int, call: str) -> None:
-        expected = (
-            f"it must return one score per document, of shape ({documents},) or ({documents}, 1)"
-        )
+        expected = f"it must return one score per document, of shape ({documents},) or ({documents}, 1)"
         if not isinstance(scores, Tensor):
             raise UsageError(f"the module {call} returned {type(scores).__name__}; {expected}.")
         if tuple(scores.shape) not in ((documents,), (documents, 1)):
@@ -118,8 +112,7 @@ def _copy(module: nn.Module, *, is_made: bool) -> nn.Module:
         if is_made:
             return module
         raise UsageError(
-            f"{name_of(module)} cannot be copied ({error}); give a function of the number of "
-            "features that makes it."
+            f"{name_of(module)} cannot be copied ({error}); give a function of the number of features that makes it."
         ) from error
 
 
@@ -132,10 +125,7 @@ def _check_state(net: nn.Module, name: str) -> None:
             raise UsageError(f"{entry!r} of {name} is on the device meta and holds no numbers.")
         if not isinstance(value, Tensor) or value.layout is not torch.strided:
             kind = value.layout if isinstance(value, Tensor) else type(value).__name__
-            raise UsageError(
-                f"the state of {name} holds {entry!r}, which is {kind}; only dense tensors can "
-                "be saved."
-            )
+            raise UsageError(f"the state of {name} holds {entry!r}, which is {kind}; only dense tensors can be saved.")
 
 
 def _check_memory(net: nn.Module) -> None:

@@ -5,8 +5,6 @@ parameters describe, and every number must be finite. For a user's module, the m
 the caller takes the place of that description.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -30,9 +28,7 @@ def write_weights(net: nn.Module, path: Path) -> None:
     _write(copy_weights(net), path)
 
 
-def read_weights(
-    ranker: BaseNeuralRanker, n_features: int, path: Path, *, learner: int
-) -> nn.Module:
+def read_weights(ranker: BaseNeuralRanker, n_features: int, path: Path, *, learner: int) -> nn.Module:
     """Read the net that the parameters describe."""
     weights = _read(path)
     # The parameters come from a file and may describe a net of any size: allow no more layers
@@ -50,10 +46,7 @@ def read_weights(
         raise DataError(f"does not hold the weights of this net: see {first!r}", path=str(path))
     for name, value in weights.items():
         if not _have_same_form(value, expected[name]):
-            raise DataError(
-                f"{name} is {_describe(value)}, the net has {_describe(expected[name])}",
-                path=str(path),
-            )
+            raise DataError(f"{name} is {_describe(value)}, the net has {_describe(expected[name])}", path=str(path))
     _check_finite(weights, set(weights), path)
     # Copied, because the memory of a file is not aligned as PyTorch's is; see FeatureRows.
     net.load_state_dict({name: value.clone() for name, value in weights.items()}, assign=True)
@@ -102,9 +95,7 @@ def read_state(folder: Path) -> tuple[dict[str, Any], Weights]:
 
 def damaged_state(path: Path, reason: object) -> DataError:
     """The error for a checkpoint that cannot be resumed."""
-    return DataError(
-        f"is damaged ({reason}); delete the checkpoint's folder to start again", path=str(path)
-    )
+    return DataError(f"is damaged ({reason}); delete the checkpoint's folder to start again", path=str(path))
 
 
 def _write(tensors: Weights, path: Path) -> None:

@@ -1,7 +1,5 @@
 """Named systems: an objective, a kind of model and settings, with the papers' presets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -9,7 +7,7 @@ from typing import Any
 
 from plackett.base.errors import unknown_name
 from plackett.models.ensembles import CatBoostRanker, XGBoostRanker
-from plackett.models.linear import GRID, LinearRanker
+from plackett.models.linear import GRID, AdaRanker, CoordinateAscentRanker, LinearRanker
 from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
 from plackett.models.ranker import Ranker
 from plackett.models.stumps import StumpRanker
@@ -41,15 +39,13 @@ def _linear(objective: str) -> Recipe:
 LINEAR: dict[str, Recipe] = {
     "listnet-linear": _linear("listnet"),
     "logrank-mle": _linear("mle"),
-    **{
-        f"logrank-{short}-{gain}": _linear(f"{name}-{gain}")
-        for short, name in _LOGRANK.items()
-        for gain in _GAINS
-    },
+    **{f"logrank-{short}-{gain}": _linear(f"{name}-{gain}") for short, name in _LOGRANK.items() for gain in _GAINS},
     "ranksvm": _linear("ranksvm"),
     "rankboost": Recipe(StumpRanker, {}),
     "svmmap": _linear("svmmap"),
     "boltzrank": _linear("boltzrank"),
+    "coordinate-ascent": Recipe(CoordinateAscentRanker, {}),
+    "adarank": Recipe(AdaRanker, {}),
 }
 
 
@@ -59,12 +55,14 @@ _NETS_OF_A: dict[str, Any] = {
     "learning_rate": 0.005,
     "batch_lists": 128,
     "reduction": "sum",
+    "batch_norm_epsilon": 1e-3,  # TensorFlow's default
     "clip": None,
     "transforms": (),
 }
 _A_TUNED: dict[str, Any] = {
     "layers": (1024, 512, 256),
     "batch_norm": 0.4,
+    "batch_norm_epsilon": 1e-3,
     "dropout": 0.5,
     "optimizer": "adam",
     "learning_rate": 0.005,
@@ -90,6 +88,16 @@ _LISTWISE: dict[str, Any] = {
     "patience": 100,
     "batch_lists": 1,
     "transforms": ("query-minmax",),
+}
+# Nets that see the whole list. Two heads divide the widths of every net that a search tries.
+_CONTEXT: dict[str, Any] = {
+    "objective": "listnet",
+    "heads": 2,
+    "learning_rate": 1e-3,
+    "clip": 5.0,
+    "epochs": 100,
+    "patience": 20,
+    "batch_lists": 16,
 }
 _NETS_OF_D: dict[str, Any] = {
     "activation": "elu",
@@ -129,9 +137,7 @@ NEURAL: dict[str, Recipe] = {
     "urank": _of_d("urank"),
     "uboost": Recipe(BoostedNeuralRanker, _LISTWISE | {"objective": "urank"}, _D_PRESETS),
     "urboost": Recipe(
-        BoostedNeuralRanker,
-        _LISTWISE | {"objective": "urank", "recurrent": "rnn", "pooling": "max"},
-        _D_PRESETS,
+        BoostedNeuralRanker, _LISTWISE | {"objective": "urank", "recurrent": "rnn", "pooling": "max"}, _D_PRESETS
     ),
     "listmle-net": _of_d("listmle"),
     "plistmle-net": _of_d("plistmle"),
@@ -141,27 +147,27 @@ NEURAL: dict[str, Recipe] = {
     "softrank-net": Recipe(NeuralRanker, _LISTWISE | {"objective": "softrank"}),
     "neuralndcg-net": Recipe(NeuralRanker, _LISTWISE | {"objective": "neuralndcg"}),
     "pirank-net": Recipe(NeuralRanker, _LISTWISE | {"objective": "pirank"}),
+    "dasalc": Recipe(
+        NeuralRanker,
+        _CONTEXT
+        | {"objective": "crossentropy", "layers": (256, 128), "batch_norm": 0.9, "dropout": 0.2, "noise": 0.1}
+        | {"attention": 2, "latent_cross": True, "transforms": ("log1p", "standard")},
+    ),
+    "setrank": Recipe(NeuralRanker, _CONTEXT | {"layers": (128,), "attention": 2, "inducing": 20}),
+    "dlcm": Recipe(NeuralRanker, _CONTEXT | {"layers": (64, 32), "activation": "elu", "local_context": True}),
 }
 
 
 _TREES_OF_A = {"trees": 1000, "learning_rate": 0.05, "leaves": 400, "patience": 200}
 _TREES_OF_C = {"trees": 500, "learning_rate": 0.02, "patience": 50}
-_TREES_OF_D = {
-    "trees": 1000,
-    "learning_rate": 0.05,
-    "leaves": 64,
-    "min_documents": 5,
-    "patience": 200,
-}
+_TREES_OF_D = {"trees": 1000, "learning_rate": 0.05, "leaves": 64, "min_documents": 5, "patience": 200}
 
 # Settings that TreeRanker has no parameter for are passed to LightGBM by its names.
 _TREE_PRESETS: dict[str, dict[str, Any]] = {
     "A-web30k": _TREES_OF_A | {"min_documents": 50, "lightgbm": {"min_sum_hessian_in_leaf": 200.0}},
     "A-yahoo": _TREES_OF_A | {"min_documents": 100, "lightgbm": {"min_sum_hessian_in_leaf": 10.0}},
-    "C-web30k": _TREES_OF_C
-    | {"leaves": 400, "min_documents": 50, "lightgbm": {"min_sum_hessian_in_leaf": 0.0}},
-    "C-yahoo": _TREES_OF_C
-    | {"leaves": 200, "min_documents": 100, "lightgbm": {"min_sum_hessian_in_leaf": 0.0}},
+    "C-web30k": _TREES_OF_C | {"leaves": 400, "min_documents": 50, "lightgbm": {"min_sum_hessian_in_leaf": 0.0}},
+    "C-yahoo": _TREES_OF_C | {"leaves": 200, "min_documents": 100, "lightgbm": {"min_sum_hessian_in_leaf": 0.0}},
     "D-ohsumed": _TREES_OF_D | {"lightgbm": {"min_sum_hessian_in_leaf": 5.0, "max_bin": 10_000}},
     "D-mq2007": _TREES_OF_D | {"lightgbm": {"min_sum_hessian_in_leaf": 5.0, "max_bin": 10_000}},
     "D-mslr": _TREES_OF_D | {"lightgbm": {"min_sum_hessian_in_leaf": 5.0, "max_bin": 10_000}},
@@ -204,8 +210,7 @@ _UMART_MQ = {"D-mq2007": _PLAIN | _TREE_PRESETS["D-mq2007"] | {"objective": UMar
 
 TREES: dict[str, Recipe] = {
     "lambdamart": _tree_recipe(
-        LambdaRank(sigma=2.0),
-        _tree_presets(A=LambdaRank(sigma=2.0), C=LambdaRank(sigma=1.0), D=_LAMBDA_D),
+        LambdaRank(sigma=2.0), _tree_presets(A=LambdaRank(sigma=2.0), C=LambdaRank(sigma=1.0), D=_LAMBDA_D)
     ),
     "e-lambdamart": _tree_recipe(_E_LAMBDA, _tree_presets(A=_E_LAMBDA)),
     "e-lambdaloss-mart": _tree_recipe(Stochastic(LambdaLoss(), samples=8, beta=1.0)),
@@ -214,13 +219,10 @@ TREES: dict[str, Recipe] = {
     "listnet-mart": _tree_recipe("listnet", _tree_presets(C="listnet")),
     "umart": _tree_recipe(UMart(), _tree_presets(D=UMart(window=2)) | _UMART_MQ),
     "yetirank-mart": _tree_recipe("yetirank"),
+    "unbiased-lambdamart": Recipe(TreeRanker, _DEFAULT | {"objective": LambdaRank(sigma=2.0), "position_bias": 1.0}),
     # LightGBM samples lists itself, if at all.
-    "lightgbm-lambdarank": Recipe(
-        TreeRanker, _DEFAULT | {"list_fraction": 1.0, "objective": "lightgbm-lambdarank"}
-    ),
-    "lightgbm-xendcg": Recipe(
-        TreeRanker, _DEFAULT | {"list_fraction": 1.0, "objective": "lightgbm-xendcg"}
-    ),
+    "lightgbm-lambdarank": Recipe(TreeRanker, _DEFAULT | {"list_fraction": 1.0, "objective": "lightgbm-lambdarank"}),
+    "lightgbm-xendcg": Recipe(TreeRanker, _DEFAULT | {"list_fraction": 1.0, "objective": "lightgbm-xendcg"}),
     # RankLib's defaults: 1000 trees of 10 leaves, shrinkage 0.1, 256 thresholds, at least one
     # document in a leaf, early stopping after 100 rounds; pairs with a document in the top 10.
     "lambdamart-ranklib": Recipe(

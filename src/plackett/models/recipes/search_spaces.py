@@ -8,8 +8,6 @@ objective, and ``lightgbm.lambda_l2`` an entry of its dictionary ``lightgbm``. T
 into a ranker inside a ranker: ``ranker__leaves``, ``ranker__objective.sigma``.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping
@@ -18,15 +16,14 @@ from typing import Any, TypeAlias
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.models.ensembles import CatBoostRanker, XGBoostRanker
-from plackett.models.linear import LinearRanker
+from plackett.models.linear import AdaRanker, CoordinateAscentRanker, LinearRanker
 from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
 from plackett.models.ranker import Ranker
 from plackett.models.recipes import RECIPES, recipe
 from plackett.models.stumps import StumpRanker
 from plackett.models.trees import TreeRanker
-from plackett.models.trees.names import BUILT_IN
-from plackett.objectives import Objective, Stochastic
-from plackett.objectives import objective as as_objective
+from plackett.models.trees.params import BUILT_IN
+from plackett.objectives import Objective, Stochastic, objective as as_objective
 
 
 @dataclass(frozen=True)
@@ -117,11 +114,10 @@ FAMILIES: Mapping[str, Space] = {
     "nets": _NETS,
     "boosted nets": _NETS | {"learners": Whole(2, 8), "shrinkage": Real(0.1, 1.0, log=True)},
     "linear": {"C": Real(1e-7, 1e5, log=True), "transforms": _TRANSFORMS},
+    "coordinate ascent": {"tolerance": Real(1e-4, 1e-2, log=True), "transforms": _TRANSFORMS},
+    "adarank": {"directions": Choice(("both", "up")), "transforms": _TRANSFORMS},
     # Monotone transforms change nothing in stumps.
-    "stumps": {
-        "thresholds": Whole(4, 1023, log=True),
-        "transforms": Choice(((), ("query-minmax",))),
-    },
+    "stumps": {"thresholds": Whole(4, 1023, log=True), "transforms": Choice(((), ("query-minmax",)))},
     "catboost": {
         "learning_rate": Real(0.01, 0.3, log=True),
         "settings.depth": Whole(3, 10),
@@ -140,6 +136,7 @@ FAMILIES: Mapping[str, Space] = {
 }
 """The space that all recipes of a family share."""
 
+_SAMPLER: dict[str, Dimension] = {"objective.walk": Choice(("auto", 10, 100))}
 OBJECTIVES: Mapping[str, Space] = {
     "stochastic": {"objective.beta": Real(0.05, 2.0, log=True)},
     "lambdarank": {"objective.sigma": Real(0.25, 8.0, log=True)},
@@ -150,6 +147,7 @@ OBJECTIVES: Mapping[str, Space] = {
     "neuralndcg": {"objective.tau": Real(0.1, 10.0, log=True)},
     "pirank": {"objective.tau": Real(0.1, 10.0, log=True)},
     "yetirank": {"objective.decay": Real(0.5, 1.0)},
+    **{f"{loss}-{gain}": _SAMPLER for loss in ("expgain", "convexloss", "l2", "l3") for gain in ("map", "ndcg")},
     "umart": {"objective.sigma": Real(0.25, 8.0, log=True), "objective.window": Whole(1, 10)},
 }
 """Parameters of objectives; for stochastic ones the noise takes the place of the steepness."""
@@ -159,6 +157,8 @@ _KINDS: tuple[tuple[type[Ranker], str], ...] = (
     (BoostedNeuralRanker, "boosted nets"),
     (NeuralRanker, "nets"),
     (LinearRanker, "linear"),
+    (CoordinateAscentRanker, "coordinate ascent"),
+    (AdaRanker, "adarank"),
     (StumpRanker, "stumps"),
     (CatBoostRanker, "catboost"),
     (XGBoostRanker, "xgboost"),
@@ -217,11 +217,7 @@ def change_nested(ranker: Ranker, path: str, value: Any) -> None:
     """Change a parameter of the objective of a ranker, or an entry of a dictionary."""
     name, _, entry = _split_path(path)
     holder = _find_holder(ranker, name, entry)
-    changed = (
-        holder | {entry: value}
-        if isinstance(holder, dict)
-        else change_objective(holder, entry, value)
-    )
+    changed = holder | {entry: value} if isinstance(holder, dict) else change_objective(holder, entry, value)
     ranker.set_params(**{name: changed})
 
 
@@ -266,9 +262,7 @@ def change_objective(objective: Objective, entry: str, value: Any) -> Objective:
         try:
             return replace(objective, **{entry: value})  # type: ignore[type-var]
         except TypeError as error:
-            raise UsageError(
-                f"{objective.name} cannot take {entry}={value!r} ({error})."
-            ) from error
+            raise UsageError(f"{objective.name} cannot take {entry}={value!r} ({error}).") from error
     inner = change_objective(objective.objective, entry.removeprefix("objective."), value)  # type: ignore[attr-defined]
     return replace(objective, objective=inner)  # type: ignore[type-var]
 
@@ -284,9 +278,7 @@ def _find_holder(ranker: Ranker, name: str, entry: str) -> Any:
     """The objective or the dictionary that holds a setting."""
     holder = ranker.get_params().get(name)
     if name == "objective" and holder in BUILT_IN:
-        raise UsageError(
-            f"{holder} is LightGBM's; give its parameters by LightGBM's names: lightgbm.{entry}."
-        )
+        raise UsageError(f"{holder} is LightGBM's; give its parameters by LightGBM's names: lightgbm.{entry}.")
     if name == "objective" and isinstance(holder, str):
         holder = as_objective(holder)
     if isinstance(holder, dict):

@@ -41,8 +41,7 @@ from plackett.base.ragged import Features
 from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import is_large, release_pages, rows_per_block
-from plackett.models.trees.names import BUILT_IN
-from plackett.models.trees.params import categorical_indices
+from plackett.models.trees.params import BUILT_IN, categorical_indices
 from plackett.models.trees.training import predict_in_blocks
 
 if TYPE_CHECKING:
@@ -132,11 +131,7 @@ class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
         return [values for values, _ in columns], [places for _, places in columns]
 
     def _init_from_sample(
-        self,
-        sample_data: list[NDArray[Any]],
-        sample_indices: list[NDArray[Any]],
-        sample_cnt: int,
-        total_nrow: int,
+        self, sample_data: list[NDArray[Any]], sample_indices: list[NDArray[Any]], sample_cnt: int, total_nrow: int
     ) -> BlockDataset:
         check_memory_for_bins(sample_data, sample_cnt, total_nrow, self.params or {})
         with self._use_all_parameters():
@@ -154,9 +149,7 @@ class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
         finally:
             self._all_parameters = False
 
-    def _set_init_score_by_predictor(
-        self, predictor: Any, data: Any, used_indices: Any
-    ) -> BlockDataset:
+    def _set_init_score_by_predictor(self, predictor: Any, data: Any, used_indices: Any) -> BlockDataset:
         if predictor is None or not isinstance(data, Blocks):
             super()._set_init_score_by_predictor(predictor, data, used_indices)
             return self
@@ -306,11 +299,7 @@ def _nonzero(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int3
 
 def _serialize(handle: ctypes.c_void_p) -> bytes:
     buffer, length = ctypes.c_void_p(), ctypes.c_int32()
-    _safe_call(
-        _LIB.LGBM_DatasetSerializeReferenceToBinary(
-            handle, ctypes.byref(buffer), ctypes.byref(length)
-        )
-    )
+    _safe_call(_LIB.LGBM_DatasetSerializeReferenceToBinary(handle, ctypes.byref(buffer), ctypes.byref(length)))
     out = (ctypes.c_uint8 * length.value)()
     try:
         for place in range(length.value):  # LightGBM gives its buffer byte by byte only

@@ -2,43 +2,59 @@
 
 Each step computes the objective's gradient and curvature at the current scores and lets LightGBM
 grow one tree on them. Names that begin with ``lightgbm-`` select LightGBM's built-in objectives.
+
+Several workers train together with LightGBM's data-parallel learner. Each worker computes the gradients of its own
+lists, which is exact because lists are independent; noise and sampling go by the keys of lists, so they do not depend
+on which worker has a list. LightGBM sums the histograms of all workers, and every worker grows the same tree. Metrics
+are means over the lists of all workers, so all stop at the same tree.
 """
 
 from __future__ import annotations
 
+import math
+import re
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import kernel_threads
 from plackett.base.ragged import Offsets, Scores
+from plackett.base.threads import kernel_threads
 from plackett.data.dataset import Dataset
+from plackett.distributed import Partition, TrainingJob, WorkerGroup
+from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
 from plackett.models.ensembles import Ensemble, EnsembleRanker, read_lightgbm
-from plackett.models.explanation import Method
-from plackett.models.fit_context import FitContext, bind_objective
+from plackett.models.fit_context import Curves, FitContext, bind_objective, no_watch, read_curves, write_curves
+from plackett.models.insight import Method
 from plackett.models.parameters import ALIASES, accept_aliases
-from plackett.models.progress import Curves, read_curves, write_curves
 from plackett.models.ranker import Ranker
-from plackett.models.trees.distributed import fit_distributed
-from plackett.models.trees.names import BUILT_IN, OUR_NAMES, translate_names
-from plackett.models.trees.params import check_resumable, lightgbm_settings, resolve_sizes
-from plackett.models.trees.training import (
-    BoostingLoop,
-    NewtonLeaves,
-    predict_in_blocks,
-    sample_lists,
+from plackett.models.trees.params import (
+    BUILT_IN,
+    OUR_NAMES,
+    categorical_indices,
+    check_resumable,
+    lightgbm_settings,
+    resolve_sizes,
+    translate_names,
 )
-from plackett.objectives import Objective
-from plackett.objectives import objective as as_objective
+from plackett.models.trees.position_bias import PositionBias, UnbiasedGradients
+from plackett.models.trees.training import BoostingLoop, NewtonLeaves, predict_in_blocks, sample_lists, translate_errors
+from plackett.objectives import Objective, objective as as_objective
 from plackett.objectives.objective import GradientFunction, reseed
 
-_MODEL_FILE = "model.txt"
+if TYPE_CHECKING:
+    from plackett.metrics import Metric
+
+
+_NETWORK = ("machines", "num_machines", "local_listen_port", "tree_learner", "time_out")
+# A model should not reveal the machines that trained it.
+_NETWORK_LINES = re.compile(rf"^\[({'|'.join(_NETWORK)}|pre_partition|machine_list_filename): .*\]\n", re.MULTILINE)
 
 
 @accept_aliases
@@ -72,6 +88,14 @@ class TreeRanker(Ranker):
         ``"newton"`` chooses splits and leaf values by gradient and curvature; ``"squares"`` chooses
         splits by least squares on the gradient and then takes a Newton step in each leaf, as
         RankLib does.
+    position_bias
+        For clicks whose data have positions: the regularization p >= 0 with which position bias is estimated and
+        corrected while trees are boosted (Unbiased LambdaMART; the objective is lambdarank). None: clicks are taken
+        as they are.
+    quantized
+        Sum gradients rounded to 16 levels (LightGBM's quantized training), and compute leaf values from the
+        exact ones. Faster on large data; the model is about as good, but another one, and it depends on
+        the number of threads. Needs ``feature_fraction=1``.
     monotone
         Features, by name or number, in which the score may only rise (1) or fall (-1).
     categorical
@@ -84,6 +108,14 @@ class TreeRanker(Ranker):
         Parameters passed to LightGBM unchanged.
     transforms
         Applied to the features first; trees seldom need any.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> data = pk.synthetic("letor", n_lists=20)
+    >>> ranker = pk.TreeRanker("xendcg", trees=5, leaves=4).fit(data)
+    >>> ranker.predict(data).shape == (data.n_docs,)
+    True
     """
 
     takes_missing: ClassVar[bool] = True
@@ -105,6 +137,8 @@ class TreeRanker(Ranker):
     patience: int = 50
     smoothing: int = 1
     growth: Literal["newton", "squares"] = "newton"
+    position_bias: float | None = None
+    quantized: bool = False
     monotone: dict[str | int, int] = field(default_factory=dict)
     categorical: tuple[str | int, ...] = ()
     seed: int = 0
@@ -113,9 +147,7 @@ class TreeRanker(Ranker):
     transforms: tuple[str, ...] = ()
 
     @classmethod
-    def _translate(
-        cls, parameters: Mapping[str, Any], current: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
+    def _translate(cls, parameters: Mapping[str, Any], current: Mapping[str, Any] | None = None) -> dict[str, Any]:
         defaults: dict[str, Any] = {"objective": cls.objective, "lightgbm": {}}
         known = [field.name for field in fields(cls)]
         return translate_names(parameters, known, current or defaults)
@@ -125,6 +157,8 @@ class TreeRanker(Ranker):
             check_resumable(self)
         settings = lightgbm_settings(self, **resolve_sizes(self, train.n_docs))
         parts = {"train": train} | ({} if validation is None else {"validation": validation})
+        if self.position_bias is not None and context.cluster is not None:
+            raise UsageError("position_bias= is estimated from all lists and is not supported with cluster=.")
         if context.cluster is None:
             model, curves = self._train(parts, settings, context)
         else:
@@ -133,13 +167,14 @@ class TreeRanker(Ranker):
         """Means of the metrics after each tree, for each part of the data."""
         self._set_model(model)
         self._best_step = self.best_step_
+        self.position_bias_: PositionBias | None = None
+        """The position bias of the training clicks, if it was estimated; it is not saved."""
+        if self.position_bias is not None:
+            scores = predict_in_blocks(self._ensemble.predict, train.features, n_threads=self.threads)
+            self.position_bias_ = self._unbiased(train).estimate(scores)
 
     def _train(
-        self,
-        parts: dict[str, Dataset],
-        settings: dict[str, Any],
-        context: FitContext,
-        bins: Any = None,
+        self, parts: dict[str, Dataset], settings: dict[str, Any], context: FitContext, bins: Any = None
     ) -> tuple[str, Curves]:
         """Train in this process; return the text of the model and its learning curves."""
         with kernel_threads(self.threads):
@@ -154,20 +189,26 @@ class TreeRanker(Ranker):
 
     def _gradients(self, train: Dataset) -> GradientFunction | None:
         """Gradient and curvature of the objective; None if LightGBM computes them."""
-        if self.objective in BUILT_IN:
+        if self.objective in BUILT_IN and self.position_bias is None:
             if train.document_weights is not None:
                 raise UsageError(
                     f"LightGBM's {self.objective} does not support document weights; use one of "
                     "plackett's objectives, for example lambdarank or xendcg."
                 )
             return None
-        objective = reseed(as_objective(self.objective), self.seed)
-        gradients = bind_objective(objective, train).float32_gradient
+        gradients: GradientFunction
+        if self.position_bias is not None:
+            gradients = self._unbiased(train)
+        else:
+            objective = reseed(as_objective(self.objective), self.seed)
+            gradients = bind_objective(objective, train).float32_gradient
         if self.list_fraction == 1:
             return gradients
-        return sample_lists(
-            *(gradients, train.offsets, train.keys), fraction=self.list_fraction, seed=self.seed
-        )
+        return sample_lists(*(gradients, train.offsets, train.keys), fraction=self.list_fraction, seed=self.seed)
+
+    def _unbiased(self, train: Dataset) -> UnbiasedGradients:
+        assert self.position_bias is not None
+        return UnbiasedGradients(as_objective(self.objective), train, self.position_bias)
 
     def _predict(self, data: Dataset) -> Scores:
         return self._ensemble.predict(data.features, n_threads=self.threads)
@@ -206,9 +247,7 @@ class TreeRanker(Ranker):
 
         if isinstance(init, EnsembleRanker):
             if init.form_ != "lightgbm":
-                raise UsageError(
-                    f"init is a model of {init.form_}; only LightGBM's trees can be continued."
-                )
+                raise UsageError(f"init is a model of {init.form_}; only LightGBM's trees can be continued.")
             model = TreeRanker()
             model._set_model(init.source_.decode("utf-8", errors="replace"))
             return model._booster
@@ -247,6 +286,95 @@ class TreeRanker(Ranker):
         except DataError as error:
             raise DataError(str(error), path=str(path)) from error
         if n_features != self.n_features_:
-            raise DataError(
-                f"is a model of {n_features} features, not of {self.n_features_}", path=str(path)
+            raise DataError(f"is a model of {n_features} features, not of {self.n_features_}", path=str(path))
+
+
+@dataclass(frozen=True)
+class TreeWorkerSpec:
+    """What every worker receives."""
+
+    ranker: TreeRanker
+    metrics: tuple[Metric, ...]
+    settings: dict[str, Any]
+    bins: bytes
+    save_seconds: float
+    """Minimum time between two states; infinite if a fit cannot resume from a state."""
+    watched: bool
+    threads: int
+
+
+def fit_distributed(
+    ranker: TreeRanker, parts: dict[str, Dataset], settings: dict[str, Any], context: FitContext
+) -> tuple[str, Curves]:
+    """Train on the cluster; return the text of the model and its learning curves."""
+    from plackett.models.trees.lightgbm_data import find_bins
+
+    assert context.cluster is not None
+    for name in _NETWORK:
+        if name in ranker.lightgbm:
+            raise UsageError(
+                f"{name!r} is set by the cluster; leave it out of lightgbm={{...}}, or fit without cluster=."
             )
+    with translate_errors():
+        bins = find_bins(parts["train"], settings, categorical_indices(ranker))
+    copy = ranker.clone()
+    copy.n_features_, copy.feature_names_ = ranker.n_features_, ranker.feature_names_
+    copy.categories_ = ranker.categories_
+    watched = context.watch is not no_watch
+    spec = TreeWorkerSpec(
+        *(copy, context.metrics, settings, bins, _save_seconds(ranker), watched), threads=context.cluster.threads
+    )
+    state = latest_state(context.checkpoint)
+    job = TrainingJob(train_as_worker, spec, parts, context.cluster, "lightgbm", state)
+    model, curves = job.run(
+        save_state=checkpoint_saver(context.checkpoint),
+        progress=context.progress,
+        watch=context.watch if watched else None,
+    )
+    return model, curves
+
+
+def train_as_worker(
+    worker_group: WorkerGroup,
+    parts: dict[str, Dataset],
+    partition: Partition,  # noqa: ARG001 - only batches need it, and trees have none
+    spec: TreeWorkerSpec,
+) -> tuple[str, Curves]:
+    """Train with the other workers; all return the same model."""
+    from ray.train.lightgbm import get_network_params
+
+    from plackett.models.trees.lightgbm_data import dataset_from_bins
+
+    ranker = spec.ranker
+    ranker.set_params(threads=spec.threads)
+    settings = spec.settings | {
+        "num_threads": spec.threads,
+        "tree_learner": "data",
+        "pre_partition": True,
+        "time_out": math.ceil(worker_group.timeout_seconds / 60),  # in minutes
+        **get_network_params(),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        context = FitContext(
+            spec.metrics,
+            RemoteCheckpoint(Path(folder), worker_group, spec.save_seconds),
+            worker_group.report_progress,
+            worker_group.report_metric if spec.watched else no_watch,
+            worker_group=worker_group,
+        )
+        categorical = categorical_indices(ranker)
+        bins = dataset_from_bins(spec.bins, spec.settings, categorical)
+        model, curves = ranker._train(parts, settings, context, bins)
+    return _NETWORK_LINES.sub("", model), curves
+
+
+def _save_seconds(ranker: TreeRanker) -> float:
+    """Seconds between two states; infinite where LightGBM has random state of its own."""
+    try:
+        check_resumable(ranker)
+    except UsageError:
+        return math.inf
+    return RemoteCheckpoint.seconds
+
+
+_MODEL_FILE = "model.txt"

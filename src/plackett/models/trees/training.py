@@ -40,9 +40,7 @@ from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
 from plackett.distributed import WorkerGroup
-from plackett.models.fit_context import FitContext
-from plackett.models.progress import Curves, latest
-from plackett.models.selection import Selection, measure, smooth
+from plackett.models.fit_context import Curves, FitContext, Selection, latest, measure, smooth
 from plackett.objectives.objective import GradientFunction
 
 if TYPE_CHECKING:
@@ -162,10 +160,7 @@ class BoostingLoop:
             self.selection.offer(smooth(curves, self.selection.steps, self.ranker.smoothing))
 
     def _is_over(self) -> bool:
-        stopped = (
-            self.selection.best is not None
-            and self.selection.steps_since_best >= self.ranker.patience
-        )
+        stopped = self.selection.best is not None and self.selection.steps_since_best >= self.ranker.patience
         return stopped or self.stopped or self.step - self.first >= self.ranker.trees
 
     @property
@@ -318,9 +313,7 @@ class NewtonLeaves:
         for part, data in self.parts.items():
             self.scores[part] = predict_in_blocks(booster.predict, data.features, raw_score=True)
 
-    def least_squares(
-        self, gradients: GradientFunction, step: int
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    def least_squares(self, gradients: GradientFunction, step: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """What LightGBM gets: the gradient, and 1 for each curvature."""
         self._derivatives = gradients(self.scores["train"], step)
         return self._derivatives[0], np.ones_like(self._derivatives[1])
@@ -331,8 +324,7 @@ class NewtonLeaves:
         leaves = {part: self._find_leaves(booster, part, step) for part in self.parts}
         n_leaves = self._count_leaves(booster, leaves, step)
         gradient, curvature = (
-            np.bincount(leaves["train"], weights=values, minlength=n_leaves)
-            for values in self._derivatives
+            np.bincount(leaves["train"], weights=values, minlength=n_leaves) for values in self._derivatives
         )
         if self.worker_group is not None:
             gradient, curvature = self.worker_group.sum([gradient, curvature])
@@ -366,10 +358,12 @@ def sample_lists(
 ) -> GradientFunction:
     """The same gradients, set to zero for the lists that are not drawn at a step."""
 
-    def sampled(scores: Any, step: int) -> tuple[Any, Any]:
-        gradient, curvature = gradients(scores, step)
+    def sampled(scores: Any, step: int, _: Any = None) -> tuple[Any, Any]:
         base = combine(np.uint64(seed % 2**64) ^ np.uint64(_LISTS), np.uint64(step))
-        _clear(gradient, curvature, offsets, keys, np.uint64(base), fraction)
+        drawn = np.empty(len(keys), np.bool_)
+        _draw_lists(keys, np.uint64(base), fraction, drawn)
+        gradient, curvature = gradients(scores, step, drawn)
+        _clear(gradient, curvature, offsets, drawn)
         return gradient, curvature
 
     return sampled
@@ -382,17 +376,21 @@ def feature_seed(seed: int, step: int) -> int:
 
 
 @compiled
-def _clear(gradient, curvature, offsets, keys, base, fraction):  # type: ignore[no-untyped-def]
+def _draw_lists(keys, base, fraction, drawn):  # type: ignore[no-untyped-def]
     for q in range(len(keys)):
-        if to_uniform(combine(base, keys[q])) >= fraction:
+        drawn[q] = to_uniform(combine(base, keys[q])) < fraction
+
+
+@compiled
+def _clear(gradient, curvature, offsets, drawn):  # type: ignore[no-untyped-def]
+    for q in range(len(drawn)):
+        if not drawn[q]:
             for i in range(offsets[q], offsets[q + 1]):
                 gradient[i] = 0.0
                 curvature[i] = 0.0
 
 
-def predict_in_blocks(
-    predict: Callable[..., Any], features: Any, **options: Any
-) -> NDArray[np.float64]:
+def predict_in_blocks(predict: Callable[..., Any], features: Any, **options: Any) -> NDArray[np.float64]:
     """The result of LightGBM's ``predict``, block by block where features are on disk.
 
     A result with one row per document, such as contributions, is then in a scratch file, because it

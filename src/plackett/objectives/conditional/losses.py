@@ -64,19 +64,17 @@ The cube contains cyclic sign vectors (2 of 16 for two goods and two bads), so t
 from sums over rankings. A step costs O(n+ n-).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from numba import prange
 from numpy.typing import ArrayLike, NDArray
 
+from plackett.base.arithmetic import stable_order
 from plackett.base.errors import DataError
 from plackett.base.kernels import compiled, list_function, parallel, reordered
 from plackett.base.ragged import offsets_from_sizes
 from plackett.base.random import combine
-from plackett.base.sorting import stable_order
 from plackett.objectives import pairwise, ranking
 from plackett.objectives.conditional.rankings import gain_of_weighted_wins, gain_of_wins
 from plackett.objectives.conditional.sampler import SamplerSettings, draw_rankings
@@ -285,9 +283,7 @@ Measure = tuple[int, int, int]
 """A gain for compiled code: position in GAINS (or NO_GAIN), cut-off, position of the discount."""
 
 
-def sample_sets(
-    lists: ListLabels, *, seed: int, settings: SamplerSettings, measure: Measure
-) -> Prepared:
+def sample_sets(lists: ListLabels, *, seed: int, settings: SamplerSettings, measure: Measure) -> Prepared:
     """Draw the rankings of each list; they depend on the seed and the key of the list only."""
     labels, offsets, weights = lists.labels, lists.offsets, _weights_of(lists)
     relevant = labels > 0
@@ -296,9 +292,7 @@ def sample_sets(
     has_pairs = (sizes > 0) & (goods > 0) & (goods < sizes)
     if len(weights):
         has_pairs &= np.add.reduceat(np.append(weights * relevant, 0.0), offsets[:-1]) > 0
-    starts = offsets_from_sizes(
-        np.where(has_pairs, ranking.set_size(settings.samples, sizes, COLUMNS), 0)
-    )
+    starts = offsets_from_sizes(np.where(has_pairs, ranking.set_size(settings.samples, sizes, COLUMNS), 0))
     values = np.empty(starts[-1])
     word = np.uint64(seed % 2**64)
     _draw_sets(labels, weights, offsets, lists.keys, word, settings, measure, values, starts)
@@ -314,9 +308,7 @@ def explicit_sets(lists: ListLabels, measure: Measure) -> Prepared:
     rankings, offsets, weights = lists.draws["rankings"], lists.offsets, _weights_of(lists)
     n_lists = len(offsets) - 1
     if len(rankings) != n_lists:
-        raise DataError(
-            f"draws['rankings'] must be {n_lists} arrays, one per list, got {len(rankings)}."
-        )
+        raise DataError(f"draws['rankings'] must be {n_lists} arrays, one per list, got {len(rankings)}.")
     sets = []
     for q in range(n_lists):
         y = lists.labels[offsets[q] : offsets[q + 1]]
@@ -341,12 +333,7 @@ def _weights_of(lists: ListLabels) -> NDArray[np.float64]:
 
 def _check_signs(rankings: Any, q: int, n_goods: int, n_bads: int) -> NDArray[np.int64]:
     signs = np.asarray(rankings)
-    if (
-        signs.ndim != 3
-        or len(signs) == 0
-        or signs.shape[1:] != (n_goods, n_bads)
-        or not np.isin(signs, (-1, 1)).all()
-    ):
+    if signs.ndim != 3 or len(signs) == 0 or signs.shape[1:] != (n_goods, n_bads) or not np.isin(signs, (-1, 1)).all():
         raise DataError(
             f"draws['rankings'][{q}] must be m x goods x bads = m x {n_goods} x {n_bads} signs of "
             f"+1 or -1 with m >= 1, got shape {signs.shape}."
@@ -396,10 +383,7 @@ def _store(labels, weights, wins, beaten, count, measure, stored):  # type: igno
     n_goods = np.sum(labels > 0)
     n_bads = len(labels) - n_goods
     stored[0] = count
-    losses, coefficients = (
-        ranking.column_of(stored, 0),
-        ranking.coefficients_of(stored, len(labels), COLUMNS),
-    )
+    losses, coefficients = (ranking.column_of(stored, 0), ranking.coefficients_of(stored, len(labels), COLUMNS))
     for r in range(count):
         losses[r] = 0.0
         if measure[0] != NO_GAIN:

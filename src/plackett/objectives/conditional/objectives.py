@@ -6,8 +6,6 @@ and AUC only; :mod:`plackett.objectives.conditional.losses`), or ``"sampled"``, 
 rankings (:mod:`plackett.objectives.conditional.losses`). The two give different values.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -16,7 +14,7 @@ from plackett.base.gains import OBJECTIVE_DISCOUNTS, ObjectiveDiscount
 from plackett.base.kernels import ListFunction
 from plackett.objectives.conditional import losses
 from plackett.objectives.conditional.rankings import GAINS, GainName
-from plackett.objectives.conditional.sampler import RestartName, SamplerSettings, check_settings
+from plackett.objectives.conditional.sampler import RestartName, SamplerSettings, WalkLength, check_settings
 from plackett.objectives.driver import Weighting
 from plackett.objectives.objective import ListLabels, Objective, Prepared, check_choice, check_count
 
@@ -41,8 +39,8 @@ class Conditional(Objective):
     """Probability of the best ranking, for ``two``."""
     skew: float = -5.0
     """For ``many``: restarts with loss D are chosen in proportion to exp(skew D)."""
-    walk: int = 10
-    """Mutations after each restart."""
+    walk: WalkLength = "auto"
+    """Mutations after each restart, or ``"auto"``: as many as the list needs."""
     dedupe: bool = True
     """Count each ranking once."""
     seed: int = 0
@@ -89,9 +87,7 @@ class Conditional(Objective):
             return None
         if "rankings" in lists.draws:
             return losses.explicit_sets(lists, self.measure)
-        return losses.sample_sets(
-            lists, seed=self.seed, settings=self.settings, measure=self.measure
-        )
+        return losses.sample_sets(lists, seed=self.seed, settings=self.settings, measure=self.measure)
 
     def prepare_weighted(self, lists: ListLabels) -> Prepared:
         # The sets of rankings already contain the weights.
@@ -132,9 +128,7 @@ class _ForAUC(_ForGain):
     space: Space = "cube"
 
 
-def _family(
-    title: str, loss: float, meaning: str, *, convex: bool = False
-) -> tuple[type[Conditional], ...]:
+def _family(title: str, loss: float, meaning: str, *, convex: bool = False) -> tuple[type[Conditional], ...]:
     """The classes of one loss for AUC, MAP and NDCG."""
 
     def for_gain(gain: GainName, gain_title: str) -> type[Conditional]:
@@ -151,9 +145,7 @@ def _family(
     return for_gain("auc", "AUC"), for_gain("map", "average precision"), for_gain("ndcg", "NDCG")
 
 
-ExpGainAUC, ExpGainMAP, ExpGainNDCG = _family(
-    "ExpGain", losses.EXP_GAIN, "Minus the log of the expected"
-)
+ExpGainAUC, ExpGainMAP, ExpGainNDCG = _family("ExpGain", losses.EXP_GAIN, "Minus the log of the expected")
 ConvexLossAUC, ConvexLossMAP, ConvexLossNDCG = _family(
     "ConvexLoss", losses.CONVEX_LOSS, "A convex bound on MLE plus the expected loss in", convex=True
 )

@@ -43,17 +43,15 @@ Kekäläinen 2002 with base 2); ``standard`` is :math:`1/\log_2(2+i)`. All gains
 are 1 for the ideal ranking.
 """
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from plackett.base.arithmetic import stable_order
 from plackett.base.errors import DataError
 from plackett.base.gains import OBJECTIVE_DISCOUNTS, ObjectiveDiscount, inverse_discount
 from plackett.base.kernels import compiled
-from plackett.base.sorting import stable_order
 from plackett.objectives.objective import check_choice, check_count
 
 
@@ -106,10 +104,7 @@ def state_of(bits: ArrayLike) -> RankingState:
         (bad_wins[:, None] >= np.arange(y.shape[0] + 2)).sum(axis=0),
     )
     if not np.array_equal(bits_of(state), y):
-        raise DataError(
-            "bits are not those of a ranking: some goods g, g' and bads b, b' have "
-            "g > b > g' > b' > g."
-        )
+        raise DataError("bits are not those of a ranking: some goods g, g' and bads b, b' have g > b > g' > b' > g.")
     return state
 
 
@@ -168,12 +163,7 @@ GAINS: tuple[GainName, ...] = ("auc", "map", "ndcg")
 
 
 def gain_of(
-    good_wins: ArrayLike,
-    n_bads: int,
-    *,
-    gain: GainName,
-    cutoff: int = 10,
-    discount: ObjectiveDiscount = "jk",
+    good_wins: ArrayLike, n_bads: int, *, gain: GainName, cutoff: int = 10, discount: ObjectiveDiscount = "jk"
 ) -> float:
     """Gain of one ranking.
 
@@ -195,9 +185,7 @@ def gain_of(
     check_choice("gain_of", OBJECTIVE_DISCOUNTS, discount=discount)
     check_count("gain_of", cutoff=cutoff)
     wins = np.asarray(good_wins, dtype=np.int64)
-    return float(
-        gain_of_wins(GAINS.index(gain), wins, n_bads, cutoff, OBJECTIVE_DISCOUNTS.index(discount))
-    )
+    return float(gain_of_wins(GAINS.index(gain), wins, n_bads, cutoff, OBJECTIVE_DISCOUNTS.index(discount)))
 
 
 @compiled

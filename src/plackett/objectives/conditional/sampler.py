@@ -8,7 +8,8 @@ sample should hold rankings of diverse quality, most of them good:
    ``best``, else the worst one; ``restarts="many"``: rankings with k random bads above all goods,
    k on a grid of up to 11 values from none to all, chosen with probability in proportion to
    :math:`e^{\mathrm{skew}\, k / n_-}` (:math:`k / n_-` is the loss in AUC);
-2. make ``walk`` mutations, and collect every state visited;
+2. make ``walk`` mutations, and collect every state visited; with ``walk="auto"`` collect ten
+   states, four sweeps of as many mutations as there are goods apart;
 3. repeat until there are enough.
 
 The first walk starts at the ideal ranking, so the sample always contains it: without it ConvexLoss
@@ -23,11 +24,19 @@ between blocks in proportion to :math:`|\mathrm{block}| \cdot |\mathrm{block'}| 
 one document of each block. A step costs O(number of blocks), a handful near the best and the worst
 ranking, where the paper's loop takes thousands of proposals on long lists.
 
+**Sweeps.** With one good among many bads, the paper's law takes the good below a few bads within ten
+mutations, and losses vary widely (its Figure 7). With many goods it leads back: near the ideal
+ranking :math:`\alpha` is :math:`n_+ + n_-` times larger for the flip that repairs the only wrong
+pair than for one that makes another, so walks of any length stay where they started (45 goods, 100
+bads: a mean AUC loss of .002 after 30,000 mutations). A mutation of a sweep draws one good and moves
+it as if it were the only one: below a further bad or above one again in proportion to
+:math:`(n_- - k)(1 + k)` and :math:`k (1 + n_- - k)` where k bads stand above it. So the number of
+bads above a good is distributed as in a list with one good, whatever the number of goods. Four
+sweeps between collected states were best on the validation lists of OHSUMED and MQ2007.
+
 A walk holds the state, and goods and bads sorted by falling wins: the goods with v wins
 are ``goods[good_at_least[v + 1] : good_at_least[v]]``.
 """
-
-from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -60,11 +69,7 @@ class Walk(NamedTuple):
 def start_walk(n_goods, n_bads):  # type: ignore[no-untyped-def]
     """A walk at the ideal ranking."""
     return Walk(
-        ideal_state(n_goods, n_bads),
-        np.arange(n_goods),
-        np.arange(n_goods),
-        np.arange(n_bads),
-        np.arange(n_bads),
+        ideal_state(n_goods, n_bads), np.arange(n_goods), np.arange(n_goods), np.arange(n_bads), np.arange(n_bads)
     )
 
 
@@ -91,9 +96,28 @@ def mutate(walk, key):  # type: ignore[no-untyped-def]
     """Flip one flippable pair, drawn in proportion to alpha; returns it."""
     left = to_uniform(combine(key, uint64(0))) * _next_flip(walk, np.inf)[0]
     _, wins, bad_wins = _next_flip(walk, left)
-    state = walk.state
-    low, high = state.good_at_least[wins + 1], state.good_at_least[wins]
+    low, high = walk.state.good_at_least[wins + 1], walk.state.good_at_least[wins]
     g = walk.goods[low + int(to_uniform(combine(key, uint64(1))) * (high - low))]
+    return g, _flip_with_block(walk, g, bad_wins, key)
+
+
+@compiled
+def mutate_one(walk, key):  # type: ignore[no-untyped-def]
+    """Draw a good and flip it with a bad as if it were the only good; returns the pair."""
+    n_goods, n_bads = len(walk.goods), len(walk.bads)
+    g = int(to_uniform(combine(key, uint64(0))) * n_goods)
+    wins = walk.state.good_wins[g]
+    above = n_bads - wins
+    down, up = wins * (1.0 + above), above * (1.0 + wins)
+    falls = to_uniform(combine(key, uint64(1))) * (down + up) < down
+    return g, _flip_with_block(walk, g, n_goods - walk.state.good_at_least[wins if falls else wins + 1], key)
+
+
+@compiled
+def _flip_with_block(walk, g, bad_wins, key):  # type: ignore[no-untyped-def]
+    """Flip a good with one of the bads of a neighboring block, those with so many wins; returns it."""
+    state = walk.state
+    wins = state.good_wins[g]
     low, high = state.bad_at_least[bad_wins + 1], state.bad_at_least[bad_wins]
     b = walk.bads[low + int(to_uniform(combine(key, uint64(2))) * (high - low))]
     # A document that loses becomes the first of the next lower level, one that wins the last of the
@@ -105,7 +129,7 @@ def mutate(walk, key):  # type: ignore[no-untyped-def]
     place = state.bad_at_least[bad_wins + falls] - rises
     _swap(walk.bads, walk.bad_places, walk.bad_places[b], place)
     flip(state, g, b)
-    return g, b
+    return b
 
 
 @compiled
@@ -145,6 +169,8 @@ def _swap(order, places, k, other):  # type: ignore[no-untyped-def]
 RestartName: TypeAlias = Literal["two", "many"]
 
 RESTARTS: tuple[RestartName, ...] = ("two", "many")
+WalkLength: TypeAlias = int | Literal["auto"]
+COLLECTED, _SWEEPS = 10, 4  # states of a walk of length "auto", and sweeps before each
 _GRID = 11  # restart states of "many", at most
 _VISITS = 5  # per requested ranking, at most
 _CHOOSE, _PLACE, _MOVE = 1, 2, 3  # streams of a list's key
@@ -158,6 +184,7 @@ class SamplerSettings(NamedTuple):
     best: float
     skew: float
     walk: int
+    """0 for ``"auto"``."""
     dedupe: bool
 
 
@@ -171,25 +198,21 @@ class SampledRankings(NamedTuple):
 
 
 def check_settings(
-    objective: str,
-    *,
-    samples: int,
-    restarts: RestartName,
-    best: float,
-    skew: float,
-    walk: int,
-    dedupe: bool,
+    objective: str, *, samples: int, restarts: RestartName, best: float, skew: float, walk: WalkLength, dedupe: bool
 ) -> SamplerSettings:
     """Check settings; errors name the objective that has them."""
-    check_count(objective, samples=samples, walk=walk)
+    check_count(objective, samples=samples)
+    if walk != "auto":
+        if isinstance(walk, str):
+            raise UsageError(f"{objective} needs walk='auto' or a number of mutations, got {walk!r}.")
+        check_count(objective, walk=walk)
     check_choice(objective, RESTARTS, restarts=restarts)
     if not 0.0 <= best <= 1.0 or not np.isfinite(skew):
         raise UsageError(
-            f"{objective} needs best between 0 and 1 and a finite skew, got best={best!r} and "
-            f"skew={skew!r}."
+            f"{objective} needs best between 0 and 1 and a finite skew, got best={best!r} and skew={skew!r}."
         )
     many = restarts == "many"
-    return SamplerSettings(samples, many, float(best), float(skew), walk, bool(dedupe))
+    return SamplerSettings(samples, many, float(best), float(skew), 0 if walk == "auto" else walk, bool(dedupe))
 
 
 def sample_rankings(
@@ -200,7 +223,7 @@ def sample_rankings(
     restarts: RestartName = "two",
     best: float = 0.9,
     skew: float = -5.0,
-    walk: int = 10,
+    walk: WalkLength = "auto",
     key: int = 0,
     dedupe: bool = True,
 ) -> SampledRankings:
@@ -219,7 +242,7 @@ def sample_rankings(
     skew
         For ``many``: restart states with loss D are chosen in proportion to exp(skew D).
     walk
-        Mutations after each restart.
+        Mutations after each restart, or ``"auto"``: as many as the list needs.
     key
         Source of randomness, a 64-bit number: the same key gives the same rankings.
     dedupe
@@ -230,13 +253,7 @@ def sample_rankings(
     """
     check_count("sample_rankings", n_goods=n_goods, n_bads=n_bads)
     settings = check_settings(
-        "sample_rankings",
-        samples=samples,
-        restarts=restarts,
-        best=best,
-        skew=skew,
-        walk=walk,
-        dedupe=dedupe,
+        "sample_rankings", samples=samples, restarts=restarts, best=best, skew=skew, walk=walk, dedupe=dedupe
     )
     wins = np.empty((samples, n_goods + n_bads), dtype=np.int32)
     count = draw_rankings(settings, np.uint64(key % 2**64), n_goods, wins)
@@ -249,6 +266,7 @@ def draw_rankings(settings, key, n_goods, wins):  # type: ignore[no-untyped-def]
     n_bads = wins.shape[1] - n_goods
     walk = start_walk(n_goods, n_bads)
     seen = np.zeros(4 * settings.samples, dtype=np.uint64)
+    length = settings.walk if settings.walk > 0 else COLLECTED
     count, visits = 0, 0
     while count < settings.samples and visits < _VISITS * settings.samples:
         # Each restart has its own words of the stream: the visits so far tell it from the others.
@@ -258,10 +276,10 @@ def draw_rankings(settings, key, n_goods, wins):  # type: ignore[no-untyped-def]
             n_above = _choose_restart(settings, n_bads, chance)
         restart(walk, n_above, combine(combine(key, uint64(_PLACE)), uint64(visits)))
         fingerprint = _fingerprint(walk.state)
-        for step in range(settings.walk + 1):
+        for step in range(length + 1):
             if step > 0:
-                g, b = mutate(walk, combine(combine(key, uint64(_MOVE)), uint64(visits)))
-                fingerprint = _moved(fingerprint, walk.state, g, b)
+                word = combine(combine(key, uint64(_MOVE)), uint64(visits))
+                fingerprint = advance(walk, settings.walk == 0, word, fingerprint)
             visits += 1
             if not settings.dedupe or _is_new(seen, fingerprint):
                 wins[count, :n_goods] = walk.state.good_wins
@@ -270,6 +288,20 @@ def draw_rankings(settings, key, n_goods, wins):  # type: ignore[no-untyped-def]
                 if count == settings.samples:
                     break
     return count
+
+
+@compiled
+def advance(walk, sweeps, word, fingerprint):  # type: ignore[no-untyped-def]
+    """Go on to the next state to collect; returns its hash from that of the last one."""
+    if not sweeps:
+        g, b = mutate(walk, word)
+        return _moved(fingerprint, walk.state, g, b)
+    # One more half of the time: each mutation adds or repairs one wrong pair, and an even number of
+    # them would never reach rankings with an odd number of wrong pairs.
+    for k in range(np.int64(_SWEEPS * len(walk.goods)) + np.int64(word & uint64(1))):
+        g, b = mutate_one(walk, combine(word, uint64(k)))
+        fingerprint = _moved(fingerprint, walk.state, g, b)
+    return fingerprint
 
 
 @compiled

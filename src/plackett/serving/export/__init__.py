@@ -3,8 +3,6 @@
 ``TARGETS`` lists the kinds of file; the command line, the guide and the tests use it.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,21 +10,14 @@ from dataclasses import dataclass
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.base.files import atomic_file
-from plackett.models.artifact.load import load
+from plackett.base.ragged import Features
+from plackett.models.load import load
 from plackett.models.ranker import Ranker
 from plackett.serving.export.lightgbm import lightgbm_json, lightgbm_text
 from plackett.serving.export.linear import elasticsearch_linear
 from plackett.serving.export.onnx import onnx_model
-from plackett.serving.export.parts import (
-    ExportRequest,
-    Kind,
-    Missing,
-    find_kind,
-    find_parts,
-    make_request,
-)
-from plackett.serving.export.ranklib import ranklib_xml
-from plackett.serving.export.solr import solr_model
+from plackett.serving.export.parts import ExportRequest, Kind, Missing, find_kind, find_parts, make_request
+from plackett.serving.export.search_engines import ranklib_xml, solr_model
 from plackett.serving.export.verify import verify_scores
 from plackett.serving.export.xgboost import to_json, to_ubjson, xgboost_dump, xgboost_model
 
@@ -77,13 +68,7 @@ TARGETS: tuple[Target, ...] = (
     ),
     Target("ranklib", f"RankLib; {_PLUGINS}, model/ranklib", ("trees",), False, ranklib_xml),
     Target("solr", "Solr's learning-to-rank module", _ALL, True, solr_model),
-    Target(
-        "elasticsearch-linear",
-        f"{_PLUGINS}, model/linear",
-        ("linear",),
-        False,
-        elasticsearch_linear,
-    ),
+    Target("elasticsearch-linear", f"{_PLUGINS}, model/linear", ("linear",), False, elasticsearch_linear),
     Target("onnx", "ONNX Runtime, Vespa", _ALL, True, onnx_model),
 )
 
@@ -106,7 +91,7 @@ def find_target(name: str | None, kind: Kind = "trees") -> Target:
         if kind not in supported:
             raise UsageError(
                 f"{name} cannot load {KIND_NAMES[kind]}; it loads "
-                f"{' and '.join(KIND_NAMES[each] for each in supported)}."
+                f"{' and '.join(KIND_NAMES[other] for other in supported)}."
             )
         return by_name[supported[kind]]
     if name is None:
@@ -125,6 +110,7 @@ def export(
     name: str = "plackett",
     missing: Missing = "keep",
     verify: bool = True,
+    documents: Features | None = None,
     form: str | None = None,
 ) -> bool:
     """Write a fitted ranker as a file with which the target gives the same scores.
@@ -150,9 +136,10 @@ def export(
         the file says, as older search engine plugins do; trees that send missing values
         elsewhere than zeros are refused. ``"never"``: every document has every feature.
     verify
-        Read the file back and compare scores of random documents, for targets that plackett reads
-        itself (LightGBM, XGBoost and RankLib) and for ONNX if onnxruntime is installed. A file
-        that scores differently is not written.
+        Read the file back and compare scores of random documents; ONNX only if onnxruntime is
+        installed. A file that scores differently is not written.
+    documents
+        Features of documents to compare on as well, one row each.
     form
         Deprecated name of ``target``.
 
@@ -174,23 +161,47 @@ def export(
     """
     if form is not None:
         warnings.warn("form is deprecated; use target.", DeprecationWarning, stacklevel=2)
+    difference = export_and_compare(
+        ranker,
+        path,
+        target or form,
+        feature_names=feature_names,
+        name=name,
+        missing=missing,
+        verify=verify,
+        documents=documents,
+    )
+    return difference is not None
+
+
+def export_and_compare(
+    ranker: Ranker | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    target: str | None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    name: str = "plackett",
+    missing: Missing = "keep",
+    verify: bool = True,
+    documents: Features | None = None,
+) -> float | None:
+    """The same; returns the largest difference of scores, None if the file was not read back."""
     if isinstance(ranker, (str, os.PathLike)):
         ranker = load(ranker)
-    chosen = find_target(target or form, find_kind(find_parts(ranker)))
+    chosen = find_target(target, find_kind(find_parts(ranker)))
     request = make_request(ranker, chosen.name, feature_names, name, missing)
     if request.kind not in chosen.kinds:
         supported = " and ".join(KIND_NAMES[kind] for kind in chosen.kinds)
         others = ", ".join(other.name for other in TARGETS if request.kind in other.kinds)
         raise UsageError(
-            f"{chosen.name} supports {supported}, and this model is {KIND_NAMES[request.kind]}; "
-            f"export it as {others}."
+            f"{chosen.name} supports {supported}, and this model is {KIND_NAMES[request.kind]}; export it as {others}."
         )
     written = chosen.write(request)
     content = written.encode() if isinstance(written, str) else written
-    is_verified = verify and verify_scores(ranker, request, chosen, content)
+    difference = verify_scores(ranker, request, chosen, content, documents) if verify else None
     with atomic_file(path) as temporary:
         temporary.write_bytes(content)
-    return is_verified
+    return difference
 
 
 __all__ = ["ENGINES", "TARGETS", "Target", "export"]

@@ -17,8 +17,6 @@ agree:
 Vespa compares categories as text, so splits on them are refused.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any
@@ -28,7 +26,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
 from plackett.models.ensembles import EnsembleRanker
-from plackett.models.ensembles.layout import MISSING_NAN, decision_bits
+from plackett.models.ensembles.scoring import MISSING_NAN, decision_bits
 from plackett.models.trees import TreeRanker
 from plackett.serving.export.parts import ExportRequest, Part
 from plackett.serving.export.trees import Trees, fold_tree, next_above
@@ -52,9 +50,7 @@ def lightgbm_text(request: ExportRequest) -> str:
     for part, text in zip(parts, native, strict=True):
         sections += [_scale(section, part.factor) for section in _split_sections(text)]
     infos = re.search(r"^feature_infos=(.*)$", native[0], re.MULTILINE)
-    return _make_text(
-        sections, names, infos.group(1).split(" ") if infos else ["none"] * len(names)
-    )
+    return _make_text(sections, names, infos.group(1).split(" ") if infos else ["none"] * len(names))
 
 
 def _find_text(part: Part) -> str | None:

@@ -14,8 +14,6 @@ The c and d are those of the first member; where members differ, the c are moved
 amount that meets the condition.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import Message, Parameter, UsageError
 from plackett.data.transforms import FittedImpute, FittedStandard, FittedTransform
-from plackett.models.linear import LinearRanker
+from plackett.models.linear import BaseLinearRanker
 from plackett.serving.export.parts import ExportRequest, Missing
 
 
@@ -51,9 +49,7 @@ class Normalizers:
         return (self.center != 0.0) | (self.scale != 1.0)
 
 
-def make_affine(
-    transforms: Sequence[FittedTransform], n_features: int, *, missing: Missing, target: str
-) -> Affine:
+def make_affine(transforms: Sequence[FittedTransform], n_features: int, *, missing: Missing, target: str) -> Affine:
     """Combine transforms; raise if the target cannot express them."""
     slope, shift = np.ones(n_features), np.zeros(n_features)
     for transform in transforms:
@@ -102,9 +98,7 @@ def make_normalizers(affines: Sequence[Affine]) -> Normalizers:
 
 def after_normalizers(affine: Affine, normalizers: Normalizers) -> Affine:
     """The affine that gives the same result on normalized features."""
-    return Affine(
-        affine.slope * normalizers.scale, affine.slope * normalizers.center + affine.shift
-    )
+    return Affine(affine.slope * normalizers.scale, affine.slope * normalizers.center + affine.shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,14 +112,11 @@ class LinearModel:
 def merge_linear(request: ExportRequest, target: str) -> LinearModel:
     """Add up linear rankers."""
     parts, n_features = request.parts, len(request.names)
-    affines = [
-        make_affine(part.transforms, n_features, missing=request.missing, target=target)
-        for part in parts
-    ]
+    affines = [make_affine(part.transforms, n_features, missing=request.missing, target=target) for part in parts]
     normalizers = make_normalizers(affines)
     weights, constant = np.zeros(n_features), 0.0
     for part, affine in zip(parts, affines, strict=True):
-        assert isinstance(part.ranker, LinearRanker)
+        assert isinstance(part.ranker, BaseLinearRanker)
         scaled = part.factor * part.ranker.coefficients_
         relative = after_normalizers(affine, normalizers)
         weights += scaled * relative.slope
@@ -133,17 +124,13 @@ def merge_linear(request: ExportRequest, target: str) -> LinearModel:
     return LinearModel(weights, _absorb_constant(weights, normalizers, constant))
 
 
-def _absorb_constant(
-    weights: NDArray[np.float64], normalizers: Normalizers, constant: float
-) -> Normalizers:
+def _absorb_constant(weights: NDArray[np.float64], normalizers: Normalizers, constant: float) -> Normalizers:
     """Move the centers so that they account for the constant."""
     if constant == 0.0:
         return normalizers
     squares = float(weights @ weights)
     if squares == 0.0:
-        raise UsageError(
-            "all weights of the model are zero: it gives every document the same score."
-        )
+        raise UsageError("all weights of the model are zero: it gives every document the same score.")
     moved = normalizers.center - normalizers.scale * weights * (constant / squares)
     return Normalizers(moved, normalizers.scale)
 
@@ -172,7 +159,5 @@ def to_float32(values: Any) -> list[float]:
     with np.errstate(over="ignore", under="ignore"):
         rounded = np.asarray(values, np.float64).astype(np.float32)
     if not np.isfinite(rounded).all():
-        raise UsageError(
-            "a number of the model does not fit into float32, in which the target computes."
-        )
+        raise UsageError("a number of the model does not fit into float32, in which the target computes.")
     return [float(value) for value in rounded]

@@ -5,8 +5,6 @@ a state of zeros. Nets that see several documents at once cannot be written this
 become one net of block matrices, whose last layer adds up their scores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -22,14 +20,7 @@ from plackett.serving.export.linear import Affine
 from plackett.serving.export.parts import Part
 
 Matrix = NDArray[np.float64]
-_ACTIVATIONS = {
-    "ReLU": "relu",
-    "ELU": "elu",
-    "GELU": "gelu",
-    "Tanh": "tanh",
-    "Sigmoid": "sigmoid",
-    "SiLU": "silu",
-}
+_ACTIVATIONS = {"ReLU": "relu", "ELU": "elu", "GELU": "gelu", "Tanh": "tanh", "Sigmoid": "sigmoid", "SiLU": "silu"}
 """PyTorch's names of activations, and ours."""
 _SUPPORTED = ("Linear", "BatchNorm1d", "Dropout", "Identity", *_ACTIVATIONS)
 
@@ -76,12 +67,13 @@ def find_nets(parts: tuple[Part, ...]) -> tuple[ScoringNet, ...]:
 def _convert_nets(part: Part) -> list[ScoringNet]:
     ranker = part.ranker
     assert isinstance(ranker, BaseNeuralRanker)
-    if ranker.attention or ranker.group_size > 1:
-        reason = (
-            "lets the documents of a list attend to each other (attention)"
-            if ranker.attention
-            else "scores groups of documents together (group_size)"
-        )
+    reasons = {
+        "lets the documents of a list attend to each other (attention)": ranker.attention > 0,
+        "reads the whole list before it scores a document (local_context)": ranker.local_context,
+        "scores groups of documents together (group_size)": ranker.group_size > 1,
+    }
+    reason = next((text for text, applies in reasons.items() if applies), None)
+    if reason is not None:
         raise UsageError(f"the net {reason}; only nets of layers can be exported.")
     nets = []
     for place, net in enumerate(ranker.networks_):
@@ -91,9 +83,7 @@ def _convert_nets(part: Part) -> list[ScoringNet]:
     return nets
 
 
-def _convert_net(
-    ranker: BaseNeuralRanker, net: Any, place: int
-) -> tuple[tuple[Layer, ...], Cell | None]:
+def _convert_net(ranker: BaseNeuralRanker, net: Any, place: int) -> tuple[tuple[Layer, ...], Cell | None]:
     """Layers and cell of a net; only the first net of a ranker is recurrent."""
     if ranker.module is not None:
         return _convert_module(net.net), None

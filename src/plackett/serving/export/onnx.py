@@ -27,14 +27,8 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError, require
 from plackett.base.ragged import offsets_from_sizes
-from plackett.data.transforms import (
-    FittedImpute,
-    FittedQuantile,
-    FittedStandard,
-    FittedTransform,
-    Log1p,
-)
-from plackett.models.linear import LinearRanker
+from plackett.data.transforms import FittedImpute, FittedQuantile, FittedStandard, FittedTransform, Log1p
+from plackett.models.linear import BaseLinearRanker
 from plackett.serving.export.nets import Cell, Layer, ScoringNet, find_nets
 from plackett.serving.export.parts import ExportRequest, Part
 from plackett.serving.export.trees import Trees
@@ -65,7 +59,7 @@ def _add_linear(graph: Graph, parts: tuple[Part, ...]) -> list[str]:
     """Add linear models; return their scores, float64."""
     scores = []
     for part in parts:
-        assert isinstance(part.ranker, LinearRanker)
+        assert isinstance(part.ranker, BaseLinearRanker)
         features = graph.cast(add_transforms(graph, part.transforms), "float64")
         weights = (part.factor * part.ranker.coefficients_).reshape(-1, 1)
         scores.append(graph.add("MatMul", features, graph.constant(weights)))
@@ -132,10 +126,7 @@ class Graph:
             graph,
             producer_name="plackett",
             ir_version=IR_VERSION,
-            opset_imports=[
-                helper.make_opsetid("", OPSET),
-                helper.make_opsetid("ai.onnx.ml", ML_OPSET),
-            ],
+            opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)],
         )
         helper.set_model_props(model, properties)
         checker.check_model(model)
@@ -212,10 +203,7 @@ def add_trees(graph: Graph, trees: Trees) -> str:
     # Within a tree, inner nodes come first and leaves after them.
     inner_number = np.arange(len(of_inner)) - trees.node_offsets[of_inner]
     leaf_number = np.arange(len(of_leaf)) - trees.leaf_offsets[of_leaf] + n_inner[of_leaf]
-    left, right = (
-        np.where(child >= 0, child, n_inner[of_inner] + ~child)
-        for child in (trees.left, trees.right)
-    )
+    left, right = (np.where(child >= 0, child, n_inner[of_inner] + ~child) for child in (trees.left, trees.right))
     zeros = np.zeros(len(of_leaf), np.int64)
     attributes = {
         "nodes_treeids": np.concatenate([of_inner, of_leaf]),
@@ -279,12 +267,11 @@ def add_quantile(graph: Graph, transform: FittedQuantile, features: str) -> str:
     levels = [transform.levels[a:b] for a, b in pairwise(starts)]
     wide = graph.cast(features, "float64")
     segment = graph.cast(_add_segments(graph, knots, wide), "int64")
-    first = offsets_from_sizes([len(each) + 1 for each in knots])[:-1]
+    first = offsets_from_sizes([len(of_feature) + 1 for of_feature in knots])[:-1]
     row = graph.add("Add", segment, graph.constant(first))
     tables = np.concatenate([_table(k, v) for k, v in zip(knots, levels, strict=True)])
     level, knot, width, rise = (
-        graph.add("Gather", graph.constant(np.ascontiguousarray(column)), row)
-        for column in tables.T
+        graph.add("Gather", graph.constant(np.ascontiguousarray(column)), row) for column in tables.T
     )
     share = graph.add("Div", graph.add("Sub", wide, knot), width)
     return graph.add("Add", level, graph.add("Mul", share, rise))

@@ -5,8 +5,6 @@ which targets can hold the sum. The names of features and the treatment of missi
 checked here against what a target supports.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +17,7 @@ from plackett.data.transforms import FittedChain, FittedTransform, QueryMinMax
 from plackett.models.auto import AutoRanker
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import EnsembleRanker, read_lightgbm_sum
-from plackett.models.linear import LinearRanker
+from plackett.models.linear import BaseLinearRanker
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.ranker import Ranker
 from plackett.models.stumps import StumpRanker
@@ -32,7 +30,7 @@ MISSING: tuple[Missing, ...] = ("keep", "zero", "never")
 
 _KINDS: tuple[tuple[Kind, tuple[type[Ranker], ...]], ...] = (
     ("trees", (TreeRanker, StumpRanker, EnsembleRanker)),
-    ("linear", (LinearRanker,)),
+    ("linear", (BaseLinearRanker,)),
     ("net", (BaseNeuralRanker,)),
 )
 
@@ -63,9 +61,7 @@ class ExportRequest:
     @cached_property
     def trees(self) -> trees.Trees:
         """All trees of the parts, on untransformed features, with the factors in their leaves."""
-        return trees.concatenate(
-            [trees.undo_transforms(_part_trees(p), p.transforms) for p in self.parts]
-        )
+        return trees.concatenate([trees.undo_transforms(_part_trees(p), p.transforms) for p in self.parts])
 
 
 def make_request(
@@ -102,11 +98,7 @@ def _find_parts(ranker: Ranker, factor: float, before: tuple[FittedTransform, ..
     chain = fitted.transforms if isinstance(fitted, FittedChain) else (fitted,)
     transforms = before + tuple(transform for transform in chain if transform is not None)
     if isinstance(ranker, AutoRanker):
-        return [
-            part
-            for member, weight in ranker.parts()
-            for part in _find_parts(member, factor * weight, transforms)
-        ]
+        return [part for member, weight in ranker.parts() for part in _find_parts(member, factor * weight, transforms)]
     if not isinstance(ranker, CrossFit):
         return [Part(ranker, factor, transforms)]
     if ranker.combine != "scale":
@@ -177,9 +169,7 @@ _FORBIDDEN = {
 """Characters that a target does not accept in names of features."""
 
 
-def check_feature_names(
-    ranker: Ranker, target: str, names: Sequence[str] | None
-) -> tuple[str, ...]:
+def check_feature_names(ranker: Ranker, target: str, names: Sequence[str] | None) -> tuple[str, ...]:
     """Return the given names, else the model's or its file's, else f1, f2 and so on."""
     count = ranker.n_features_ or 0
     chosen = tuple(names) if names is not None else ranker.feature_names_ or _file_names(ranker)
@@ -218,7 +208,6 @@ def check_absent_is_zero(request: ExportRequest, target: str) -> None:
                 f"{target} reads a missing feature as 0, but {count} splits of the model send "
                 "missing values elsewhere than zeros. Export with ",
                 Parameter("missing", "never"),
-                " if every document has every feature, or fit the model on features without "
-                "missing values.",
+                " if every document has every feature, or fit the model on features without missing values.",
             )
         )

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import UsageError
 from plackett.base.ragged import offsets_from_sizes
 from plackett.data.transforms import FittedTransform
-from plackett.models.ensembles import Ensemble, layout
+from plackett.models.ensembles import Ensemble, scoring
 
 LARGEST = np.finfo(np.float32).max
 TINY = np.float32(1e-35)
@@ -97,12 +97,8 @@ def concatenate(trees: Sequence[Trees]) -> Trees:
         return trees[0]
     return Trees(
         n_features=trees[0].n_features,
-        node_offsets=offsets_from_sizes(
-            np.concatenate([np.diff(part.node_offsets) for part in trees])
-        ),
-        leaf_offsets=offsets_from_sizes(
-            np.concatenate([np.diff(part.leaf_offsets) for part in trees])
-        ),
+        node_offsets=offsets_from_sizes(np.concatenate([np.diff(part.node_offsets) for part in trees])),
+        leaf_offsets=offsets_from_sizes(np.concatenate([np.diff(part.leaf_offsets) for part in trees])),
         base=float(sum(part.base for part in trees)),
         **{name: np.concatenate([getattr(part, name) for part in trees]) for name in _CONCATENATED},
     )
@@ -110,7 +106,7 @@ def concatenate(trees: Sequence[Trees]) -> Trees:
 
 def from_ensemble(ensemble: Ensemble) -> Trees:
     """Convert an ensemble; raise if it has sets of categories or zeros that go out of order."""
-    if (ensemble.decision & layout.CATEGORICAL).any():
+    if (ensemble.decision & scoring.CATEGORICAL).any():
         raise UsageError(
             "the model has splits on categories, which this target does not support; export it as "
             "lightgbm-text, or fit it without categorical features."
@@ -134,20 +130,20 @@ def from_ensemble(ensemble: Ensemble) -> Trees:
 
 def _nan_left(ensemble: Ensemble, *, zero_left: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Whether each node sends missing values left; zeros that count as missing go with them."""
-    default_left = (ensemble.decision & layout.DEFAULT_LEFT) != 0
-    missing = layout.missing_type(ensemble.decision)
-    out_of_order = (missing == layout.MISSING_ZERO) & (default_left != zero_left)
+    default_left = (ensemble.decision & scoring.DEFAULT_LEFT) != 0
+    missing = scoring.missing_type(ensemble.decision)
+    out_of_order = (missing == scoring.MISSING_ZERO) & (default_left != zero_left)
     if out_of_order.any():
         raise UsageError(
             "the model was fitted with zero_as_missing and sends zeros against the order of "
             f"values at {int(out_of_order.sum())} splits; only lightgbm-text supports that."
         )
-    return np.where(missing == layout.MISSING_NAN, default_left, zero_left)
+    return np.where(missing == scoring.MISSING_NAN, default_left, zero_left)
 
 
 def to_float32_threshold(threshold: NDArray[np.float64]) -> NDArray[np.float32]:
     """The largest finite float32 that is not above each threshold."""
-    return np.clip(layout.round_down(threshold), -LARGEST, LARGEST)
+    return np.clip(scoring.round_down(threshold), -LARGEST, LARGEST)
 
 
 def next_above(threshold: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -157,9 +153,7 @@ def next_above(threshold: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.minimum(above, LARGEST)
 
 
-def _move_near_zero(
-    threshold: NDArray[np.float64], rounded: NDArray[np.float32]
-) -> NDArray[np.float32]:
+def _move_near_zero(threshold: NDArray[np.float64], rounded: NDArray[np.float32]) -> NDArray[np.float32]:
     """Move thresholds among the values that LightGBM reads as zero to the limit of these."""
     upper = (threshold >= 0) & (threshold <= TINY)
     lower = (threshold < 0) & (threshold >= -TINY)
@@ -194,9 +188,7 @@ def undo_transforms(trees: Trees, transforms: Sequence[FittedTransform]) -> Tree
     )
 
 
-def _find_largest(
-    goes_left: Callable[[NDArray[np.float32]], NDArray[np.bool_]], n: int
-) -> NDArray[np.float32]:
+def _find_largest(goes_left: Callable[[NDArray[np.float32]], NDArray[np.bool_]], n: int) -> NDArray[np.float32]:
     """For each of n decreasing conditions, find the largest float32 for which it holds."""
     first, last = _rank(-LARGEST), _rank(LARGEST)
     low = np.full(n, first - 1, np.int64)  # the condition holds here, or nowhere
@@ -233,9 +225,7 @@ T = TypeVar("T")
 _MAX_DEPTH = 400  # readers of JSON and XML, Python's among them, limit nesting
 
 
-def fold_tree(
-    trees: Trees, tree: int, *, leaf: Callable[[int, int], T], split: Callable[[int, int, T, T], T]
-) -> T:
+def fold_tree(trees: Trees, tree: int, *, leaf: Callable[[int, int], T], split: Callable[[int, int, T, T], T]) -> T:
     """Build a nested object from one tree, from the leaves up.
 
     Parameters

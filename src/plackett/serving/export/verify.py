@@ -9,18 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.ragged import Scores
+from plackett.base.ragged import Features, Scores
 from plackett.data.transforms import FittedImpute, FittedStandard
 from plackett.models.ensembles import EnsembleRanker, read_lightgbm, read_ranklib, read_xgboost
-from plackett.models.ensembles.layout import CATEGORICAL
+from plackett.models.ensembles.scoring import CATEGORICAL
 from plackett.models.ranker import Ranker
 from plackett.serving.export.parts import ExportRequest, Part
+from plackett.serving.export.readers import READERS, read_scores
+from plackett.serving.export.search_engines import NEAR_ZERO
 from plackett.serving.export.trees import TINY, to_float32_threshold
 
 if TYPE_CHECKING:
     from plackett.serving.export import Target
 
+
 _DOCUMENTS = 128
+_FLOAT64 = ("lightgbm-text", "lightgbm-json")  # targets that sum in float64
+_ZERO = {"lightgbm-text": TINY, "lightgbm-json": TINY, "solr": NEAR_ZERO}
+"""Values up to this size that a target, or the model it was made from, reads as zero."""
 _LARGEST_VALUE = 1e30  # beyond, differences of features overflow float32
 _SPECIAL = 0.1  # fraction of zeros, and of missing values
 _EPS32, _EPS64 = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
@@ -37,18 +43,29 @@ class _Splits(NamedTuple):
     """Sum over trees of the largest leaf."""
 
 
-def verify_scores(ranker: Ranker, request: ExportRequest, target: Target, content: bytes) -> bool:
-    """Raise if a file scores differently from the ranker; return whether it could be read."""
+def verify_scores(
+    ranker: Ranker, request: ExportRequest, target: Target, content: bytes, documents: Features | None = None
+) -> float | None:
+    """Raise if a file scores differently from the ranker.
+
+    Returns
+    -------
+    worst
+        The largest difference, on random documents and on those given; None if nothing here can
+        read the file.
+    """
     splits = _find_splits(request, target.name, content) if request.kind == "trees" else None
     missing = request.missing == "keep" and target.takes_missing and _takes_missing(request)
     features = make_documents(request, splits, missing=missing)
-    if target.name == "lightgbm-text":
-        features[np.abs(features) <= TINY] = 0.0  # LightGBM reads them as zero, others may not
-    scores = _read_back(target.name, content, features)
+    if documents is not None:
+        features = np.concatenate([features, np.asarray(documents, np.float32)])
+    if target.name in _ZERO:  # values that they read as zero, others may not
+        features[np.abs(features) <= _ZERO[target.name]] = 0.0
+    scores = _read_back(target.name, content, features, request.names)
     if scores is None:
-        return False
+        return None
     expected = ranker.predict(features)
-    sums_float64 = target.name == "lightgbm-text" and not any(map(_sums_float32, request.parts))
+    sums_float64 = target.name in _FLOAT64 and not any(map(_sums_float32, request.parts))
     bound = _tolerance(expected, splits, _EPS64 if sums_float64 else _EPS32)
     worst = float(np.max(np.abs(scores - expected)))
     if not worst <= bound:
@@ -56,14 +73,13 @@ def verify_scores(ranker: Ranker, request: ExportRequest, target: Target, conten
             f"the {target.name} file scores a document {worst:.3g} away from the model, where "
             f"rounding explains {bound:.3g}; nothing was written. Please report this model."
         )
-    return True
+    return worst
 
 
 def _takes_missing(request: ExportRequest) -> bool:
     """Whether the model itself scores missing values: trees do, others only after ``impute``."""
     return request.kind == "trees" or all(
-        any(isinstance(transform, FittedImpute) for transform in part.transforms)
-        for part in request.parts
+        any(isinstance(transform, FittedImpute) for transform in part.transforms) for part in request.parts
     )
 
 
@@ -89,9 +105,7 @@ def _find_splits(request: ExportRequest, target: str, content: bytes) -> _Splits
     return _Splits(feature, threshold, n_trees, float(largest) + abs(base))
 
 
-def make_documents(
-    request: ExportRequest, splits: _Splits | None, *, missing: bool
-) -> NDArray[np.float32]:
+def make_documents(request: ExportRequest, splits: _Splits | None, *, missing: bool) -> NDArray[np.float32]:
     """Draw documents; for trees, half of the values are at a threshold or next to it."""
     rng = np.random.default_rng(0)
     shape = (_DOCUMENTS, len(request.names))
@@ -118,7 +132,9 @@ def _tolerance(expected: Scores, splits: _Splits | None, unit: float) -> float:
     return unit * (splits.n_trees + 2) * splits.largest
 
 
-def _read_back(target: str, content: bytes, features: NDArray[np.float32]) -> Scores | None:
+def _read_back(target: str, content: bytes, features: NDArray[np.float32], names: tuple[str, ...]) -> Scores | None:
+    if target in READERS:
+        return read_scores(target, content, features, names)
     if target == "lightgbm-text":
         return read_lightgbm(content).predict(features)
     if target in ("xgboost-json", "xgboost-ubj", "opensearch-xgboost"):

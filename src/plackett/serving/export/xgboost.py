@@ -11,8 +11,6 @@ to the child ``yes``, others to ``no``, and missing ones to ``missing``. There i
 UBJSON follows draft 12, as XGBoost writes it.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -73,9 +71,7 @@ def _model_tree(trees: Trees, tree: int) -> dict[str, Any]:
     XGBoost goes to the left child or the node after it, whatever ``right_children`` holds.
     """
     inner = slice(int(trees.node_offsets[tree]), int(trees.node_offsets[tree + 1]))
-    values = trees.values[trees.leaf_offsets[tree] : trees.leaf_offsets[tree + 1]].astype(
-        np.float32
-    )
+    values = trees.values[trees.leaf_offsets[tree] : trees.leaf_offsets[tree + 1]].astype(np.float32)
     n_nodes = 2 * len(values) - 1
     first = 1 + 2 * np.arange(len(values) - 1, dtype=np.int32)
     inner_at, leaf_at = _find_positions(trees.left[inner], trees.right[inner], first)
@@ -194,9 +190,7 @@ def xgboost_dump(request: ExportRequest) -> str:
     trees, names = request.trees.with_base_as_tree(), request.names
     conditions = next_above(trees.threshold)
     values = trees.values.astype(np.float32)
-    return to_json(
-        [_dump_tree(trees, tree, names, conditions, values) for tree in range(trees.n_trees)]
-    )
+    return to_json([_dump_tree(trees, tree, names, conditions, values) for tree in range(trees.n_trees)])
 
 
 def _dump_tree(

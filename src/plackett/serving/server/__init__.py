@@ -1,7 +1,5 @@
 """Serving models over HTTP: several at a time, replaced while requests are answered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 try:
@@ -9,9 +7,7 @@ try:
     import prometheus_client  # noqa: F401
     import starlette  # noqa: F401
 except ImportError as error:
-    raise ImportError(
-        f"plackett serve needs {error.name}: pip install 'plackett[serve]'"
-    ) from error
+    raise ImportError(f"plackett serve needs {error.name}: pip install 'plackett[serve]'") from error
 
 from plackett.serving.server.app import App
 from plackett.serving.server.page import Examples
@@ -22,11 +18,7 @@ from plackett.serving.server.telemetry import Log
 
 
 def make_app(
-    models: Sequence[str],
-    settings: Settings | None = None,
-    *,
-    examples: Examples | None = None,
-    log: Log | None = None,
+    models: Sequence[str], settings: Settings | None = None, *, examples: Examples | None = None, log: Log | None = None
 ) -> App:
     """Make an ASGI application that serves models, for any ASGI server.
 

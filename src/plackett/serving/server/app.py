@@ -5,8 +5,6 @@ per request against 190, and 344 against 441 with bodies of 178 kB; and Litestar
 dependencies (Faker among them) against 2.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import secrets
@@ -27,13 +25,7 @@ from starlette.types import Message, Receive, Scope, Send
 from plackett.base.ragged import Scores
 from plackett.serving.server import schemas
 from plackett.serving.server.http import BYTES, JSON, AccessPolicy, BodyReader, HTTPError, too_busy
-from plackett.serving.server.openapi import (
-    SCORING_ERRORS,
-    Operation,
-    describe,
-    list_operations,
-    operation,
-)
+from plackett.serving.server.openapi import SCORING_ERRORS, Operation, describe, list_operations, operation
 from plackett.serving.server.page import CONTENT_POLICY, FILES, Examples
 from plackett.serving.server.registry import ModelRegistry, ReloadReport
 from plackett.serving.server.requests import SIZES_HEADER, Lists, read_bytes, read_json
@@ -101,10 +93,7 @@ class App:
         self._pool = ThreadPoolExecutor(self.settings.threads, thread_name_prefix="score")
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="load")
         self._batcher = MicroBatcher(self._pool)
-        routes = [
-            _ApiRoute(route, getattr(self, f"handle_{route.action}"), self._access)
-            for route in OPERATIONS
-        ]
+        routes = [_ApiRoute(route, getattr(self, f"handle_{route.action}"), self._access) for route in OPERATIONS]
         self._router = Router(routes, redirect_slashes=False, default=_refuse_path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -184,9 +173,7 @@ class App:
     async def refresh(self, *, force: bool = False) -> ReloadReport:
         """Load changed models; requests are answered meanwhile."""
         loop = asyncio.get_running_loop()
-        report = await loop.run_in_executor(
-            self._loader, partial(self.registry.reload, force=force)
-        )
+        report = await loop.run_in_executor(self._loader, partial(self.registry.reload, force=force))
         for outcome, models in (("loaded", report.loaded), ("removed", report.removed)):
             for model in models:
                 self.metrics.reloads.labels(outcome).inc()
@@ -251,10 +238,7 @@ class App:
         else:
             lists = read_json(body, model.names, limits)
         if is_explained and lists.n_docs > limits.explained:
-            raise HTTPError(
-                413,
-                f"{lists.n_docs} documents; at most {limits.explained} are explained at a time.",
-            )
+            raise HTTPError(413, f"{lists.n_docs} documents; at most {limits.explained} are explained at a time.")
         return lists
 
     async def _answer_in_batch(
@@ -308,13 +292,7 @@ class App:
         start = partial(self._in_thread, self._examples.of, self._find_model(request))
         return _to_json(await self._within_limits(start))
 
-    @operation(
-        "/admin/reload",
-        returns=(schemas.ReloadResult,),
-        method="POST",
-        access="admin",
-        errors=(409,),
-    )
+    @operation("/admin/reload", returns=(schemas.ReloadResult,), method="POST", access="admin", errors=(409,))
     async def handle_reload(self, request: Request) -> Response:  # noqa: ARG002
         """Load changed models now."""
         report = await self.refresh(force=True)
@@ -431,9 +409,7 @@ def _answer(
     return write(lists, model.score(lists.features, lists.offsets)), lists
 
 
-def _write(
-    model: Model, lists: Lists, scores: Scores, *, is_explained: bool, accepts_bytes: bool
-) -> Response:
+def _write(model: Model, lists: Lists, scores: Scores, *, is_explained: bool, accepts_bytes: bool) -> Response:
     if accepts_bytes:
         headers = {"x-model": model.name, "x-version": model.version}
         return Response(scores.astype("<f8").tobytes(), headers=headers, media_type=BYTES)

@@ -1,7 +1,5 @@
 """HTTP around the models: errors as problem+json, access control, and bodies within limits."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib
@@ -87,18 +85,12 @@ class AccessPolicy:
         # The time to compare digests depends neither on where tokens differ nor on their length.
         is_equal = hmac.compare_digest(_digest(token.strip()), self._token)
         if scheme.lower() != "bearer" or not is_equal:
-            raise HTTPError(
-                401,
-                "send the server's token: Authorization: Bearer ...",
-                {"www-authenticate": "Bearer"},
-            )
+            raise HTTPError(401, "send the server's token: Authorization: Bearer ...", {"www-authenticate": "Bearer"})
 
     def check_admin(self, headers: Headers) -> None:
         """Refuse to change anything without a token."""
         if self._token is None:
-            raise HTTPError(
-                403, "this needs a token; start the server with PLACKETT_TOKEN or --token."
-            )
+            raise HTTPError(403, "this needs a token; start the server with PLACKETT_TOKEN or --token.")
         self.check_token(headers)
 
 
@@ -125,9 +117,7 @@ class BodyReader:
             return await asyncio.wait_for(self._read(request), self._limits.seconds)
         except asyncio.TimeoutError:
             raise HTTPError(
-                408,
-                f"the body was not received within {self._limits.seconds:g} seconds.",
-                {"connection": "close"},
+                408, f"the body was not received within {self._limits.seconds:g} seconds.", {"connection": "close"}
             ) from None
 
     async def _read(self, request: Request) -> bytes:

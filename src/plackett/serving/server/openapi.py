@@ -1,7 +1,5 @@
 """The OpenAPI description of a server, generated from its routes and the types of their bodies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -130,20 +128,14 @@ def _describe_route(route: Operation, *, has_token: bool) -> dict[str, Any]:
     problem = {PROBLEM: {"schema": _reference(Problem)}}
     content = _response_content(route)
     responses = {
-        str(status): {
-            "description": _REASONS[status],
-            "content": content if status == 409 else problem,
-        }
+        str(status): {"description": _REASONS[status], "content": content if status == 409 else problem}
         for status in sorted(errors)
     }
     responses["200"] = {"description": route.summary, "content": content}
     described: dict[str, Any] = {
         "operationId": "_".join([route.action, *names[-1:]]),
         "summary": route.summary,
-        "parameters": [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-            for name in names
-        ],
+        "parameters": [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names],
         "responses": responses,
     }
     if is_protected:

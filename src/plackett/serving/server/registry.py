@@ -7,8 +7,6 @@ A :class:`Catalog` never changes. A reload builds another one and replaces the f
 assignment; a request keeps the model it started with.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import threading
@@ -17,8 +15,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from plackett.base.errors import DataError, PlackettError, UsageError
-from plackett.models.artifact.load import load
-from plackett.models.artifact.manifest import MANIFEST_FILE
+from plackett.models.artifact import MANIFEST_FILE
+from plackett.models.load import load
 from plackett.serving.server import scoring
 from plackett.serving.server.http import HTTPError
 from plackett.serving.server.requests import FeatureNames
@@ -160,9 +158,7 @@ class ModelRegistry:
             if source.name not in self.catalog.models:
                 raise DataError("holds no model", path=str(source.path))
 
-    def reload(
-        self, *, on_error: Literal["keep", "raise"] = "keep", force: bool = False
-    ) -> ReloadReport:
+    def reload(self, *, on_error: Literal["keep", "raise"] = "keep", force: bool = False) -> ReloadReport:
         """Load what has changed on disk; a model that cannot be loaded is kept as it was.
 
         Parameters
@@ -187,9 +183,7 @@ class ModelRegistry:
             kept = {id(model) for versions in models.values() for model in versions}
             replaced = {(model.name, model.path) for model in report.loaded}
             report.removed.extend(
-                model
-                for key, model in before.items()
-                if id(model) not in kept and key not in replaced
+                model for key, model in before.items() if id(model) not in kept and key not in replaced
             )
             self.catalog = Catalog({name: tuple(versions) for name, versions in models.items()})
             return report

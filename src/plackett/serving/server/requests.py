@@ -5,8 +5,6 @@ types of :mod:`.schemas`. What msgspec refuses, and the rare bodies it cannot de
 :func:`read_typed`), are parsed again by :mod:`json`, which is slower and finds the reason.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import struct
@@ -89,9 +87,7 @@ def read_json(body: bytes, names: FeatureNames, limits: Limits) -> Lists:
     scanned = scan_body(body, names.table, limits)
     if scanned is not None:
         offsets = offsets_from_sizes(scanned.sizes)
-        return Lists(
-            scanned.features, offsets, scanned.ids, scanned.top, is_single=scanned.is_single
-        )
+        return Lists(scanned.features, offsets, scanned.ids, scanned.top, is_single=scanned.is_single)
     lists = read_typed(body, names, limits)
     if lists is not None:
         return lists
@@ -119,8 +115,7 @@ def read_typed(body: bytes, names: FeatureNames, limits: Limits) -> Lists | None
             if n_docs > limits.documents or (group.ids is not None and len(group.ids) != n_docs):
                 return None
             if request.absent in (None, "refuse") and any(
-                isinstance(document, dict) and len(document) < len(names)
-                for document in group.documents
+                isinstance(document, dict) and len(document) < len(names) for document in group.documents
             ):
                 return None
         lists = _to_lists(request, names)
@@ -180,9 +175,7 @@ def _to_lists(request: _Request, names: FeatureNames, *, is_exact: bool = False)
     )
 
 
-def _to_row(
-    document: schemas.Document, names: FeatureNames, fill: float | None
-) -> Sequence[float | None]:
+def _to_row(document: schemas.Document, names: FeatureNames, fill: float | None) -> Sequence[float | None]:
     """The features of a document in the model's order."""
     if isinstance(document, list):
         return document
@@ -230,9 +223,7 @@ def read_carefully(body: bytes, names: FeatureNames, limits: Limits) -> Lists:
         i, j = np.argwhere(np.isinf(lists.features))[0]
         q = int(np.searchsorted(lists.offsets, i, side="right")) - 1
         place = f"{'' if lists.is_single else f'lists[{q}].'}documents[{i - lists.offsets[q]}]"
-        _refuse(
-            f"{place}, feature {_quote(names.names[j])}: the number is beyond float32 (3.4e38)."
-        )
+        _refuse(f"{place}, feature {_quote(names.names[j])}: the number is beyond float32 (3.4e38).")
     return lists
 
 
@@ -242,9 +233,7 @@ def _parse(text: str, *, is_exact: bool) -> Any:
     if is_exact:
         hooks = {"parse_float": _nearest_float32, "parse_int": _parse_integer}
     try:
-        return json.loads(
-            text, object_pairs_hook=_check_repeats, parse_constant=_refuse_constant, **hooks
-        )
+        return json.loads(text, object_pairs_hook=_check_repeats, parse_constant=_refuse_constant, **hooks)
     except json.JSONDecodeError as error:
         raise HTTPError(400, f"the body is not JSON: {error}.") from error
     except RecursionError as error:
@@ -311,16 +300,12 @@ def _check_request(data: Any, names: FeatureNames, limits: Limits) -> _Request:
     return schemas.BatchRequest([schemas.BatchItem(**group) for group in lists], **data)
 
 
-def _check_list(
-    group: dict[str, Any], names: FeatureNames, limits: Limits, absent: str, place: str
-) -> None:
+def _check_list(group: dict[str, Any], names: FeatureNames, limits: Limits, absent: str, place: str) -> None:
     documents = group.get("documents")
     if not isinstance(documents, list) or not documents:
         _refuse(f'{place}"documents" must be an array of at least one, got {_type(documents)}.')
     if len(documents) > limits.documents:
-        raise HTTPError(
-            413, f"{place}documents: {len(documents)}; a list may have {limits.documents}."
-        )
+        raise HTTPError(413, f"{place}documents: {len(documents)}; a list may have {limits.documents}.")
     for i, document in enumerate(documents):
         _check_document(document, names, absent, f"{place}documents[{i}]")
     if group.get("ids") is not None:
@@ -344,10 +329,7 @@ def _check_document(document: Any, names: FeatureNames, absent: str, place: str)
                 'say how to read those that are left out: "absent": "missing" or "zero".'
             )
     else:
-        _refuse(
-            f"{place} must be an array of numbers or an object with the names of features, "
-            f"got {_type(document)}."
-        )
+        _refuse(f"{place} must be an array of numbers or an object with the names of features, got {_type(document)}.")
     for name, value in features.items():
         if type(value) not in _FEATURE_TYPES:
             what = f"expected a number or null, got {_type(value)}"
@@ -412,8 +394,7 @@ def read_bytes(body: bytes, sizes: str | None, names: FeatureNames, limits: Limi
     if not body or len(body) % width:
         raise HTTPError(
             400,
-            f"the body has {len(body)} bytes; documents of {len(names)} features in float32 take "
-            f"{width} bytes each.",
+            f"the body has {len(body)} bytes; documents of {len(names)} features in float32 take {width} bytes each.",
         )
     features = np.frombuffer(body, "<f4").reshape(-1, len(names)).astype(np.float32, copy=False)
     counts = [len(features)]

@@ -5,8 +5,6 @@ documents that is the larger part of the work: on loopback it handled 2.5 times 
 second as uvicorn with httptools and uvloop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

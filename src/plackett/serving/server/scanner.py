@@ -12,8 +12,6 @@ tried first, and the hash table of names is seldom needed. Every text ends in :d
 loop reads beyond it.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 
@@ -197,7 +195,7 @@ NO_ROOM = -2
 _COLON, _OPEN_LIST, _OPEN, _CLOSE = 58, 91, 123, 125
 
 
-class Rules(NamedTuple):
+class BodyRules(NamedTuple):
     """How a body is read."""
 
     names: NameTable
@@ -210,7 +208,7 @@ class Rules(NamedTuple):
     """The names of these members, in bytes."""
 
 
-class Target(NamedTuple):
+class ScanArrays(NamedTuple):
     """Arrays that a scan fills."""
 
     features: Features
@@ -224,10 +222,10 @@ class Target(NamedTuple):
     """Rows, lists and spans so far, and whether the lists came as a batch."""
 
 
-def empty_target(names: NameTable, n_rows: int, n_lists: int) -> Target:
+def empty_target(names: NameTable, n_rows: int, n_lists: int) -> ScanArrays:
     """Allocate a target for so many documents and lists."""
     n_features = len(names.ends) - 1
-    return Target(
+    return ScanArrays(
         features=np.empty((n_rows, n_features), np.float32),
         seen=np.zeros(n_features, np.int64),
         sizes=np.zeros(n_lists, np.int64),
@@ -435,7 +433,7 @@ def scan_body(body: bytes, names: NameTable, limits: Limits) -> ScannedBody | No
     """Read a JSON body; None if another parser must decide."""
     match = _ABSENT.search(body)
     absent = "refuse" if match is None else match.group(1).decode()
-    rules = Rules(names, absent == "refuse", _FILL[absent], _DOCUMENTS, _LISTS)
+    rules = BodyRules(names, absent == "refuse", _FILL[absent], _DOCUMENTS, _LISTS)
     text = np.frombuffer(body + END, np.uint8)
     # A number and its comma take two bytes: enough rows unless documents leave features out.
     n_rows = len(body) // (2 * (len(names.ends) - 1)) + _SPARE_ROWS
@@ -450,7 +448,7 @@ def scan_body(body: bytes, names: NameTable, limits: Limits) -> ScannedBody | No
     return _collect(body, target, absent, limits) if end == len(body) else None
 
 
-def _collect(body: bytes, target: Target, absent: str, limits: Limits) -> ScannedBody | None:
+def _collect(body: bytes, target: ScanArrays, absent: str, limits: Limits) -> ScannedBody | None:
     """The result of a scan, with the members that it left to another parser."""
     n_docs, n_lists, n_spans, is_batch = target.counts.tolist()
     sizes = target.sizes[:n_lists]
@@ -472,10 +470,7 @@ def _are_ids(ids: Any, n_docs: int) -> bool:
     return (
         isinstance(ids, list)
         and len(ids) == n_docs
-        and all(
-            type(value) is str or (type(value) is int and -LARGEST_ID <= value <= LARGEST_ID)
-            for value in ids
-        )
+        and all(type(value) is str or (type(value) is int and -LARGEST_ID <= value <= LARGEST_ID) for value in ids)
     )
 
 

@@ -4,15 +4,12 @@ msgspec decodes requests into these types, encodes responses from them, and gene
 schemas for the OpenAPI description.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 Feature: TypeAlias = Annotated[
-    float | None,
-    Meta(description="null is missing", extra_json_schema={"minimum": -3.4e38, "maximum": 3.4e38}),
+    float | None, Meta(description="null is missing", extra_json_schema={"minimum": -3.4e38, "maximum": 3.4e38})
 ]
 Document: TypeAlias = (
     Annotated[list[Feature], Meta(description="All features in their order")]
@@ -23,13 +20,9 @@ Id: TypeAlias = str | Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)]
 Absent: TypeAlias = Literal["refuse", "missing", "zero"]
 
 _Documents: TypeAlias = Annotated[list[Document], Meta(min_length=1)]
-_RequestIds: TypeAlias = Annotated[
-    list[Id], Meta(description="One per document; returned in the order of the ranking")
-]
+_RequestIds: TypeAlias = Annotated[list[Id], Meta(description="One per document; returned in the order of the ranking")]
 _Top: TypeAlias = Annotated[int, Meta(ge=1, description="Length of the order. [all]")]
-_Absent: TypeAlias = Annotated[
-    Absent, Meta(description="How to read features that a document by name omits. [refuse]")
-]
+_Absent: TypeAlias = Annotated[Absent, Meta(description="How to read features that a document by name omits. [refuse]")]
 
 
 class BatchItem(Struct, forbid_unknown_fields=True):
@@ -56,16 +49,12 @@ class BatchRequest(Struct, forbid_unknown_fields=True):
     absent: _Absent | None = None
 
 
-_Scores: TypeAlias = Annotated[
-    list[float], Meta(description="One per document, in the order of the request")
-]
+_Scores: TypeAlias = Annotated[list[float], Meta(description="One per document, in the order of the request")]
 _Order: TypeAlias = Annotated[
     list[Annotated[int, Meta(ge=0)]],
     Meta(description="Positions of the documents in the request, best first; ties by position"),
 ]
-_RankedIds: TypeAlias = Annotated[
-    list[Id], Meta(description="The ids of the request in the order of the ranking")
-]
+_RankedIds: TypeAlias = Annotated[list[Id], Meta(description="The ids of the request in the order of the ranking")]
 _Contributions: TypeAlias = Annotated[list[list[float]], Meta(description="Documents x features")]
 Method: TypeAlias = Literal["shap", "weights", "replacement"]
 

@@ -4,10 +4,8 @@ Trees are scored in the thread of the request: the compiled code releases the in
 a document's score depends on nothing else. Other models (linear, nets, cross-fits, trees with
 transforms) are scored in batches by :class:`MicroBatcher`. Scores are the same to the bit as those
 of :meth:`~plackett.models.ranker.Ranker.predict`.
-Contributions of features to scores are those of :mod:`plackett.models.explanation`.
+Contributions of features to scores are those of :mod:`plackett.models.insight`.
 """
-
-from __future__ import annotations
 
 import asyncio
 import threading
@@ -26,8 +24,7 @@ from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Offsets, Scores, list_of_document
 from plackett.models.auto import AutoRanker
 from plackett.models.ensembles import Ensemble, EnsembleRanker
-from plackett.models.explanation import NOTES, method_of
-from plackett.models.explanation import contributions as explain_documents
+from plackett.models.insight import NOTES, contributions as explain_documents, method_of
 from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
 from plackett.serving.server import schemas
@@ -179,9 +176,7 @@ class MicroBatcher:
         while queue := self._queues[model]:
             n_requests = _batch_size([lists for lists, _ in queue])
             batch, self._queues[model] = queue[:n_requests], queue[n_requests:]
-            results = await loop.run_in_executor(
-                self._pool, score_batch, model, [lists for lists, _ in batch]
-            )
+            results = await loop.run_in_executor(self._pool, score_batch, model, [lists for lists, _ in batch])
             for (_, future), result in zip(batch, results, strict=True):
                 if future.done():
                     continue
@@ -231,23 +226,17 @@ def _rank_lists(lists: Lists, scores: Scores) -> list[schemas.RankedList]:
     return parts
 
 
-def explain(
-    model: Model, lists: Lists, scores: Scores
-) -> schemas.Explanation | schemas.ExplanationBatch:
+def explain(model: Model, lists: Lists, scores: Scores) -> schemas.Explanation | schemas.ExplanationBatch:
     """The response of a ranking with the contributions of features."""
     method = method_of(model.ranker)
     with nullcontext() if method == "replacement" else parallel_loops():  # model.scorer locks
-        _, base, contributions = explain_documents(
-            model.ranker, lists.features, lists.offsets, scorer=model.scorer
-        )
+        _, base, contributions = explain_documents(model.ranker, lists.features, lists.offsets, scorer=model.scorer)
     parts = _rank_lists(lists, scores)
     for q, part in enumerate(parts):
         part.contributions = contributions[lists.offsets[q] : lists.offsets[q + 1]].tolist()
     features = list(model.names.names)
     if not lists.is_single:
-        return schemas.ExplanationBatch(
-            model.name, model.version, parts, method, NOTES[method], base, features
-        )
+        return schemas.ExplanationBatch(model.name, model.version, parts, method, NOTES[method], base, features)
     return schemas.Explanation(
         model.name,
         model.version,

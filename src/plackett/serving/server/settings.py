@@ -1,7 +1,5 @@
 """Settings of a server: address, token and limits."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 from dataclasses import dataclass, field

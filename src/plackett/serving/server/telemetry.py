@@ -4,8 +4,6 @@ Logs never contain the content of a body. Strings from clients (paths, request i
 JSON and truncated, so that they cannot forge a line.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading
@@ -14,14 +12,7 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import Any, TextIO
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 METRICS_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -88,16 +79,10 @@ class Metrics:
             registry=self.registry,
         )
         self.lists = self._counter("lists", "Lists that were scored.", "model", "version")
-        self.documents = self._counter(
-            "documents", "Documents that were scored.", "model", "version"
-        )
+        self.documents = self._counter("documents", "Documents that were scored.", "model", "version")
         self.reloads = self._counter("reloads", "Reloaded models, by outcome.", "outcome")
-        self._gauge("requests_in_flight", "Requests that have no answer yet.").set_function(
-            lambda: self.in_flight
-        )
-        self._gauge("requests_scoring", "Requests scored or waiting for it.").set_function(
-            lambda: self.scoring
-        )
+        self._gauge("requests_in_flight", "Requests that have no answer yet.").set_function(lambda: self.in_flight)
+        self._gauge("requests_scoring", "Requests scored or waiting for it.").set_function(lambda: self.scoring)
         self._models = self._gauge("model_info", "Models that are served.", "model", "version")
         ProcessCollector(registry=self.registry)
 

@@ -4,8 +4,6 @@
 requests. It is our own page of 8 kB: Swagger UI has 1.5 MB and needs a looser content policy.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import FeatureMismatch
 from plackett.data.dataset import Dataset
 from plackett.data.transforms import FittedChain
-from plackett.data.transforms.scaling import FittedStandard
+from plackett.data.transforms.features import FittedStandard
 from plackett.serving.server.schemas import Example, ExampleList
 from plackett.serving.server.scoring import Model, plain_trees
 
@@ -67,8 +65,7 @@ class Examples:
         if self.data is not None and not any(self._fits(model) for model in models):
             widths = sorted({len(model.names) for model in models})
             raise FeatureMismatch(
-                f"the examples have {self.data.n_features} features; the models have "
-                f"{', '.join(map(str, widths))}."
+                f"the examples have {self.data.n_features} features; the models have {', '.join(map(str, widths))}."
             )
 
     def of(self, model: Model) -> ExampleList:
@@ -100,10 +97,7 @@ def _select_lists(data: Dataset) -> list[Example]:
 def _make_up_lists(model: Model) -> list[Example]:
     rng = np.random.default_rng(0)
     ids: list[str | int] = [f"document {i + 1}" for i in range(_MAX_DOCUMENTS)]
-    return [
-        Example(f"made-up list {k + 1}", _round(_draw_features(model, rng)), ids)
-        for k in range(_MAX_EXAMPLES)
-    ]
+    return [Example(f"made-up list {k + 1}", _round(_draw_features(model, rng)), ids) for k in range(_MAX_EXAMPLES)]
 
 
 def _draw_features(model: Model, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -125,6 +119,4 @@ def _draw_features(model: Model, rng: np.random.Generator) -> NDArray[np.float64
 
 
 def _round(features: NDArray[Any]) -> list[list[float | None]]:
-    return [
-        [float(f"{v:.{_DIGITS}g}") if np.isfinite(v) else None for v in row] for row in features
-    ]
+    return [[float(f"{v:.{_DIGITS}g}") if np.isfinite(v) else None for v in row] for row in features]

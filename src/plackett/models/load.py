@@ -1,23 +1,20 @@
 """Loading a model: every field is checked, and no code in the folder is executed."""
 
-from __future__ import annotations
-
 import json
 import os
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plackett.base.checksums import read_key
 from plackett.base.errors import DataError, UsageError, rename_deprecated
+from plackett.base.files import read_key
 from plackett.data.inputs import read_categories
 from plackett.data.transforms import FittedTransform, transform_from_dict
-from plackett.models.artifact.manifest import MANIFEST_FILE, read_manifest
-from plackett.models.artifact.settings import ModuleSource, decode
+from plackett.models.artifact import MANIFEST_FILE, ModuleSource, decode, read_manifest
 from plackett.models.auto import AutoRanker
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import CatBoostRanker, EnsembleRanker, XGBoostRanker
-from plackett.models.linear import LinearRanker
+from plackett.models.linear import AdaRanker, CoordinateAscentRanker, LinearRanker
 from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
 from plackett.models.ranker import Ranker
 from plackett.models.stumps import StumpRanker
@@ -25,6 +22,8 @@ from plackett.models.trees import TreeRanker
 
 KINDS: tuple[type[Ranker], ...] = (
     LinearRanker,
+    CoordinateAscentRanker,
+    AdaRanker,
     TreeRanker,
     StumpRanker,
     NeuralRanker,
@@ -40,12 +39,7 @@ KINDS: tuple[type[Ranker], ...] = (
 _MAX_DEPTH = 4
 
 
-def load(
-    path: str | os.PathLike[str],
-    *,
-    module: Any = None,
-    sign_key: str | os.PathLike[str] | None = None,
-) -> Ranker:
+def load(path: str | os.PathLike[str], *, module: Any = None, sign_key: str | os.PathLike[str] | None = None) -> Ranker:
     """Load the ranker that was saved as the folder ``path``.
 
     Parameters
@@ -60,6 +54,11 @@ def load(
     sign_key
         File of the key that the model must be signed with (:meth:`Ranker.save`). Default: a model
         need not be signed.
+
+    Examples
+    --------
+    >>> import plackett as pk
+    >>> ranker = pk.load("model.plackett")  # doctest: +SKIP
     """
     folder = Path(path)
     key = None if sign_key is None else read_key(Path(sign_key))

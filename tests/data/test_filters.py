@@ -6,21 +6,12 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
-from plackett.data.cleaning import (
-    Cleaning,
-    Removed,
-    binarize,
-    clean,
-    drop_blank,
-    drop_conflicting,
-    drop_uniform,
-)
 from plackett.data.dataset import Dataset
+from plackett.data.filters import Cleaning, Removed, binarize, clean, drop_blank, drop_conflicting, drop_uniform
 
 
 def make(rows, **more):
@@ -52,6 +43,7 @@ def test_document_ids_decide_where_they_are_given():
     rows = [("a", 1, 0), ("a", 1, 2), ("a", 3, 1), ("a", 4, 0)]
     ds = make(rows, document_ids=["x", "y", "z", "z"])
     assert rows_of(drop_conflicting(ds)) == [0, 1]
+    assert rows_of(clean(ds, ("conflicting-features",))[0]) == [2, 3]
 
 
 def test_sparse_features_are_compared_like_dense_ones():
@@ -60,11 +52,7 @@ def test_sparse_features_are_compared_like_dense_ones():
     assert rows_of(drop_conflicting(ds)) == [2]
 
 
-@given(
-    rows=st.lists(
-        st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=40
-    )
-)
+@given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=40))
 @settings(max_examples=100, deadline=None)
 def test_conflicts_equal_those_of_a_slow_reference(rows):
     labels = defaultdict(set)
@@ -79,16 +67,7 @@ def test_conflicts_equal_those_of_a_slow_reference(rows):
 
 
 def test_blank_and_uniform_lists_go_with_all_their_documents():
-    ds = make(
-        [
-            ("blank", 1, 0),
-            ("blank", 2, 0),
-            ("even", 3, 2),
-            ("even", 4, 2),
-            ("good", 5, 1),
-            ("good", 6, 0),
-        ]
-    )
+    ds = make([("blank", 1, 0), ("blank", 2, 0), ("even", 3, 2), ("even", 4, 2), ("good", 5, 1), ("good", 6, 0)])
     assert sorted(drop_blank(ds).list_ids) == ["even", "good"]
     assert sorted(drop_uniform(ds).list_ids) == ["good"]
 
@@ -120,7 +99,7 @@ def test_the_report_counts_rule_by_rule_in_the_order_given():
 
 def test_unknown_rules_and_emptied_sets_are_refused():
     ds = make([("a", 1, 0)])
-    with pytest.raises(UsageError, match="conflicting, blank, uniform"):
+    with pytest.raises(UsageError, match="conflicting, conflicting-features, blank, uniform"):
         clean(ds, ("nonsense",))
     with pytest.raises(DataError, match="blank"):
         clean(ds, ("blank",))

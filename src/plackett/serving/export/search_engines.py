@@ -1,7 +1,8 @@
-r"""Models of Solr's learning-to-rank module, to upload to ``/schema/model-store``.
+r"""Models for search engines: Solr, and the plugins of Elasticsearch and OpenSearch, which read RankLib's XML.
 
-A model names its features and, if needed, their normalizers. The features themselves (queries,
-fields) are defined in Solr's feature store under the same names. Solr computes in float32.
+A model of Solr's learning-to-rank module, to upload to ``/schema/model-store``, names its features and, if needed,
+their normalizers. The features themselves (queries, fields) are defined in Solr's feature store under the same names.
+Solr computes in float32.
 
 Trees become a MultipleAdditiveTreesModel. Solr goes left if :math:`x \le t + 10^{-6}`, with the sum
 rounded to float32, so a threshold t is written as a float32 s for which s + 1e-6 is exactly t. It
@@ -12,9 +13,11 @@ closer to zero than that count as zero.
 
 Solr reads a missing feature as 0, unless ``isNullSameAsZero`` is false; then each node gives the
 side. That is written only where the model needs it, because older versions of Solr refuse it.
-"""
 
-from __future__ import annotations
+The type of RankLib's XML in the plugins is ``model/ranklib``. RankLib's reader selects the children of a tag by
+position and strips line breaks and trailing space, so the file has one tag per line and nothing between tags. A
+document goes left if :math:`x \le t` in float32; features count from 1 and have no names; a missing value is zero.
+"""
 
 import json
 from typing import Any
@@ -32,7 +35,7 @@ from plackett.serving.export.linear import (
     to_float32,
 )
 from plackett.serving.export.nets import find_nets, merge_nets
-from plackett.serving.export.parts import ExportRequest
+from plackett.serving.export.parts import ExportRequest, check_absent_is_zero
 from plackett.serving.export.trees import Trees, fold_tree
 
 _PACKAGE = "org.apache.solr.ltr"
@@ -53,10 +56,7 @@ def _linear_model(request: ExportRequest) -> str:
 
 def _net_model(request: ExportRequest) -> str:
     nets, n_features = find_nets(request.parts), len(request.names)
-    affines = [
-        make_affine(net.transforms, n_features, missing=request.missing, target="Solr")
-        for net in nets
-    ]
+    affines = [make_affine(net.transforms, n_features, missing=request.missing, target="Solr") for net in nets]
     normalizers = make_normalizers(affines)
     inputs = [after_normalizers(affine, normalizers) for affine in affines]
     layers = merge_nets(nets, inputs, target="Solr")
@@ -77,12 +77,7 @@ def _net_model(request: ExportRequest) -> str:
     return _format(request, "NeuralNetworkModel", {"layers": written}, normalizers)
 
 
-def _format(
-    request: ExportRequest,
-    kind: str,
-    params: dict[str, Any],
-    normalizers: Normalizers | None = None,
-) -> str:
+def _format(request: ExportRequest, kind: str, params: dict[str, Any], normalizers: Normalizers | None = None) -> str:
     """Format a model with its features and their normalizers."""
     features: list[dict[str, Any]] = [{"name": name} for name in request.names]
     for j in () if normalizers is None else np.flatnonzero(normalizers.is_needed):
@@ -92,12 +87,7 @@ def _format(
             "class": f"{_PACKAGE}.norm.StandardNormalizer",
             "params": {"avg": repr(mean), "std": repr(deviation)},
         }
-    model = {
-        "class": f"{_PACKAGE}.model.{kind}",
-        "name": request.name,
-        "features": features,
-        "params": params,
-    }
+    model = {"class": f"{_PACKAGE}.model.{kind}", "name": request.name, "features": features, "params": params}
     return json.dumps(model, allow_nan=False)
 
 
@@ -119,18 +109,14 @@ def _tree_model(request: ExportRequest) -> str:
         return {"value": repr(float(values[place]))}
 
     def split(node: int, depth: int, left: Any, right: Any) -> dict[str, Any]:  # noqa: ARG001
-        written = {
-            "feature": names[trees.feature[node]],
-            "threshold": repr(float(thresholds[node])),
-        }
+        written = {"feature": names[trees.feature[node]], "threshold": repr(float(thresholds[node]))}
         if with_sides:
             written["missing"] = "left" if trees.nan_left[node] else "right"
         return {**written, "left": left, "right": right}
 
     params: dict[str, Any] = {"isNullSameAsZero": False} if with_sides else {}
     params["trees"] = [
-        {"weight": "1.0", "root": fold_tree(trees, tree, leaf=leaf, split=split)}
-        for tree in range(trees.n_trees)
+        {"weight": "1.0", "root": fold_tree(trees, tree, leaf=leaf, split=split)} for tree in range(trees.n_trees)
     ]
     return _format(request, "MultipleAdditiveTreesModel", params)
 
@@ -157,3 +143,51 @@ def subtract_slack(trees: Trees, names: tuple[str, ...]) -> NDArray[np.float32]:
             "thousand or more and fit again."
         )
     return written
+
+
+Lines = list[str]
+
+
+def ranklib_xml(request: ExportRequest) -> str:
+    """Write trees as a LambdaMART model of RankLib."""
+    check_absent_is_zero(request, "RankLib")
+    trees = request.trees.with_base_as_tree()
+    head = [
+        "## LambdaMART",
+        f"## No. of trees = {trees.n_trees}",
+        f"## No. of leaves = {int(np.diff(trees.leaf_offsets).max(initial=1))}",
+        "## No. of threshold candidates = 256",
+        "## Learning rate = 1.0",
+        "## Stop early = 100",
+        "",
+        "<ensemble>",
+    ]
+    body = [line for tree in range(trees.n_trees) for line in _tree_lines(trees, tree)]
+    return "\n".join([*head, *body, "</ensemble>"]) + "\n"
+
+
+def _tree_lines(trees: Trees, tree: int) -> Lines:
+    def leaf(place: int, depth: int) -> Lines:
+        value = float(np.float32(trees.values[place]))
+        return [f"{_indent(depth)}<output> {value!r} </output>"]
+
+    def split(node: int, depth: int, left: Lines, right: Lines) -> Lines:
+        indent = _indent(depth)
+        return [
+            f"{indent}<feature> {trees.feature[node] + 1} </feature>",
+            f"{indent}<threshold> {float(trees.threshold[node])!r} </threshold>",
+            f'{indent}<split pos="left">',
+            *left,
+            f"{indent}</split>",
+            f'{indent}<split pos="right">',
+            *right,
+            f"{indent}</split>",
+        ]
+
+    lines = fold_tree(trees, tree, leaf=leaf, split=split)
+    begin = [f'\t<tree id="{tree + 1}" weight="1.0">', "\t\t<split>"]
+    return [*begin, *lines, "\t\t</split>", "\t</tree>"]
+
+
+def _indent(depth: int) -> str:
+    return "\t" * (depth + 3)

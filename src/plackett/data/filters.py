@@ -1,22 +1,22 @@
 """Remove documents and lists that hold no information about the ranking, and count them.
 
-=============  ===================================================================================
-rule           removes
-=============  ===================================================================================
-conflicting    within a list, every copy of a document that occurs with different labels
-blank          lists without a relevant document (no label above 0)
-uniform        lists whose labels are all equal: no document is better than another
-=============  ===================================================================================
+====================  ============================================================================
+rule                  removes
+====================  ============================================================================
+conflicting           within a list, every copy of a document that occurs with different labels
+conflicting-features  the same, with documents told by their features even if the data have ids
+blank                 lists without a relevant document (no label above 0)
+uniform               lists whose labels are all equal: no document is better than another
+====================  ============================================================================
 
-The first two are the cleaning of LETOR 3 by Dubey, Machchhar, Bhattacharyya & Chakrabarti 2009
+Conflicting and blank are the cleaning of LETOR 3 by Dubey, Machchhar, Bhattacharyya & Chakrabarti 2009
 ("Conditional models for non-smooth ranking loss functions").
 """
-
-from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,19 +71,20 @@ def clean(ds: Dataset, rules: Sequence[str] = ("conflicting", "blank")) -> tuple
     return current, Cleaning(ds.n_docs, ds.n_lists, tuple(removed))
 
 
-def drop_conflicting(ds: Dataset) -> Dataset:
+def drop_conflicting(ds: Dataset, *, by_features: bool = False) -> Dataset:
     """Remove, within a list, every copy of a document that occurs with different labels.
 
-    Copies are documents with the same id; in data without ids, documents with the same features
-    (by a 64-bit hash: two different ones in a list of a thousand collide with probability 3e-14).
+    Copies are documents with the same id; in data without ids, or ``by_features``, documents with
+    the same features (by a 64-bit hash: two different ones in a list of a thousand collide with
+    probability 3e-14).
     """
-    keep = ~conflicting(ds)
+    keep = ~conflicting(ds, by_features=by_features)
     return ds if _keeps_all(ds, keep, "conflicting") else ds.documents(keep)
 
 
-def conflicting(ds: Dataset) -> NDArray[np.bool_]:
+def conflicting(ds: Dataset, *, by_features: bool = False) -> NDArray[np.bool_]:
     """For each document, whether its list holds a copy of it with another label."""
-    ids = ds.document_ids
+    ids = None if by_features else ds.document_ids
     hashes = hash_documents(ds.features) if ids is None else hash_ids(ids)
     lists = ds.list_of_row
     order = np.lexsort((ds.labels, hashes, lists))
@@ -124,6 +125,7 @@ def binarise(ds: Dataset, threshold: float = 0.0) -> Dataset:
 
 RULES: dict[str, Callable[[Dataset], Dataset]] = {
     "conflicting": drop_conflicting,
+    "conflicting-features": partial(drop_conflicting, by_features=True),
     "blank": drop_blank,
     "uniform": drop_uniform,
 }
