@@ -1,10 +1,13 @@
 """Make docs/results/auto.md: AutoRanker against other libraries, on real and synthetic data.
 
-    python benchmarks/auto_results.py DATA... [--synthetic] [--minutes 1,5,20] [--store FOLDER]
+    python benchmarks/auto_results.py DATA... [--synthetic] [--systems TEXT] [--minutes 1,5]
+    python benchmarks/auto_results.py --page
 
-DATA are fold folders. Every system learns from the training and validation lists of a fold and is
-measured on its test lists; nothing is chosen on test lists. Each finished (system, data, fold) is a
-file in the store, so an interrupted run goes on, and several runs add systems to one page.
+DATA are folders with folds. Every system learns from the training and validation lists of a fold and
+is measured on its test lists; nothing is chosen on test lists. Each (system, data, fold) runs in a
+process of its own with one thread, and budgets are processor time, so that other work on the machine
+changes nothing. Outcomes are lines of a file in the store: a rerun goes on where the last one
+stopped. The second form writes the page from the store.
 """
 
 from __future__ import annotations
@@ -12,243 +15,259 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import plackett as pk
-from plackett.experiments.significance import compare_paired, holm
-from plackett.models.recipes.search_spaces import with_settings
+from plackett.models.auto.distillation import distill_trees, is_sum_of_trees
+from plackett.models.auto.portfolio import find_candidates
+from plackett.models.crossfit import with_threads
+from plackett.models.recipes.search_spaces import Choice, Whole, search_space, with_settings
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10")
-PEERS = ("lightgbm-lambdarank", "xgboost-ndcg", "catboost-yetirank")
-OURS = "e-lambdaloss-mart"
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "auto.md"
-_LIGHTGBM_DEFAULTS = {
-    "trees": 100, "learning_rate": 0.1, "leaves": 31, "min_documents": 20, "feature_fraction": 1.0,
-    "smoothing": 1,
-}  # fmt: skip
-
-_INTRODUCTION = f"""\
-Made by `benchmarks/auto_results.py` on {os.cpu_count()} cores. Every system learns from the
-training and validation lists of a fold and is measured on its test lists, pooled; lists without
-relevant documents are dropped. *Tuned*: Optuna on the validation lists for the minutes given. *p*:
-paired randomization test against the best peer (the highest NDCG@10 of those that are not ours),
-corrected by Holm's method over the systems of a table. *ms*: one list of 100 documents, one call of
-`predict`. *seconds* of training and *MB* of the saved model are means over folds."""
-
-Fit = Callable[[pk.Fold], pk.models.Ranker]
+PEERS = {"LightGBM": "lightgbm-lambdarank", "XGBoost": "xgboost-ndcg", "CatBoost": "catboost-yetirank"}
+OURS = {"ours": "e-lambdaloss-mart"}
+AUTO, DISTILLED = "AutoRanker", "AutoRanker, distilled"
+STORE = Path("auto-results")
+SYNTHETIC = {"letor": 400, "web": 150}  # lists to learn from
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", nargs="*", type=Path)
-    parser.add_argument("--synthetic", action="store_true")
-    parser.add_argument("--minutes", default="1,5,20", help="budgets of AutoRanker")
-    parser.add_argument("--tuned", type=float, default=5.0, help="minutes for tuned peers; 0: none")
+    parser.add_argument("data", nargs="*")
+    parser.add_argument("--synthetic", action="store_true", help="also use synthetic data")
     parser.add_argument("--folds", type=int, default=5, help="folds of each data set to use")
-    parser.add_argument("--store", type=Path, default=Path("auto-results"))
-    parser.add_argument("--only", help="systems, separated by commas, that are run")
-    parser.add_argument("--page", action="store_true", help="write the page from the store only")
+    parser.add_argument("--systems", default="", help="run only systems whose name contains this")
+    parser.add_argument("--minutes", default="1,5", help="budgets of processor time")
+    parser.add_argument("--workers", type=int, default=1, help="processes at a time")
+    parser.add_argument("--store", type=Path, default=STORE)
+    parser.add_argument("--page", action="store_true", help="write the page from the store")
+    parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    budgets = [float(text) for text in options.minutes.split(",") if text]
-    systems = _systems(budgets, options.tuned)
-    if not options.page:
-        wanted = options.only.split(",") if options.only else list(systems)
-        for data, fold in _folds(options):
-            for name in wanted:
-                _run(options.store, data, fold, name, systems[name])
-    PAGE.write_text(_page(options.store), encoding="utf-8")
-    print(f"{PAGE} written")
+    if options.job:
+        run_job(options.store, *json.loads(options.job))
+    elif options.page:
+        from auto_page import write_page
+
+        write_page(read_outcomes(options.store), read_outcomes(options.store, "trials.jsonl"))
+    else:
+        options.store.mkdir(parents=True, exist_ok=True)
+        minutes = [float(text) for text in options.minutes.split(",")]
+        with ThreadPoolExecutor(options.workers) as pool:
+            list(pool.map(lambda job: _start(options.store, job), _jobs(options, minutes)))
 
 
-def _systems(budgets: list[float], tuned: float) -> dict[str, Fit]:
-    systems: dict[str, Fit] = {}
-    for name in (*PEERS, OURS):
-        systems[name] = lambda fold, name=name: _base(name).fit(
-            fold.train, fold.validation, "ndcg@10"
-        )
-        systems[f"{name}, cross-fitted"] = lambda fold, name=name: pk.CrossFit(_base(name)).fit(
-            fold.train, fold.validation, "ndcg@10"
-        )
-    for name in PEERS if tuned else ():
-        systems[f"{name}, tuned {tuned:g} min"] = lambda fold, name=name: _tune(name, fold, tuned)
-    for minutes in budgets:
-        systems[f"AutoRanker, {minutes:g} min"] = lambda fold, minutes=minutes: pk.AutoRanker(
-            minutes=minutes
-        ).fit(fold.train, fold.validation)
-    middle = budgets[len(budgets) // 2] if budgets else 5.0
-    systems[f"AutoRanker, {middle:g} min, distilled"] = lambda fold: pk.AutoRanker(
-        minutes=middle, distill="trees"
-    ).fit(fold.train, fold.validation)
-    return systems
+Job = tuple[str, int, str, float]
+"""Path or name of the data, number of the fold, system, and minutes (0: no budget)."""
+
+
+def _jobs(options: argparse.Namespace, minutes: list[float]) -> list[Job]:
+    """The cheap systems first, then one budget after the other, fold by fold."""
+    data = [(name, len(pk.read_folds(name))) for name in options.data]
+    data += [(f"synthetic {world}", 3) for world in SYNTHETIC] if options.synthetic else []
+    cheap = [(f"{name}{how}", 0.0) for how in ("", ", cross-fitted") for name in (*PEERS, *OURS)]
+    jobs: list[Job] = [(name, fold, *s) for s in cheap for name, folds in data for fold in range(folds)]
+    for budget in minutes:
+        systems = [(AUTO, budget), (DISTILLED, budget), *((f"{name}, tuned", budget) for name in PEERS)]
+        jobs += [
+            (name, fold, *s) for fold in range(options.folds) for name, folds in data if fold < folds for s in systems
+        ]
+    return [job for job in jobs if job[1] < options.folds and options.systems in job[2]]
+
+
+def _start(store: Path, job: Job) -> None:
+    data, fold, system, minutes = job
+    key = (Path(data).name, fold, system, minutes)
+    if any(key == (o["data"], o["fold"], o["system"], o["minutes"]) for o in read_outcomes(store)):
+        return
+    print(f"{time.strftime('%H:%M:%S')} {key}", flush=True)
+    command = [sys.executable, __file__, "--store", str(store), "--job", json.dumps(job)]
+    done = subprocess.run(command, env=os.environ | _ONE_THREAD, check=False, capture_output=True, text=True)
+    if done.returncode:
+        print(f"{key} failed:\n{done.stderr[-2000:]}", flush=True)
+
+
+def read_outcomes(store: Path, name: str = "outcomes.jsonl") -> list[dict[str, Any]]:
+    """The outcomes of all runs so far."""
+    path = store / name
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
+def processor_time() -> float:
+    """Seconds of processor time of this process and of its finished children."""
+    return sum(os.times()[:4])
+
+
+def read_fold(data: str, fold: int) -> pk.Fold:
+    """A fold of a folder or of a synthetic world."""
+    if not data.startswith("synthetic "):
+        return pk.read_folds(data)[fold]
+    world = data.removeprefix("synthetic ")
+    train, validation = pk.split(pk.synthetic(world, n_lists=SYNTHETIC[world], seed=10 + fold), (0.75, 0.25))
+    return pk.Fold(f"Fold{fold + 1}", train, validation, pk.synthetic(world, n_lists=700, seed=20 + fold))
+
+
+def run_job(store: Path, data: str, number: int, system: str, minutes: float) -> None:
+    """Fit one system, measure it on the test lists and append the outcome."""
+    fold = read_fold(data, number)
+    folder = store / "work" / f"{Path(data).name}-{number}-{system.removesuffix(', distilled')}"
+    start = processor_time()
+    ranker, extra = _fit(system, fold, minutes, folder)
+    seconds = processor_time() - start + extra.pop("spent", 0.0)
+    values = pk.per_list(ranker.predict(fold.test), fold.test, list(METRICS))
+    outcome = {
+        "data": Path(data).name,
+        "fold": number,
+        "system": system,
+        "minutes": minutes,
+        "seconds": round(seconds, 1),
+        "milliseconds": _latency(ranker, fold.test),
+        "megabytes": _size(ranker, folder.with_suffix(f".{os.getpid()}.plackett")),
+        **extra,
+        "values": {m: [None if np.isnan(x) else round(float(x), 6) for x in v] for m, v in values.items()},
+    }
+    with (store / "outcomes.jsonl").open("a") as file:
+        file.write(json.dumps(outcome) + "\n")
+
+
+def _fit(system: str, fold: pk.Fold, minutes: float, folder: Path) -> tuple[pk.models.Ranker, dict[str, Any]]:
+    name, _, how = system.partition(", ")
+    if name == AUTO:
+        return _fit_auto(fold, minutes, folder, distilled=bool(how))
+    if how == "tuned":
+        return _tune(name, fold, minutes, folder)
+    ranker = with_threads(_base(name), 1)
+    if how == "cross-fitted":
+        ranker = pk.CrossFit(ranker)
+    return ranker.fit(fold.train, fold.validation, "ndcg@10"), {}
 
 
 def _base(name: str) -> pk.models.Ranker:
-    if name == "lightgbm-lambdarank":
-        return with_settings(pk.recipe(name), _LIGHTGBM_DEFAULTS)
-    return pk.recipe(name)
+    if name == "LightGBM":
+        (candidate,) = find_candidates("lightgbm-defaults")
+        return candidate.build(seed=0, threads=1)
+    return pk.recipe((PEERS | OURS)[name])
 
 
-def _tune(name: str, fold: pk.Fold, minutes: float) -> pk.models.Ranker:
-    """Random and then model-based search by Optuna on the validation lists, for some minutes."""
+def _fit_auto(
+    fold: pk.Fold, minutes: float, folder: Path, *, distilled: bool
+) -> tuple[pk.models.Ranker, dict[str, Any]]:
+    """AutoRanker by processor time; a larger budget goes on from a smaller one."""
+    pk.AutoRanker.clock = staticmethod(processor_time)
+    ranker = pk.AutoRanker(minutes=minutes, threads=1)
+    saved = folder / f"{minutes:g}.plackett"
+    if not distilled:
+        work = folder / "search"
+        spent = json.loads((work / "spent.json").read_text())["seconds"] if work.is_dir() else 0.0
+        ranker.fit(fold.train, fold.validation, checkpoint=work)
+        shutil.rmtree(saved, ignore_errors=True)
+        ranker.save(saved)
+    else:
+        ranker, spent = pk.load(saved), 0.0
+    ensemble = ranker.leaderboard_[0]
+    shares = {name: round(float(w), 3) for name, w in zip(ranker.member_names_, ranker.weights_, strict=True)}
+    trees = sum(float(w) for m, w in zip(ranker.members_, ranker.weights_, strict=True) if is_sum_of_trees(m))
+    found = {"spent": spent, "weights": shares, "trees_share": trees, "out_of_fold": ensemble.value}
+    if not distilled:
+        return ranker, found | {"board": [row.to_dict() for row in ranker.leaderboard_]}
+    data = pk.concat([fold.train, fold.validation]).canonical()
+    result = distill_trees(
+        *(ranker.members_, ranker.weights_, data, (pk.metric("ndcg@10"),)),
+        seed=0,
+        threads=1,
+        seconds=60 * minutes,
+        clock=processor_time,
+        progress=lambda *_: None,
+    )
+    return result.ranker, found | {"distillation": result.to_dict()}
+
+
+def _tune(name: str, fold: pk.Fold, minutes: float, folder: Path) -> tuple[pk.models.Ranker, dict[str, Any]]:
+    """The defaults, then Optuna, on the validation lists; a larger budget goes on from a smaller one."""
     import optuna
 
-    from plackett.models.recipes.search_spaces import Choice, Whole, search_space
-
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    space = search_space(name)
-    models: dict[int, pk.models.Ranker] = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    space, base = search_space(PEERS[name]), _base(name)
+    study = optuna.create_study(
+        storage=f"sqlite:///{folder.resolve()}/study.db",
+        study_name="tune",
+        direction="maximize",
+        sampler=optuna.samplers.TPESampler(seed=round(minutes)),
+        load_if_exists=True,
+    )
+    known = study.user_attrs
+    spent = known.get("spent", 0.0)
+    start = processor_time() - spent
+
+    def fit(settings: dict[str, Any]) -> float:
+        """Fit, and keep the model if it is the best so far."""
+        ranker = with_threads(with_settings(base, settings), 1)
+        ranker.fit(fold.train, fold.validation, "ndcg@10")
+        value = pk.evaluate(ranker.predict(fold.validation), fold.validation, "ndcg@10")["ndcg@10"]
+        if value > study.user_attrs.get("best", 0.0):
+            shutil.rmtree(folder / "best.plackett", ignore_errors=True)
+            ranker.save(folder / "best.plackett")
+            study.set_user_attr("best", value)
+            study.set_user_attr("settings", settings)
+        study.set_user_attr("spent", processor_time() - start)
+        return value
 
     def objective(trial: optuna.Trial) -> float:
-        settings = {}
-        for path, dimension in space.items():
-            if isinstance(dimension, Choice):
-                index = trial.suggest_categorical(path, range(len(dimension.options)))
-                settings[path] = dimension.options[index]
-            else:
-                suggest = trial.suggest_int if isinstance(dimension, Whole) else trial.suggest_float
-                settings[path] = suggest(path, dimension.low, dimension.high, log=dimension.log)
-        ranker = with_settings(pk.recipe(name), settings)
-        ranker.fit(fold.train, fold.validation, "ndcg@10")
-        models[trial.number] = ranker
-        scores = ranker.predict(fold.validation)
-        return pk.evaluate(scores, fold.validation, "ndcg@10")["ndcg@10"]
+        return fit({path: _suggest(trial, path, dimension) for path, dimension in space.items()})
 
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
-    study.optimize(objective, timeout=60 * minutes)
-    return models[study.best_trial.number]
-
-
-def _folds(options: argparse.Namespace) -> Iterator[tuple[str, pk.Fold]]:
-    for path in options.data:
-        for fold in pk.read_folds(path)[: options.folds]:
-            yield path.name, fold
-    if options.synthetic:
-        for world, lists in (("web", 500), ("yahoo", 1500)):
-            train, validation = pk.split(pk.synthetic(world, n_lists=lists, seed=1), (0.75, 0.25))
-            test = pk.synthetic(world, n_lists=1000, seed=2)
-            yield f"synthetic {world}", pk.Fold("Fold1", train, validation, test)
-
-
-def _run(store: Path, data: str, fold: pk.Fold, name: str, fit: Fit) -> None:
-    path = store / data / fold.name / f"{name.replace('/', '-')}.json"
-    if path.is_file():
-        return
-    print(f"{data} {fold.name}: {name}", flush=True)
-    begin, cpu = time.perf_counter(), time.process_time()
-    ranker = fit(fold)
-    seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
-    values = pk.per_list(ranker.predict(fold.test), fold.test, list(METRICS))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "seconds": seconds,
-        "cpu": cpu,
-        "milliseconds": _latency(ranker, fold.test),
-        "megabytes": _size(ranker, path.with_suffix(".plackett")),
-        "values": {m: [None if np.isnan(x) else float(x) for x in v] for m, v in values.items()},
+    if "best" not in known:
+        fit({})
+    while processor_time() - start < 60 * minutes:
+        study.optimize(objective, n_trials=1)
+    known = study.user_attrs
+    found = {
+        "spent": spent,
+        "trials": 1 + len(study.trials),
+        "validation": known["best"],
+        "settings": known["settings"],
     }
-    path.write_text(json.dumps(content))
+    return pk.load(folder / "best.plackett"), found
+
+
+def _suggest(trial: Any, path: str, dimension: Any) -> Any:
+    if isinstance(dimension, Choice):
+        return trial.suggest_categorical(path, dimension.options)
+    suggest = trial.suggest_int if isinstance(dimension, Whole) else trial.suggest_float
+    return suggest(path, dimension.low, dimension.high, log=dimension.log)
 
 
 def _latency(ranker: pk.models.Ranker, data: pk.Dataset) -> float:
-    """Milliseconds for one list of about 100 documents, the best of several times."""
+    """Milliseconds of processor time for one list of about 100 documents, the best of several times."""
     rows = np.ascontiguousarray(np.asarray(data.features[:100], dtype=np.float32))
     ids = np.zeros(len(rows), np.int64)
-    ranker.predict(rows, query_ids=ids)
-    times = []
-    for _ in range(7):
-        begin = time.perf_counter()
-        ranker.predict(rows, query_ids=ids)
-        times.append(time.perf_counter() - begin)
-    return 1000 * min(times)
+    return 1000 * min(_time(lambda: ranker.predict(rows, query_ids=ids)) for _ in range(8))
+
+
+def _time(call: Callable[[], Any]) -> float:
+    begin = time.process_time()
+    call()
+    return time.process_time() - begin
 
 
 def _size(ranker: pk.models.Ranker, path: Path) -> float:
-    import shutil
-
     ranker.save(path)
-    total = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    shutil.rmtree(path)
+    total = sum(file.stat().st_size for file in _files(path))
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
     return total / 1e6
 
 
-def _page(store: Path) -> str:
-    lines = ["# The best ranking for a budget: results", "", _INTRODUCTION, ""]
-    pooled: dict[str, dict[str, list[np.ndarray]]] = {}
-    for folder in sorted(path for path in store.iterdir() if path.is_dir()):
-        table = _read(folder)
-        lines += [f"## {folder.name}", "", *_table(table), ""]
-        for name, row in table.items():
-            for metric in METRICS:
-                pooled.setdefault(name, {}).setdefault(metric, []).append(row["values"][metric])
-    n_sets = len({len(v["ndcg@5"]) for v in pooled.values()})
-    if n_sets == 1 and len(next(iter(pooled.values()))["ndcg@5"]) > 1:
-        together = {
-            name: {"values": {m: np.concatenate(v) for m, v in by_metric.items()}}
-            for name, by_metric in pooled.items()
-        }
-        lines += ["## All together", "", *_table(together), ""]
-    return "\n".join(lines)
-
-
-def _read(folder: Path) -> dict[str, dict]:
-    """Systems that all folds have, with their pooled values."""
-    folds = sorted(path for path in folder.iterdir() if path.is_dir())
-    names = [path.stem for path in sorted(folds[0].glob("*.json"))]
-    table = {}
-    for name in names:
-        files = [fold / f"{name}.json" for fold in folds]
-        if not all(file.is_file() for file in files):
-            continue
-        parts = [json.loads(file.read_text()) for file in files]
-        table[name] = {
-            "values": {
-                m: np.concatenate([np.array(p["values"][m], float) for p in parts]) for m in METRICS
-            },
-            **{
-                key: float(np.mean([p[key] for p in parts]))
-                for key in ("seconds", "milliseconds", "megabytes")
-            },
-        }
-    return table
-
-
-def _table(table: dict[str, dict]) -> list[str]:
-    means = {
-        name: {m: float(np.nanmean(v)) for m, v in row["values"].items()}
-        for name, row in table.items()
-    }
-    peers = [name for name in table if name.startswith(PEERS)]
-    best = max(peers, key=lambda name: means[name]["ndcg@10"], default=None)
-    others = [name for name in table if name != best]
-    p_values: dict[tuple[str, str], float] = {}
-    for metric in ("ndcg@5", "ndcg@10") if best else ():
-        raw = [
-            compare_paired(table[n]["values"][metric], table[best]["values"][metric]).randomisation
-            for n in others
-        ]
-        for name, p in zip(others, holm(raw), strict=True):
-            p_values[name, metric] = float(p)
-    lines = [
-        f"| system | {' | '.join(m.upper() for m in METRICS)} | p @5 | p @10 | seconds | ms | MB |",
-        "|---|" + "---|" * (len(METRICS) + 5),
-    ]
-    for name in sorted(table, key=lambda name: -means[name]["ndcg@10"]):
-        row = table[name]
-        cells = [f"{means[name][m]:.4f}" for m in METRICS]
-        cells += [
-            "best peer" if name == best else f"{p_values.get((name, m), float('nan')):.3f}"
-            for m in ("ndcg@5", "ndcg@10")
-        ]
-        cells += [
-            f"{row[key]:.{digits}f}" if key in row else ""
-            for key, digits in (("seconds", 0), ("milliseconds", 2), ("megabytes", 1))
-        ]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return lines
+def _files(path: Path) -> Iterator[Path]:
+    return (file for file in [path, *path.rglob("*")] if file.is_file())
 
 
 if __name__ == "__main__":

@@ -34,9 +34,7 @@ TRANSFORMS = ("log1p", "standard")
 
 
 def trees(objective: str) -> pk.TreeRanker:
-    return pk.TreeRanker(
-        objective=objective, trees=60, learning_rate=0.1, leaves=16, seed=0, threads=1
-    )
+    return pk.TreeRanker(objective=objective, trees=60, learning_rate=0.1, leaves=16, seed=0, threads=1)
 
 
 SYSTEMS: dict[str, Callable[[], pk.models.ranker.Ranker]] = {
@@ -82,17 +80,14 @@ def training_sets(
     return sets, found
 
 
-def measured(
-    sets: dict[str, pk.Dataset], test: pk.Dataset, only: str
-) -> dict[str, dict[str, float]]:
+def measured(sets: dict[str, pk.Dataset], test: pk.Dataset, only: str) -> dict[str, dict[str, float]]:
     result: dict[str, dict[str, float]] = {}
     for name, made in SYSTEMS.items():
         if not name.startswith(only):
             continue
         fitted = {setting: made().fit(sets[setting]) for setting in SETTINGS}
         result[name] = {
-            setting: pk.evaluate(ranker.predict(test), test, [METRIC])[METRIC]
-            for setting, ranker in fitted.items()
+            setting: pk.evaluate(ranker.predict(test), test, [METRIC])[METRIC] for setting, ranker in fitted.items()
         }
     return result
 

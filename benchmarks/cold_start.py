@@ -120,11 +120,7 @@ def run(arguments: list[str], folder: Path, cache: Path) -> Run:
     before, start = children_seconds(), time.perf_counter()
     with (folder / "output").open("w") as output:
         process = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=folder,
-            env=variables,
-            stdout=output,
-            stderr=subprocess.STDOUT,
+            [sys.executable, *arguments], cwd=folder, env=variables, stdout=output, stderr=subprocess.STDOUT
         )
         if "serve" in arguments:
             send_one_list(process, folder / "trees")
@@ -172,8 +168,7 @@ def commands(data: Path) -> dict[str, list[str]]:
     }
     words = {"DATA": str(data), "TEST": test}
     split = {
-        name: ["-m", "plackett", *(words.get(word, word) for word in line.split())]
-        for name, line in lines.items()
+        name: ["-m", "plackett", *(words.get(word, word) for word in line.split())] for name, line in lines.items()
     }
     return split | {"import plackett": ["-c", "import plackett"]}
 

@@ -20,8 +20,7 @@ from typing import Any, ClassVar
 
 import plackett as pk
 from plackett.experiments.compare import run_plan
-from plackett.experiments.forecast import forecast
-from plackett.experiments.plan import Plan, plan_comparison
+from plackett.experiments.plan import Plan, forecast, plan_comparison
 from plackett.experiments.report.write import write_files
 from plackett.experiments.store import RunStore
 
@@ -70,9 +69,7 @@ def main() -> None:
     arguments = parser.parse_args()
     data = pk.synthetic("web", n_lists=arguments.lists, seed=0)
     systems = {
-        name: Timed().set_params(
-            **pk.recipe(name, trees=arguments.trees, patience=arguments.trees).get_params()
-        )
+        name: Timed().set_params(**pk.recipe(name, trees=arguments.trees, patience=arguments.trees).get_params())
         for name in MODELS
     }
     for ranker in systems.values():  # compile what is compiled once

@@ -92,9 +92,7 @@ def measure(folder: Path, warm: Path, source: Path) -> None:
     text = source.stat().st_size
     jobs = [("whole", ".pkdata", 0), ("stream", ".pkdata", 64), ("stream", ".pkdata", 8)]
     jobs += [("whole", ".parquet", 0), ("stream", ".parquet", 8)]
-    results = {
-        job: run(job[0], warm, source, folder / f"out{job[1]}", job[2] << 20) for job in jobs
-    }
+    results = {job: run(job[0], warm, source, folder / f"out{job[1]}", job[2] << 20) for job in jobs}
     features = (folder / "out.pkdata" / "features.npy").stat().st_size
     print(f"text {text / 1e6:.0f} MB, features {features / 1e6:.0f} MB")
     for (how, suffix, block), found in results.items():
@@ -105,10 +103,7 @@ def measure(folder: Path, warm: Path, source: Path) -> None:
             f"  private {private / 1e6:5.0f} MB = {private / features:.2f} of the features"
         )
     for suffix in (".pkdata", ".parquet"):
-        best = min(
-            run("read", folder / f"out{suffix}", folder / f"out{suffix}", warm, 0)["seconds"]
-            for _ in range(3)
-        )
+        best = min(run("read", folder / f"out{suffix}", folder / f"out{suffix}", warm, 0)["seconds"] for _ in range(3))
         print(f"read    {suffix:9} {1000 * best:8.1f} ms")
 
 

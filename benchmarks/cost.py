@@ -43,14 +43,9 @@ GROWTHS: dict[str, Callable[[float], float]] = {
     "n²": lambda n: n**2,
     "n³": lambda n: n**3,
 }
-_SAMPLED = tuple(
-    f"{loss}-{gain}" for loss in ("expgain", "convexloss", "l2", "l3") for gain in ("map", "ndcg")
-)
+_SAMPLED = tuple(f"{loss}-{gain}" for loss in ("expgain", "convexloss", "l2", "l3") for gain in ("map", "ndcg"))
 CLAIMS = {
-    "n": (
-        *("crossentropy", "listnet", "xendcg", "listmle", "plistmle", "rankboost", "boltzrank"),
-        *_SAMPLED,
-    ),
+    "n": (*("crossentropy", "listnet", "xendcg", "listmle", "plistmle", "rankboost", "boltzrank"), *_SAMPLED),
     "n log n": ("mdprank", "urank", "ranksvm"),
     "n²": (
         *("approxndcg", "approxmrr", "lambdarank", "lambdaloss", "ranknet", "umart", "svmmap"),

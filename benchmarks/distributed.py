@@ -70,14 +70,9 @@ def work(options: argparse.Namespace) -> None:
     bins = (options.data / BINS).read_bytes()
     own = data.lists(*split_lists(data.offsets, len(options.ports) or 1)[options.rank])
     n_docs = own.n_docs
-    derivatives = (
-        pk.objective("xendcg").bind(own.labels, own.offsets, own.keys, own.weights).float32_gradient
-    )
+    derivatives = pk.objective("xendcg").bind(own.labels, own.offsets, own.keys, own.weights).float32_gradient
     made = lightgbm.Dataset(
-        own.features,
-        np.zeros(n_docs, np.float32),
-        reference=dataset_from_bins(bins, settings, []),
-        free_raw_data=False,
+        own.features, np.zeros(n_docs, np.float32), reference=dataset_from_bins(bins, settings, []), free_raw_data=False
     )
     marks: list[tuple[float, float, int]] = []
 
@@ -161,11 +156,7 @@ def measure(data: Path, workers: int, options: argparse.Namespace) -> list[dict[
             commands.append(" ".join(map(str, command)))
         script = "ip link set lo up 2>/dev/null; " + " & ".join(commands) + " & wait"
         subprocess.run(
-            [*in_namespace(), "sh", "-c", script],
-            capture_output=True,
-            env=environment,
-            timeout=900,
-            check=True,
+            [*in_namespace(), "sh", "-c", script], capture_output=True, env=environment, timeout=900, check=True
         )
         return [json.loads(out.read_text()) for out in outs]
 
@@ -229,9 +220,7 @@ def predict(rows: list[tuple[int, dict[str, float]]], options: argparse.Namespac
     table(cost, talk, histogram, options.leaves - 1, per_document)
 
 
-def seconds_per_tree(
-    machines: int, cost: float, talk: float, traffic: float, splits: int, wire: float
-) -> float:
+def seconds_per_tree(machines: int, cost: float, talk: float, traffic: float, splits: int, wire: float) -> float:
     """Work that is shared out, work and traffic that are not, and rounds of messages."""
     shared = cost * BILLION * FEATURES / machines / CORES
     if machines == 1:
@@ -243,11 +232,7 @@ def seconds_per_tree(
 def table(cost: float, talk: float, histogram: float, splits: int, per_document: float) -> None:
     traffic = histogram * splits
     print(f"\n{BILLION:,} documents x {FEATURES} features, {TREES} trees, {CORES} cores each:\n")
-    print(
-        "| machines | "
-        + " | ".join(f"{name}: hours (efficiency)" for name in WIRE)
-        + " | GB each |"
-    )
+    print("| machines | " + " | ".join(f"{name}: hours (efficiency)" for name in WIRE) + " | GB each |")
     print("|---|" + "---|" * (len(WIRE) + 1))
     for machines in MACHINES:
         cells = []
@@ -262,9 +247,7 @@ def table(cost: float, talk: float, histogram: float, splits: int, per_document:
             each = seconds_per_tree(machines, cost, talk, traffic, splits, wire)
             twice = seconds_per_tree(2 * machines, cost, talk, traffic, splits, wire)
             if twice > 0.9 * each:
-                print(
-                    f"\n{name}: from {machines} machines on, twice as many save less than a tenth."
-                )
+                print(f"\n{name}: from {machines} machines on, twice as many save less than a tenth.")
                 break
 
 
@@ -272,11 +255,7 @@ def through_ray(options: argparse.Namespace) -> None:
     data = pk.synthetic("web", n_lists=options.lists[0], seed=1)
     ranker = pk.TreeRanker(objective="xendcg", trees=30, leaves=options.leaves, threads=1)
     begin, marks = time.perf_counter(), []
-    ranker.fit(
-        data,
-        cluster="local:2",
-        progress=lambda _, done, __: marks.append((time.perf_counter(), done)),
-    )
+    ranker.fit(data, cluster="local:2", progress=lambda _, done, __: marks.append((time.perf_counter(), done)))
     end = time.perf_counter()
     (first, low), (last, high) = marks[1], marks[-1]
     print(

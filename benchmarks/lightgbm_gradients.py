@@ -25,9 +25,7 @@ ALL_PAIRS = 10_000  # as a truncation level: LightGBM takes no longer lists
 QUIET = {"verbosity": -1, "feature_pre_filter": False}
 
 
-def gradients(
-    lists: WebLists, objective: str, threads: int, **settings: Any
-) -> Callable[[], object]:
+def gradients(lists: WebLists, objective: str, threads: int, **settings: Any) -> Callable[[], object]:
     """One evaluation of an objective of LightGBM at the scores of the lists."""
     data = lightgbm.Dataset(
         np.zeros((len(lists.labels), 1), np.float32),
@@ -46,9 +44,7 @@ def nothing(lists: WebLists, threads: int) -> Callable[[], object]:
     return gradients(lists, "regression", threads, boost_from_average=False)
 
 
-def lambdarank(
-    lists: WebLists, threads: int, *, truncation: int | None, normalised: bool
-) -> Callable[[], object]:
+def lambdarank(lists: WebLists, threads: int, *, truncation: int | None, normalised: bool) -> Callable[[], object]:
     return gradients(
         lists,
         "lambdarank",

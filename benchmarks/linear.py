@@ -77,9 +77,7 @@ def ranksvm(n_lists: int, rounds: int, *, squared: bool) -> dict[str, float]:
         reached = total(Z, peer.fit(turned, signs).coef_[0], squared=squared)
         if reached <= value * (1.0 + GAP):
             break
-    best = fastest(
-        {"ours": lambda: ours.fit(data), "peer": lambda: peer.fit(turned, signs)}, rounds
-    )
+    best = fastest({"ours": lambda: ours.fit(data), "peer": lambda: peer.fit(turned, signs)}, rounds)
     return {
         "documents": data.n_docs,
         "pairs": len(Z),

@@ -81,9 +81,7 @@ def lightgbm_ndcg(data: Data, threads: int) -> Contender:
     import lightgbm
 
     quiet = {"verbose": -1, "min_data_in_leaf": 1, "feature_pre_filter": False}
-    train = lightgbm.Dataset(
-        np.array([[0.0], [1.0]]), label=[0, 1], group=[2], init_score=[0.0, 0.0], params=quiet
-    )
+    train = lightgbm.Dataset(np.array([[0.0], [1.0]]), label=[0, 1], group=[2], init_score=[0.0, 0.0], params=quiet)
     valid = lightgbm.Dataset(
         np.zeros((len(data.labels), 1), np.float32),
         label=data.labels,
@@ -95,16 +93,13 @@ def lightgbm_ndcg(data: Data, threads: int) -> Contender:
     options = {"objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "num_threads": threads}
     booster = lightgbm.Booster({**options, **quiet}, train)
     booster.add_valid(valid, "valid")
-    return Contender(
-        "LightGBM ndcg@10", lambda: float(booster.eval_valid()[0][2]), "ndcg@10:lightgbm"
-    )
+    return Contender("LightGBM ndcg@10", lambda: float(booster.eval_valid()[0][2]), "ndcg@10:lightgbm")
 
 
 def per_query(data: Data, values: NDArray[np.generic]) -> dict[str, dict[str, float]]:
     texts = [f"d{i}" for i in range(LARGEST_LIST)]
     return {
-        f"q{q}": dict(zip(texts, values[a:b].tolist(), strict=False))
-        for q, (a, b) in enumerate(pairwise(data.offsets))
+        f"q{q}": dict(zip(texts, values[a:b].tolist(), strict=False)) for q, (a, b) in enumerate(pairwise(data.offsets))
     }
 
 
@@ -125,8 +120,7 @@ def trec_ndcg(data: Data) -> Contender:
 
 def ranx_ndcg(data: Data) -> Contender:
     """Numba code of ranx, parallel over queries; it has no ERR."""
-    from ranx import Qrels, Run
-    from ranx import evaluate as ranx_evaluate
+    from ranx import Qrels, Run, evaluate as ranx_evaluate
 
     qrels = Qrels.from_dict(per_query(data, data.labels.astype(int)))
     run = Run.from_dict(per_query(data, data.scores))

@@ -43,13 +43,7 @@ def data(n_lists: int) -> pk.Dataset:
 
 def ours(train: pk.Dataset, loss: str, layers: tuple[int, ...], threads: int) -> None:
     pk.NeuralRanker(
-        objective=loss,
-        layers=layers,
-        epochs=1,
-        batch_lists=BATCH,
-        learning_rate=RATE,
-        transforms=(),
-        threads=threads,
+        objective=loss, layers=layers, epochs=1, batch_lists=BATCH, learning_rate=RATE, transforms=(), threads=threads
     ).fit(train)
 
 

@@ -16,7 +16,7 @@ from neural_systems import METRICS, SIDE, SYSTEMS
 from neural_text import CLAIMS, FINDINGS, HEAD, PAPER, SETTINGS, STUDIES
 from neural_words import row, short
 from plackett.experiments.significance import Comparison, compare_paired, holm
-from plackett.models.selection import LEXICOGRAPHIC
+from plackett.models.fit_context import LEXICOGRAPHIC
 
 Values = dict[str, np.ndarray]
 CLAIMED = ("ndcg@1", "ndcg@5", "ndcg@10")
@@ -63,15 +63,12 @@ class Results:
         """Of each list's mean over the seeds that both have."""
         count = min(len(self.by_seed[system]), len(self.by_seed[baseline]))
         a, b = (
-            np.mean([values[metric] for values in self.by_seed[each][:count]], axis=0)
-            for each in (system, baseline)
+            np.mean([values[metric] for values in self.by_seed[each][:count]], axis=0) for each in (system, baseline)
         )
         return compare_paired(a, b)
 
 
-def page(
-    records: list[dict[str, Any]], folder: Path, *, speed: Path | None, figures: Path | None
-) -> str:
+def page(records: list[dict[str, Any]], folder: Path, *, speed: Path | None, figures: Path | None) -> str:
     """The whole page; curves are drawn into the folder ``figures``, if there is one."""
     names = [n for n in ("OHSUMED", "MQ2007_partial") if any(r["set"] == n for r in records)]
     results = {name: Results(name, records, folder) for name in names}

@@ -11,7 +11,7 @@ import numpy as np
 from plackett import CrossFit, Dataset, recipe
 from plackett.data.folds import Fold
 from plackett.models import Ranker
-from plackett.models.selection import LEXICOGRAPHIC
+from plackett.models.fit_context import LEXICOGRAPHIC
 
 METRICS = [*LEXICOGRAPHIC, "err@10"]
 

@@ -25,15 +25,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from plackett.objectives import (
-    XENDCG,
-    ApproxNDCG,
-    LambdaLoss,
-    LambdaRank,
-    ListMLE,
-    Objective,
-    Stochastic,
-)
+from plackett.objectives import XENDCG, ApproxNDCG, LambdaLoss, LambdaRank, ListMLE, Objective, Stochastic
 from turns import fastest
 from web_lists import WebLists, web_lists
 
@@ -149,17 +141,12 @@ def check(objective: Objective, loss: Any, batch: WebLists) -> None:
     # Lists of one label level have nothing to learn from: ours gives zeros.
     each = np.repeat(differs, batch.sizes)
     theirs = gradient[padded.present].numpy()
-    for a, b in (
-        (ours.values[differs], values.numpy()[differs]),
-        (ours.gradient[each], theirs[each]),
-    ):
+    for a, b in ((ours.values[differs], values.numpy()[differs]), (ours.gradient[each], theirs[each])):
         if not np.allclose(a, b, rtol=AGREEMENT, atol=AGREEMENT):
             raise SystemExit(f"padded torch gives another {objective.name} than {objective!r}")
 
 
-def _row(
-    what: str, peer: float, ours: float, also: float, *, ours_over_peer: bool, target: float
-) -> Row:
+def _row(what: str, peer: float, ours: float, also: float, *, ours_over_peer: bool, target: float) -> Row:
     ratio = ours / peer if ours_over_peer else peer / ours
     return Row(what, 1e3 * peer, 1e3 * ours, 1e3 * also, ratio, target)
 

@@ -76,10 +76,7 @@ def main() -> None:
                         seconds = (time.perf_counter() - start) / repeats
                         best[side] = min(best[side], seconds)
             fused, vector, of_class = best
-            print(
-                f"{name:10} {size:8,} {fused * 1e6:8.1f} {fused / vector:10.2f} "
-                f"{fused / of_class:9.2f}"
-            )
+            print(f"{name:10} {size:8,} {fused * 1e6:8.1f} {fused / vector:10.2f} {fused / of_class:9.2f}")
 
 
 if __name__ == "__main__":

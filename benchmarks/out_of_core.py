@@ -53,9 +53,7 @@ def make_shards(folder: Path, n_docs: int) -> None:
         noisy = level + rng.normal(scale=0.5, size=n)
         columns["label"] = np.digitize(noisy, np.quantile(noisy, [0.6, 0.8, 0.9, 0.97]))
         columns |= {f"f{j + 1}": x for j, x in enumerate(drawn)}
-        pq.write_table(
-            pa.table(columns), folder / f"part-{number:03}.parquet", row_group_size=65536
-        )
+        pq.write_table(pa.table(columns), folder / f"part-{number:03}.parquet", row_group_size=65536)
 
 
 def status(field: str) -> int:
@@ -91,10 +89,7 @@ def job(kind: str, folder: Path, trees: int) -> None:
             pk.NeuralRanker(objective="xendcg", layers=(64,), epochs=1, batch_lists=256)
             if kind == "net"
             else pk.TreeRanker(
-                objective="xendcg",
-                trees=trees,
-                leaves=31,
-                lightgbm={"bin_construct_sample_cnt": SAMPLE},
+                objective="xendcg", trees=trees, leaves=31, lightgbm={"bin_construct_sample_cnt": SAMPLE}
             )
         )
         ranker.fit(data)
@@ -131,9 +126,7 @@ def run(kind: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     environment = os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"}
     command = [sys.executable, __file__, "--job", kind, "--folder", str(folder)]
     command += ["--trees", str(options.trees)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, preexec_fn=limited, env=environment, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limited, env=environment, check=False)
     if done.returncode:
         # A library that does not check what it is given ends with a signal.
         last = done.stderr.strip().splitlines()[-1:] or [f"ended with code {done.returncode}"]

@@ -40,11 +40,7 @@ def pad(lists: WebLists, dtype: torch.dtype = torch.float32) -> Padded:
     present = np.arange(lists.sizes.max()) < lists.sizes[:, None]
     scores, labels = np.zeros(present.shape), np.full(present.shape, -1.0)
     scores[present], labels[present] = lists.scores, lists.labels
-    return Padded(
-        torch.tensor(scores, dtype=dtype),
-        torch.tensor(labels, dtype=dtype),
-        torch.from_numpy(present),
-    )
+    return Padded(torch.tensor(scores, dtype=dtype), torch.tensor(labels, dtype=dtype), torch.from_numpy(present))
 
 
 def forward_and_gradient(loss: Loss, batch: Padded) -> tuple[Tensor, Tensor]:

@@ -50,10 +50,7 @@ def _choice(records: list[dict[str, Any]], data: Path) -> list[str]:
         table[system] = []
         for name in sets:
             kept = [r for r in records if r["set"] == name and r["system"] == system]
-            values = [
-                pk.per_list(r["scores"], judged[name][r["fold"]], ["ndcg@5"])["ndcg@5"]
-                for r in kept
-            ]
+            values = [pk.per_list(r["scores"], judged[name][r["fold"]], ["ndcg@5"])["ndcg@5"] for r in kept]
             table[system].append(float(np.nanmean(np.concatenate(values))))
     rows = [f"| recipe | {' | '.join(sets)} | mean |", "|---" * (len(sets) + 2) + "|"]
     for system, found in sorted(table.items(), key=lambda item: -np.mean(item[1])):
@@ -67,9 +64,7 @@ def _of_set(name: str, runs: Runs, tests: list[Dataset]) -> str:
     seeds: dict[str, list[Values]] = defaultdict(list)
     for (system, _), folds in sorted(runs.items()):
         seeds[system].append(_values([folds[i]["scores"] for i in range(len(tests))], tests))
-    means = {
-        s: {m: np.mean([v[m] for v in each], axis=0) for m in METRICS} for s, each in seeds.items()
-    }
+    means = {s: {m: np.mean([v[m] for v in each], axis=0) for m in METRICS} for s, each in seeds.items()}
     merged = {s: _merged(s, runs, tests) for s in seeds if len(seeds[s]) > 1}
     counted = int(np.isfinite(next(iter(means.values()))["ndcg@5"]).sum())
     return "\n\n".join(
@@ -89,9 +84,7 @@ def _of_set(name: str, runs: Runs, tests: list[Dataset]) -> str:
 
 def _values(scores: list[Any], tests: list[Dataset]) -> Values:
     return {
-        m: np.concatenate(
-            [pk.per_list(s, test, [m])[m] for s, test in zip(scores, tests, strict=True)]
-        )
+        m: np.concatenate([pk.per_list(s, test, [m])[m] for s, test in zip(scores, tests, strict=True)])
         for m in METRICS
     }
 
@@ -100,18 +93,14 @@ def _merged(system: str, runs: Runs, tests: list[Dataset]) -> Values:
     """Values of the mean of the scores of all seeds."""
     seeds = [folds for (name, _), folds in sorted(runs.items()) if name == system]
     scores = [
-        np.mean(
-            [f[i]["scores"] / pooled_deviation(f[i]["scores"], test.offsets) for f in seeds], axis=0
-        )
+        np.mean([f[i]["scores"] / pooled_deviation(f[i]["scores"], test.offsets) for f in seeds], axis=0)
         for i, test in enumerate(tests)
     ]
     return _values(scores, tests)
 
 
 def _singles(seeds: dict[str, list[Values]], means: dict[str, Values], runs: Runs) -> str:
-    rows = [
-        "| system | seeds | NDCG@1 | @3 | @5 | @10 | p of @5 | p of @10 | validation @5 | trees |"
-    ]
+    rows = ["| system | seeds | NDCG@1 | @3 | @5 | @10 | p of @5 | p of @10 | validation @5 | trees |"]
     rows.append("|---" * 10 + "|")
     for system, each in seeds.items():
         cells = [_spread([np.nanmean(v[m]) for v in each]) for m in METRICS]
@@ -146,11 +135,7 @@ CLAIMS = (
     ("D: window 2 over 10", "umart", "umart, window 10"),
     ("D: window 2 over all", "umart", "umart, window all"),
     ("D: umart over RankLib's LambdaMART", "umart", "lambdamart-ranklib"),
-    (
-        "D, Table 6: umart over lambdamart, both chosen on test",
-        "umart, on test",
-        "lambdamart, on test",
-    ),
+    ("D, Table 6: umart over lambdamart, both chosen on test", "umart, on test", "lambdamart, on test"),
 )
 
 
@@ -171,12 +156,7 @@ def _by_trees(runs: Runs) -> str:
     systems = ("lambdamart", "e-lambdamart", "xendcg-mart", "e-xendcg-mart", "listnet-mart", MAIN)
     rows = ["| system | " + " | ".join(f"{n} trees" for n in FEW) + " |", "|---" * 6 + "|"]
     for system in systems:
-        curves = [
-            r["curve"]
-            for (name, _), folds in runs.items()
-            if name == system
-            for r in folds.values()
-        ]
+        curves = [r["curve"] for (name, _), folds in runs.items() if name == system for r in folds.values()]
         if curves:
             # A fit that stopped earlier keeps its last value.
             cells = [f"{np.mean([c[min(n, len(c)) - 1] for c in curves]):.4f}" for n in FEW]

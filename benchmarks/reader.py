@@ -45,10 +45,7 @@ def column(kind: int, rng: np.random.Generator) -> list[str]:
 def make(path: Path, megabytes: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     columns = [column(int(kind), rng) for kind in rng.permutation(np.arange(N_FEATURES) % 20)]
-    bodies = [
-        " ".join(f"{i}:{value}" for i, value in enumerate(row, start=1))
-        for row in zip(*columns, strict=True)
-    ]
+    bodies = [" ".join(f"{i}:{value}" for i, value in enumerate(row, start=1)) for row in zip(*columns, strict=True)]
     size, row = 0, 0
     with open(path, "w", encoding="ascii") as file:
         while size < megabytes * 1_000_000:

@@ -117,9 +117,7 @@ def measure(folder: Path, leaves: int, options: argparse.Namespace) -> dict[str,
         for name in LIBRARIES:
             numbers = (leaves, options.threads, options.docs)
             command = [sys.executable, WORKER, name, folder, *map(str, numbers), options.clock]
-            worker = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-            )
+            worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             stack.callback(worker.communicate)  # closes its input, at which it ends
             workers[name], times[name] = worker, Times(ask(worker)["start"])
         for turn in range(options.rounds):

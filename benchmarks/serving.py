@@ -71,9 +71,7 @@ class Server:
 
     def take_turn(self, options: argparse.Namespace) -> None:
         before = processor_seconds(self.process)
-        turn = load(
-            self.port, self.bodies, self.kind, options.connections, options.seconds, self.path
-        )
+        turn = load(self.port, self.bodies, self.kind, options.connections, options.seconds, self.path)
         self.turns.append(turn)
         self.processor.append((processor_seconds(self.process) - before) / turn.requests)
 
@@ -127,9 +125,7 @@ def processor_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def start(
-    stack: ExitStack, command: list[str], port: int, log: Path, checkout: Path | None = None
-) -> int:
+def start(stack: ExitStack, command: list[str], port: int, log: Path, checkout: Path | None = None) -> int:
     """Start a server and wait until it answers."""
     environment = dict(os.environ)
     if checkout is not None:

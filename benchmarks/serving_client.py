@@ -56,14 +56,7 @@ class Load:
         return self.requests / self.seconds
 
 
-def load(
-    port: int,
-    bodies: list[Path],
-    kind: str,
-    connections: int,
-    seconds: float,
-    target: str = "/rank",
-) -> Load:
+def load(port: int, bodies: list[Path], kind: str, connections: int, seconds: float, target: str = "/rank") -> Load:
     """Send bodies in turn for some seconds."""
     if shutil.which("wrk"):
         return _run_wrk(port, bodies, kind, connections, seconds, target)
@@ -71,9 +64,7 @@ def load(
     return asyncio.run(_run_client(port, requests, connections, seconds))
 
 
-def _run_wrk(
-    port: int, bodies: list[Path], kind: str, connections: int, seconds: float, target: str
-) -> Load:
+def _run_wrk(port: int, bodies: list[Path], kind: str, connections: int, seconds: float, target: str) -> Load:
     script = bodies[0].with_name("load.lua")
     script.write_text(LUA)
     command = ["wrk", "--threads", "1", "--connections", str(connections)]
@@ -81,9 +72,7 @@ def _run_wrk(
     command += ["--script", str(script), f"http://127.0.0.1:{port}{target}"]
     environment = {"BODIES": ":".join(map(str, bodies)), "KIND": kind, "TARGET": target}
     environment["PATH"] = "/usr/bin:/bin"
-    run = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=True, timeout=seconds + 60
-    )
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=seconds + 60)
     found = re.search(r"^RESULT (.*)$", run.stdout, re.M)
     assert found is not None, run.stdout + run.stderr
     n, duration, p50, p99, bad, lost = (int(word) for word in found.group(1).split())
@@ -121,18 +110,13 @@ async def _run_client(port: int, requests: list[bytes], connections: int, s: flo
 
 def _head(kind: str, target: str, length: int) -> bytes:
     return (
-        f"POST {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\n"
-        f"Content-Length: {length}\r\n\r\n"
+        f"POST {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
     ).encode()
 
 
-def ask(
-    port: int, body: bytes, kind: str = "application/json", path: str = "/rank"
-) -> dict[str, Any]:
+def ask(port: int, body: bytes, kind: str = "application/json", path: str = "/rank") -> dict[str, Any]:
     """One answer of a server."""
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}{path}", data=body, headers={"Content-Type": kind}
-    )
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=body, headers={"Content-Type": kind})
     with urllib.request.urlopen(request, timeout=30) as response:
         answer: dict[str, Any] = json.load(response)
     return answer

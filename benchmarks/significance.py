@@ -62,9 +62,7 @@ def ranx_test(values: NDArray[np.float64], baseline: NDArray[np.float64], n: int
         from ranx.statistical_tests.fisher_randomization_test import fisher_randomization_test
     except ImportError:
         return None
-    return float(
-        fisher_randomization_test(values, baseline, n_permutations=n, max_p=0.05, random_seed=0)[0]
-    )
+    return float(fisher_randomization_test(values, baseline, n_permutations=n, max_p=0.05, random_seed=0)[0])
 
 
 def works(arguments: argparse.Namespace) -> dict[str, Callable[[], float | None]]:
