@@ -188,7 +188,8 @@ def _fit_auto(
         clock=processor_time,
         progress=lambda *_: None,
     )
-    return result.ranker, found | {"distillation": result.to_dict()}
+    ranker._set_distilled(result)
+    return ranker, found | {"distillation": result.to_dict()}
 
 
 def _tune(name: str, fold: pk.Fold, minutes: float, folder: Path) -> tuple[pk.models.Ranker, dict[str, Any]]:
