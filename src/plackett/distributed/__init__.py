@@ -1,6 +1,6 @@
-"""Work on several machines, with Ray.
+"""Work in several processes of this machine, or on several machines with Ray.
 
-Three parts build on each other:
+:mod:`~plackett.distributed.local_pool` has the processes of this machine. For Ray, three parts build on each other:
 
 - :mod:`~plackett.distributed.driver`: a child process that owns the connection to Ray. The user's
   process talks to it over a pipe, so a crash of Ray never takes the user's process along.

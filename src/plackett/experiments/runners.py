@@ -13,12 +13,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plackett.base.errors import ClusterError, ConvergenceWarning, message_of
+from plackett.data.dataset import Dataset
+from plackett.data.folds import Fold
 from plackett.distributed import Cluster, TaskContext, TaskEvent, TaskPool
-from plackett.experiments.local_pool import LocalPool, SharedSource
+from plackett.distributed.local_pool import LocalPool, open_shared, write_shared
 from plackett.experiments.plan import Trial
 from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData
 from plackett.experiments.store import Outcome
@@ -142,7 +145,7 @@ class LocalRunner(Runner):
         super().__init__(settings)
         self.slots = count
         self._pool = LocalPool(count, threads=settings.threads, folder=folder)
-        self._source = self._pool.share(source)
+        self._source = share(source, self._pool.folder)
 
     def submit(self, trial: Trial) -> Future[Outcome]:
         call = (self._source, self._settings, self._build(trial), trial.split)
@@ -155,6 +158,53 @@ class LocalRunner(Runner):
 def run_shared(shared: SharedSource, settings: TrialSettings, ranker: Ranker, split: Split) -> Outcome:
     """Run one trial in a worker process."""
     return settings.run(ranker, settings.protocol.load(shared.open(), split))
+
+
+@dataclass(frozen=True)
+class SharedSource:
+    """A data source by the paths of its files."""
+
+    name: str
+    whole: Path | None
+    folds: tuple[tuple[str, Path, Path | None, Path], ...]
+
+    def open(self) -> DataSource:
+        """Open the data; in one process each source is opened once."""
+        return _open_source(self)
+
+
+@cache
+def _open_source(shared: SharedSource) -> DataSource:
+    open_once = cache(open_shared)
+    folds = tuple(
+        Fold(name, open_once(train), None if validation is None else open_once(validation), open_once(test))
+        for name, train, validation, test in shared.folds
+    )
+    return DataSource(shared.name, None if shared.whole is None else open_shared(shared.whole), folds)
+
+
+def share(source: DataSource, folder: Path) -> SharedSource:
+    """Write the data sets of a source, each once, into a folder."""
+    paths: dict[int, Path] = {}
+
+    def path_of(data: Dataset) -> Path:
+        if id(data) not in paths:
+            paths[id(data)] = write_shared(data, folder / f"data-{len(paths)}")
+        return paths[id(data)]
+
+    return SharedSource(
+        source.name,
+        None if source.whole is None else path_of(source.whole),
+        tuple(
+            (
+                fold.name,
+                path_of(fold.train),
+                None if fold.validation is None else path_of(fold.validation),
+                path_of(fold.test),
+            )
+            for fold in source.folds
+        ),
+    )
 
 
 class ClusterRunner(Runner):

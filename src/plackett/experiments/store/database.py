@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from plackett.base.errors import StoreError, require
+from plackett.distributed.local_pool import is_running
 
 Result = TypeVar("Result")
 
@@ -261,17 +262,6 @@ def is_dead(owner: str) -> bool:
     """Whether the owner was a process of this machine that has ended."""
     host, _, process = owner.rpartition(":")[0].rpartition(":")
     return host == socket.gethostname() and process.isdigit() and not is_running(int(process))
-
-
-def is_running(process: int) -> bool:
-    """Whether a process with this id exists on this machine."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def claim(database: Database, digest: str, owner: str, lease: float) -> bool:

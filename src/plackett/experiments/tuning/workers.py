@@ -21,8 +21,9 @@ from typing import Any
 
 from plackett.base.errors import ClusterError, UsageError
 from plackett.distributed import Cluster, TaskContext, TaskEvent, TaskPool
-from plackett.experiments.local_pool import LocalPool, SharedSource
+from plackett.distributed.local_pool import LocalPool
 from plackett.experiments.protocols import DataSource
+from plackett.experiments.runners import SharedSource, share
 from plackett.experiments.tuning.plan import REPORT_SHARES, SearchPlan, TrialPruned, build_ranker, evaluate_ranker
 from plackett.experiments.tuning.study import TuningStudy, failure_reason
 from plackett.models.fit_context import Progress, no_progress
@@ -151,7 +152,7 @@ def run_in_processes(
 ) -> None:
     """Work on a search with ``jobs`` processes until all trials are finished."""
     with LocalPool(jobs, threads=threads, folder=scratch) as pool:
-        call = (study.plan, pool.share(source), study.store.url, trials, threads)
+        call = (study.plan, share(source, pool.folder), study.store.url, trials, threads)
         running = {pool.submit("trials of the search", run_process, *call) for _ in range(jobs)}
         while running:
             report_progress(study, trials, progress, f"{jobs} at a time")

@@ -12,9 +12,10 @@ from scipy.sparse import csr_array
 
 import plackett as pk
 from plackett.base.errors import ConvergenceWarning, StoreError, UsageError
+from plackett.distributed.local_pool import LocalPool
 from plackett.distributed.training_job import find_mapped_folder
-from plackett.experiments.local_pool import LocalPool, share
 from plackett.experiments.protocols import as_source
+from plackett.experiments.runners import share
 
 
 def _fail(kind):

@@ -1,7 +1,7 @@
 """Worker processes on this machine, and data that they share.
 
 loky runs the processes: each worker has its own share of the cores and runs one call at a time.
-What is done here is what a comparison needs besides: a worker that dies is reported with what it
+What is done here is what comparisons, searches and cross-fits need besides: a worker that dies is reported with what it
 was running and the end of its output, warnings of solvers reach the user, and workers end with the
 process that started them.
 
@@ -24,8 +24,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +32,9 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import ConvergenceWarning, PlackettError, UsageError, message_of
 from plackett.data.dataset import Dataset
-from plackett.data.folds import Fold
 from plackett.data.mapped import open_mapped
 from plackett.data.writer import write
 from plackett.distributed.driver import rebuild_error, record_error
-from plackett.experiments.protocols import DataSource
-from plackett.experiments.store.database import is_running
 
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
@@ -72,13 +68,10 @@ class LocalPool:
         self.slots = count
         """Number of calls that run at the same time."""
         self._threads = str(threads or os.cpu_count() or 1)
-        self._scratch = _make_scratch(folder)
+        self.folder = _make_scratch(folder)
+        """Where shared data are written; removed at the end."""
         self._executors: list[ProcessPoolExecutor] = []
         self._idle: list[int] = []
-
-    def share(self, source: DataSource) -> SharedSource:
-        """Write the data sets of a source, each once, where workers can open them."""
-        return share(source, self._scratch)
 
     def submit(self, title: str, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Call a function in an idle worker, of which there must be one.
@@ -142,13 +135,13 @@ class LocalPool:
         )
 
     def _log(self, worker: int) -> Path:
-        return self._scratch / f"worker-{worker}.log"
+        return self.folder / f"worker-{worker}.log"
 
     def close(self) -> None:
         """Kill the workers and remove the shared data."""
         for executor in self._executors:
             executor.shutdown(kill_workers=True)
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self
@@ -186,54 +179,8 @@ def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[str
     return status, content, texts
 
 
-@dataclass(frozen=True)
-class SharedSource:
-    """A data source by the paths of its files."""
-
-    name: str
-    whole: Path | None
-    folds: tuple[tuple[str, Path, Path | None, Path], ...]
-
-    def open(self) -> DataSource:
-        """Open the data; in one process each source is opened once."""
-        return _open_source(self)
-
-
-@cache
-def _open_source(shared: SharedSource) -> DataSource:
-    open_once = cache(_open)
-    folds = tuple(
-        Fold(name, open_once(train), None if validation is None else open_once(validation), open_once(test))
-        for name, train, validation, test in shared.folds
-    )
-    return DataSource(shared.name, None if shared.whole is None else _open(shared.whole), folds)
-
-
-def share(source: DataSource, folder: Path) -> SharedSource:
-    """Write the data sets of a source, each once, into a folder."""
-    paths: dict[int, Path] = {}
-
-    def path_of(data: Dataset) -> Path:
-        if id(data) not in paths:
-            paths[id(data)] = _write(data, folder / f"data-{len(paths)}")
-        return paths[id(data)]
-
-    return SharedSource(
-        source.name,
-        None if source.whole is None else path_of(source.whole),
-        tuple(
-            (
-                fold.name,
-                path_of(fold.train),
-                None if fold.validation is None else path_of(fold.validation),
-                path_of(fold.test),
-            )
-            for fold in source.folds
-        ),
-    )
-
-
-def _write(data: Dataset, path: Path) -> Path:
+def write_shared(data: Dataset, path: Path) -> Path:
+    """Write a dataset for the workers; returns the path, which has a suffix added."""
     if isinstance(data.features, csr_array):
         target = path.with_suffix(".pickle")
         target.write_bytes(pickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL))
@@ -243,7 +190,8 @@ def _write(data: Dataset, path: Path) -> Path:
     return target
 
 
-def _open(path: Path) -> Dataset:
+def open_shared(path: Path) -> Dataset:
+    """Open what :func:`write_shared` has written."""
     if path.suffix == ".pickle":  # written by this program, in a folder of its own
         data: Dataset = pickle.loads(path.read_bytes())
         return data
@@ -261,3 +209,14 @@ def _make_scratch(folder: Path) -> Path:
     new = folder / f"{prefix}{os.getpid()}"
     new.mkdir(exist_ok=True)
     return new
+
+
+def is_running(process: int) -> bool:
+    """Whether a process with this id exists on this machine."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
