@@ -145,7 +145,7 @@ def test_the_recipe_of_the_ranker_is_remembered() -> None:
 
 def test_parameters_by_name_are_those_of_the_cross_fit_itself() -> None:
     known = pk.CrossFit(pk.TreeRanker()).set_params(ranker__leaves=7).get_params()
-    own = {"ranker", "folds", "repeats", "combine", "seed", "transforms", "stop_on"}
+    own = {"ranker", "folds", "repeats", "combine", "seed", "transforms", "stop_on", "jobs"}
     assert set(known) == own
 
 
@@ -187,3 +187,21 @@ def test_out_of_fold_scores_come_from_members_that_did_not_see_the_list(parts, s
 def test_stopping_on_the_next_part_needs_three(parts) -> None:
     with pytest.raises(pk.UsageError, match='stop_on="next" needs folds >= 3, got 2'):
         pk.CrossFit(_tree(), folds=2, stop_on="next").fit(parts[0])
+
+
+def test_members_fitted_in_processes_are_those_of_one_process(parts, tmp_path) -> None:
+    data = parts[0]._replace(groups=np.arange(parts[0].n_lists) // 2)
+    alone = pk.CrossFit(_tree(), folds=3).fit(data)
+    reported: list[tuple[int, int]] = []
+    both = pk.CrossFit(_tree(), folds=3, jobs=2).fit(
+        data, checkpoint=tmp_path, progress=lambda _text, done, total: reported.append((done, total))
+    )
+    np.testing.assert_array_equal(both.predict(parts[2]), alone.predict(parts[2]))
+    assert both.members_[0].threads == 1
+    assert reported[-1] == (3, 3)
+    assert sorted(p.name for p in tmp_path.glob("member-*")) == ["member-0", "member-1", "member-2"]
+
+
+def test_processes_refuse_callbacks(parts) -> None:
+    with pytest.raises(pk.UsageError, match="jobs=1"):
+        pk.CrossFit(_tree(), folds=3, jobs=2).fit(parts[0], callbacks=lambda _: False)

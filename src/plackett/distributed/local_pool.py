@@ -62,14 +62,19 @@ class LocalPool:
     folder
         A folder in which shared data and the output of workers may be written. A subfolder is made
         for them and removed at the end.
+    kept
+        What remains if a process dies, for the message.
     """
 
-    def __init__(self, count: int, *, threads: int | None, folder: Path) -> None:
+    def __init__(
+        self, count: int, *, threads: int | None, folder: Path, kept: str = "Finished trials are kept."
+    ) -> None:
         self.slots = count
         """Number of calls that run at the same time."""
         self._threads = str(threads or os.cpu_count() or 1)
         self.folder = _make_scratch(folder)
         """Where shared data are written; removed at the end."""
+        self._kept = kept
         self._executors: list[ProcessPoolExecutor] = []
         self._idle: list[int] = []
 
@@ -130,17 +135,21 @@ class LocalPool:
         log = self._log(worker)
         output = log.read_text(errors="replace").strip()[-_SHOWN:] if log.exists() else ""
         return PlackettError(
-            f"the process that ran {title} {ended}{reason}. Finished trials are kept."
-            f"{' Its output: ' + output if output else ''}"
+            f"the process that ran {title} {ended}{reason}. {self._kept}{' Its output: ' + output if output else ''}"
         )
 
     def _log(self, worker: int) -> Path:
         return self.folder / f"worker-{worker}.log"
 
-    def close(self) -> None:
-        """Kill the workers and remove the shared data."""
+    def cancel(self) -> None:
+        """Kill the workers; the next call starts new ones."""
         for executor in self._executors:
             executor.shutdown(kill_workers=True)
+        self._executors, self._idle = [], []
+
+    def close(self) -> None:
+        """Kill the workers and remove the shared data."""
+        self.cancel()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> Self:

@@ -16,13 +16,21 @@ member stops on the part after the held-out one and has not seen the held-out pa
 On a cluster each member is one task of a :class:`~plackett.distributed.TaskPool`, fitted by one
 worker with the whole data. Nothing passes between workers, every kind of ranker can be a member,
 and each member is the one that a single process with as many threads would fit, to the bit. Each
-machine needs memory for the data and for as many members as it has workers.
+machine needs memory for the data and for as many members as it has workers. With ``jobs`` the same
+is done by processes of this machine: on small data, one thread for each of several members is faster
+than several threads for one.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import tempfile
+from collections.abc import Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -35,9 +43,10 @@ from plackett.base.random import combine
 from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
 from plackett.distributed import ClusterError
+from plackett.distributed.local_pool import LocalPool, open_shared, write_shared
 from plackett.metrics import Metric
 from plackett.models.artifact import find_user_module
-from plackett.models.fit_context import Callback, Curves, FitContext, Progress
+from plackett.models.fit_context import Callback, Curves, FitContext, Progress, no_progress
 from plackett.models.insight import Method, shares
 from plackett.models.parameters import accept_aliases, split_nested
 from plackett.models.ranker import Ranker
@@ -50,6 +59,7 @@ if TYPE_CHECKING:
 
 _FILE = "crossfit.json"
 _MIN_SCALE = 1e-100  # dividing by less would make scores infinite
+_POLL_SECONDS = 0.2  # between reports while processes work
 
 Member = tuple[Ranker, float]
 """A fitted ranker and its scale."""
@@ -83,6 +93,9 @@ class CrossFit(Ranker):
         The part on which a member stops early: ``"held-out"``, the part that it does not learn
         from, or ``"next"``, the part after it. Members then learn from ``folds - 2`` parts, and
         out-of-fold scores are those of lists that a member has never seen.
+    jobs
+        Number of members that are fitted at the same time, each in a process with its share of the
+        threads.
 
     Examples
     --------
@@ -97,6 +110,8 @@ class CrossFit(Ranker):
     takes_categories: ClassVar[bool] = True
     supports_cluster: ClassVar[bool] = True
     supports_init: ClassVar[bool] = False
+    not_identity: ClassVar[tuple[str, ...]] = ("jobs",)
+    minimums: ClassVar[Mapping[str, int]] = {"jobs": 1}
 
     ranker: Ranker | None = None
     folds: int = 5
@@ -105,6 +120,10 @@ class CrossFit(Ranker):
     seed: int = 0
     transforms: tuple[str, ...] = ()
     stop_on: Literal["held-out", "next"] = "held-out"
+    jobs: int = 1
+
+    processes: ClassVar[MemberProcesses | None] = None
+    """Processes to use instead of new ones, set by who fits many cross-fits to the same data."""
 
     def set_params(self, **parameters: Any) -> Self:
         """Change parameters by name; ``ranker__leaves`` is the parameter ``leaves`` of the ranker.
@@ -136,7 +155,12 @@ class CrossFit(Ranker):
             what = "lists" if data.groups is None else "groups of lists"
             raise DataError(f"{n_groups} {what} cannot be cut into {self.folds} parts.")
         fit = _Fit(self, data, context)
-        members = fit.run() if context.cluster is None else fit.run_distributed()
+        if context.cluster is not None:
+            members = fit.run_distributed()
+        elif self.processes is not None or self.jobs > 1:
+            members = fit.run_in_processes()
+        else:
+            members = fit.run()
         self.members_: tuple[Ranker, ...] = tuple(ranker for ranker, _ in members)
         self.scales_: NDArray[np.float64] = np.array([scale for _, scale in members])
         """What the scores of each member are divided by."""
@@ -309,6 +333,42 @@ class _Fit:
             members.append(member)
         return members
 
+    def run_in_processes(self) -> list[Member]:
+        """Fit the members in processes of this machine."""
+        crossfit, context = self.crossfit, self.context
+        ranker, count = crossfit.ranker, crossfit._n_members
+        assert ranker is not None
+        if context.callbacks:
+            raise UsageError("callbacks are not called in other processes; fit with jobs=1.")
+        loaded = {i: self._load(i) for i in range(count)}
+        members = {i: member for i, member in loaded.items() if member is not None}
+        missing = [i for i in range(count) if i not in members]
+        with ExitStack() as stack:
+            processes = crossfit.processes
+            if processes is None:
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plackett-")))
+                threads = ranker.get_params().get("threads") or os.cpu_count() or 1
+                jobs = min(crossfit.jobs, max(len(missing), 1))
+                processes = MemberProcesses(jobs, threads=max(threads // jobs, 1), folder=folder)
+                stack.callback(processes.pool.close)
+            running: dict[Future[Member], int] = {}
+            try:
+                while missing or running:
+                    while missing and len(running) < processes.pool.slots:
+                        i = missing.pop(0)
+                        running[processes.submit(crossfit, self.data, context.metrics, i)] = i
+                    context.progress(f"{len(members)} of {count} members", len(members), count)
+                    for future in wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED).done:
+                        member, scale = future.result()
+                        i = running.pop(future)
+                        members[i] = _restore_threads(member, ranker), scale
+                        self._save(i, member)
+            except BaseException:
+                processes.pool.cancel()
+                raise
+        context.progress(f"{count} of {count} members", count, count)
+        return [members[i] for i in range(count)]
+
     def run_distributed(self) -> list[Member]:
         """Fit the members as tasks on the cluster; a member whose worker dies is retried."""
         from plackett.distributed import TaskPool
@@ -351,6 +411,41 @@ class _Fit:
     def _save(self, i: int, member: Ranker) -> None:
         if self.context.checkpoint is not None:
             member.save(self.context.checkpoint.folder / f"member-{i}")
+
+
+class MemberProcesses:
+    """Processes that fit members of cross-fits; data are written for them once.
+
+    Parameters
+    ----------
+    jobs
+        Number of processes.
+    threads
+        Threads of each.
+    folder
+        Where the data may be written.
+    """
+
+    def __init__(self, jobs: int, *, threads: int, folder: Path) -> None:
+        self.threads = threads
+        self.pool = LocalPool(jobs, threads=threads, folder=folder, kept="Finished members are in the checkpoint.")
+        self._written: tuple[Dataset, Path] | None = None
+
+    def submit(self, crossfit: CrossFit, data: Dataset, metrics: tuple[Metric, ...], i: int) -> Future[Member]:
+        """Start the fit of one member."""
+        if self._written is None or self._written[0] is not data:
+            self._written = (data, write_shared(data, self.pool.folder / f"data-{id(data)}"))
+        assert crossfit.ranker is not None
+        copy = crossfit.clone().set_params(ranker=with_threads(crossfit.ranker, self.threads))
+        return self.pool.submit(f"member {i + 1}", fit_in_process, copy, self._written[1], metrics, i)
+
+
+def fit_in_process(crossfit: CrossFit, path: Path, metrics: tuple[Metric, ...], i: int) -> Member:
+    """The task of a process: fit one member."""
+    return crossfit._fit_member(i, _open_once(path), metrics, None, no_progress)
+
+
+_open_once = lru_cache(maxsize=1)(open_shared)
 
 
 def fit_member(common: tuple[CrossFit, Dataset, tuple[Metric, ...]], i: int, context: TaskContext) -> Member:

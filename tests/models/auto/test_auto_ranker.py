@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.models.auto import portfolio
+from plackett.models.auto import portfolio, ranker as auto_ranker
 from plackett.models.auto.portfolio import BASELINE, Candidate
 from plackett.models.auto.search import Search
 
@@ -313,3 +313,21 @@ def test_time_of_a_candidate_is_predicted_from_its_family(parts, tmp_path) -> No
     assert first < expected
     search.results[trees.name] = Result(trees, 10 * expected, np.zeros(parts[0].n_docs), 0.5)
     assert search.predict_seconds(other) == pytest.approx(10 * other.expected_seconds(parts[0], 3))
+
+
+def test_members_fitted_in_processes_are_the_same_and_a_late_one_is_given_up(parts, monkeypatch) -> None:
+    alone = _auto().fit(parts[0])
+    monkeypatch.setattr(auto_ranker, "_PROCESS_VALUES", 0)
+    together = _auto(threads=2).fit(parts[0])
+    np.testing.assert_array_equal(together.predict(parts[1]), alone.predict(parts[1]))
+    clock = Clock()
+    monkeypatch.setattr(pk.AutoRanker, "clock", clock)
+
+    def run_out(text: str, *_: int) -> None:
+        if text.startswith("lambdaloss"):
+            clock.now = 1e6
+
+    late = _auto(threads=2).fit(parts[0], progress=run_out)
+    notes = {row.name: row.note for row in late.leaderboard_}
+    assert "the time was up" in notes["lambdaloss"]
+    assert set(late.member_names_) <= {"linear", BASELINE}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import time
 import warnings
@@ -25,7 +26,7 @@ from plackett.models.auto.leaderboard import ENSEMBLE, Row, format_table, make_r
 from plackett.models.auto.portfolio import BASELINE, Candidate, find_candidates, order_candidates, vary
 from plackett.models.auto.search import Budget, Search, read_spent
 from plackett.models.auto.selection import EnsembleSelection, select_ensemble
-from plackett.models.crossfit import CrossFit
+from plackett.models.crossfit import CrossFit, MemberProcesses
 from plackett.models.ensembles import Ensemble, EnsembleRanker
 from plackett.models.ensembles.ensemble import merge
 from plackett.models.fit_context import Curves, FitContext, check_learnable
@@ -47,6 +48,9 @@ _TREE_FAMILIES = ("trees", "catboost", "xgboost")
 _VARIED = 3  # best candidates that are varied
 _FAST = "e-lambdaloss-smooth"
 _FAST_SETTINGS = {"trees": 200, "learning_rate": 0.1, "patience": 30}
+# Values (documents times features) up to which one thread per member is best, and from which on
+# other processes are worth the seconds of their start.
+_SMALL_VALUES, _PROCESS_VALUES = 20_000_000, 200_000
 
 
 @accept_aliases
@@ -84,7 +88,8 @@ class AutoRanker(Ranker):
     seed
         Random seed of parts, members and ensemble selection.
     threads
-        Number of threads; None: all.
+        Number of threads; None: all. On small data each member is fitted by one thread, and as many
+        members at the same time as there are threads, each in its own process.
     transforms
         Applied to the features first. Members have transforms of their own and seldom need any.
 
@@ -138,11 +143,11 @@ class AutoRanker(Ranker):
             reason = f"{n_groups} {what} are too few for cross-fitting ({_MIN_GROUPS} are needed)"
             self._fit_simplest(data, context, reason)
             return
-        with _open_folder(context) as folder:
+        with _open_folder(context) as folder, self._open_processes(data, context) as processes:
             spent = read_spent(folder)
             reserve = _FINISHING_SHARE + (_DISTILLING_SHARE if self.distill else 0.0)
             budget = Budget(60 * self.minutes * (1 - reserve), spent, type(self).clock)
-            search = self._search(folder, data, context, budget)
+            search = self._search(folder, data, context, budget, processes)
             fits = self._n_folds(data)
             try:
                 search.run(order_candidates(candidates, data, fits))
@@ -189,16 +194,35 @@ class AutoRanker(Ranker):
         folds = self.folds or (8 if n_groups <= 1000 else 5)
         return min(folds, n_groups // 2)
 
-    def _search(self, folder: Path, data: Dataset, context: FitContext, budget: Budget) -> Search:
+    @contextmanager
+    def _open_processes(self, data: Dataset, context: FitContext) -> Iterator[MemberProcesses | None]:
+        """Processes for the members; None: members are fitted in this process or on a cluster."""
+        jobs = min(self.threads or os.cpu_count() or 1, self._n_folds(data))
+        fits = jobs > 1 and _PROCESS_VALUES <= data.n_docs * data.n_features <= _SMALL_VALUES
+        if not fits or self.presets == "fast" or context.cluster is not None:
+            yield None
+            return
+        with tempfile.TemporaryDirectory(prefix="plackett-auto-") as folder:
+            processes = MemberProcesses(jobs, threads=1, folder=Path(folder))
+            try:
+                yield processes
+            finally:
+                processes.pool.close()
+
+    def _search(
+        self, folder: Path, data: Dataset, context: FitContext, budget: Budget, processes: MemberProcesses | None
+    ) -> Search:
         missing = has_nan(data.features)
         folds = self._n_folds(data)
+        is_small = data.n_docs * data.n_features <= _SMALL_VALUES
 
         def make_crossfit(candidate: Candidate) -> CrossFit:
-            ranker = candidate.build(seed=self.seed, threads=self.threads)
+            ranker = candidate.build(seed=self.seed, threads=1 if is_small else self.threads)
             if missing and not ranker.takes_missing:
                 ranker.set_params(transforms=("impute", *ranker.transforms))
             crossfit = CrossFit(ranker, folds=folds, seed=self.seed, stop_on="next")
             crossfit.recipe_name = candidate.recipe
+            crossfit.processes = processes  # type: ignore[misc]
             return crossfit
 
         return Search(
