@@ -175,9 +175,11 @@ def _run(
 
 def _check_settings(plan: ReproductionPlan) -> None:
     """Refuse a setting that would change nothing."""
+    from plackett.experiments.papers.paper import has_setting
+
     rankers = [system.ranker for comparison in plan.plans() for system in comparison.systems]
     for name in plan.datasets.budget.settings:
-        if not any(name.partition("__")[0] in ranker.get_params() for ranker in rankers):
+        if not any(has_setting(ranker, name) for ranker in rankers):
             raise UsageError(f"no system has a parameter {name!r} (--set).")
 
 

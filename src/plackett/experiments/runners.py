@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+BY_PENALTY = " by penalty"
+"""What the parts of curves are called that have a value for each penalty of a linear model."""
+
+
 @dataclass(frozen=True)
 class TrialSettings:
     """What all trials of a comparison share, besides the data."""
@@ -59,11 +63,10 @@ class TrialSettings:
 
 
 def _learning_curves(ranker: Ranker) -> dict[str, dict[str, list[float]]]:
-    """Metrics after each training step; empty for models without steps."""
-    if not ranker.curves_by_step:
-        return {}
+    """Metrics after each training step, or for each penalty; empty for models without either."""
+    suffix = "" if ranker.curves_by_step else BY_PENALTY
     return {
-        part: {name: [float(mean) for mean in means] for name, means in by_name.items()}
+        part + suffix: {name: [float(mean) for mean in means] for name, means in by_name.items()}
         for part, by_name in vars(ranker).get("curves_", {}).items()
     }
 

@@ -12,6 +12,7 @@ from plackett.experiments.papers.datasets import (
     compare_with_published,
     find_datasets,
     load,
+    load_named,
     reduce_source,
     sizes,
     stand_in,
@@ -79,7 +80,15 @@ def test_data_that_are_not_those_of_the_paper_are_called_so(tmp_path) -> None:
     _folds(tmp_path / "MQ2007")
     place = find_datasets(tmp_path)["MQ2007"]
     text = compare_with_published(place.known, load(place, "all"))
-    assert "4 lists, 8 documents, where 1,692 and 69,623 are published" in text
+    assert "4 lists, 8 documents, where MQ2007 has 1,692 and 69,623" in text
+
+
+def test_data_keep_their_own_name_unless_they_are_as_published(tmp_path) -> None:
+    _folds(tmp_path / "MQ2007_partial")
+    _folds(tmp_path / "mine" / "QueryLevelNorm")
+    assert load(find_datasets(tmp_path)["MQ2007"], "all").name == "MQ2007_partial"
+    assert load_named(tmp_path / "mine" / "QueryLevelNorm", "first").name == "mine"
+    assert load_named(tmp_path / "MQ2007_partial" / "Fold1", "first").name == "MQ2007_partial"
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path) -> None:

@@ -143,8 +143,18 @@ def test_the_samplers_figures_and_the_cells_of_paper_b(tmp_path) -> None:
         ((_, content),) = _made("B", "figure", number, tmp_path).contents
         (chart,) = content.charts.values()
         assert len(chart.lines) in (3, 4)
-        assert len(content.tables[0].rows) == 3
+        assert len(content.tables[0].rows) == (4 if number == 5 else 3)
         assert all(claim.p is not None for claim in content.claims)
+
+
+def test_the_length_of_the_walk_is_chosen_on_validation_lists(tmp_path) -> None:
+    budget = Budget(quick=True, settings=_TINY | {"C": (0.01, 1.0)})
+    ((_, content),) = _made("B", "figure", 7, tmp_path, budget).contents
+    *walks, chosen = content.tables[-1].rows
+    assert chosen.cells[0] == "chosen on validation"
+    assert float(chosen.cells[1]) >= max(float(row.cells[1]) for row in walks)
+    best = max(walks, key=lambda row: float(row.cells[1])).cells[0]
+    assert f"prefer {best}" in content.notes[-1]
 
 
 def test_what_is_missing_is_said_and_what_is_there_is_done(tmp_path) -> None:
@@ -215,6 +225,27 @@ def test_data_of_the_user_take_the_place_of_the_papers(tmp_path) -> None:
     assert "not a set of the paper's" in datasets.notes[0]
     with pytest.raises(DataError, match="there is no data set 'nowhere'"):
         PaperDatasets(paper("C"), budget, tmp_path, _unseen, ("nowhere",))
+
+
+def test_real_data_that_are_not_the_papers_stand_without_its_numbers(tmp_path) -> None:
+    for part, seed in (("train", 1), ("vali", 2), ("test", 3)):
+        (tmp_path / "MQ2007_partial" / "Fold1").mkdir(parents=True, exist_ok=True)
+        write(synthetic("letor", n_lists=5, seed=seed), tmp_path / "MQ2007_partial" / "Fold1" / f"{part}.txt")
+    for on in ((), ("MQ2007_partial",)):
+        datasets = PaperDatasets(paper("D"), Budget(), tmp_path, _unseen, on)
+        plan = plan_reproduction(datasets, [paper("D").item("table", 1)])
+        with RunStore(tmp_path / "runs.db") as store:
+            ((_, content),) = run_reproduction(plan, store=store, scratch=tmp_path, threads=1).contents
+        assert [(row.cells[0], row.kind) for row in content.tables[0].rows] == [("MQ2007_partial", "ours")]
+
+
+def test_settings_reach_objectives_and_dictionaries_of_the_systems_that_have_them() -> None:
+    budget = Budget(settings={"objective.beta": 0.5, "lightgbm.max_bin": 31, "trees": 7})
+    mart, plain, net = (budget.ranker(name, "A-web30k") for name in ("e-lambdamart", "lambdamart", "crossentropy-net"))
+    assert (mart.objective.beta, mart.lightgbm["max_bin"], mart.trees) == (0.5, 31, 7)
+    assert mart.lightgbm["min_sum_hessian_in_leaf"] == 200.0
+    assert plain.lightgbm["max_bin"] == 31
+    assert net.get_params() == Budget().ranker("crossentropy-net", "A-web30k").get_params()
 
 
 def test_what_is_cut_is_said() -> None:

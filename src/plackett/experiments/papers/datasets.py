@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -157,7 +157,7 @@ def find_named(name: str, folder: Path | None) -> Path:
 
 def load_named(path: Path, view: View, progress: Progress | None = None) -> DataSource:
     """Read a data set of the user's; one without folds is cut into some if all are wanted."""
-    name = path.name if not _FOLD.fullmatch(path.name) else path.resolve().parent.name
+    name = own_name(path)
     if _is_yahoo(path):
         return DataSource(name, folds=(_read_yahoo(path, progress),))
     if path.is_dir() and view == "first":
@@ -166,6 +166,12 @@ def load_named(path: Path, view: View, progress: Progress | None = None) -> Data
     if not isinstance(data, Dataset):
         return DataSource(name, folds=tuple(data))
     return DataSource(name, whole=data) if view == "first" else DataSource(name, folds=_cut_folds(data))
+
+
+def own_name(path: Path) -> str:
+    """What a data set is called: its file or folder, or the one around a fold or a form of the set."""
+    names = (path.name, *_above(path))
+    return next((n for n in names if not _FOLD.fullmatch(n) and _plain(n) != _PREFERRED), path.name)
 
 
 def _plain(name: str) -> str:
@@ -203,11 +209,14 @@ def _is_yahoo(folder: Path) -> bool:
 
 
 def load(location: DatasetLocation, view: View, progress: Progress | None = None) -> DataSource:
-    """Read a data set that was found."""
+    """Read a data set that was found; one that is not as published keeps its own name."""
     if _is_yahoo(location.path):
-        return DataSource(location.known.name, folds=(_read_yahoo(location.path, progress),))
-    path = location.path if view == "all" else _first_fold(location.path)
-    return DataSource(location.known.name, folds=tuple(read_folds(path, progress=progress)))
+        folds: tuple[Fold, ...] = (_read_yahoo(location.path, progress),)
+    else:
+        path = location.path if view == "all" else _first_fold(location.path)
+        folds = tuple(read_folds(path, progress=progress))
+    source = DataSource(location.known.name, folds=folds)
+    return source if is_published(location.known, source) else replace(source, name=own_name(location.path))
 
 
 def _first_fold(path: Path) -> Path:
@@ -233,14 +242,19 @@ def _once(folds: Sequence[Fold]) -> list[Dataset]:
     return [part for part in fold_parts(folds[0]) if part is not None]
 
 
+def is_published(known: KnownDataset, source: DataSource) -> bool:
+    """Whether the data have the sizes of the published ones."""
+    return sizes(source) == (known.lists, known.documents)
+
+
 def compare_with_published(known: KnownDataset, source: DataSource) -> str:
     """Whether the data are those of the papers, in a sentence."""
     lists, documents = sizes(source)
-    text = f"{known.name}: {lists:,} lists, {documents:,} documents"
-    if (lists, documents) == (known.lists, known.documents):
+    text = f"{source.name}: {lists:,} lists, {documents:,} documents"
+    if is_published(known, source):
         return f"{text}, as published."
     return (
-        f"{text}, where {known.lists:,} and {known.documents:,} are published: the paper's numbers "
+        f"{text}, where {known.name} has {known.lists:,} and {known.documents:,}: the paper's numbers "
         "do not apply to these data; comparisons between our own do."
     )
 

@@ -24,6 +24,7 @@ from plackett.experiments.store import RunStore
 from plackett.experiments.tables import TextTable
 from plackett.models import RECIPES, recipe
 from plackett.models.ranker import Ranker
+from plackett.models.recipes.search_spaces import get_setting, with_settings
 
 _QUICK_TREES: dict[str, Any] = {
     "trees": 25,
@@ -42,6 +43,15 @@ _QUICK_NETS: dict[str, Any] = {
     "learners": 2,
 }
 _QUICK_LINEAR: dict[str, Any] = {"C": (1e-5, 1e-3, 1e-1, 10.0), "rounds": 50}
+
+
+def has_setting(ranker: Ranker, path: str) -> bool:
+    """Whether a ranker, or its objective, has a setting: ``trees``, ``objective.beta``, ``lightgbm.max_bin``."""
+    try:
+        get_setting(ranker, path)
+    except UsageError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,7 @@ class Budget:
             small = _QUICK_TREES if "trees" in parameters else _QUICK_NETS
             small = small if {"trees", "layers"} & set(parameters) else _QUICK_LINEAR
             ranker.set_params(**{k: v for k, v in small.items() if k in parameters})
-        return ranker.set_params(**{k: v for k, v in self.settings.items() if k in parameters})
+        return with_settings(ranker, {k: v for k, v in self.settings.items() if has_setting(ranker, k)})
 
     def count_trials(self, paper: int, quick: int) -> int:
         """Number of trials of a protocol that repeats."""

@@ -24,6 +24,7 @@ from plackett.experiments.papers.datasets import (
     compare_with_published,
     find_datasets,
     find_named,
+    is_published,
     load,
     load_named,
     reduce_source,
@@ -70,6 +71,8 @@ class PaperDatasets:
     locations: dict[str, DatasetLocation] = field(init=False)
     notes: list[str] = field(default_factory=list, init=False)
     """What the data are, a sentence per data set."""
+    others: set[str] = field(default_factory=set, init=False)
+    """Names of real data that the paper's numbers do not apply to."""
     _raw: dict[str, DataSource] = field(default_factory=dict, init=False)
     _prepared: dict[tuple[str, Prepare | None], DataSource] = field(default_factory=dict, init=False)
 
@@ -119,16 +122,20 @@ class PaperDatasets:
         with self.progress_bar(f"reading {name}") as progress:
             source = load(location, self.paper.view, progress)
         self.notes.append(compare_with_published(location.known, source))
-        return reduce_source(source, location.known) if self.budget.quick else source
+        reduced = reduce_source(source, location.known) if self.budget.quick else source
+        if not is_published(location.known, source):
+            self.others.add(reduced.name)
+        return reduced
 
     def _read_named(self, name: str) -> DataSource:
         with self.progress_bar(f"reading {name}") as progress:
             source = load_named(self._paths[name], self.paper.view, progress)
-        lists, documents = sizes(source)
         role = role_of(source.name)
-        if role is not None and (lists, documents) == (DATASETS[role].lists, DATASETS[role].documents):
+        if role is not None and is_published(DATASETS[role], source):
             self.notes.append(compare_with_published(DATASETS[role], source))
         else:
+            self.others.add(source.name)
+            lists, documents = sizes(source)
             self.notes.append(
                 f"{source.name}: {lists:,} lists, {documents:,} documents; not a set of the paper's, so its "
                 "numbers do not apply, only what it says of systems."
@@ -307,7 +314,11 @@ def _show(datasets: PaperDatasets, planned: PlannedItem, store: RunStore) -> Ite
         name: [FinishedStudy(study, plan, store) for study, plan in pairs] for name, pairs in planned.studies.items()
     }
     # The paper's numbers are not for data that only take the place of its own.
-    published = frozenset(n for n, role in planned.roles.items() if not datasets.on or role_of(n) == role)
+    published = frozenset(
+        name
+        for name, role in planned.roles.items()
+        if name not in datasets.others and (not datasets.on or role_of(name) == role)
+    )
     inputs = ItemInputs(studies, planned.sources, datasets.budget, planned.roles, published)
     with _without_convergence_warnings():
         return planned.item.show(inputs)

@@ -107,7 +107,7 @@ class Outcome:
     seconds: float
     """Time of training."""
     curves: Curves = field(default_factory=dict)
-    """Learning curves, for models that have steps."""
+    """Learning curves by part of the data; of linear models, values by penalty."""
     importance: Values | None = None
     """Share of each feature in the model, for trees and linear models."""
 
