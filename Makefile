@@ -25,10 +25,12 @@ $(VENV)/.run: $(BIN)/python pyproject.toml constraints.txt
 	@touch $@
 
 # What it takes to work on plackett. torch comes first, by its exact version: resolved together with
-# the rest, pip may look at other builds of it.
+# the rest, pip may look at other builds of it. Tests compare losses with those of allRank, which need
+# nothing that its package requires.
 $(VENV)/.dev: $(VENV)/.run
 	$(PIP) install torch==$$(sed -n 's/^torch==//p' constraints.txt)
 	$(PIP) install --constraint constraints.txt --editable '.[neural,test,check,docs]'
+	$(PIP) install --constraint constraints.txt --no-deps allrank
 	@touch $@
 
 quickstart: $(VENV)/.run

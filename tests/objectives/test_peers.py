@@ -1,12 +1,13 @@
 """Values and gradients of other libraries, where they are installed: allRank (PyTorch) and Rax (JAX).
 
-They are not among the requirements of the tests. allRank's losses need nothing of its data loading, so the libraries
-that only this needs are replaced by stubs.
+``make test`` installs both. allRank's losses need nothing of its data loading, so the libraries that only this needs
+are not installed but replaced by stubs.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from importlib.util import find_spec
 from unittest.mock import MagicMock
 
@@ -20,11 +21,11 @@ STUBS = ("torchvision", "gcsfs", "attr", "pkg_resources")
 IS_INSTALLED = {name: find_spec(name) is not None for name in ("allrank", "rax", *STUBS)}
 
 
-def _list(seed: int, *, binary: bool = False, distinct: bool = False):
+def _list(seed: int, *, binary: bool = False, distinct: bool = False, single: bool = False):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 12))
     labels = rng.permutation(n) % 5 if not binary else (rng.random(n) < 0.4).astype(int)
-    labels = np.arange(n) if distinct else labels
+    labels = np.arange(n) if distinct else np.zeros(n, int) if single else labels
     labels[:2] = 0, 1
     return rng.normal(size=n), labels.astype(np.float64)
 
@@ -33,9 +34,9 @@ def _pairs(labels) -> int:
     return int(np.sum(labels[:, None] > labels))
 
 
-def _check(name, parameters, theirs, factor, seed, *, tolerance=1e-6, binary=False, distinct=False) -> None:
+def _check(name, parameters, theirs, factor, seed, *, tolerance=1e-6, **kind) -> None:
     """``theirs`` gives value and gradient, which are those of the objective times ``factor``."""
-    scores, labels = _list(seed, binary=binary, distinct=distinct)
+    scores, labels = _list(seed, **kind)
     ours = objective(name, **parameters).evaluate(scores, labels.astype(np.float32), [0, len(scores)])
     value, gradient = theirs(scores, labels)
     scale = factor(labels)
@@ -93,8 +94,21 @@ RAX = {
     "squared": ("pointwise_mse_loss", {}, lambda labels: 2.0 / len(labels), {}),
     "logistic": ("pointwise_sigmoid_loss", {}, lambda labels: 1.0 / len(labels), {"binary": True}),
     "listmle": ("listmle_loss", {}, one, {"distinct": True}),
+    "pairsquared": ("pairwise_mse_loss", {}, lambda labels: 1.0 - 1.0 / len(labels), {"distinct": True}),
+    "approxndcg": ("ndcg_metric", {"eta": 2.0}, one, {}),
+    "approxmrr": ("mrr_metric", {"eta": 2.0}, one, {"single": True}),
 }
 """Our name, their function, our parameters, their value over ours, and the kind of list."""
+
+
+def _approximate(metric, eta):
+    """Minus a metric of Rax at approximate ranks; its own transformation does not run with the newest JAX."""
+    import jax
+    from rax import utils
+
+    smooth = {"step_fn": lambda x: jax.nn.sigmoid(eta * x)}
+    ranks, cutoff = partial(utils.approx_ranks, **smooth), partial(utils.approx_cutoff, **smooth)
+    return lambda scores, labels: -metric(scores, labels, rank_fn=ranks, cutoff_fn=cutoff)
 
 
 @pytest.mark.skipif(not IS_INSTALLED["rax"], reason="Rax is not installed")
@@ -104,10 +118,13 @@ def test_losses_of_rax(name, seed) -> None:
     import jax
     import rax
 
-    function, parameters, factor, kind = RAX[name]
+    place, parameters, factor, kind = RAX[name]
+    function = getattr(rax, place)
+    if place.endswith("_metric"):
+        function = _approximate(function, **parameters)
 
     def theirs(scores, labels):
-        value, gradient = jax.value_and_grad(getattr(rax, function))(scores.astype(np.float32), labels)
+        value, gradient = jax.value_and_grad(function)(scores.astype(np.float32), labels)
         return float(value), np.asarray(gradient, np.float64)
 
     _check(name, parameters, theirs, factor, seed, tolerance=2e-5, **kind)
