@@ -277,7 +277,8 @@ def _describe(value: Any, called: list[Any]) -> str:
     if isinstance(value, (FunctionType, Dispatcher, _Intrinsic)) and not _is_library(value):
         called.append(value)
         return "function"
-    if isinstance(value, (type, FunctionType, Dispatcher, BuiltinFunctionType, np.ufunc)):
+    # Any is a class from Python 3.11 on.
+    if value is Any or isinstance(value, (type, FunctionType, Dispatcher, BuiltinFunctionType, np.ufunc)):
         fields = getattr(value, "_fields", "")
         name = getattr(value, "__name__", "")
         return f"{getattr(value, '__module__', '')}.{name} {fields}"
