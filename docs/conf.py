@@ -1,7 +1,16 @@
 import hashlib
 import os
+import re
 import sys
 from pathlib import Path
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from myst_nb.core import render
+from myst_nb.core.utils import coalesce_streams
+from numpy.typing import ArrayLike
+from sphinx.ext.napoleon.docstring import NumpyDocstring
+from sphinx.util.typing import stringify_annotation
 
 from plackett import __version__
 
@@ -17,7 +26,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.doctest",
-    "sphinx.ext.mathjax",
     "sphinxcontrib.bibtex",
     "sphinx_design",
     "sphinx_copybutton",
@@ -53,7 +61,7 @@ os.environ.setdefault("COLUMNS", "100")
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented_params"
+autodoc_typehints_description_target = "all"
 autodoc_typehints_format = "short"
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False
@@ -67,8 +75,53 @@ from importlib.util import find_spec
 nitpicky = False
 
 
+def _join_streams(outputs):
+    """Join the pieces of a cell's output as they came; myst-nb would begin a line with each piece."""
+    joined = []
+    for output in outputs:
+        last = joined[-1] if joined else {}
+        if output["output_type"] == "stream" and last.get("name") == output["name"]:
+            last["text"] += output["text"]
+        else:
+            joined.append(output)
+    return coalesce_streams(joined)
+
+
+render.coalesce_streams = _join_streams
+
+# The docstring of an attribute is a sentence. Napoleon would take what is before a colon as its type.
+NumpyDocstring._consume_inline_attribute = lambda self: ("", self._dedent(self._consume_to_end()))
+
+
+def _math(self, node):
+    """Formulas as MathML: browsers draw it without a script from elsewhere."""
+    is_block = isinstance(node, nodes.math_block)
+    text = node.astext()
+    if is_block and "\\\\" in text:
+        text = f"\\begin{{aligned}}{text}\\end{{aligned}}"
+    self.body.append(convert(text, display="block" if is_block else "inline"))
+    raise nodes.SkipNode
+
+
+_ARRAY_LIKE = stringify_annotation(ArrayLike, "smart")
+_ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[~?([^]]+)\]\]")
+
+
+def _shorten_types(app, *_):
+    """Types as one writes them: ArrayLike, not what it stands for."""
+    for types in app.env.current_document.autodoc_annotations.values():
+        for name, text in types.items():
+            text = _ARRAY.sub(r"NDArray[~\1]", text.replace(_ARRAY_LIKE, "ArrayLike"))
+            types[name] = text.replace("fit_context.", "").replace("os.PathLike", "PathLike")
+
+
 def setup(app):
     """Fill the tables of the reference from the registries of the package."""
     from registry import fill
 
     app.connect("source-read", fill)
+    app.connect("object-description-transform", _shorten_types, priority=400)  # before autodoc takes them
+    app.add_html_math_renderer("mathml", (_math, None), (_math, None))
+
+
+html_math_renderer = "mathml"

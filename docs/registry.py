@@ -82,7 +82,7 @@ def objectives_table() -> str:
         loss = kind()
         what, cost = SOURCES[kind.name]
         cells = [
-            f"{{py:class}}`{kind.name} <{kind.__module__}.{kind.__name__}>`",
+            f"{{py:class}}`{kind.name} <plackett.objectives.{kind.__name__}>`",
             what,
             *("yes" if value else "" for value in (loss.exact, loss.convex, loss.draw, loss.weighting)),
             cost,

@@ -27,7 +27,4 @@ def _public():
 def test_public_names_have_an_example(name, value) -> None:
     text = inspect.getdoc(value) or ""
     assert len(text.splitlines()[0]) > 10, f"{name} has no docstring"
-    if name.startswith("plackett.objectives."):  # the example of all of them is that of pk.objective
-        assert len(text.split()) >= 5, f"{name} does not say what it is"
-    else:
-        assert ">>>" in text, f"{name} has no example"
+    assert ">>>" in text, f"{name} has no example"

@@ -184,11 +184,20 @@ class Ranker(Insight, ABC):
             After a data set: ``validation``, ``metric``, ``checkpoint``. After features: ``y``.
         y
             For features: the labels.
-        qid, group
-            For features: the query of each row, or the sizes of the lists in the order of the rows.
-        label, query, document, features, drop
-            For a table: the columns of the labels, of the queries and of the documents' ids; the
-            columns that are features (by default all others), and columns to leave out.
+        qid
+            For features: the query of each row.
+        group
+            For features, instead of ``qid``: the sizes of the lists, in the order of the rows.
+        label
+            For a table: the column of the labels.
+        query
+            For a table: the column of the queries.
+        document
+            For a table: the column of the documents' ids.
+        features
+            For a table: the columns that are features; by default all others.
+        drop
+            For a table: columns to leave out.
         weights
             For features: a weight per list or per row.
         validation

@@ -308,7 +308,11 @@ class _Approx(Objective):
 
 @dataclass(frozen=True)
 class ApproxNDCG(_Approx):
-    """Minus NDCG of approximate ranks (Qin, Liu & Li 2010)."""
+    """Minus NDCG of approximate ranks (Qin, Liu & Li 2010).
+
+    >>> ApproxNDCG().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.028, -0.051, 0.023]
+    """
 
     name: ClassVar[str] = "approxndcg"
     weighting: ClassVar[Weighting | None] = "gain"
@@ -320,7 +324,11 @@ class ApproxNDCG(_Approx):
 
 @dataclass(frozen=True)
 class ApproxMRR(_Approx):
-    """Minus the reciprocal approximate rank of the first relevant document (label > 0)."""
+    """Minus the reciprocal approximate rank of the first relevant document (label > 0).
+
+    >>> ApproxMRR().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.043, -0.115, 0.072]
+    """
 
     name: ClassVar[str] = "approxmrr"
     weighting: ClassVar[Weighting | None] = "order"
@@ -329,7 +337,11 @@ class ApproxMRR(_Approx):
 
 @dataclass(frozen=True)
 class ApproxMAP(_Approx):
-    """Minus average precision of approximate ranks (Qin, Liu & Li 2010); relevant: label > 0."""
+    """Minus average precision of approximate ranks (Qin, Liu & Li 2010); relevant: label > 0.
+
+    >>> ApproxMAP().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.023, -0.011, -0.012]
+    """
 
     name: ClassVar[str] = "approxmap"
     weighting: ClassVar[Weighting | None] = "order"
@@ -338,7 +350,11 @@ class ApproxMAP(_Approx):
 
 @dataclass(frozen=True)
 class ApproxERR(_Approx):
-    """Minus expected reciprocal rank of approximate ranks, with each list's top grade."""
+    """Minus expected reciprocal rank of approximate ranks, with each list's top grade.
+
+    >>> ApproxERR().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.033, -0.07, 0.037]
+    """
 
     name: ClassVar[str] = "approxerr"
     weighting: ClassVar[Weighting | None] = "gain"
@@ -422,6 +438,9 @@ def softrank_list(scores, _labels, prepared, _key, params, gradient, curvature):
 @dataclass(frozen=True)
 class SoftRank(Objective):
     """Minus expected NDCG under Gaussian scores (Taylor et al. 2008).
+
+    >>> SoftRank().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.136, -0.177, 0.041]
 
     Parameters
     ----------

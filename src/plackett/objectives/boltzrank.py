@@ -120,7 +120,11 @@ def _mix_seed(keys, seed):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class BoltzRank(Objective):
-    """Expected NDCG over a fixed set of rankings (Volkovs & Zemel 2009)."""
+    """Expected NDCG over a fixed set of rankings (Volkovs & Zemel 2009).
+
+    >>> BoltzRank().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.052, -0.065, 0.013]
+    """
 
     name: ClassVar[str] = "boltzrank"
     weighting: ClassVar[Weighting | None] = "gain"

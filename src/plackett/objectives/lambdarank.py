@@ -258,6 +258,9 @@ def lambdarank_list(scores, labels, prepared, _key, params, gradient, curvature)
 class LambdaRank(Objective):
     """Pairs weighted by the change of a metric when they swap ranks (LambdaRank, LambdaMART).
 
+    >>> LambdaRank().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.278, -0.212, -0.066]
+
     Parameters
     ----------
     sigma
@@ -395,6 +398,9 @@ def lambdaloss_list(scores, _labels, prepared, _key, params, gradient, curvature
 class LambdaLoss(Objective):
     """Pairwise logistic losses whose weights make them bound a metric (Wang et al. 2018).
 
+    >>> LambdaLoss().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [2.352, -2.853, 0.501]
+
     Parameters
     ----------
     scheme
@@ -485,6 +491,9 @@ def lambdagap_list(scores, labels, prepared, _key, params, gradient, curvature):
 @dataclass(frozen=True)
 class LambdaGap(Objective):
     """Logistic loss of pairs at least ``cutoff`` ranks apart, for precision (Adàlia et al. 2025).
+
+    >>> LambdaGap(cutoff=1).evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [1.289, -0.599, -0.69]
 
     Parameters
     ----------

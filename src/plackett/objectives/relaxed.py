@@ -324,14 +324,22 @@ class _Relaxed(Objective):
 
 @dataclass(frozen=True)
 class PiRank(_Relaxed):
-    """Minus NDCG of NeuralSort's relaxed permutation (Swezey et al. 2021)."""
+    """Minus NDCG of NeuralSort's relaxed permutation (Swezey et al. 2021).
+
+    >>> PiRank().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).values.round(3).tolist()
+    [-0.819]
+    """
 
     name: ClassVar[str] = "pirank"
 
 
 @dataclass(frozen=True)
 class SoftSort(_Relaxed):
-    """Minus NDCG of SoftSort's relaxed permutation (Prillo & Eisenschlos 2020)."""
+    """Minus NDCG of SoftSort's relaxed permutation (Prillo & Eisenschlos 2020).
+
+    >>> SoftSort().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.031, -0.042, 0.01]
+    """
 
     name: ClassVar[str] = "softsort"
 
@@ -343,6 +351,9 @@ class SoftSort(_Relaxed):
 @dataclass(frozen=True)
 class NeuralNDCG(_Relaxed):
     """Minus NDCG of a doubly stochastic relaxed permutation (Pobrotyn & Białobrzeski 2021).
+
+    >>> NeuralNDCG().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.104, -0.134, 0.03]
 
     Parameters
     ----------
@@ -370,6 +381,9 @@ class NeuralNDCG(_Relaxed):
 @dataclass(frozen=True)
 class FastSoftRank(Objective):
     """Minus NDCG at the soft ranks of Blondel et al. (2020).
+
+    >>> FastSoftRank().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.065, -0.093, 0.028]
 
     Parameters
     ----------

@@ -130,6 +130,9 @@ def stochasticrank_list(scores, _labels, prepared, key, params, gradient, curvat
 class YetiRank(Objective):
     """Neighbors in rankings by noisy scores, as pairs (Gulin, Kuralenok & Pavlov 2011).
 
+    >>> YetiRank().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [1.335, -1.093, -0.243]
+
     Parameters
     ----------
     samples
@@ -176,6 +179,9 @@ class YetiRank(Objective):
 @dataclass(frozen=True)
 class StochasticRank(Objective):
     """Minus NDCG smoothed by Gaussian noise on the scores (Ustimenko & Prokhorenkova 2020).
+
+    >>> StochasticRank().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.111, -0.101, -0.01]
 
     Parameters
     ----------

@@ -492,7 +492,11 @@ class _Softmax(Objective):
 
 @dataclass(frozen=True)
 class CrossEntropy(_Softmax):
-    """Cross entropy with labels divided by their sum (Bruch et al. 2020)."""
+    """Cross entropy with labels divided by their sum (Bruch et al. 2020).
+
+    >>> CrossEntropy().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.472, -0.35, -0.121]
+    """
 
     name: ClassVar[str] = "crossentropy"
     target: ClassVar[float] = LABEL_SHARE
@@ -501,7 +505,11 @@ class CrossEntropy(_Softmax):
 
 @dataclass(frozen=True)
 class ListNet(_Softmax):
-    """Cross entropy with the softmax of the labels (Cao et al. 2007)."""
+    """Cross entropy with the softmax of the labels (Cao et al. 2007).
+
+    >>> ListNet().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.382, -0.349, -0.033]
+    """
 
     name: ClassVar[str] = "listnet"
     target: ClassVar[float] = SOFTMAX
@@ -510,7 +518,11 @@ class ListNet(_Softmax):
 
 @dataclass(frozen=True)
 class XENDCG(_Softmax):
-    """Cross entropy with perturbed gains: a convex bound on NDCG (Bruch 2021)."""
+    """Cross entropy with perturbed gains: a convex bound on NDCG (Bruch 2021).
+
+    >>> XENDCG().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [0.396, -0.299, -0.097]
+    """
 
     name: ClassVar[str] = "xendcg"
     target: ClassVar[float] = PERTURBED_GAIN

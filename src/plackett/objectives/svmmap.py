@@ -102,7 +102,11 @@ def svmmap_list(scores, labels, prepared, key, params, gradient, curvature):  # 
 
 @dataclass(frozen=True)
 class SVMMAP(Objective):
-    """Structured hinge on average precision (Yue et al. 2007)."""
+    """Structured hinge on average precision (Yue et al. 2007).
+
+    >>> SVMMAP().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [2.0, -1.0, -1.0]
+    """
 
     name: ClassVar[str] = "svmmap"
     convex: ClassVar[bool] = True

@@ -187,6 +187,9 @@ def urank_window_list(scores, labels, prepared, _key, params, gradient, curvatur
 class URank(Objective):
     """Softmax of each document against those with lower labels (Zhu & Klabjan 2020).
 
+    >>> URank().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [1.053, -1.026, -0.027]
+
     Parameters
     ----------
     window
@@ -369,6 +372,9 @@ def umart_list(scores, labels, prepared, _key, params, gradient, curvature):  # 
 @dataclass(frozen=True)
 class UMart(Objective):
     """LambdaMART's pairs with softmaxes over windows (Zhu & Klabjan 2020).
+
+    >>> UMart().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [1.184, -0.944, -0.24]
 
     Parameters
     ----------

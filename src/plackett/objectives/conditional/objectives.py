@@ -2,8 +2,8 @@
 
 Each family but MLE exists for the gains AUC, MAP and NDCG: ``ExpGainAUC`` is ``expgain-auc``. The
 field ``space`` selects what the sums run over: ``"cube"``, all sign vectors, in closed form (MLE
-and AUC only; :mod:`plackett.objectives.conditional.losses`), or ``"sampled"``, a fixed sample of
-rankings (:mod:`plackett.objectives.conditional.losses`). The two give different values.
+and AUC only), or ``"sampled"``, a fixed sample of rankings. The two give different values.
+:mod:`plackett.objectives.conditional.losses` has the formulas.
 """
 
 from dataclasses import dataclass
@@ -96,7 +96,11 @@ class Conditional(Objective):
 
 @dataclass(frozen=True)
 class MLE(Conditional):
-    """Minus the log-likelihood of the ideal ranking (L1); over the cube, a logistic of pairs."""
+    """Minus the log-likelihood of the ideal ranking (L1); over the cube, a logistic of pairs.
+
+    >>> MLE().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
+    [3.044, -1.38, -1.664]
+    """
 
     name: ClassVar[str] = "mle"
     convex: ClassVar[bool] = True
@@ -132,15 +136,17 @@ def _family(title: str, loss: float, meaning: str, *, convex: bool = False) -> t
     """The classes of one loss for AUC, MAP and NDCG."""
 
     def for_gain(gain: GainName, gain_title: str) -> type[Conditional]:
+        name = title + gain.upper()
+        example = f">>> bool({name}().evaluate([0.5, 0.1, -0.3], [0, 0, 1], [0, 3]).gradient[2] < 0)"
         members: dict[str, Any] = {
-            "__doc__": f"{meaning} {gain_title}.",
+            "__doc__": f"{meaning} {gain_title}.\n\n{example}  # its score should rise\nTrue\n",
             "__module__": __name__,
             "name": f"{title.lower()}-{gain}",
             "loss": loss,
             "convex": convex,
             "gain": gain,
         }
-        return type(title + gain.upper(), (_ForAUC if gain == "auc" else _ForGain,), members)
+        return type(name, (_ForAUC if gain == "auc" else _ForGain,), members)
 
     return for_gain("auc", "AUC"), for_gain("map", "average precision"), for_gain("ndcg", "NDCG")
 
