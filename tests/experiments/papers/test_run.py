@@ -99,7 +99,7 @@ def test_a_table_is_made_once_and_shows_ours_beside_the_papers(tmp_path) -> None
     kept = json.loads(files.results.read_text())
     assert kept["exhibits"][0]["numbers"]["synthetic 'letor' for OHSUMED"]["paper"]["uRank"]["ndcg@1"] == 0.602
     report = files.report.read_text()
-    assert "Paper D, reproduced" in report
+    assert "Zhu &amp; Klabjan (2020), reproduced" in report
     assert not re.search(r"src=|https?://", report)
     assert (tmp_path / "out" / "table-2.tex").exists()
 

@@ -67,7 +67,7 @@ def render_reproduction(reproduction: Reproduction, *, command: str | None) -> s
     paper = reproduction.plan.paper
     return render_page(
         "reproduction.html",
-        title=f"Paper {paper.letter}, reproduced",
+        title=f"{paper.authors}, reproduced",
         lead=f"{paper.authors}: {paper.title}. {paper.convention}",
         reproduction=reproduction,
         summary=_summarize_claims(reproduction),
@@ -122,7 +122,7 @@ def markdown_page(
 ) -> str:
     """A table or figure as a page of its own."""
     paper = reproduction.plan.paper
-    parts = [f"# Paper {paper.letter}, {item.name}: {item.title}\n", *_markdown_lead(reproduction, command)]
+    parts = [f"# {paper.authors}, {item.name}: {item.title}\n", *_markdown_lead(reproduction, command)]
     parts += _markdown_content(content, formats, "##")
     parts += _markdown_notes((*content.notes, *_notes(reproduction)), reproduction)
     return "\n".join(parts)
@@ -132,7 +132,7 @@ def markdown_report(reproduction: Reproduction, command: str | None, formats: Se
     """All tables and figures as one page."""
     paper = reproduction.plan.paper
     on = ", ".join(reproduction.plan.datasets.on)
-    title = f"# Paper {paper.letter}{f' on {on}' if on else ''}: {paper.title}\n"
+    title = f"# {paper.authors}{f' on {on}' if on else ''}: {paper.title}\n"
     parts = [title, *_markdown_lead(reproduction, command)]
     parts.append(_summarize_claims(reproduction) + "\n")
     for item, content in reproduction.contents:
