@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 export PYTHONHASHSEED := 0
 
-.PHONY: quickstart test test-tools test-suite test-bounds fuzz soak check docs format package benchmarks clean help
+.PHONY: quickstart test test-tools test-suite test-bounds fuzz soak check docs links format package benchmarks clean help
 
 help:
 	@echo "make quickstart   set up and run the main job: data, models, leaderboard, report"
@@ -13,6 +13,7 @@ help:
 	@echo "make fuzz         search each parser for inputs that break it, a minute each"
 	@echo "make soak         random data against other programs, kills, a server under load (30 minutes)"
 	@echo "make check        linters, types, layers, documentation with doctests"
+	@echo "make links        check addresses outside the documentation (needs a network)"
 	@echo "make benchmarks   print speed beside that of peers, in the same run"
 	@echo "make package      build wheel and sdist into dist/"
 
@@ -89,13 +90,17 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/codespell src tests docs benchmarks *.md
 	$(MAKE) docs
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python -m sphinx -q -W -b doctest docs docs/_build/doctest
 	$(BIN)/python -m pytest --doctest-modules src/plackett
+
+# Addresses outside the site; links between pages are checked by `make test` and `make docs`.
+links: $(VENV)/.dev
+	$(BIN)/python -m sphinx -q -b linkcheck docs docs/_build/links
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

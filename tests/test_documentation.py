@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from plackett import __version__
 from plackett.cli.app import COMMANDS
 from plackett.metrics import CONVENTION_NAMES
 from plackett.objectives import OBJECTIVES
@@ -42,6 +43,46 @@ def test_every_path_named_for_contributors_exists(page: str) -> None:
     paths = set(re.findall(r"`((?:src|tests|docs|benchmarks)/[^`\s]*)`", text))
     assert paths
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+def _pages() -> list[Path]:
+    return [*ROOT.glob("*.md"), *(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)]
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as forges and MyST make them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    broken = []
+    for page in _pages():
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            path, _, anchor = link.partition("#")
+            if "://" in link or not (path or anchor):
+                continue
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists() or (anchor and anchor not in _anchors(target)):
+                broken.append(f"{page.relative_to(ROOT)}: {link}")
+    assert broken == []
+
+
+def test_every_picture_is_on_a_page() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in _pages())
+    pictures = [path.name for path in (DOCS / "_static").rglob("*") if path.suffix in {".png", ".svg"}]
+    assert pictures
+    assert [name for name in pictures if name not in text] == []
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    places = {
+        "CHANGELOG.md": f"\n## {__version__} (",
+        "CITATION.cff": f"\nversion: {__version__}\n",
+        "docs/install.md": f"plackett-{__version__}-",
+    }
+    for page, text in places.items():
+        assert text in (ROOT / page).read_text(encoding="utf-8"), page
 
 
 def test_the_code_of_the_page_on_other_libraries_runs() -> None:
