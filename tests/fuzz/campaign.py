@@ -12,6 +12,7 @@ import argparse
 import importlib
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -55,7 +56,12 @@ def fuzz(name: str, arguments: list[str]) -> None:
     targets._small_model()  # compiled before the clock of an input runs
     for seed in target.seeds():
         target.check(seed)
-    atheris.Setup([sys.argv[0], *arguments], lambda data: targets.run(target, bytes(data)))
+
+    def mutate(data: bytes, size: int, seed: int) -> bytes:
+        changed = targets.replace_value(data, seed) if target.is_json and seed % 2 else None
+        return atheris.Mutate(data, size) if changed is None or len(changed) > size else changed
+
+    atheris.Setup([sys.argv[0], *arguments], lambda data: targets.run(target, bytes(data)), custom_mutator=mutate)
     atheris.Fuzz()
 
 
@@ -63,31 +69,34 @@ def _classes(module: types.ModuleType) -> list[type]:
     return [m for m in vars(module).values() if isinstance(m, type) and m.__module__ == module.__name__]
 
 
-def start(name: str, seconds: int, out: Path) -> tuple[int, bool]:
-    """Fuzz one target in another process; the number of executions, and whether all went well."""
+def start(name: str, seconds: int, out: Path) -> tuple[int, float, bool]:
+    """Fuzz one target in another process; executions, seconds of processor time, and whether all went well."""
     import fuzz_targets as targets
 
     corpus, failures = out / "corpus" / name, out / "failures"
     for folder in (corpus, failures):
         folder.mkdir(parents=True, exist_ok=True)
-    for number, seed in enumerate(targets.TARGETS[name].seeds()):
+    seeds = targets.TARGETS[name].seeds()
+    for number, seed in enumerate(seeds):
         (corpus / f"seed-{number}").write_bytes(seed)
     words = out / f"{name}.words"
     tokens = (*targets.TARGETS[name].tokens, b"9" * 20)
-    words.write_text(
-        "".join('"' + "".join(f"\\x{byte:02x}" for byte in token) + '"\n' for token in (*tokens, b"9" * 20))
-    )
+    words.write_text("".join('"' + "".join(f"\\x{byte:02x}" for byte in token) + '"\n' for token in tokens))
     kept = [str(targets.CORPUS / name)] if (targets.CORPUS / name).is_dir() else []
     command = [
         *(sys.executable, __file__, "--target", name, "--"),
-        *(f"-max_total_time={seconds}", "-max_len=4096", "-timeout=30", "-rss_limit_mb=4096", f"-dict={words}"),
-        *("-print_final_stats=1", "-verbosity=0", f"-artifact_prefix={failures}/{name}-", str(corpus), *kept),
+        *(f"-max_total_time={seconds}", f"-max_len={max(2048, *map(len, seeds))}", "-timeout=30", "-rss_limit_mb=4096"),
+        *(f"-dict={words}", f"-artifact_prefix={failures}/{name}-", "-print_final_stats=1", "-verbosity=0"),
+        *(str(corpus), *kept),
     ]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     counted = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
     if done.returncode or counted is None:
         print(done.stdout[-4000:], done.stderr[-4000:], sep="\n")
-    return int(counted.group(1)) if counted else 0, done.returncode == 0
+    return int(counted.group(1)) if counted else 0, processor, done.returncode == 0
 
 
 def main() -> int:
@@ -107,9 +116,10 @@ def main() -> int:
     out = options.out or Path(tempfile.mkdtemp(prefix="fuzz-"))
     total, is_clean = 0, True
     for name in options.names or targets.TARGETS:
-        executions, went_well = start(name, options.seconds, out)
+        executions, processor, went_well = start(name, options.seconds, out)
         total, is_clean = total + executions, is_clean and went_well
-        print(f"{name:14s}{executions:12,} executions  {'ok' if went_well else 'FAILED'}", flush=True)
+        outcome = "ok" if went_well else "FAILED"
+        print(f"{name:14s}{executions:12,} executions{processor:8.0f} s of processor  {outcome}", flush=True)
     print(f"{total:,} executions; corpus and failing inputs in {os.path.relpath(out)}")
     return 0 if is_clean else 1
 

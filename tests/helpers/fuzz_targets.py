@@ -14,16 +14,18 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import letor_reference
 import plackett as pk
-from plackett.data.letor import reader as letor_reader
+from plackett.data.letor import blocks as letor_blocks, reader as letor_reader
 from plackett.data.trec import is_qrels, is_run, read_qrels, read_run
 from plackett.models.artifact import MANIFEST_FILE, seal
 from plackett.models.ensembles.ranker import READERS
@@ -44,6 +46,8 @@ class Target:
     check: Callable[[bytes], None]
     seeds: Callable[[], list[bytes]]
     tokens: tuple[bytes, ...] = ()
+    is_json: bool = False
+    """Whether values of valid inputs are replaced, too."""
 
 
 class BudgetExceededError(AssertionError):
@@ -74,6 +78,37 @@ def mutants(seeds: list[bytes], tokens: tuple[bytes, ...], count: int, seed: int
         yield bytes(data)
 
 
+_VALUES = (None, True, -1, 0, 1.5, 1e308, float("nan"), 2**31, 2**64, "", "x", [], {}, [[]], [1, 2, 3], {"x": 1})
+
+
+def replace_value(data: bytes, seed: int) -> bytes | None:
+    """JSON with one of its values replaced, removed or repeated; None if there is nothing to replace."""
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    holders = [content] if isinstance(content, list | dict) else []
+    for holder in holders:  # grows by the containers inside
+        values = holder.values() if isinstance(holder, dict) else holder
+        holders += [value for value in values if isinstance(value, list | dict)]
+    holders = [holder for holder in holders if holder]
+    if not holders:
+        return None
+    draw = random.Random(seed)
+    holder = draw.choice(holders)
+    place = draw.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+    action = draw.random()
+    if action < 0.2:
+        del holder[place]
+    elif action < 0.4 and isinstance(holder, list):
+        holder.insert(place, holder[place])
+    elif action < 0.6 and isinstance(holder[place], int | float):
+        holder[place] += draw.choice((-1, 1, 0.5, 1 << 31))
+    else:
+        holder[place] = draw.choice(_VALUES)
+    return json.dumps(content).encode()
+
+
 # ---- Files of data -------------------------------------------------------------------------------
 
 
@@ -95,13 +130,27 @@ def _file(name: str, data: bytes) -> Path:
     return path
 
 
+class _SameThread(Executor):
+    """Runs each call at once: starting threads would take most of the time of a small input."""
+
+    def __init__(self, _: int) -> None:
+        pass
+
+    def submit(self, call: Any, /, *arguments: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(call(*arguments, **named))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
 def _check_letor(data: bytes) -> None:
-    known = letor_reader.available_memory
-    letor_reader.available_memory = lambda: _MEMORY  # type: ignore[assignment]
-    try:
+    with (
+        mock.patch.object(letor_reader, "available_memory", return_value=_MEMORY),
+        mock.patch.object(letor_reader, "ThreadPoolExecutor", _SameThread),
+    ):
         letor_reference.compare(_file("data.txt", data), data, None, None, _MEMORY)
-    finally:
-        letor_reader.available_memory = known
 
 
 def _check_trec(data: bytes) -> None:
@@ -133,7 +182,11 @@ def _check_table(data: bytes) -> None:
 
 
 def _check_compressed(data: bytes) -> None:
-    with contextlib.suppress(pk.PlackettError):
+    with (
+        contextlib.suppress(pk.PlackettError),
+        mock.patch.object(letor_reader, "ThreadPoolExecutor", _SameThread),
+        mock.patch.object(letor_blocks, "ThreadPoolExecutor", _SameThread),
+    ):
         pk.read(_file("data.txt.gz", data))
 
 
@@ -187,14 +240,15 @@ def _check_model(library: str) -> Callable[[bytes], None]:
 
 @cache
 def _small_model() -> pk.TreeRanker:
-    return pk.TreeRanker(trees=2, leaves=4).fit(pk.synthetic("letor", n_lists=12, seed=1))
+    data = pk.synthetic("letor", n_lists=12, seed=1)
+    return pk.TreeRanker(trees=2, leaves=4).fit(data.features[:, :3], data.labels, qid=data.query_ids)
 
 
 def _export_seeds(target: str, name: str) -> Callable[[], list[bytes]]:
     def seeds() -> list[bytes]:
         path = _folder() / name
         pk.export(_small_model(), path, target)
-        return [path.read_bytes()]
+        return [path.read_bytes().partition(b"\nparameters:")[0]]  # LightGBM's are long, and not read
 
     return seeds
 
@@ -214,12 +268,12 @@ def _catboost_seeds() -> list[bytes]:
     data = pk.synthetic("letor", n_lists=4, seed=1)
     model = catboost.CatBoostRegressor(iterations=2, depth=2, verbose=False, allow_writing_files=False)
     model.fit(data.features[:, :4], data.labels)
-    seeds = []
-    for form in ("json", "cbm"):
-        path = _folder() / f"model.{form}"
-        model.save_model(str(path), format=form)
-        seeds.append(path.read_bytes())
-    return seeds
+    json_path, binary_path = _folder() / "model.json", _folder() / "model.cbm"
+    model.save_model(str(json_path), format="json")
+    model.save_model(str(binary_path), format="cbm")
+    content = json.loads(json_path.read_bytes())
+    del content["model_info"]  # long, and not read
+    return [json.dumps(content).encode(), binary_path.read_bytes()]
 
 
 @cache
@@ -259,7 +313,8 @@ def _outcome(read: Callable[[], Any]) -> Any:
     except HTTPError as error:
         refusal = error.status
     else:
-        return lists.features.tobytes(), lists.offsets.tolist(), lists.ids, lists.top, lists.is_single
+        features = lists.features + np.float32(0)  # "-0" is 0 where it is read as a whole number
+        return features.tobytes(), lists.offsets.tolist(), lists.ids, lists.top, lists.is_single
     assert 400 <= refusal < 500
     return refusal
 
@@ -290,16 +345,18 @@ TARGETS = {
     "clicks": Target(_check_clicks, lambda: [_CLICKS], (b",", b'"', b"\r\n", b"position")),
     "table": Target(_check_table, lambda: [_TABLE], (b",", b'"', b"\r\n", b"query", b"label")),
     "parquet": Target(_check_parquet, _parquet_seeds),
-    "manifest": Target(_check_manifest, _manifest_seeds, _JSON_TOKENS),
+    "manifest": Target(_check_manifest, _manifest_seeds, _JSON_TOKENS, is_json=True),
     "lightgbm": Target(_check_model("lightgbm"), _export_seeds("lightgbm", "lightgbm.txt"), (b"=", b" ", b"Tree=")),
-    "xgboost": Target(_check_model("xgboost"), _xgboost_seeds, (*_JSON_TOKENS, b"L", b"$", b"#", b"i", b"[$d#")),
-    "catboost": Target(_check_model("catboost"), _catboost_seeds, _JSON_TOKENS),
+    "xgboost": Target(
+        _check_model("xgboost"), _xgboost_seeds, (*_JSON_TOKENS, b"L", b"$", b"#", b"i", b"[$d#"), is_json=True
+    ),
+    "catboost": Target(_check_model("catboost"), _catboost_seeds, _JSON_TOKENS, is_json=True),
     "ranklib": Target(
         _check_model("ranklib"),
         _export_seeds("ranklib", "ranklib.xml"),
         (b"<", b">", b"</", b"<split>", b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"&a;"),
     ),
-    "request": Target(_check_request, lambda: _REQUESTS, _JSON_TOKENS),
+    "request": Target(_check_request, lambda: _REQUESTS, _JSON_TOKENS, is_json=True),
     "request-bytes": Target(_check_binary_request, lambda: [b"1,1|" + bytes(24), b"|" + bytes(12)], (b",", b"|")),
 }
 """Parsers by name."""

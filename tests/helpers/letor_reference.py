@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,7 @@ def exact(text: str) -> Fraction:
     return Fraction(body if body[-1] != "." else body + "0") * Fraction(10) ** clamped
 
 
+@lru_cache(1 << 14)
 def nearest_float32(text: str) -> float:
     """Nearest float32 by comparing the exact distances to the neighbours of a first guess."""
     value = abs(exact(text))

@@ -145,11 +145,11 @@ class _Columns:
 
 def _read_json(model: Any) -> Ensemble:
     info = get_field(model, "features_info", dict)
-    features = get_field(info, "float_features", list) if "float_features" in info else []
+    features = _json_list(info, "float_features")
     others = [
         get_field(feature, "flat_feature_index", int)
         for kind in ("categorical_features", "text_features", "embedding_features")
-        for feature in info.get(kind) or ()
+        for feature in _json_list(info, kind)
     ]
     columns = _Columns(
         [get_field(feature, "flat_feature_index", int) for feature in features],
@@ -165,6 +165,12 @@ def _read_json(model: Any) -> Ensemble:
         trees = get_field(model, "trees", list)
         parsed = [_json_tree(tree, i, columns) for i, tree in enumerate(trees)]
     return columns.assemble(parsed, scale, bias)
+
+
+def _json_list(mapping: Any, key: str) -> list[Any]:
+    """A list that may be absent or null."""
+    is_absent = isinstance(mapping, dict) and mapping.get(key) is None
+    return [] if is_absent else list(get_field(mapping, key, list))
 
 
 def _json_scale(model: Any) -> tuple[float, float]:
@@ -200,8 +206,7 @@ def _json_split(split: Any, where: str, columns: _Columns) -> tuple[int, np.floa
 
 def _json_symmetric(tree: Any, number: int, columns: _Columns) -> Tree:
     where = f"tree {number}"
-    splits = tree.get("splits") if isinstance(tree, dict) else None
-    pairs = [_json_split(split, where, columns) for split in splits or ()]
+    pairs = [_json_split(split, where, columns) for split in _json_list(tree, "splits")]
     values = get_array(tree, "leaf_values", np.float64, where=where)
     feature = np.array([pair[0] for pair in pairs], np.int64)
     border = np.array([pair[1] for pair in pairs], np.float32)
