@@ -113,6 +113,8 @@ def test_a_full_disk_is_named_with_the_target_and_the_space(tmp_path: Path) -> N
         assert seen.value.filename == str(target)
         assert (target / "old").read_text() == "whole"
         assert list(tmp_path.iterdir()) == [target]
+    with pytest.raises(OSError, match=r"the disk is full: [\d.]+ \w+ is free"), atomic_directory(target):
+        raise OSError(errno.ENOSPC, "No space left on device")  # at the first byte
     with pytest.raises(OSError, match="no such thing"):
         fill(OSError(errno.EIO, "no such thing"))
 

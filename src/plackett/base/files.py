@@ -113,6 +113,13 @@ _NO_SPACE_TEXTS = (
 )
 
 
+class FullDiskError(OSError):
+    """A file or folder that the disk cannot hold."""
+
+    needed: int | None = None
+    """Its size in bytes, if it is known."""
+
+
 @contextmanager
 def explain_full_disk(target: Path, temporary: Path, needed: int | None = None) -> Iterator[None]:
     """Make errors of a full disk name the target, the space it takes and what to do.
@@ -136,18 +143,18 @@ def explain_full_disk(target: Path, temporary: Path, needed: int | None = None) 
         if number not in _NO_SPACE and not any(part in text for part in _NO_SPACE_TEXTS):
             raise
         free = shutil.disk_usage(target.parent).free
-        size = (
-            f"more than {format_bytes(_size(temporary))} is needed"
-            if needed is None
-            else f"{format_bytes(needed)} is needed"
-        )
+        known = error.needed if isinstance(error, FullDiskError) else needed
+        size, more = (_size(temporary), "more than ") if known is None else (known, "")
+        wanted = f"{more}{format_bytes(size)} is needed and " if size else ""
         limit = "the file may not grow" if number == errno.EFBIG else "the disk is full"
-        raise OSError(
+        full = FullDiskError(
             number or errno.ENOSPC,
-            f"cannot be written, {limit}: {size} and {format_bytes(free)} is free; what was there "
+            f"cannot be written, {limit}: {wanted}{format_bytes(free)} is free; what was there "
             "before is unchanged. Free some space, or choose another folder",
             str(target),
-        ) from error
+        )
+        full.needed = known
+        raise full from error
 
 
 def _size(path: Path) -> int:

@@ -181,7 +181,7 @@ class RowSpool:
     Parameters
     ----------
     path
-        The file, which is removed when the spool is closed.
+        The file, removed when the spool is closed; where something failed, with its folder.
     absent
         Value of the last columns of a row that is narrower than the widest.
     """
@@ -197,10 +197,11 @@ class RowSpool:
     def __enter__(self) -> RowSpool:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._mmap = None  # arrays may still refer to it; it closes with the last of them
         self._file.close()
-        self.path.unlink(missing_ok=True)
+        if kind is None:  # else its size says how much a full disk could not hold
+            self.path.unlink(missing_ok=True)
 
     def append(self, features: Features) -> None:
         """Add rows at the end."""

@@ -20,6 +20,7 @@ that, both finish; the second result, which is the same, is not written.
 
 import os
 import re
+import shutil
 import socket
 import sqlite3
 import time
@@ -73,6 +74,8 @@ class Database(ABC):
 _SQLITE_SECONDS = 60.0
 """How long to wait for another process that writes."""
 _SQLITE_PAUSE = 0.05
+_SQLITE_SPACE = 1 << 16
+"""Bytes that a connection takes on disk at least."""
 
 _KEPT = "Finished trials are kept"
 _WRITABLE = "choose a folder that is writable"
@@ -153,6 +156,8 @@ class SQLite(Database):
 
     def _error(self, error: sqlite3.Error) -> StoreError:
         message = str(error)
+        if "disk I/O" in message and shutil.disk_usage(Path(self.location).parent).free < _SQLITE_SPACE:
+            message = "disk is full"  # which SQLite says of its data, but not of its shared memory
         reason = next((text for key, text in _REASONS.items() if key in message), f"{message}.")
         return StoreError(self.location, reason)
 

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from plackett.base.errors import DataError, UsageError
+from plackett.base.files import explain_full_disk
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import build_net, make_net
 from plackett.models.neural.training import Weights, copy_weights
@@ -99,8 +100,10 @@ def damaged_state(path: Path, reason: object) -> DataError:
 
 
 def _write(tensors: Weights, path: Path) -> None:
+    needed = sum(value.nbytes for value in tensors.values())
     try:
-        save_file(tensors, path)
+        with explain_full_disk(path, path, needed):
+            save_file(tensors, path)
     except (SafetensorError, KeyError, ValueError) as error:
         kinds = ", ".join(sorted({str(value.dtype) for value in tensors.values()}))
         raise UsageError(f"weights of types {kinds} cannot be written: {error}") from error
