@@ -11,7 +11,7 @@ help:
 	@echo "make quickstart   set up and run the main job: data, models, leaderboard, report"
 	@echo "make test         set up and run all tests"
 	@echo "make fuzz         search each parser for inputs that break it, a minute each"
-	@echo "make soak         random data against other programs, kills, a server under load (30 minutes)"
+	@echo "make soak         random data against other programs, failing disks, kills, a server under load (30 minutes)"
 	@echo "make check        linters, types, layers, documentation with doctests"
 	@echo "make links        check addresses outside the documentation (needs a network)"
 	@echo "make benchmarks   print speed beside that of peers, in the same run"
@@ -79,9 +79,10 @@ fuzz: $(VENV)/.dev
 	$(PIP) install --constraint constraints.txt --editable '.[fuzz]'
 	$(BIN)/python tests/fuzz/campaign.py --seconds 60
 
-# Minutes of random data against other programs, kills at random moments, a server under load.
+# Minutes of random data against other programs, failing disks, kills at random moments, a server under load.
 soak: $(VENV)/.dev
 	$(BIN)/python tests/soak/differential.py --minutes 5
+	$(BIN)/python tests/soak/faults.py
 	$(BIN)/python tests/soak/kills.py --kills 200
 	$(BIN)/python tests/soak/server.py --minutes 5
 

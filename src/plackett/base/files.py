@@ -7,6 +7,7 @@ A checksum finds damage. It does not stop someone who changes a file on purpose,
 checksum as well; a signature does, as long as the key is secret.
 """
 
+import ctypes
 import errno
 import hashlib
 import hmac
@@ -16,6 +17,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -71,8 +73,8 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary directory beside ``path``; on success it becomes ``path``.
 
-    An existing directory is renamed first and removed last. A directory cannot be replaced in one
-    step, so for a moment the old one has another name, but it is never lost.
+    An existing directory swaps names with the new one in one step and is removed last. Where the
+    system cannot do that, the old one has another name for a moment, but it is never lost.
     """
     target = Path(path)
     if target.is_symlink():
@@ -90,7 +92,11 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
             for file in temporary.rglob("*"):
                 if file.is_file():
                     sync(file)
-        if target.exists():
+        if not target.exists():
+            temporary.rename(target)
+        elif _exchange(temporary, target):
+            shutil.rmtree(temporary, ignore_errors=True)  # the old one
+        else:
             old = temporary.with_suffix(".old")
             target.rename(old)
             try:
@@ -99,11 +105,25 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
                 old.rename(target)
                 raise
             shutil.rmtree(old, ignore_errors=True)  # the new one is in place
-        else:
-            temporary.rename(target)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders swap names in one step; False if the system cannot."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if sys.platform == "linux" else None
+    if rename is None:
+        return False
+    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
+        return False
+    raise OSError(number, os.strerror(number), str(other))
 
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
