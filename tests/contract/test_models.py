@@ -22,6 +22,7 @@ from plackett.models import (
 )
 from plackett.models.ensembles import CatBoostRanker, XGBoostRanker
 from plackett.models.linear import CoordinateAscentRanker
+from plackett.objectives import OBJECTIVES, Stochastic
 
 SMALL = {
     LinearRanker: {"C": 1.0, "max_iterations": 100},
@@ -130,3 +131,29 @@ def test_missing_features_go_into_trees_but_not_into_linear_models() -> None:
 def test_an_unknown_recipe_is_answered_with_those_there_are() -> None:
     with pytest.raises(UsageError, match="Did you mean 'xendcg-mart'"):
         recipe("xendcg-mrt")
+
+
+KINDS = {
+    "linear": (LinearRanker, {"C": 1.0, "max_iterations": 3, "starts": ("zero",)}),
+    "trees": (TreeRanker, {"trees": 2, "leaves": 4, "min_documents": 3}),
+    "nets": (NeuralRanker, {"layers": (4,), "epochs": 1, "learning_rate": 0.1}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::plackett.ConvergenceWarning")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda each: each.name)
+def test_every_objective_runs_in_every_model_with_noise_and_document_weights(kind, objective) -> None:
+    data = synthetic("letor", n_lists=8, seed=5)
+    weights = np.where(np.arange(data.n_docs) % 3 == 0, 4.0, 0.5)
+    model, settings = KINDS[kind]
+    for loss in (objective(), Stochastic(objective(), samples=2, beta=0.5)):
+        plain = model(objective=loss, threads=1, **settings).fit(data).predict(data)
+        assert np.all(np.isfinite(plain))
+        assert np.ptp(plain) > 0
+        weighted = model(objective=loss, threads=1, **settings)
+        if loss.weighting is None:
+            with pytest.raises(UsageError, match="does not support document weights: "):
+                weighted.fit(data._replace(document_weights=weights))
+        else:
+            assert not np.array_equal(weighted.fit(data._replace(document_weights=weights)).predict(data), plain)
