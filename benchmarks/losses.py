@@ -270,16 +270,16 @@ def _winners(columns: dict[tuple[str, str], Column]) -> str:
 
 def _recipes(lines: list[dict[str, Any]]) -> str:
     rows = [
-        "| set | folds | " + " | ".join(f"`{name}`" for name in RECIPES) + " |",
-        "|---|---|" + "---|" * len(RECIPES),
+        "| set | folds | seeds | " + " | ".join(f"`{name}`" for name in RECIPES) + " |",
+        "|---|---|---|" + "---|" * len(RECIPES),
     ]
     for name in FOLDS:
         table = [line for line in lines if line["set"] == name and line["kind"] == "recipes"]
         if any("values" in line for line in table):
             column = Column(table)
             folds = ", ".join(str(fold + 1) for fold in column.folds)
-            means = [f"{column.means[recipe]:.4f}" if recipe in column.means else "–" for recipe in RECIPES]
-            rows.append("| " + " | ".join([name, folds, *means]) + " |")
+            cells = [name, folds, str(column.n_seeds), *(column.cell(recipe) for recipe in RECIPES)]
+            rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows) if len(rows) > 2 else "None has been run yet."
 
 
@@ -343,7 +343,8 @@ means that the objective was given up (below) or has not been run there.
 
 ## Models with a loss of their own
 
-NDCG@10 on the test lists of the folds that have been run; a dash means that a recipe has not been run.
+NDCG@10 on the test lists of the folds that have been run, with p-values against the best of the row as above.
+RankBoost, AdaRank and coordinate ascent as their recipes are; the nets that see the whole list with at most 20 epochs.
 
 {recipes}
 

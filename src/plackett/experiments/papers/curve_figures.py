@@ -120,6 +120,9 @@ def _claim_faster(
     ps: list[float | None] = [None, None]
     if len(areas) > 1:
         test = f"paired randomisation test over {len(areas)} trials"
+        least = 2.0 ** (1 - len(areas))
+        if least >= _LEVEL:
+            test += f", whose p cannot be below {least:.2g}"
         ps = [randomisation_test(pairs[:, 0] - pairs[:, 1]) for pairs in (area, step)]
     rises = float((area[:, 0] - area[:, 1]).mean())
     saved = float((step[:, 1] - step[:, 0]).mean())
