@@ -23,8 +23,8 @@ __version__ compare concat convert describe evaluate export import_model load me
 objectives per_list read read_clicks read_folds recipe reproduce split stream synthetic tune write
 """
 SIGNATURES = {
-    "evaluate": "scores dataset metrics array_metrics",
-    "per_list": "scores dataset metrics array_metrics",
+    "evaluate": "scores dataset more metrics query_ids",
+    "per_list": "scores dataset more metrics query_ids",
     "metric": "spelling convention name options",
     "compare": (
         "data models protocol metrics baseline metric store jobs threads cluster seed test correction progress select"

@@ -121,15 +121,14 @@ def _score_with_model(model: Path, data: Sequence[Path], reading: DataOptions) -
 
     ranker = load(model)
     files = find_files(data)
+    limit = name_model_features(None if reading.width else ranker)
+    reading = reading.for_model(ranker, files)
     if reading.reads_in_blocks(files):
         dataset, scores = collect_lists(reading.iter_blocks(files), ranker.predict)
         assert scores is not None
         return dataset, scores
-    changes: dict[str, Any] = {}
-    if files.format == "letor":  # text may leave out its last features
-        changes = {"n_features": reading.width or ranker.n_features_}
-    with name_model_features(None if reading.width else ranker):
-        dataset = reading.open(data, **changes)
+    with limit:
+        dataset = reading.open(data)
     return dataset, ranker.predict(dataset)
 
 

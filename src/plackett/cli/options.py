@@ -10,10 +10,10 @@ A command takes a group of options as one parameter, whose type is a dataclass o
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, get_type_hints
@@ -26,6 +26,8 @@ from plackett.data import DataFiles, ReadOptions, find_files, fits_in_memory, op
 from plackett.data.dataset import Dataset
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from plackett.distributed import Cluster
     from plackett.experiments.protocols import DataSource
     from plackett.models import Ranker
@@ -83,6 +85,9 @@ class DataOptions:
         str | None, typer.Option(help="Columns of features, separated by commas.  \\[default: all that are left]")
     ] = None
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None
+    categorical: Annotated[
+        str | None, typer.Option(help="Columns of text or numbers that are categories, separated by commas.")
+    ] = None
     strict: Strict = False
     max_features: Annotated[
         int | None,
@@ -118,6 +123,7 @@ class DataOptions:
     def read_options(self, **changes: Any) -> dict[str, Any]:
         """Keyword arguments of :func:`plackett.read`."""
         columns = None if self.width is not None else self.features
+        categorical = split_names(self.categorical or "")
         return {
             "missing": self.missing,
             "n_features": self.width,
@@ -126,11 +132,25 @@ class DataOptions:
             "document": self.document,
             "features": None if columns is None else split_names(columns),
             "drop": () if self.drop is None else tuple(split_names(self.drop)),
+            "categorical": tuple(categorical),
             "strict": self.strict,
             "max_features": self.max_features,
             "max_line_bytes": self.max_line_bytes,
             "max_expansion": self.max_expansion,
         } | changes
+
+    def for_model(self, ranker: Ranker, files: DataFiles) -> Self:
+        """These options for data that a model scores: its number of features, or their columns by name."""
+        if files.format in ("letor", "mapped"):  # text may leave out its last features
+            return replace(self, n_features=self.width or ranker.n_features_, features=None)
+        from plackett.data.columnar.reader import column_names
+
+        present = column_names(files)
+        names = [name for name in ranker.feature_names_ or () if name in present]
+        if not names or self.features is not None:
+            return self
+        categories = [name for name in names if name in (ranker.categories_ or ())]
+        return replace(self, features=_Names(ranker.feature_names_ or ()), categorical=_Names(categories))
 
     def open(self, paths: Sequence[Path], *, cache: str = "", **changes: Any) -> Dataset:
         """Open one data set, in memory or on disk.
@@ -276,8 +296,21 @@ def check_mlflow(uri: str | None) -> None:
         check_uri(uri)
 
 
+class _Names(str):
+    """Names of columns, which may hold commas, in the place of a text that lists them."""
+
+    def __new__(cls, names: Iterable[str]) -> _Names:
+        text = super().__new__(cls, ",".join(names))
+        text.names = list(names)
+        return text
+
+    names: list[str]
+
+
 def split_names(text: str) -> list[str]:
     """Split a list of names at its commas."""
+    if isinstance(text, _Names):
+        return text.names
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

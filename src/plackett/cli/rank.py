@@ -75,10 +75,9 @@ def rank(
     ranker = load(model)
     files = find_files(data)
     limit = name_model_features(None if reading.width else ranker)
-    if files.format in ("letor", "mapped"):
-        # Text may leave out its last features, and always has labels.
-        width = reading.width or ranker.n_features_
-        reading = replace(reading, n_features=width, features=None, label="label")
+    reading = reading.for_model(ranker, files)
+    if files.format in ("letor", "mapped"):  # they always have labels
+        reading = replace(reading, label="label")
     if place is not None:
         options = reading.read_options()
         facts = rank_shards(model, files, out, top=top, options=options, cluster=place)
@@ -157,8 +156,8 @@ def print_rankings(parts: Iterable[tuple[Dataset, Scores]], top: int | None, *, 
         rows = (row for columns in rankings for row in _rows(columns))
         print_json([dict(zip(_COLUMNS, row, strict=True)) for row in rows])
         return
-    sys.stdout.write(_HEADER)
-    for columns in rankings:
+    for number, columns in enumerate(rankings):
+        sys.stdout.writelines([_HEADER] if number == 0 else [])  # after the data were read
         sys.stdout.writelines(_lines(columns))
 
 

@@ -20,6 +20,7 @@ from plackett.base.errors import DataError, Message, Parameter, UsageError
 from plackett.base.ragged import Features, Ids, Keys, Labels, Offsets, Rows, list_of_document, offsets_from_sizes
 from plackett.data import inputs
 from plackett.data.canonical import CanonicalOrder, PermutedRows, hash_documents, take, take_rows
+from plackett.data.large_arrays import allocate, iter_blocks
 
 if TYPE_CHECKING:
     from plackett.data.clicks.propensities import Propensities
@@ -80,6 +81,7 @@ class Dataset:
         weight: str | None = None,
         features: str | Sequence[str] | None = None,
         drop: Sequence[str] = (),
+        categorical: Sequence[str] = (),
         missing: inputs.Missing = None,
     ) -> None:
         """Make a data set of a table with named columns.
@@ -93,9 +95,11 @@ class Dataset:
             in :func:`plackett.read`; ``label=None`` is for data without labels.
         features
             The columns of features, or one column of lists. Default: all remaining columns.
-            Categorical columns of text become categories, which trees can split.
         drop
             Columns to leave out.
+        categorical
+            Columns of text or numbers that are categories. Columns of a categorical type with texts
+            are, without being named here.
         missing
             "nan" if null and NaN stand for a missing value; otherwise they are refused.
 
@@ -110,7 +114,9 @@ class Dataset:
         from plackett.data.columnar.reader import read_frame  # imports pyarrow
         from plackett.data.files import ReadOptions
 
-        options = ReadOptions(label, query, document, weight, features, None, missing, drop=drop)
+        options = ReadOptions(
+            label, query, document, weight, features, None, missing, drop=drop, categorical=categorical
+        )
         table = read_frame(data, options)
         self.__dict__.update(self._group(table, table.weights)[0].__dict__)
 
@@ -153,6 +159,7 @@ class Dataset:
         positions: Any = None,
         groups: Any = None,
         feature_names: Sequence[str] | None = None,
+        categorical: Sequence[str] = (),
         missing: inputs.Missing = None,
     ) -> Dataset:
         """Group rows, in any order, into lists.
@@ -183,10 +190,12 @@ class Dataset:
             such as impressions of one query, are kept together by random splits.
         feature_names
             Optional; by default the column names of the table, if it has any.
+        categorical
+            Columns of a table that are categories, though they hold text or numbers.
         missing
             "nan" if NaN stands for a missing value; otherwise NaN is refused.
         """
-        matrix, names, categories = inputs.as_features(features)
+        matrix, names, categories = inputs.as_features(features, categorical)
         n_docs = int(matrix.shape[0])
         if n_docs == 0:
             raise DataError("the data has no documents.")
@@ -481,7 +490,10 @@ class Dataset:
         A value that is not among them becomes NaN, a missing value.
         """
         names = self.feature_names or ()
-        features = np.array(self.features)
+        old: Any = self.features
+        features = allocate(old, old.shape)
+        for rows in iter_blocks(old):
+            features[rows] = old[rows]
         for name, values in (self.categories or {}).items():
             number = {value: i for i, value in enumerate(categories.get(name, ()))}
             new = np.array([number.get(value, np.nan) for value in values] + [np.nan], np.float32)

@@ -201,7 +201,7 @@ SPLIT_STEMS: dict[SplitName, tuple[str, ...]] = {
 }
 
 
-_COLUMNS = ("label", "query", "document", "weight", "features", "drop")
+_COLUMNS = ("label", "query", "document", "weight", "features", "drop", "categorical")
 
 
 @dataclass(frozen=True)
@@ -217,6 +217,7 @@ class ReadOptions:
     missing: Missing = None
     strict: bool = False
     drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
     max_features: int | None = None
     max_line_bytes: int | None = None
     max_expansion: int | None = None
@@ -241,7 +242,8 @@ class ReadOptions:
         default = ReadOptions()
         for name in _COLUMNS:
             if getattr(self, name) != getattr(default, name):
-                raise UsageError(f"{path}: {name}= names columns of a Parquet, Arrow or CSV file; {what} has none.")
+                text = f" names columns of a Parquet, Arrow or CSV file; {what} has none."
+                raise UsageError(Message(f"{path}: ", Parameter(name), text))
 
 
 @dataclass(frozen=True)
@@ -278,7 +280,10 @@ def find_files(source: PathsLike | DataFiles) -> DataFiles:
         return source
     sources = [source] if isinstance(source, (str, os.PathLike)) else source
     if not isinstance(sources, Sequence) or not all(isinstance(item, (str, os.PathLike)) for item in sources):
-        raise UsageError(f"data files are given by a path or several, got {source!r}.")
+        raise UsageError(
+            f"data files are given by a path or several, got {type(source).__name__}; "
+            "a table in memory is Dataset(table, label=..., query=...)."
+        )
     paths = [path for item in sources for path in _expand_pattern(Path(item))]
     if not paths:
         raise UsageError("no data files were given.")

@@ -69,6 +69,7 @@ def read_folds(
     missing: Missing = None,
     strict: bool = False,
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     max_features: int | None = None,
     max_line_bytes: int | None = None,
     max_expansion: int | None = None,
@@ -93,7 +94,7 @@ def read_folds(
         The name of a public data set (:data:`plackett.data.known.KNOWN`): MSLR-WEB10K, MSLR-WEB30K, Yahoo set 1 and 2,
         Istella, Istella-S, and those of LETOR 3 and 4. Files whose numbers of lists, documents or features are not
         those that its makers published are refused with a DataError that names what differs.
-    label, query, document, weight, features, drop
+    label, query, document, weight, features, drop, categorical
         The columns of Parquet, Arrow and CSV files, as for :func:`plackett.read`.
     n_features
         The number of features. By default, text files whose rows leave features out are as wide
@@ -130,6 +131,7 @@ def read_folds(
         missing,
         strict,
         drop,
+        categorical,
         max_features,
         max_line_bytes,
         max_expansion,
@@ -339,15 +341,12 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
         check_dataset(part)
     first = parts[0]
     for part in parts[1:]:
-        if part.categories != first.categories:
-            raise DataError(
-                "the parts number the categories of a feature differently; read them as one file, "
-                "or encode the categories as numbers."
-            )
         if part.n_features != first.n_features or part.feature_names != first.feature_names:
             raise DataError(
                 f"the parts have different features: {first.n_features} and {part.n_features}, or other names."
             )
+    if any(part.categories != first.categories for part in parts):
+        parts = _share_categories(parts)
     shifts = np.cumsum([0, *(part.n_lists for part in parts)])
     lists = [part.list_of_row + shift for part, shift in zip(parts, shifts, strict=False)]
     known = all("order" in part.__dict__ for part in parts)
@@ -364,8 +363,18 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
         positions=_join([part.positions for part in parts]),
         feature_names=first.feature_names,
         groups=_join_groups(parts),
-        categories=first.categories,
+        categories=parts[0].categories,
     )
+
+
+def _share_categories(parts: Sequence[Dataset]) -> list[Dataset]:
+    """The parts, their categories numbered in the same way."""
+    categories = [part.categories or {} for part in parts]
+    for name in dict.fromkeys(name for some in categories for name in some):
+        if any(name not in some for some in categories):
+            raise DataError(f"feature {name!r} holds categories in some parts and numbers in others.")
+    union = {name: tuple(sorted({v for some in categories for v in some[name]})) for name in categories[0]}
+    return [part.with_categories(union)._replace(keep_order=False) for part in parts]
 
 
 def split(dataset: Dataset, shares: Sequence[float] = (0.6, 0.2, 0.2), *, seed: int = 0) -> tuple[Dataset, ...]:

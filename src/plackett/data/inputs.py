@@ -48,17 +48,24 @@ Categories = Mapping[str, tuple[str, ...]]
 """For each feature that holds categories, what its values 0, 1, 2 ... stand for."""
 
 
-def as_features(features: Any) -> tuple[Features | scipy.sparse.csr_array, tuple[str, ...] | None, Categories | None]:
-    """Dense float32 (or CSR) features of any table-like object, its column names and categories."""
+def as_features(
+    features: Any, categorical: Sequence[str] = ()
+) -> tuple[Features | scipy.sparse.csr_array, tuple[str, ...] | None, Categories | None]:
+    """Dense float32 (or CSR) features of any table-like object, its column names and categories.
+
+    The columns ``categorical`` of a table are categories whatever their type.
+    """
     if scipy.sparse.issparse(features):
         return _from_sparse(features), None, None
     if _is_a(features, "pandas", "DataFrame"):
         columns = [features.iloc[:, j] for j in range(features.shape[1])]
-        return _from_columns(columns, features.columns, len(features))
+        return _from_columns(columns, features.columns, len(features), categorical)
     if _is_a(features, "polars", "DataFrame"):
-        return _from_columns(features.get_columns(), features.columns, features.height)
+        return _from_columns(features.get_columns(), features.columns, features.height, categorical)
     if _is_a(features, "pyarrow", "Table", "RecordBatch"):
-        return _from_columns(features.columns, features.column_names, features.num_rows)
+        return _from_columns(features.columns, features.column_names, features.num_rows, categorical)
+    if len(categorical):
+        raise DataError("categorical= names columns of a pandas, polars or Arrow table; arrays hold numbers only.")
     return _from_dense(features), None, None
 
 
@@ -91,13 +98,16 @@ def _from_sparse(features: Any) -> scipy.sparse.csr_array:
 
 
 def _from_columns(
-    columns: Sequence[Any], names: Any, n_docs: int
+    columns: Sequence[Any], names: Any, n_docs: int, categorical: Sequence[str]
 ) -> tuple[Features, tuple[str, ...], Categories | None]:
+    for name in categorical:
+        if name not in map(str, names):
+            raise DataError(f"categorical= names the column {name!r}, which the table does not have.")
     matrix = np.empty((n_docs, len(columns)), np.float32)
     categories: dict[str, tuple[str, ...]] = {}
     for j, column in enumerate(columns):
         try:
-            values = _category_values(column)
+            values = _category_values(column, wanted=str(names[j]) in categorical)
             if values is not None:
                 matrix[:, j], categories[str(names[j])] = _number_categories(values)
                 continue
@@ -105,13 +115,17 @@ def _from_columns(
                 matrix[:, j] = _nullable_numbers(column)
         except (TypeError, ValueError) as error:
             raise DataError(
-                f"feature {names[j]!r} must be numbers: {error}. Encode text and categories as numbers first."
+                f"feature {names[j]!r} must be numbers: {error}; take it as categories (categorical=), or leave it out."
             ) from error
     return matrix, tuple(str(name) for name in names), categories or None
 
 
-def _category_values(column: Any) -> list[Any] | None:
-    """The values of a column of categories that are text; None for any other column."""
+def _category_values(column: Any, *, wanted: bool) -> list[Any] | None:
+    """The values of a column of categories as text; None for another one, unless ``wanted``."""
+    if wanted:
+        from plackett.data.columnar.reader import as_categories  # imports pyarrow
+
+        return list(as_categories(column).to_pylist())
     if _is_a(column, "pandas", "Series"):
         is_category = str(column.dtype) == "category" and column.cat.categories.dtype.kind in "OUT"
         return column.astype(object).where(column.notna(), None).tolist() if is_category else None

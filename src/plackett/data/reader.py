@@ -81,6 +81,7 @@ def read(
     missing: Missing = None,
     strict: bool = False,
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     max_features: int | None = None,
     max_line_bytes: int | None = None,
     max_expansion: int | None = None,
@@ -115,6 +116,9 @@ def read(
         NaN. Otherwise NaN and null are errors and features left out are 0.
     drop
         Parquet, Arrow and CSV: columns to leave out.
+    categorical
+        Parquet, Arrow and CSV: columns of text or numbers that are categories. Columns of Arrow's
+        type dictionary are, without being named here.
     strict
         Refuse rows of a query that are not next to each other instead of warning.
     max_features
@@ -143,6 +147,7 @@ def read(
         missing,
         strict,
         drop,
+        categorical,
         max_features,
         max_line_bytes,
         max_expansion,

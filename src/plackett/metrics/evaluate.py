@@ -62,17 +62,16 @@ class LabelledLists(Protocol):
 
 
 Metrics: TypeAlias = MetricLike | Iterable[MetricLike]
+_DEFAULT = "ndcg@10"
 
 
 @overload
-def evaluate(scores: ArrayLike, dataset: LabelledLists, metrics: Metrics = ...) -> dict[str, float]: ...
+def evaluate(scores: ArrayLike, dataset: LabelledLists, /, metrics: Metrics = ...) -> dict[str, float]: ...
 @overload
 def evaluate(
-    scores: ArrayLike, dataset: ArrayLike, metrics: ArrayLike, array_metrics: Metrics, /
+    labels: ArrayLike, scores: ArrayLike, /, query_ids: ArrayLike, metrics: Metrics = ...
 ) -> dict[str, float]: ...
-def evaluate(
-    scores: Any, dataset: Any, metrics: Any = "ndcg@10", array_metrics: Metrics | None = None
-) -> dict[str, float]:
+def evaluate(scores: Any, dataset: Any, *more: Any, metrics: Any = _DEFAULT, query_ids: Any = None) -> dict[str, float]:
     """Mean of each metric over the lists that count, by the metric's spelling ``str(metric)``.
 
     ``evaluate(scores, dataset, metrics)``, or ``evaluate(labels, scores, query_ids, metrics)`` for
@@ -89,7 +88,7 @@ def evaluate(
     metrics
         One metric or several, as spellings or values; a text may be comma-separated.
     labels, query_ids
-        One per document. Without a data set, equal scores keep the order of the rows.
+        For plain arrays, one per document. Without a data set, equal scores keep the order of the rows.
 
     Examples
     --------
@@ -97,20 +96,20 @@ def evaluate(
     >>> pk.evaluate([0, 2, 1], [0.1, 0.9, 0.4], ["a", "a", "b"], "ndcg@10")
     {'ndcg@10': 1.0}
     """
-    lists, metrics = _collect(scores, dataset, metrics, array_metrics)
+    lists, metrics = _collect(scores, dataset, more, metrics, query_ids)
     values = _compute(lists, metrics)
     weights = _check_weights(lists.weights, lists.n_lists)
     return {spelling: _mean(value, weights) for spelling, value in values.items()}
 
 
 @overload
-def per_list(scores: ArrayLike, dataset: LabelledLists, metrics: Metrics = ...) -> dict[str, Values]: ...
+def per_list(scores: ArrayLike, dataset: LabelledLists, /, metrics: Metrics = ...) -> dict[str, Values]: ...
 @overload
 def per_list(
-    scores: ArrayLike, dataset: ArrayLike, metrics: ArrayLike, array_metrics: Metrics, /
+    labels: ArrayLike, scores: ArrayLike, /, query_ids: ArrayLike, metrics: Metrics = ...
 ) -> dict[str, Values]: ...
 def per_list(
-    scores: Any, dataset: Any, metrics: Any = "ndcg@10", array_metrics: Metrics | None = None
+    scores: Any, dataset: Any, *more: Any, metrics: Any = _DEFAULT, query_ids: Any = None
 ) -> dict[str, Values]:
     """Value of each metric for each list, NaN where dropped; arguments as :func:`evaluate`.
 
@@ -123,7 +122,7 @@ def per_list(
     >>> pk.per_list(data.features[:, 0], data, "dcg@1")["dcg@1"].tolist()
     [1.0, 3.0]
     """
-    lists, metrics = _collect(scores, dataset, metrics, array_metrics)
+    lists, metrics = _collect(scores, dataset, more, metrics, query_ids)
     values = _compute(lists, metrics)
     return {spelling: _restore(value, lists.lists) for spelling, value in values.items()}
 
@@ -146,19 +145,30 @@ class _SortedLists:
         return len(self.offsets) - 1
 
 
-def _collect(scores: Any, dataset: Any, metrics: Any, array_metrics: Metrics | None) -> tuple[_SortedLists, Metrics]:
-    if array_metrics is None:
-        return _sort_dataset(scores, dataset), metrics
-    # The arguments are labels, scores, query ids and metrics.
-    return _sort_arrays(scores, dataset, metrics), array_metrics
+def _collect(
+    first: Any, second: Any, more: tuple[Any, ...], metrics: Any, query_ids: Any
+) -> tuple[_SortedLists, Metrics]:
+    """The lists and metrics of (scores, dataset, metrics) or (labels, scores, query_ids, metrics)."""
+    is_dataset = hasattr(second, "labels") and hasattr(second, "document_ids")
+    names = ("metrics",) if is_dataset else ("query_ids", "metrics")
+    default = {"metrics": _DEFAULT, "query_ids": None}
+    named = {"metrics": metrics, "query_ids": query_ids}
+    if len(more) > len(names) or any(named[name] is not default[name] for name in names[: len(more)]):
+        raise TypeError(f"{_FORMS}, got {2 + len(more)} positional arguments and those by name.")
+    named |= dict(zip(names, more, strict=False))
+    if is_dataset and named["query_ids"] is None:
+        return _sort_dataset(first, second), named["metrics"]
+    if is_dataset or named["query_ids"] is None:
+        raise UsageError(f"{_FORMS}, got {type(first).__name__} and {type(second).__name__}.")
+    return _sort_arrays(first, second, named["query_ids"]), named["metrics"]
+
+
+_FORMS = "give evaluate(scores, dataset, metrics), or evaluate(labels, scores, query_ids, metrics) for arrays"
 
 
 def _sort_dataset(scores: ArrayLike, dataset: Any) -> _SortedLists:
-    if not hasattr(dataset, "labels"):
-        raise UsageError(
-            f"evaluate(scores, dataset, metrics) takes a Dataset, got {type(dataset).__name__}; "
-            "for arrays use evaluate(labels, scores, query_ids, metrics)."
-        )
+    if hasattr(scores, "predict"):
+        raise UsageError("evaluate takes scores, not a model: evaluate(ranker.predict(data), data).")
     order = getattr(dataset, "order", None)
     labels, ids, weights = dataset.labels, dataset.document_ids, dataset.weights
     if order is None or order.is_identity:

@@ -72,6 +72,20 @@ def latest(curves: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, dic
     return {part: {name: values[-1] for name, values in by_name.items() if values} for part, by_name in curves.items()}
 
 
+def check_callbacks(callbacks: Callback | Sequence[Callback]) -> tuple[Callback, ...]:
+    """The callbacks as a tuple; anything but functions of a FitStep is refused."""
+    functions = (callbacks,) if callable(callbacks) else tuple(callbacks)
+    for function in functions:
+        if not callable(function):
+            raise UsageError(f"callbacks are functions of a FitStep, got {function!r}.")
+        if type(function).__module__.startswith("lightgbm"):
+            raise UsageError(
+                "a callback of LightGBM goes to plackett.sklearn.Ranker; here early stopping is the "
+                "parameter patience, curves are in curves_, and verbose=10 prints every tenth step."
+            )
+    return functions
+
+
 def tell(callbacks: Sequence[Callback], step: FitStep) -> bool:
     """Call all callbacks; return whether one of them wants the fit to stop."""
     stop = False

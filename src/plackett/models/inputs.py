@@ -5,9 +5,11 @@ Arrays come with labels and with the query of each row (``qid``) or the sizes of
 columns.
 """
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,7 @@ class InputOptions:
     document: str | None = None
     features: Sequence[str] | None = None
     drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
     weights: Any = None
 
     def used(self) -> list[str]:
@@ -56,6 +59,7 @@ def training_data(data: Any, labels: Any, options: InputOptions) -> tuple[Datase
     if options.label is not None or options.query is not None:
         return _from_frame(data, labels, options)
     names = column_names(data)
+    _refuse_path(data, "fit")
     if labels is None:
         raise UsageError(
             "fit needs labels: fit(X, y, qid=ids)"
@@ -66,8 +70,8 @@ def training_data(data: Any, labels: Any, options: InputOptions) -> tuple[Datase
             )
         )
     ids = _query_ids(options, n_rows(data))
-    weights = options.weights
-    return Dataset.from_arrays(data, labels, ids, weights=weights, missing="nan"), None
+    more = {"weights": options.weights, "categorical": options.categorical}
+    return Dataset.from_arrays(data, labels, ids, missing="nan", **more), None
 
 
 def validation_data(data: Any, options: InputOptions) -> Dataset:
@@ -91,6 +95,7 @@ def scoring_data(
     data: Any, query_ids: Any, feature_names: tuple[str, ...] | None, columns: Columns | None
 ) -> tuple[Any, Any]:
     """Features in the model's order and the query of each row, from an array or a table."""
+    _refuse_path(data, "predict")
     names = column_names(data)
     if names is not None and feature_names is not None:
         roles = columns if isinstance(columns, dict) else {}  # a loaded model's may be anything
@@ -159,7 +164,13 @@ def _from_frame(data: Any, labels: Any, options: InputOptions) -> tuple[Dataset,
         raise UsageError("weights= goes with arrays; name the column: Dataset(df, weight=...).")
     table = {role: columns.get(role) for role in ("label", "document")}
     dataset = Dataset(
-        data, query=columns["query"], features=options.features, drop=options.drop, missing="nan", **table
+        data,
+        query=columns["query"],
+        features=options.features,
+        drop=options.drop,
+        categorical=options.categorical,
+        missing="nan",
+        **table,
     )
     if labels is not None:
         dataset = dataset.with_labels(labels)
@@ -170,6 +181,8 @@ def _from_frame(data: Any, labels: Any, options: InputOptions) -> tuple[Dataset,
 def _query_ids(options: InputOptions, n_docs: int) -> Any:
     if options.qid is not None and options.group is not None:
         raise UsageError("give qid (the query of each row) or group (the sizes), not both.")
+    if isinstance(options.qid, str):
+        raise UsageError(f"qid= takes one id per row; a column of a table is query={options.qid!r}.")
     if options.qid is not None:
         return options.qid
     if options.group is None:
@@ -179,6 +192,43 @@ def _query_ids(options: InputOptions, n_docs: int) -> Any:
             'fit(df, label="grade", query="qid") with columns of a table.'
         )
     return ids_from_sizes(options.group, n_docs)
+
+
+def _refuse_path(data: Any, method: str) -> None:
+    if isinstance(data, (str, os.PathLike)):
+        raise UsageError(f"{method} takes data, not the name of a file: {method}(plackett.read({str(data)!r})).")
+
+
+_THEIR_ARGUMENTS = {
+    "eval_set": "validation=(X, y, qid)",
+    "eval_qid": "validation=(X, y, qid)",
+    "eval_group": "validation=(X, y, qid)",
+    "validation_data": "validation=",
+    "valid_sets": "validation=",
+    "eval_metric": 'metric="ndcg@10"',
+    "eval_at": 'metric="ndcg@10"',
+    "metrics": "metric=",
+    "sample_weight": "weights=",
+    "groups": "group= (the sizes of the lists) or qid= (one id per row)",
+    "group_id": "qid=",
+    "init_model": "init=",
+    "xgb_model": "init=",
+    "categorical_feature": "categorical=",
+    "cat_features": "categorical=",
+}
+"""Arguments of ``fit`` in other libraries, and ours."""
+
+
+def unknown_argument(name: str, parameters: Iterable[str], kind: str) -> UsageError:
+    """The error for an argument that ``fit`` does not have."""
+    if name in _THEIR_ARGUMENTS:
+        return UsageError(f"fit has no argument {name!r}; use {_THEIR_ARGUMENTS[name]}.")
+    if name in parameters or name == "early_stopping_rounds":
+        return UsageError(f"fit has no argument {name!r}; it is a parameter of the ranker: {kind}({name}=...).")
+    ours = [field.name for field in fields(InputOptions)]
+    close = get_close_matches(name, [*ours, "y", "validation", "metric", "checkpoint", "callbacks", "init"], n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return UsageError(f"fit has no argument {name!r}.{hint}")
 
 
 def _select(data: Any, positions: list[int]) -> Any:

@@ -119,7 +119,8 @@ def _set_features(ranker: Ranker, manifest: dict[str, Any]) -> None:
     ranker.n_features_ = count
     ranker.feature_names_ = None if names is None else tuple(names)
     ranker.categories_ = read_categories(features.get("categories"), names or ())
-    if bool(ranker.transforms) != (manifest.get("transform") is not None):
+    transforms = bool(ranker.transforms) or ranker.encodes_categories
+    if transforms != (manifest.get("transform") is not None):
         raise DataError('"transform" must be present if and only if the settings name transforms.')
     if manifest.get("transform") is not None:
         fitted = transform_from_dict(manifest["transform"])

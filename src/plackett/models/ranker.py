@@ -23,15 +23,23 @@ from plackett.base.files import read_key
 from plackett.base.ragged import Scores, list_blocks
 from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset, fingerprint
-from plackett.data.inputs import Categories
+from plackett.data.inputs import Categories, ids_from_sizes
 from plackett.data.large_arrays import check_before_use, is_large, iter_blocks, release_pages
-from plackett.data.transforms import FittedTransform, chain, transform
+from plackett.data.transforms import FittedChain, FittedTransform, chain, encode_categories, transform
 from plackett.data.transforms.base import apply_in_blocks
 from plackett.distributed import Cluster, as_cluster
 from plackett.models import fit_context
 from plackett.models.artifact import identity_of, versions, write
 from plackett.models.checkpoint import Checkpoint, open_checkpoint
-from plackett.models.inputs import InputOptions, scoring_data, training_data, validation_data
+from plackett.models.inputs import (
+    InputOptions,
+    column_names,
+    n_rows,
+    scoring_data,
+    training_data,
+    unknown_argument,
+    validation_data,
+)
 from plackett.models.insight import Insight
 from plackett.models.parameters import ALIASES, check_minimums, check_types, to_python, translate, unknown_parameter
 from plackett.objectives import objective as as_objective, objective_to_dict
@@ -55,7 +63,7 @@ class Ranker(Insight, ABC):
     takes_missing: ClassVar[bool] = False
     """Whether the model takes NaN as a value of a feature."""
     takes_categories: ClassVar[bool] = False
-    """Whether the model takes categories, which are numbers without an order."""
+    """Whether the model takes categories, numbers without an order, as they are; others encode them."""
     row_wise: ClassVar[bool] = False
     """Whether it scores each row by itself, to the same bits whatever the other rows are."""
     trains_in_place: ClassVar[bool] = False
@@ -158,6 +166,7 @@ class Ranker(Insight, ABC):
         document: str | None = None,
         features: Sequence[str] | None = None,
         drop: Sequence[str] = (),
+        categorical: Sequence[str] = (),
         weights: Any = None,
         validation: Any = None,
         metric: fit_context.MetricSpec = "ndcg@10",
@@ -168,6 +177,8 @@ class Ranker(Insight, ABC):
         progress: fit_context.Progress | None = None,
         watch: fit_context.WatchFunction = fit_context.no_watch,
         cluster: Cluster | str | None = None,
+        query_ids: Any = None,
+        **unknown: Any,
     ) -> Self:
         """Fit on ``train``; with ``validation``, select by ``metric`` on it.
 
@@ -198,6 +209,8 @@ class Ranker(Insight, ABC):
             For a table: the columns that are features; by default all others.
         drop
             For a table: columns to leave out.
+        categorical
+            For a table: columns of text or numbers that are categories.
         weights
             For features: a weight per list or per row.
         validation
@@ -230,8 +243,15 @@ class Ranker(Insight, ABC):
         cluster
             Fit with several workers, on one machine or many, where the model supports it:
             ``"local:2"``, ``"auto"``, or a :class:`plackett.distributed.Cluster`.
+        query_ids
+            Another name of ``qid``.
+        unknown
+            Names of other libraries, which are refused with ours.
         """
-        options = InputOptions(qid, group, label, query, document, features, drop, weights)
+        for name in unknown:
+            raise unknown_argument(name, self.get_params(), type(self).__name__)
+        qid = query_ids if qid is None else qid
+        options = InputOptions(qid, group, label, query, document, features, drop, categorical, weights)
         named = {"y": y, "validation": validation, "metric": metric, "checkpoint": checkpoint}
         named |= _name_positional(more, is_dataset=isinstance(train, Dataset), named=named)
         train, columns = training_data(train, named["y"], options)
@@ -241,7 +261,7 @@ class Ranker(Insight, ABC):
         self.set_params(**self.get_params())  # the constructor does not check
         metrics = fit_context.parse_metrics(metric)
         workers = self._parse_cluster(cluster)
-        callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
+        callbacks = fit_context.check_callbacks(callbacks)
         if workers is not None and (callbacks or init is not None):
             raise UsageError("callbacks and init are not supported with cluster=.")
         if init is not None:
@@ -265,7 +285,7 @@ class Ranker(Insight, ABC):
                 scores = np.ascontiguousarray(init.predict(train))
                 identity["init"] = hashlib.sha256(scores.tobytes()).hexdigest()
             store = open_checkpoint(checkpoint, identity)
-        fitted_before = (self.n_features_, self.feature_names_, self.transform_)
+        fitted_before = (self.n_features_, self.feature_names_, self.categories_, self.transform_)
         for data in (train, validation):
             if data is not None:
                 check_before_use(data.features)
@@ -277,7 +297,7 @@ class Ranker(Insight, ABC):
                 self._fit(*parts, context)
         except BaseException:
             # An earlier model is still there and needs the features it was fitted on.
-            self.n_features_, self.feature_names_, self.transform_ = fitted_before
+            self.n_features_, self.feature_names_, self.categories_, self.transform_ = fitted_before
             raise
         self.training_ = training | {"best_step": self._best_step, "objective": self._describe_objective()}
         return self
@@ -308,19 +328,37 @@ class Ranker(Insight, ABC):
         """
         self.n_features_ = train.n_features
         self.feature_names_ = train.feature_names
-        self.categories_ = self._check_categories(train)
+        self.categories_ = train.categories if init is None else init.categories_
         self.transform_ = None
-        copy = not self.trains_in_place or bool(self.transforms)
-        train = train.canonical(copy=copy)
+        copy = not self.trains_in_place or bool(self.transforms) or self.encodes_categories
+        train = self._number_categories(train).canonical(copy=copy)
         if init is not None:
             self.transform_ = init.transform_
-        elif self.transforms:
-            self.transform_ = chain(*(transform(name) for name in self.transforms)).fit(train)
+        elif self.transforms or self.encodes_categories:
+            self.transform_ = self._fit_transforms(train)
         train = self._prepare(train)  # a copy of the features in canonical order is freed here
         if validation is not None:
+            if validation.n_features != train.n_features:
+                raise FeatureMismatch(
+                    f"the validation data have {validation.n_features} features, the training data {train.n_features}."
+                )
             validation = self._number_categories(validation).canonical(copy=copy)
             validation = self._prepare(validation)
         return train, validation
+
+    @property
+    def encodes_categories(self) -> bool:
+        """Whether the features hold categories, which the model takes as numbers with an order."""
+        return self.categories_ is not None and not self.takes_categories
+
+    def _fit_transforms(self, train: Dataset) -> FittedTransform:
+        """The transforms, fitted to lists in canonical order; categories are encoded first."""
+        transforms = chain(*(transform(name) for name in self.transforms))
+        if not self.encodes_categories:
+            return transforms.fit(train)
+        encoding = encode_categories(train)
+        encoded = train._replace(features=apply_in_blocks(encoding, train.features, train.offsets))
+        return FittedChain((encoding, transforms.fit(encoded)))
 
     def _check_init(self, init: Ranker, train: Dataset) -> None:
         """Raise for a model that a fit of this ranker cannot start from."""
@@ -329,7 +367,8 @@ class Ranker(Insight, ABC):
             raise UsageError(f"{kind} does not support init=.")
         if not isinstance(init, self._init_kinds()):
             names = " or ".join(kind.__name__ for kind in self._init_kinds())
-            raise UsageError(f"init must be a fitted {names}, got {type(init).__name__}.")
+            hint = f"; plackett.load({init!r}) reads a saved model" if isinstance(init, str) else ""
+            raise UsageError(f"init must be a fitted {names}, got {type(init).__name__}{hint}.")
         init._check_features(train)
         if init.transforms != self.transforms:
             raise UsageError(
@@ -363,7 +402,14 @@ class Ranker(Insight, ABC):
         """
         write(self, path, None if sign_key is None else read_key(Path(sign_key)))
 
-    def predict(self, data: Dataset | ArrayLike, *, query_ids: ArrayLike | None = None) -> Scores:
+    def predict(
+        self,
+        data: Dataset | ArrayLike,
+        *,
+        query_ids: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> Scores:
         """Score documents; higher is better.
 
         Parameters
@@ -374,8 +420,15 @@ class Ranker(Insight, ABC):
         query_ids
             For features: the query of each row, for models that score whole lists; by default the
             query column that ``fit`` was given, if the table has it, else all rows form one list.
+        qid
+            Another name of ``query_ids``.
+        group
+            Instead of ``query_ids``: the sizes of the lists, as ``fit`` takes them.
         """
         self._require_fitted()
+        query_ids = qid if query_ids is None else query_ids
+        if group is not None and not isinstance(data, Dataset):
+            query_ids = ids_from_sizes(group, n_rows(data))
         return self._score(self._as_dataset(data, query_ids))
 
     def _as_dataset(self, data: Dataset | ArrayLike, query_ids: ArrayLike | None) -> Dataset:
@@ -384,7 +437,8 @@ class Ranker(Insight, ABC):
             return data
         columns = (self.training_ or {}).get("columns")
         rows, ids = scoring_data(data, query_ids, self.feature_names_, columns)
-        return Dataset.from_arrays(rows, None, ids, missing="nan")
+        categorical = tuple(self.categories_ or ()) if column_names(rows) else ()
+        return Dataset.from_arrays(rows, None, ids, categorical=categorical, missing="nan")
 
     def _score(self, data: Dataset) -> Scores:
         """Scores in the order of the rows."""
@@ -441,15 +495,6 @@ class Ranker(Insight, ABC):
         if self.n_features_ is None:
             raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit first.")
         return self.n_features_
-
-    def _check_categories(self, train: Dataset) -> Categories | None:
-        if train.categories is not None and not self.takes_categories:
-            raise DataError(
-                f"feature {next(iter(train.categories))!r} holds categories, which "
-                f"{type(self).__name__} cannot take; use trees, encode it as numbers, or leave it "
-                "out (drop=)."
-            )
-        return train.categories
 
     def _number_categories(self, data: Dataset) -> Dataset:
         """The same data with categories numbered as in the fit."""

@@ -26,7 +26,7 @@ from plackett.base.errors import DataError, Message, Parameter, UsageError
 from plackett.base.ragged import Features, Ids, Rows
 from plackett.data import inputs
 from plackett.data.columnar.roles import Roles, check_types, find_roles, is_category, refuse_other_roles, say_columns
-from plackett.data.files import ByteProgress, ReadOptions, check_memory, open_binary
+from plackett.data.files import ByteProgress, DataFiles, ReadLimits, ReadOptions, check_memory, open_binary
 
 
 @contextmanager
@@ -152,8 +152,10 @@ def iter_batches(
 class RowBuffer:
     """Arrays for a known number of rows, filled batch by batch."""
 
-    def __init__(self, roles: Roles, n_docs: int, n_features: int) -> None:
+    def __init__(self, roles: Roles, n_docs: int, n_features: int, categories: inputs.Categories | None = None) -> None:
         self.roles = roles
+        self.known_categories = categories
+        """Those of all rows, where these are some of them."""
         self.features: Features = np.empty((n_docs, n_features), np.float32)
         self.labels = np.zeros(n_docs, np.float32)
         self.weights = None if roles.weight is None else np.empty(n_docs)
@@ -162,7 +164,9 @@ class RowBuffer:
         self.queries: list[Ids] = []
         self.documents: list[Ids] = []
         self.groups: list[Ids] = []
-        self.categories: dict[str, dict[str, int]] = {}
+        self.categories = {
+            name: {value: number for number, value in enumerate(values)} for name, values in (categories or {}).items()
+        }
         """For each feature of categories, the number of each value in order of appearance."""
         self.n_filled = 0
         self.transposed: Features = np.empty((n_features, batch_rows(len(roles.columns))), np.float32)
@@ -202,8 +206,8 @@ class RowBuffer:
         block = self.transposed[:, : batch.num_rows]
         for column, name in enumerate(self.roles.features):
             values = batch.column(name)
-            if is_category(values.type):
-                block[column] = self._number_categories(name, values)
+            if is_category(values.type) or name in self.roles.categorical:
+                block[column] = self._number_categories(name, as_categories(values))
             else:
                 block[column] = _to_numpy(values)
         self.features[rows] = block.T
@@ -218,6 +222,8 @@ class RowBuffer:
 
     def _sort_categories(self) -> dict[str, tuple[str, ...]] | None:
         """Number the categories in alphabetical order, whatever the order of the rows."""
+        if self.known_categories is not None:
+            return dict(self.known_categories)
         result = {}
         for name, numbers in self.categories.items():
             column = self.features[:, self.roles.features.index(name)]
@@ -249,6 +255,19 @@ class RowBuffer:
             categories=categories,
             source=source,
         )
+
+
+def find_categories(files: ColumnarFiles) -> inputs.Categories | None:
+    """The values of all features that hold categories, in alphabetical order; reads these columns."""
+    roles, schema = files.roles, files.shards[0].schema
+    names = [name for name in roles.features if name in roles.categorical or is_category(schema.field(name).type)]
+    values: dict[str, set[str]] = {name: set() for name in names}
+    for shard in files.shards if names else ():
+        for batch in shard.batches(names):
+            for name in names:
+                used = as_categories(batch.column(name)).dictionary_decode().unique().drop_null()
+                values[name].update(used.to_pylist())
+    return {name: tuple(sorted(some)) for name, some in values.items()} or None
 
 
 def default_names(n_features: int) -> tuple[str, ...]:
@@ -385,14 +404,35 @@ def _from_lists(batch: pa.RecordBatch, name: str, width: int, row: int) -> NDArr
 
 def read_csv(path: Path, options: ReadOptions) -> inputs.Table:
     """Read a .csv or .tsv file with a header, also one that ends in .gz."""
-    separator = "\t" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else ","
     with name_file_in_errors(path, "CSV file"), open_binary(path, options.limits) as text:
-        frame = pyarrow.csv.read_csv(
-            path if path.suffix.lower() != ".gz" else text,
-            parse_options=pyarrow.csv.ParseOptions(delimiter=separator),
-            convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True),
-        )
+        source = path if path.suffix.lower() != ".gz" else text
+        frame = pyarrow.csv.read_csv(source, parse_options=_csv_options(path), convert_options=_CSV_VALUES)
+        _check_header(frame.column_names)
         return read_frame(frame, options, source=str(path))
+
+
+_CSV_VALUES = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
+
+
+def _csv_options(path: Path) -> pyarrow.csv.ParseOptions:
+    is_tsv = ".tsv" in [suffix.lower() for suffix in path.suffixes]
+    return pyarrow.csv.ParseOptions(delimiter="\t" if is_tsv else ",")
+
+
+def _check_header(names: Sequence[str]) -> None:
+    if len(names) == 1:
+        raise DataError(f"has one column, {names[0]!r}; columns are separated by commas in .csv, by tabs in .tsv.")
+    if all(name.strip().lstrip("-").replace(".", "", 1).isdecimal() for name in names):
+        raise DataError(f"the first line must hold the names of the columns, got {', '.join(names[:5])} ...")
+
+
+def column_names(files: DataFiles) -> list[str]:
+    """The names of all columns of CSV, Parquet or Arrow files."""
+    path = files.first
+    if files.format == "csv":
+        with name_file_in_errors(path, "CSV file"), open_binary(path, ReadLimits()) as text:
+            return list(pyarrow.csv.open_csv(text, parse_options=_csv_options(path)).schema.names)
+    return list(open_shard(path).schema.names)
 
 
 def read_frame(frame: Any, options: ReadOptions, *, source: str | None = None) -> inputs.Table:
@@ -428,6 +468,21 @@ def _read_table(table: pa.Table, options: ReadOptions, source: str | None) -> in
         buffer.add(batch, row, options.missing)
         row += batch.num_rows
     return buffer.table(source=source)
+
+
+def as_categories(column: Any) -> pa.DictionaryArray:
+    """A column of text or numbers, of any library, as texts with a dictionary; NaN is null."""
+    if not isinstance(column, (pa.Array, pa.ChunkedArray)):
+        column = column.to_arrow() if hasattr(column, "to_arrow") else pa.Array.from_pandas(column)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if is_category(column.type):
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), None, column)
+    return column.cast(pa.string()).dictionary_encode()
 
 
 def as_arrow(frame: Any) -> pa.Table:

@@ -50,6 +50,8 @@ class Roles:
     """True if ``features`` is one column whose values are lists."""
     named: bool = False
     """True if the file notes that its feature columns have feature names."""
+    categorical: tuple[str, ...] = ()
+    """Features that are categories, whatever their type."""
 
     @property
     def columns(self) -> list[str]:
@@ -68,10 +70,11 @@ def find_roles(
     weight: str | None = None,
     features: str | Sequence[str] | None = None,
     drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
 ) -> Roles:
     """Assign columns to roles.
 
-    Columns of ``drop`` are not read.
+    Columns of ``drop`` are not read; those of ``categorical`` are categories.
 
     A column with a default name may also have one of its aliases (``qid``, ``relevance`` ...) if
     only one of them is present. ``document_id``, ``weight`` and ``document_weight`` have their role
@@ -101,7 +104,11 @@ def find_roles(
     if not columns and (note is None or note.features):
         raise DataError(f"has no features; {_list_columns(names)}.")
     listed = len(columns) == 1 and _is_list(schema.field(columns[0]).type)
-    return Roles(*single, tuple(columns), listed, named=note is not None and note.named)
+    chosen = (categorical,) if isinstance(categorical, str) else tuple(categorical)
+    for name in chosen:
+        if name not in columns or listed:
+            raise DataError(f"there is no feature column {name!r} to take as categories; {_list_columns(names)}.")
+    return Roles(*single, tuple(columns), listed, note is not None and note.named, chosen)
 
 
 def check_types(schema: pa.Schema, roles: Roles) -> None:
@@ -118,11 +125,12 @@ def check_types(schema: pa.Schema, roles: Roles) -> None:
         kind = schema.field(name).type
         if roles.listed and not _is_list(kind):
             raise DataError(f"column {name!r} must be lists of numbers, got {kind}.")
+        if name in roles.categorical and not pa.types.is_nested(kind):
+            continue
         if not (roles.listed or is_numeric(kind) or is_category(kind)):
-            raise DataError(
-                f"column {name!r} holds {kind}, and features are numbers; encode it as numbers, or "
-                "name the columns to use with features=, document= ..."
-            )
+            parts = f"column {name!r} holds {kind}, and features are numbers; take it as categories with "
+            more = Parameter("categorical"), ", leave it out with ", Parameter("drop"), ", or name the features with "
+            raise DataError(Message(parts, *more, Parameter("features"), "."))
 
 
 @dataclass(frozen=True)
@@ -198,7 +206,8 @@ def say_columns(roles: Roles, schema: pa.Schema) -> None:
     others = {"label": roles.label, "query": roles.query, "document": roles.document}
     taken = ", ".join(f"{role} {name!r}" for role, name in others.items() if name is not None)
     shown = _list_names(roles.features)
-    _LOGGER.info("took %s, and %d features: %s", taken, len(roles.features), shown)
+    plural = "" if len(roles.features) == 1 else "s"
+    _LOGGER.info("took %s, and %d feature%s: %s", taken, len(roles.features), plural, shown)
     if odd and not roles.listed:
         warnings.warn(
             f"{_list_names(odd)} {'is' if len(odd) == 1 else 'are'} taken as "

@@ -21,10 +21,26 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features
 from plackett.data.canonical import CanonicalOrder, hash_documents, take
-from plackett.data.columnar.reader import ColumnarFiles, RowBuffer, iter_batches, name_file_in_errors, refuse_scattered
+from plackett.data.columnar.reader import (
+    ColumnarFiles,
+    RowBuffer,
+    find_categories,
+    iter_batches,
+    name_file_in_errors,
+    refuse_scattered,
+)
 from plackett.data.dataset import Dataset
 from plackett.data.files import ByteProgress, ReadOptions
-from plackett.data.inputs import Missing, Table, as_groups, as_weights, factorize, run_starts, warn_scattered
+from plackett.data.inputs import (
+    Categories,
+    Missing,
+    Table,
+    as_groups,
+    as_weights,
+    factorize,
+    run_starts,
+    warn_scattered,
+)
 from plackett.data.large_arrays import BLOCK_BYTES, release_pages, rows_per_block, scratch_array
 
 _SMALL_ARRAYS = ("labels", "document_ids", "weights", "document_weights", "positions", "groups")
@@ -35,16 +51,12 @@ _FileStamp: TypeAlias = tuple[int, int, int]
 def iter_tables(files: ColumnarFiles, missing: Missing, progress: ByteProgress | None = None) -> Iterator[Table]:
     """Read all rows in the order of the files, a few thousand at a time."""
     kinds: tuple[str, ...] | None = None
+    categories = find_categories(files)
     for shard, batch, row in iter_batches(files, progress):
         with name_file_in_errors(shard.path):
-            buffer = RowBuffer(files.roles, batch.num_rows, files.n_features)
+            buffer = RowBuffer(files.roles, batch.num_rows, files.n_features, categories)
             buffer.add(batch, row, missing)
             table = buffer.table(source=files.name)
-            if table.categories is not None:
-                raise DataError(
-                    f"column {next(iter(table.categories))!r} holds categories as text, which are "
-                    "numbered only in memory; read without streaming, or encode it as numbers."
-                )
             kinds = _check_id_types(table, kinds)
         yield table
 
@@ -127,9 +139,10 @@ class _SmallArrays:
 
     pieces: dict[str, list[NDArray[Any]]] = field(default_factory=dict)
     feature_names: tuple[str, ...] | None = None
+    categories: Categories | None = None
 
     def add(self, table: Table) -> None:
-        self.feature_names = table.feature_names
+        self.feature_names, self.categories = table.feature_names, table.categories
         for name in _SMALL_ARRAYS:
             self._append(name, getattr(table, name))
         self._append("hashes", hash_documents(table.features, table.document_ids))
@@ -171,6 +184,7 @@ class _SmallArrays:
             positions=self.pop_optional("positions"),
             feature_names=self.feature_names,
             groups=None if groups is None else as_groups(groups, names, codes),
+            categories=self.categories,
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from plackett.base.errors import DataError, UsageError
 from plackett.data.transforms.base import FORMAT_VERSION, Chain, FittedChain, FittedTransform, Transform, chain
+from plackett.data.transforms.categories import FittedCategories, encode_categories
 from plackett.data.transforms.features import (
     FittedImpute,
     FittedQuantile,
@@ -23,6 +24,7 @@ from plackett.data.transforms.features import (
 __all__ = [
     "TRANSFORMS",
     "Chain",
+    "FittedCategories",
     "FittedChain",
     "FittedImpute",
     "FittedQuantile",
@@ -35,6 +37,7 @@ __all__ = [
     "Standard",
     "Transform",
     "chain",
+    "encode_categories",
     "transform",
     "transform_from_dict",
 ]
@@ -45,7 +48,7 @@ TRANSFORMS: tuple[type[Transform], ...] = (QueryMinMax, Standard, Log1p, Quantil
 
 _UNFITTED: dict[str, type[Transform]] = {**{t.name: t for t in TRANSFORMS}, Chain.name: Chain}
 _FITTED: dict[str, type[FittedTransform]] = {
-    t.name: t for t in (FittedStandard, FittedQuantile, FittedImpute, FittedChain)
+    t.name: t for t in (FittedCategories, FittedStandard, FittedQuantile, FittedImpute, FittedChain)
 }
 
 

@@ -101,6 +101,7 @@ class AutoRanker(Ranker):
     """
 
     takes_missing: ClassVar[bool] = True
+    takes_categories: ClassVar[bool] = True
     supports_cluster: ClassVar[bool] = True
     supports_init: ClassVar[bool] = False
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")

@@ -67,11 +67,10 @@ def recommend(dataset: Dataset) -> Recommendation:
         raise DataError("no list has documents with different labels, so there is nothing to learn from.")
     from_clicks = dataset.document_weights is not None
     binary = facts.n_levels == 2
-    linear_is_possible = not dataset.categories
     reasons: list[str] = []
     others: tuple[str, ...]
     crossfit = 0
-    if useful < _FEW_LISTS and linear_is_possible:
+    if useful < _FEW_LISTS:
         recipe, others = "listnet-linear", ("e-lambdaloss-mart",)
         reasons.append(f"{useful} lists with different labels are too few for trees; a linear model has few weights")
     elif facts.longest > _LONG or facts.n_docs > _LARGE:
@@ -90,7 +89,7 @@ def recommend(dataset: Dataset) -> Recommendation:
         crossfit = 5
         reasons.append(f"with {useful:,} lists none can be spared for validation: cross-fitting rotates them")
     if dataset.categories:
-        reasons.append("trees split categories by sets of values; nets and linear models do not take them")
+        reasons.append("trees split categories by sets of values; nets and linear models take a mean label instead")
     return Recommendation(
         recipe=recipe,
         crossfit=crossfit,

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from plackett.base.errors import Message, Parameter, UsageError
-from plackett.data.transforms import FittedChain, FittedTransform, QueryMinMax
+from plackett.data.transforms import FittedCategories, FittedChain, FittedTransform, QueryMinMax
 from plackett.models.auto import AutoRanker
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import EnsembleRanker, read_lightgbm_sum
@@ -97,6 +97,11 @@ def _find_parts(ranker: Ranker, factor: float, before: tuple[FittedTransform, ..
     fitted = ranker.transform_
     chain = fitted.transforms if isinstance(fitted, FittedChain) else (fitted,)
     transforms = before + tuple(transform for transform in chain if transform is not None)
+    if any(isinstance(transform, FittedCategories) for transform in transforms):
+        raise UsageError(
+            f"this {type(ranker).__name__} encodes categories, which export targets do not know. Export trees "
+            "(lightgbm-text), serve the model with plackett, or encode the categories as features before fit."
+        )
     if isinstance(ranker, AutoRanker):
         return [part for member, weight in ranker.parts() for part in _find_parts(member, factor * weight, transforms)]
     if not isinstance(ranker, CrossFit):
