@@ -22,11 +22,12 @@ from auto_results import STORE, processor_time, read_outcomes
 from plackett.models.crossfit import standardize, with_threads
 from plackett.models.recipes.search_spaces import with_settings
 from plackett.models.trees import TreeRanker, ranker as tree_ranker
+from symmetric_trees import SymmetricTrees
 
 METRICS = ("ndcg@5", "ndcg@10")
 _SMOOTH = {"lightgbm.path_smooth": 10.0}
 _LOSS = "e-lambdaloss-mart"
-TRIALS: dict[str, tuple[str, dict[str, Any], int]] = {
+TRIALS: dict[str, tuple[Any, dict[str, Any], int]] = {
     "as it is": (_LOSS, {}, 5),
     "path_smooth 10": (_LOSS, _SMOOTH, 5),
     "lambda_l2 10": (_LOSS, {"lightgbm.lambda_l2": 10.0}, 5),
@@ -37,6 +38,8 @@ TRIALS: dict[str, tuple[str, dict[str, Any], int]] = {
     "10 members": (_LOSS, {}, 10),
     "10 members, half of the lists per tree": (_LOSS, {"list_fraction": 0.5}, 10),
     "yetirank": ("yetirank-mart", {}, 5),
+    "symmetric trees": (SymmetricTrees(objective=pk.recipe(_LOSS).objective), {}, 5),
+    "symmetric trees, yetirank": (SymmetricTrees(), {}, 5),
     "extra_trees": (_LOSS, {"lightgbm.extra_trees": True}, 5),
     "depth 6": (_LOSS, {"lightgbm.max_depth": 6}, 5),
     "features drawn per node": (_LOSS, {"lightgbm.feature_fraction_bynode": 0.5}, 5),
@@ -67,7 +70,8 @@ def main() -> None:
 def _run(store: Path, path: Path, number: int, name: str) -> None:
     fold = pk.read_folds(path)[number]
     recipe, settings, folds = TRIALS[name]
-    ranker = with_threads(with_settings(pk.recipe(recipe), settings), 1)
+    ranker = with_settings(pk.recipe(recipe), settings) if isinstance(recipe, str) else recipe
+    ranker = with_threads(ranker, 1)
     start = processor_time()
     if name == BOOTSTRAP:
         tree_ranker.sample_lists, saved = _weigh_lists, tree_ranker.sample_lists
