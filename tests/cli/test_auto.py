@@ -16,7 +16,7 @@ from plackett.models.auto.distillation import Distillation
 )
 def test_the_loss_of_distillation_is_told(student, text, monkeypatch) -> None:
     lines: list[str] = []
-    monkeypatch.setattr(auto.OUT, "print", lambda line, **_: lines.append(line))
+    monkeypatch.setattr(auto, "print_text", lines.append)
     distillation = Distillation(student, 9, 0.4, 0.5, 0.2, 20, 0.1, 0.3)
     ranker = SimpleNamespace(leaderboard_=(), distillation_=distillation, metric="ndcg@10", summary=lambda: "")
     auto._print_result(ranker, {"test": None, "model": "m", "seconds": 1.0})

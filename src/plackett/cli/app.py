@@ -19,7 +19,15 @@ from typer.core import TyperCommand, TyperGroup
 from plackett._version import __version__
 from plackett.base.compilation_notice import set_notice
 from plackett.base.errors import PlackettError, UsageError, message_of
-from plackett.cli.console import ERR, OUT, Interrupted, compilation_notice, show_log, show_warning, use_option_names
+from plackett.cli.console import (
+    ERR,
+    Interrupted,
+    compilation_notice,
+    print_text,
+    show_log,
+    show_warning,
+    use_option_names,
+)
 
 COMMANDS = {
     "quickstart": "Generate a data set, train models, compare them, and write a report.",
@@ -123,7 +131,7 @@ app = typer.Typer(
 
 def _version(show: bool) -> None:
     if show:
-        OUT.print(f"plackett {__version__}", highlight=False)
+        print_text(f"plackett {__version__}")
         raise typer.Exit
 
 
@@ -170,5 +178,5 @@ def _describe_os_error(error: OSError) -> str:
 
 def _fail(error: Exception | str, *, code: int) -> None:
     text = escape(use_option_names(message_of(error)))
-    ERR.print(f"[bold red]error:[/] {text}", highlight=False, soft_wrap=True)
+    ERR.print(f"[bold red]error:[/] {text}", soft_wrap=True)
     sys.exit(code)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import OUT, print_json, step_progress
+from plackett.cli.console import print_json, print_text, step_progress
 from plackett.cli.options import ClusterOption, DataOptions, DataPaths, Json, find_cluster, split_names
 
 if TYPE_CHECKING:
@@ -21,17 +21,20 @@ def auto(
     data: DataPaths,
     out: Annotated[Path, typer.Option(help="Folder of the model, for example model.plackett.")],
     reading: DataOptions,
-    minutes: Annotated[float, typer.Option(min=0.01, help="Minutes to spend.")] = 10.0,
-    metric: Annotated[str, typer.Option(help="Metric to select by.")] = "ndcg@10",
+    minutes: Annotated[float, typer.Option(min=0.01, help="Time for the search, in minutes.")] = 10.0,
+    metric: Annotated[str, typer.Option(help="Metric that selects the models.")] = "ndcg@10",
     preset: Annotated[
         Literal["fast", "good", "best"],
-        typer.Option(help="fast: one small model of trees; good: trees; best: everything."),
+        typer.Option(help="fast: one small tree model; good: tree models; best: trees, nets and linear models."),
     ] = "best",
     members: Annotated[
-        str, typer.Option(help="What may be tried: auto, families (trees, nets, linear) or recipes.")
+        str,
+        typer.Option(help="Candidates, separated by commas: recipes, or families (trees, nets, linear). auto: all."),
     ] = "auto",
-    validation: Annotated[Path | None, typer.Option(help="More training lists: members rotate over both.")] = None,
-    test: Annotated[Path | None, typer.Option(help="Test data; the finished model is measured on it.")] = None,
+    validation: Annotated[
+        Path | None, typer.Option(help="More lists to train on; cross-fitting rotates over both files.")
+    ] = None,
+    test: Annotated[Path | None, typer.Option(help="Test data to evaluate the finished model on.")] = None,
     distill: Annotated[
         bool,
         typer.Option("--distill", help="Replace members that are not trees by one tree model trained on their scores."),
@@ -39,7 +42,7 @@ def auto(
     work: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for work in progress; the same command resumes a killed run.  "
+            help="Folder for intermediate results; the same command resumes a killed run.  "
             "\\[default: OUT.work, removed at the end]",
             show_default=False,
         ),
@@ -61,7 +64,7 @@ def auto(
     if folder.resolve() == out.resolve():
         raise UsageError("--out and --work name the same folder; choose two folders.")
     place = find_cluster(cluster)
-    training, extra, test_data = _open_parts(data, validation, test, reading)
+    training, extra, test_data = reading.open_parts(data, validation, test)
     ranker = AutoRanker(
         minutes=minutes,
         metric=metric,
@@ -88,32 +91,6 @@ def auto(
         print_json(result)
     else:
         _print_result(ranker, result)
-
-
-def _open_parts(
-    paths: list[Path], validation: Path | None, test: Path | None, reading: DataOptions
-) -> tuple[Dataset, Dataset | None, Dataset | None]:
-    """Open the training, validation and test lists; a folder of one fold holds all of them."""
-    from plackett.data.folds import is_folds
-
-    extra: Dataset | None = None
-    test_data: Dataset | None = None
-    if len(paths) == 1 and is_folds(paths[0]):
-        folds = reading.open_source(paths).folds
-        if len(folds) > 1:
-            raise UsageError(
-                f"{paths[0]} has {len(folds)} folds; use one of them, for example {paths[0]}/{folds[0].name}."
-            )
-        training, extra, test_data = folds[0].train, folds[0].validation, folds[0].test
-    else:
-        training = reading.open(paths, cache="train")
-    # LETOR text may leave out its last features: it has as many as the training data.
-    width = training.n_features
-    if validation is not None:
-        extra = reading.open([validation], cache="validation", n_features=width)
-    if test is not None:
-        test_data = reading.open([test], cache="test", n_features=width)
-    return training, extra, test_data
 
 
 def _describe(ranker: AutoRanker, out: Path, test: Dataset | None, seconds: float) -> dict[str, Any]:
@@ -154,25 +131,23 @@ def _measure_test(ranker: AutoRanker, test: Dataset) -> dict[str, Any]:
 
 def _print_result(ranker: AutoRanker, result: dict[str, Any]) -> None:
     if ranker.leaderboard_:
-        OUT.print("out-of-fold lists", highlight=False)
-        OUT.print(ranker.leaderboard(), highlight=False, soft_wrap=True, markup=False)
+        print_text("out-of-fold lists")
+        print_text(ranker.leaderboard())
     distilled = ranker.distillation_
     if distilled is not None and distilled.ranker is None:
-        OUT.print("every member is trees: the model is one sum of trees, and nothing was distilled", highlight=False)
+        print_text("every member is trees: the model is one sum of trees, and nothing was distilled")
     elif distilled is not None:
         loss = "not measured" if distilled.loss is None else f"{distilled.loss:.4f}"
-        OUT.print(
+        print_text(
             f"distilled: {distilled.trees} trees, loses {loss} {ranker.metric}; a list takes "
             f"{distilled.milliseconds:.2f} ms, with the ensemble "
-            f"{distilled.ensemble_milliseconds:.2f} ms",
-            highlight=False,
-            soft_wrap=True,
+            f"{distilled.ensemble_milliseconds:.2f} ms"
         )
     if result["test"] is not None:
-        OUT.print("test lists", highlight=False)
+        print_text("test lists")
         for name, means in result["test"]["means"].items():
             text = ", ".join(f"{metric} {mean:.4f}" for metric, mean in means.items())
             p = result["test"]["p_values"].get(name)
             suffix = "" if p is None else f"  (model against it: p {p:.3f})"
-            OUT.print(f"{name:<26} {text}{suffix}", highlight=False, soft_wrap=True)
-    OUT.print(f"{result['model']}: {ranker.summary()}, {result['seconds']:.1f} s", highlight=False, soft_wrap=True)
+            print_text(f"{name:<26} {text}{suffix}")
+    print_text(f"{result['model']}: {ranker.summary()}, {result['seconds']:.1f} s")

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import ERR, OUT, byte_progress, print_json
+from plackett.cli.console import ERR, OUT, byte_progress, print_json, print_text
 from plackett.cli.options import DataOptions, Json, Missing, QueryColumn, Strict
 
 if TYPE_CHECKING:
@@ -150,14 +150,10 @@ def _print_result(log: ClickLog, estimates: Propensities | None, data: Dataset, 
     if json:
         print_json(facts)
         return
-    OUT.print(f"{log}", highlight=False, soft_wrap=True)
+    print_text(f"{log}")
     if estimates is not None:
         OUT.print(_propensity_table(estimates))
-    OUT.print(
-        f"{out}: {data.n_lists:,} lists, {data.n_docs:,} documents, {data.n_features:,} features",
-        highlight=False,
-        soft_wrap=True,
-    )
+    print_text(f"{out}: {data.n_lists:,} lists, {data.n_docs:,} documents, {data.n_features:,} features")
 
 
 def _propensity_table(estimates: Propensities) -> Table:

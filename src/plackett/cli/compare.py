@@ -117,7 +117,7 @@ def _run(plan: Plan, store: str, scratch: Path, cores: dict[str, Any], tests: di
 
     with RunStore(store) as runs:
         ahead = forecast(plan, store=runs, **cores)
-        console.ERR.print(_describe(plan, ahead), highlight=False, soft_wrap=True)
+        console.ERR.print(_describe(plan, ahead), soft_wrap=True)
         kept = console.explain_interrupt(lambda: console.describe_kept(runs, store, [plan]))
         with kept, console.count_convergence_warnings(), console.step_progress() as progress:
             report = console.with_time_left(progress)
@@ -142,7 +142,7 @@ def _print_forecast(plan: Plan, store: str, cores: dict[str, Any], json: bool) -
     if json:
         console.print_json({"trials": ahead.trials, "finished": ahead.finished, "expected_seconds": ahead.seconds})
         return
-    console.OUT.print(_describe(plan, ahead), highlight=False, soft_wrap=True)
+    console.print_text(_describe(plan, ahead))
 
 
 def _print_result(result: CompareResult, files: ReportFiles, json: bool) -> None:
@@ -154,12 +154,11 @@ def _print_result(result: CompareResult, files: ReportFiles, json: bool) -> None
         return
     board = result.board
     console.OUT.print(console.board_table(board))
-    console.OUT.print(
+    console.print_text(
         f"▲ better, ▼ worse than {board.baseline} (base): {describe_test(board)};\np of "
-        f"{board.primary}; s: seconds of training, one trial",
-        highlight=False,
+        f"{board.primary}; s: seconds of training, one trial"
     )
-    console.OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)
+    console.print_text(f"report: {files.report}")
 
 
 def quickstart(
@@ -180,25 +179,21 @@ def quickstart(
         console.print_json(payload)
         return
     data = result.description
-    console.OUT.print(
+    console.print_text(
         f"{data.n_lists:,} lists, {data.n_docs:,} documents, {data.n_features} features, "
-        f"{data.n_levels} label levels; {result.board.n_lists:,} test lists",
-        highlight=False,
+        f"{data.n_levels} label levels; {result.board.n_lists:,} test lists"
     )
     console.OUT.print(console.board_table(result.board))
-    console.OUT.print(
+    console.print_text(
         f"▲ better, ▼ worse than {result.board.baseline} (base) at level 0.05; p of "
         f"{result.board.primary}:\nrandomisation test over paired lists, Holm's correction; "
-        "s: seconds of training",
-        highlight=False,
+        "s: seconds of training"
     )
     ahead = sum(gain > 0 for gain in result.gains)
-    console.OUT.print(
+    console.print_text(
         "cross-fitted: five of e-lambdaloss-mart on rotating parts, averaged; it is ahead of the "
         f"base\non {ahead} of {len(result.gains)} data sets of as many seeds ("
         + ", ".join(f"{gain:+.4f}" for gain in result.gains)
-        + ")",
-        highlight=False,
-        soft_wrap=True,
+        + ")"
     )
-    console.OUT.print(f"report: {result.report}   ({seconds:.0f} s)", highlight=False, soft_wrap=True)
+    console.print_text(f"report: {result.report}   ({seconds:.0f} s)")

@@ -43,8 +43,13 @@ if TYPE_CHECKING:
     from plackett.experiments.tables import TextTable
 
 
-OUT = Console()
-ERR = Console(stderr=True)
+OUT = Console(highlight=False)
+ERR = Console(stderr=True, highlight=False)
+
+
+def print_text(text: str, *, style: str | None = None) -> None:
+    """Write lines to standard output as they are: without markup, and never broken."""
+    OUT.print(text, style=style, markup=False, soft_wrap=True)
 
 
 def print_json(payload: Any) -> None:
@@ -73,7 +78,7 @@ def compilation_notice(count: int) -> Iterator[None]:
     """Say that kernels are compiled: a line that is replaced, or one line in files and pipes."""
     if not ERR.is_terminal:
         if count == 1:
-            ERR.print(f"{TEXT} (plackett warmup does it ahead of time)", highlight=False)
+            ERR.print(f"{TEXT} (plackett warmup does it ahead of time)")
         yield
         return
     status = ERR.status(f"{TEXT} ({count} so far)")
@@ -186,7 +191,7 @@ class _ConsoleHandler(logging.Handler):
     """Prints what plackett logs, such as the columns that a reader took, on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        ERR.print(escape(record.getMessage()), style="dim", highlight=False, soft_wrap=True)
+        ERR.print(escape(record.getMessage()), style="dim", soft_wrap=True)
 
 
 def show_log() -> None:
@@ -201,7 +206,7 @@ def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> N
     """Print a warning of plackett; hide those of libraries, which are for developers."""
     if issubclass(category, (DataWarning, ConvergenceWarning)):
         text = escape(use_option_names(message_of(message)))
-        ERR.print(f"[yellow]warning:[/] {text}", highlight=False, soft_wrap=True)
+        ERR.print(f"[yellow]warning:[/] {text}", soft_wrap=True)
 
 
 class Interrupted(Exception):  # noqa: N818 - Ctrl-C is not an error
@@ -290,10 +295,10 @@ _VERDICT_COLORS = {"yes": "green", "no": "red", "undecided": "dim"}
 def print_tables(tables: Sequence[TextTable]) -> None:
     """Print tables with their captions; a note that several tables share is printed once."""
     for i, table in enumerate(tables):
-        OUT.print(table.caption, highlight=False, markup=False, style="bold")
+        OUT.print(table.caption, markup=False, style="bold")
         OUT.print(text_table(table))
         if table.note and (i + 1 == len(tables) or tables[i + 1].note != table.note):
-            OUT.print(table.note, highlight=False, markup=False, style="dim")
+            OUT.print(table.note, markup=False, style="dim")
 
 
 def text_table(text: TextTable) -> Table:

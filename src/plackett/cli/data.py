@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import OUT, byte_progress, count_table, print_json
+from plackett.cli.console import OUT, byte_progress, count_table, print_json, print_text
 from plackett.cli.options import DataOptions, DataPaths, Json
 from plackett.data import open_data_or_folds
 from plackett.data.dataset import Dataset
@@ -47,11 +47,9 @@ def convert(
             }
         )
         return
-    OUT.print(
+    print_text(
         f"{target}: {report.n_lists:,} lists, {report.n_docs:,} documents, "
-        f"{report.n_features:,} features in {seconds:.1f} s",
-        highlight=False,
-        soft_wrap=True,
+        f"{report.n_features:,} features in {seconds:.1f} s"
     )
 
 

@@ -8,7 +8,7 @@ import typer
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.cli.console import OUT, byte_progress, print_json
+from plackett.cli.console import byte_progress, print_json, print_text
 from plackett.cli.options import Json
 from plackett.data.mapped import verify_mapped
 
@@ -73,11 +73,9 @@ def export(
     if json:
         print_json(facts)
         return
-    OUT.print(
+    print_text(
         f"{out}: {ranker.summary()} as {target}, {out.stat().st_size:,} bytes, "
-        + _describe_difference(difference, 0 if documents is None else len(documents)),
-        highlight=False,
-        soft_wrap=True,
+        + _describe_difference(difference, 0 if documents is None else len(documents))
     )
 
 
@@ -108,11 +106,7 @@ def import_(
     if json:
         print_json(facts)
         return
-    OUT.print(
-        f"{out}: {ranker.ensemble_.n_trees:,} trees of {ranker.form_} on {ranker.n_features_:,} features",
-        highlight=False,
-        soft_wrap=True,
-    )
+    print_text(f"{out}: {ranker.ensemble_.n_trees:,} trees of {ranker.form_} on {ranker.n_features_:,} features")
 
 
 def _describe_difference(difference: float | None, documents: int) -> str:
@@ -180,4 +174,4 @@ def verify(
     if json:
         print_json(facts)
         return
-    OUT.print(f"{path}: {text}", highlight=False, soft_wrap=True, markup=False)
+    print_text(f"{path}: {text}")

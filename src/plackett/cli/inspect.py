@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from plackett.base.errors import DataError, UsageError
-from plackett.cli.console import OUT, print_json
+from plackett.cli.console import OUT, print_json, print_text
 from plackett.cli.options import DataOptions, Json
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def inspect(model: Annotated[Path, typer.Argument(help="Folder of a model.")], j
     if facts["importance"]:
         OUT.print(_importance_table(facts["importance"]))
     if facts["note"]:
-        OUT.print(facts["note"], highlight=False, markup=False, style="dim")
+        print_text(facts["note"], style="dim")
 
 
 def describe_model(manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -238,7 +238,7 @@ def _print_curve(title: str, values: Sequence[float]) -> None:
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
     bars = "".join(_BARS[round((value - low) * scale)] for value in sampled)
     text = f"first {values[0]:.4f}, best {values[best]:.4f} at step {best + 1} of {len(values)}"
-    OUT.print(f"{title:<20} {bars}  {text}", highlight=False, soft_wrap=True)
+    print_text(f"{title:<20} {bars}  {text}")
 
 
 def _importance_table(shares: Mapping[str, float]) -> Table:
@@ -289,7 +289,7 @@ def recipes(
         for row in rows
     ]
     _print_lines(("recipe", "model", "objective", "presets"), lines)
-    OUT.print("plackett train DATA --model RECIPE --out MODEL", style="dim", highlight=False)
+    print_text("plackett train DATA --model RECIPE --out MODEL", style="dim")
 
 
 def _recommend(data: list[Path], reading: DataOptions, json: bool) -> None:
@@ -301,13 +301,13 @@ def _recommend(data: list[Path], reading: DataOptions, json: bool) -> None:
         print_json(advice.to_dict() | {"command": command})
         return
     parts = f", cross-fitted in {advice.crossfit} parts" if advice.crossfit else ""
-    OUT.print(f"Begin with [bold]{advice.recipe}[/]{parts}.", highlight=False)
+    OUT.print(f"Begin with [bold]{advice.recipe}[/]{parts}.")
     for text in advice.reasons:
-        OUT.print(f"  because {escape(text)}", highlight=False, soft_wrap=True)
+        print_text(f"  because {text}")
     for text in advice.cautions:
-        OUT.print(f"  note: {escape(text)}", highlight=False, soft_wrap=True)
-    OUT.print(f"Compare it with {', '.join(advice.compare_with)}.", highlight=False)
-    OUT.print(command, style="dim", highlight=False, markup=False, soft_wrap=True)
+        print_text(f"  note: {text}")
+    print_text(f"Compare it with {', '.join(advice.compare_with)}.")
+    print_text(command, style="dim")
 
 
 def objectives(json: Json = False) -> None:
@@ -326,10 +326,9 @@ def objectives(json: Json = False) -> None:
         print_json(rows)
         return
     _print_lines(("objective", "what it is"), [(row["name"], row["title"]) for row in rows])
-    OUT.print(
+    print_text(
         "plackett train DATA --set objective=NAME --set objective.PARAMETER=VALUE --out MODEL; parameters: --json",
         style="dim",
-        highlight=False,
     )
 
 
@@ -354,12 +353,7 @@ def metrics(json: Json = False) -> None:
         (row["name"] + ("[@k]" if row["cutoff"] else ""), row["title"], " ".join(row["conventions"])) for row in rows
     ]
     _print_lines(("metric", "what it is", "conventions"), lines)
-    OUT.print(
-        "name[@cutoff][:convention][:option=value], such as ndcg@10:lightgbm; options: --json",
-        style="dim",
-        highlight=False,
-        markup=False,
-    )
+    print_text("name[@cutoff][:convention][:option=value], such as ndcg@10:lightgbm; options: --json", style="dim")
 
 
 def _print_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -368,4 +362,4 @@ def _print_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for i, row in enumerate((columns, *rows)):
         text = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         style = None if i else "bold"
-        OUT.print(text.rstrip(), style=style, highlight=False, markup=False, soft_wrap=True)
+        print_text(text.rstrip(), style=style)

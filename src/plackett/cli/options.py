@@ -24,6 +24,7 @@ from plackett.base.errors import DataError, FeatureMismatch, Message, Parameter,
 from plackett.cli.console import byte_progress, explain_interrupt
 from plackett.data import DataFiles, ReadOptions, find_files, fits_in_memory, open_data, open_data_or_folds, read_blocks
 from plackett.data.dataset import Dataset
+from plackett.data.folds import is_folds
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -174,6 +175,29 @@ class DataOptions:
                 paths, stream=self.stream, cache=self.cache, progress=progress, **self.read_options()
             )
         return as_source(data, name=name)
+
+    def open_parts(
+        self, paths: Sequence[Path], validation: Path | None = None, test: Path | None = None
+    ) -> tuple[Dataset, Dataset | None, Dataset | None]:
+        """Open training, validation and test lists; a folder with one fold has all of them."""
+        validation_data: Dataset | None = None
+        test_data: Dataset | None = None
+        if len(paths) == 1 and is_folds(paths[0]):
+            folds = self.open_source(paths).folds
+            if len(folds) > 1:
+                raise UsageError(
+                    f"{paths[0]} has {len(folds)} folds; use one of them, for example {paths[0]}/{folds[0].name}."
+                )
+            training_data, validation_data, test_data = folds[0].train, folds[0].validation, folds[0].test
+        else:
+            training_data = self.open(paths, cache="train")
+        # LETOR text may leave out its last features: it has as many as the training data.
+        width = training_data.n_features
+        if validation is not None:
+            validation_data = self.open([validation], cache="validation", n_features=width)
+        if test is not None:
+            test_data = self.open([test], cache="test", n_features=width)
+        return training_data, validation_data, test_data
 
     def reads_in_blocks(self, files: DataFiles) -> bool:
         """Whether to go through the files list by list, because they do not fit in memory."""

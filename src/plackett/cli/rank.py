@@ -23,7 +23,7 @@ import typer
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file, tsv_cell
 from plackett.base.ragged import Scores
-from plackett.cli.console import OUT, print_json, step_progress
+from plackett.cli.console import print_json, print_text, step_progress
 from plackett.cli.options import ClusterOption, DataOptions, Json, find_cluster, name_model_features
 from plackett.data import DataFiles, find_files
 from plackett.data.dataset import Dataset
@@ -110,7 +110,7 @@ def _print_facts(facts: dict[str, Any], json: bool) -> None:
         print_json(facts)
         return
     text = f"{facts['out']}: {facts['documents']:,} documents of {facts['lists']:,} lists"
-    OUT.print(text, highlight=False, soft_wrap=True)
+    print_text(text)
 
 
 @contextmanager

@@ -129,7 +129,7 @@ def _print_items(
             }
             for each in listed
         ]
-    console.OUT.print(f"{paper.letter}: {paper.authors}: {paper.title}", highlight=False)
+    console.print_text(f"{paper.letter}: {paper.authors}: {paper.title}")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("item", no_wrap=True)
     table.add_column("shows")
@@ -143,11 +143,10 @@ def _print_items(
     console.OUT.print(table)
     console.OUT.print(
         "time: a rough estimate for this machine if all data sets are there and no model stops "
-        "early; trials that items share run once",
-        highlight=False,
+        "early; trials that items share run once"
     )
     if paper.left_out:
-        console.OUT.print(paper.left_out, highlight=False)
+        console.OUT.print(paper.left_out, markup=False)
     return []
 
 
@@ -186,10 +185,10 @@ def _check_settings(plan: ReproductionPlan) -> None:
 def _announce(plan: ReproductionPlan, ahead: Forecast) -> None:
     """Say what will be done, on which data, and how long it will take."""
     names = ", ".join(planned.item.name for planned in plan.items)
-    console.ERR.print(f"paper {plan.paper.letter}: {names}", highlight=False, soft_wrap=True)
+    console.ERR.print(f"paper {plan.paper.letter}: {names}", soft_wrap=True)
     for note in plan.caveats():
-        console.ERR.print(f"- {note}", highlight=False, soft_wrap=True)
-    console.ERR.print(f"{ahead.trials} trials{console.describe_forecast(ahead)}", highlight=False, soft_wrap=True)
+        console.ERR.print(f"- {note}", soft_wrap=True)
+    console.ERR.print(f"{ahead.trials} trials{console.describe_forecast(ahead)}", soft_wrap=True)
 
 
 def _print_result(result: Reproduction, folder: Path, json: bool) -> None:
@@ -207,5 +206,5 @@ def _print_result(result: Reproduction, folder: Path, json: bool) -> None:
             console.OUT.print(console.claims_table(content.claims))
     budget = result.plan.datasets.budget
     for note in (f"Metrics: {result.plan.paper.convention}", *budget.describe()):
-        console.OUT.print(note, highlight=False, markup=False)
-    console.OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)
+        console.OUT.print(note, markup=False)
+    console.print_text(f"report: {files.report}")

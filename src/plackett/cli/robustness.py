@@ -96,7 +96,7 @@ def _run(
         ahead = forecast(*all_plans, store=runs, **cores)
         noise = "; ".join(str(plan.protocol) for plan in all_plans)
         text = f"{ahead.trials} trials: {len(all_plans[0].systems)} systems under {noise}"
-        console.ERR.print(text + console.describe_forecast(ahead), highlight=False, soft_wrap=True)
+        console.ERR.print(text + console.describe_forecast(ahead), soft_wrap=True)
         for plan in all_plans:
             kept = console.explain_interrupt(lambda: console.describe_kept(runs, store, all_plans))
             with kept, console.count_convergence_warnings(), console.step_progress() as progress:
@@ -120,4 +120,4 @@ def _print_result(plans: dict[str, Plan], curves: dict[str, RobustnessCurves], o
         console.print_json(robustness_payload(results) | {"report": str(files.report)})
         return
     console.print_tables([curve_table(curve) for curve in curves.values()])
-    console.OUT.print(f"report: {files.report}", highlight=False, soft_wrap=True)
+    console.print_text(f"report: {files.report}")

@@ -17,9 +17,12 @@ _MB = 1 << 20
 def serve(
     models: Annotated[
         list[str],
-        typer.Argument(metavar="[NAME=]MODEL...", help="Models, or folders of models that are versions of one."),
+        typer.Argument(
+            metavar="[NAME=]MODEL...",
+            help="A model, or a folder whose subfolders are versions of a model. NAME is used in requests.",
+        ),
     ],
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 selects a free one.")] = 8000,
     token: Annotated[
         str | None,
@@ -31,19 +34,25 @@ def serve(
         ),
     ] = None,
     watch: Annotated[float, typer.Option(min=0, help="Seconds between checks of the models' folders; 0: never.")] = 2.0,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads that score. \\[default: all processors]")] = None,
-    max_mb: Annotated[float, typer.Option(help="Megabytes of a request.")] = 8.0,
-    max_documents: Annotated[int, typer.Option(help="Documents of a list.")] = 2000,
-    max_lists: Annotated[int, typer.Option(help="Lists of a batch.")] = 64,
-    concurrency: Annotated[int, typer.Option(help="Requests that are scored or wait; others get status 503.")] = 64,
-    timeout: Annotated[float, typer.Option(help="Seconds to receive a request, and again to answer it.")] = 10.0,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Number of threads that score.  \\[default: one per processor]")
+    ] = None,
+    max_mb: Annotated[float, typer.Option(help="Largest request body, in megabytes.")] = 8.0,
+    max_documents: Annotated[int, typer.Option(help="Most documents in one list.")] = 2000,
+    max_lists: Annotated[int, typer.Option(help="Most lists in one request.")] = 64,
+    concurrency: Annotated[
+        int, typer.Option(help="Most requests at the same time, waiting ones included; further ones get status 503.")
+    ] = 64,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds allowed for receiving a request, and again for answering it.")
+    ] = 10.0,
     grace: Annotated[
-        float, typer.Option(min=0, help="Seconds that running requests get when the server stops.")
+        float, typer.Option(min=0, help="Seconds that a stopping server waits for running requests.")
     ] = 10.0,
     examples: Annotated[
-        Path | None, typer.Option(help="Data set whose lists the page offers to try. \\[default: made up]")
+        Path | None, typer.Option(help="Data set whose lists the page offers to try.  \\[default: random documents]")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Log events of the server, not each request.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not log each request, only events of the server.")] = False,
 ) -> None:
     """Serve models over HTTP: scores, rankings, explanations, and a page to try them on.
 

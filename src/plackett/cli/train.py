@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plackett.base.errors import DataError, UsageError
-from plackett.cli.console import OUT, explain_interrupt, print_json, step_progress
+from plackett.cli.console import explain_interrupt, print_json, print_text, step_progress
 from plackett.cli.options import ClusterOption, DataOptions, DataPaths, Json, Settings, find_cluster, parse_settings
 from plackett.data.dataset import Dataset
 
@@ -69,8 +69,9 @@ def train(
         raise UsageError("--out and --checkpoint name the same folder; choose two folders.")
     place = find_cluster(cluster)
     ranker = _build_ranker(model, preset, parse_settings(settings), seed, threads, crossfit)
-    share = validation_share if crossfit is None else 0.0
-    training_data, validation_data = _open_parts(data, validation, share, seed, reading)
+    training_data, validation_data, _ = reading.open_parts(data, validation)
+    if validation_data is None and crossfit is None and validation_share:
+        training_data, validation_data = _hold_out(training_data, validation_share, seed)
     begin = time.perf_counter()
     with explain_interrupt(partial(_describe_checkpoint, checkpoint)), step_progress() as progress:
         ranker.fit(training_data, validation_data, metric, checkpoint, progress=progress, cluster=place)
@@ -111,39 +112,17 @@ def _build_ranker(
     return members
 
 
-def _open_parts(
-    paths: list[Path], validation: Path | None, share: float, seed: int, reading: DataOptions
-) -> tuple[Dataset, Dataset | None]:
-    """Open the training lists and, if there are any, the validation lists."""
-    from plackett.data.folds import is_folds, split
+def _hold_out(data: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]:
+    """Split the lists at random into training and validation lists."""
+    from plackett.data.folds import split
 
-    validation_data: Dataset | None = None
-    if len(paths) == 1 and is_folds(paths[0]):
-        training_data, validation_data = _open_fold(paths[0], reading)
-    else:
-        training_data = reading.open(paths, cache="train")
-    if validation is not None:
-        # LETOR text may leave out its last features: it has as many as the training data.
-        width = training_data.n_features
-        validation_data = reading.open([validation], cache="validation", n_features=width)
-    if validation_data is not None or share == 0:
-        return training_data, validation_data
     try:
-        first, second = split(training_data, (1 - share, share), seed=seed)
+        first, second = split(data, (1 - share, share), seed=seed)
     except DataError as error:
         raise DataError(
             f"{error} Give validation data (--validation FILE), or train without any (--validation-share 0)."
         ) from error
     return first, second
-
-
-def _open_fold(folder: Path, reading: DataOptions) -> tuple[Dataset, Dataset | None]:
-    folds = reading.open_source([folder]).folds
-    if len(folds) > 1:
-        raise UsageError(
-            f"{folder} has {len(folds)} folds; train on one of them, for example {folder}/{folds[0].name}."
-        )
-    return folds[0].train, folds[0].validation
 
 
 def _print_result(out: Path, ranker: Ranker, means: dict[str, dict[str, float]], seconds: float, json: bool) -> None:
@@ -161,5 +140,5 @@ def _print_result(out: Path, ranker: Ranker, means: dict[str, dict[str, float]],
         return
     for part, values in means.items():
         text = ", ".join(f"{name} {mean:.4f}" for name, mean in values.items())
-        OUT.print(f"{part:<11} {text}", highlight=False)
-    OUT.print(f"{out}: {ranker.summary()}, {seconds:.1f} s", highlight=False, soft_wrap=True)
+        print_text(f"{part:<11} {text}")
+    print_text(f"{out}: {ranker.summary()}, {seconds:.1f} s")

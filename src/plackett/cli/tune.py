@@ -15,7 +15,7 @@ from rich import box
 from rich.table import Table
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import OUT, explain_interrupt, print_json, step_progress
+from plackett.cli.console import OUT, explain_interrupt, print_json, print_text, step_progress
 from plackett.cli.options import DataOptions, Json, MLflow, TrialOptions, check_mlflow, parse_settings
 
 if TYPE_CHECKING:
@@ -139,10 +139,8 @@ def _open_source(data: list[Path], validation: Path | None, reading: DataOptions
 
     if validation is None:
         return reading.open_source(data)
-    training_data = reading.open(data, cache="train")
-    # LETOR text may leave out its last features: it has as many as the training data.
-    width = training_data.n_features
-    validation_data = reading.open([validation], cache="validation", n_features=width)
+    training_data, validation_data, _ = reading.open_parts(data, validation)
+    assert validation_data is not None
     return with_validation(training_data, validation_data, name=data[0].resolve().name)
 
 
@@ -178,17 +176,16 @@ def _print_result(result: TuneResult, source: DataSource, data: Path, out: Path 
     OUT.print(
         f"{len(result.trials)} trials ({states}), {result.ran} run now, {seconds:.0f} s; "
         f"{result.plan.judge} on validation lists{mean}: too optimistic, because it selected the "
-        "settings",
-        highlight=False,
+        "settings"
     )
     if result.best is None:
-        OUT.print("No trial was better than the recipe's default settings.", highlight=False)
+        print_text("No trial was better than the recipe's default settings.")
     if out is not None and result.ranker is not None:
         scope = " on the lists of all folds" if n_splits > 1 else ""
         text = f"{out}: {result.ranker.summary()}, fitted{scope}"
     else:
         text = f"to fit a model with these settings: {_fit_command(result, data)}"
-    OUT.print(text, highlight=False, soft_wrap=True)
+    print_text(text)
 
 
 def _fit_command(result: TuneResult, data: Path) -> str:

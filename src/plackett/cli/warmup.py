@@ -20,7 +20,7 @@ from typing import Annotated
 import typer
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import OUT, print_json, step_progress
+from plackett.cli.console import print_json, print_text, step_progress
 from plackett.cli.options import Json
 
 _COMMANDS = {
@@ -76,9 +76,7 @@ def warmup(
         facts = {"kernels": kernels, "seconds": seconds, "folder": str(folder), "megabytes": size}
         print_json(facts)
         return
-    OUT.print(
-        f"compiled {kernels} kernels in {seconds:.0f} s; {folder} has {size:.0f} MB.", highlight=False, soft_wrap=True
-    )
+    print_text(f"compiled {kernels} kernels in {seconds:.0f} s; {folder} has {size:.0f} MB.")
 
 
 def list_tasks() -> list[str]:
