@@ -19,7 +19,7 @@ import plackett as pk
 from plackett.distributed.training_job import Partition, split_lists
 from plackett.models.fit_context import FitContext, no_progress, no_watch, parse_metrics
 from plackett.models.neural.batches import BatchPlan, learnable
-from plackett.models.neural.boosted_training import BoostedTraining
+from plackett.models.neural.boosted import BoostedTraining
 
 # Batches of 3 lists: in some of them, one of the workers has none.
 SETTINGS = {"layers": (8,), "epochs": 5, "batch_lists": 3, "seed": 2, "threads": 1, "clip": 1.0}

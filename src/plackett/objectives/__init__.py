@@ -11,7 +11,7 @@ from typing import Any
 from plackett.base.errors import DataError, UsageError, unknown_name
 from plackett.objectives.approx import ApproxERR, ApproxMAP, ApproxMRR, ApproxNDCG, SoftRank
 from plackett.objectives.boltzrank import BoltzRank
-from plackett.objectives.conditional.objectives import (
+from plackett.objectives.conditional import (
     CONDITIONAL,
     L2AUC,
     L2MAP,

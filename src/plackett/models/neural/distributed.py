@@ -24,7 +24,7 @@ from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, lates
 from plackett.models.fit_context import Curves, FitContext, no_watch
 from plackett.models.neural.batch_norm import check_batch_norm
 from plackett.models.neural.batches import BatchPlan, find_trained_lists
-from plackett.models.neural.boosted_training import BoostedTraining, load_net
+from plackett.models.neural.boosted import BoostedTraining, load_net
 from plackett.models.neural.environment import limit_threads, resolve_device
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import build_net

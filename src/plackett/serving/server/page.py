@@ -1,4 +1,4 @@
-"""The pages of the server, from files of this package, and the lists that users may try.
+"""The pages of the server, from files in ``assets``, and the lists that users may try.
 
 ``/`` ranks documents that a user picks or pastes. ``/docs`` shows the OpenAPI description and sends
 requests. It is our own page of 8 kB: Swagger UI has 1.5 MB and needs a looser content policy.
@@ -36,7 +36,7 @@ class Asset(NamedTuple):
 
 
 def _read_asset(name: str) -> Asset:
-    content = files("plackett.serving.server.page").joinpath(name).read_bytes()
+    content = files("plackett.serving.server").joinpath("assets", name).read_bytes()
     return Asset(content, _MEDIA_TYPES[name.rpartition(".")[2]])
 
 
