@@ -20,7 +20,10 @@ from plackett.models.artifact import is_model
 
 def convert(
     source: Annotated[
-        Path, typer.Argument(help="Data set to read: LETOR text, Parquet, Arrow, .pkdata, or a folder of shards.")
+        list[Path],
+        typer.Argument(
+            help="Data set to read: LETOR text, Parquet, Arrow, CSV, .pkdata; several Parquet or Arrow files are one."
+        ),
     ],
     target: Annotated[Path, typer.Argument(help="File to write; its suffix selects the format.")],
     reading: DataOptions,
@@ -33,7 +36,7 @@ def convert(
     from plackett.data.writer import convert as convert_file
 
     start = time.perf_counter()
-    with byte_progress(f"converting {source.name}") as progress:
+    with byte_progress(f"converting {source[0].name}") as progress:
         report = convert_file(source, target, progress=progress, **reading.read_options())
     seconds = time.perf_counter() - start
     if json:

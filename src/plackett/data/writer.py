@@ -10,7 +10,15 @@ import numpy as np
 from plackett.base.errors import DataError, DataWarning
 from plackett.data.canonical import dense_rows, take
 from plackett.data.dataset import Dataset, check_dataset
-from plackett.data.files import ByteProgress, PathLike, ReadOptions, TwoPassProgress, find_files, require_format
+from plackett.data.files import (
+    ByteProgress,
+    PathLike,
+    PathsLike,
+    ReadOptions,
+    TwoPassProgress,
+    find_files,
+    require_format,
+)
 from plackett.data.large_arrays import check_before_use
 from plackett.data.mapped import refuse_other_directory, write_mapped
 from plackett.data.reader import read_files
@@ -146,7 +154,7 @@ class ConvertReport:
 
 
 def convert(
-    source: PathLike,
+    source: PathsLike,
     target: PathLike,
     *,
     block_bytes: int = _BLOCK_BYTES,
@@ -162,7 +170,8 @@ def convert(
     Parameters
     ----------
     source, target
-        What to read and what to write; the suffixes select the formats.
+        What to read, which may be several Parquet or Arrow files, and what to write. The suffixes
+        select the formats.
     block_bytes
         Size of the LETOR text that is in memory at a time.
     progress

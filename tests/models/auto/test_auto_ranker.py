@@ -297,13 +297,13 @@ def test_a_damaged_file_is_refused(tmp_path) -> None:
 
 def test_time_of_a_candidate_is_predicted_from_its_family(parts, tmp_path) -> None:
     from plackett.metrics import metric
-    from plackett.models.auto.search import Budget, Result
+    from plackett.models.auto.search import Result, TimeBudget
 
     search = Search(
         tmp_path,
         parts[0],
         (metric("ndcg@10"),),
-        Budget(60.0, clock=Clock()),
+        TimeBudget(60.0, clock=Clock()),
         lambda candidate: pk.CrossFit(candidate.build(seed=0, threads=1), folds=3),
         lambda *_: None,
     )

@@ -117,11 +117,11 @@ def synthetic(name: str = "web", n_lists: int = 1000, *, seed: int = 0) -> Datas
     return Dataset.from_arrays(features, labels, list_of_document(offsets), feature_names=names)
 
 
-_Documents: TypeAlias = tuple[Features, tuple[str, ...], NDArray[np.float64]]
+_Generated: TypeAlias = tuple[Features, tuple[str, ...], NDArray[np.float64]]
 """Features, their names, and the judged relevance of each document."""
 
 
-def _generate_pages(family: _Family, offsets: Offsets, seed: int) -> _Documents:
+def _generate_pages(family: _Family, offsets: Offsets, seed: int) -> _Generated:
     features = np.empty((offsets[-1], len(generators.NAMES)), np.float32)
     relevance = np.empty(offsets[-1])
     generators.page_lists(seed, offsets, family.judging, features, relevance)
@@ -133,7 +133,7 @@ def _generate_pages(family: _Family, offsets: Offsets, seed: int) -> _Documents:
     return features, family.columns, relevance
 
 
-def _generate_factors(family: _Family, offsets: Offsets, seed: int) -> _Documents:
+def _generate_factors(family: _Family, offsets: Offsets, seed: int) -> _Generated:
     world = generators.draw_world()
     features = np.empty((offsets[-1], generators.N_FEATURES), np.float32)
     relevance = np.empty(offsets[-1])

@@ -19,7 +19,7 @@ _LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class Row:
+class LeaderboardRow:
     """A candidate, or the ensemble, on out-of-fold lists."""
 
     name: str
@@ -45,7 +45,7 @@ class Row:
 
 def make_row(
     name: str, values: Values, *, best: Values | None, baseline: Values | None, weight: float, seconds: float
-) -> Row:
+) -> LeaderboardRow:
     """A row from the values per list; NaN where the metric drops a list."""
     counted = values[~np.isnan(values)]
     half = 0.0
@@ -53,7 +53,7 @@ def make_row(
         error = float(counted.std(ddof=1)) / math.sqrt(len(counted))
         half = float(scipy.stats.t.ppf((1 + _LEVEL) / 2, len(counted) - 1)) * error
     mean = float(counted.mean())
-    return Row(
+    return LeaderboardRow(
         name,
         mean,
         mean - half,
@@ -76,17 +76,17 @@ def paired_p_value(values: Values, other: Values) -> float:
     return float(scipy.stats.ttest_1samp(differences, 0.0).pvalue)
 
 
-def read_rows(content: Any) -> tuple[Row, ...]:
+def read_rows(content: Any) -> tuple[LeaderboardRow, ...]:
     """Rows from plain data of a file, which may be damaged."""
-    names = {field.name for field in fields(Row)}
+    names = {field.name for field in fields(LeaderboardRow)}
     if not isinstance(content, list) or not all(
         isinstance(row, dict) and set(row) == names and isinstance(row["name"], str) for row in content
     ):
         raise DataError("the leaderboard is damaged")
-    return tuple(Row(**row) for row in content)
+    return tuple(LeaderboardRow(**row) for row in content)
 
 
-def format_table(rows: Sequence[Row], metric: str) -> str:
+def format_table(rows: Sequence[LeaderboardRow], metric: str) -> str:
     """The leaderboard as text, the best first."""
     lines = [
         f"{'':<26} {metric:>9}  {'95 % interval':<15}  {'p (best)':>8}  {'p (LightGBM)':>12}"

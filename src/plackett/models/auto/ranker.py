@@ -22,9 +22,9 @@ from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
 from plackett.models.auto.distillation import Distillation, distill_trees, is_sum_of_trees
-from plackett.models.auto.leaderboard import ENSEMBLE, Row, format_table, make_row, read_rows
+from plackett.models.auto.leaderboard import ENSEMBLE, LeaderboardRow, format_table, make_row, read_rows
 from plackett.models.auto.portfolio import BASELINE, Candidate, find_candidates, order_candidates, vary
-from plackett.models.auto.search import Budget, Search, read_spent
+from plackett.models.auto.search import Search, TimeBudget, read_spent
 from plackett.models.auto.selection import EnsembleSelection, select_ensemble
 from plackett.models.crossfit import CrossFit, MemberProcesses
 from plackett.models.ensembles import Ensemble, EnsembleRanker
@@ -147,7 +147,7 @@ class AutoRanker(Ranker):
         with _open_folder(context) as folder, self._open_processes(data, context) as processes:
             spent = read_spent(folder)
             reserve = _FINISHING_SHARE + (_DISTILLING_SHARE if self.distill else 0.0)
-            budget = Budget(60 * self.minutes * (1 - reserve), spent, type(self).clock)
+            budget = TimeBudget(60 * self.minutes * (1 - reserve), spent, type(self).clock)
             search = self._search(folder, data, context, budget, processes)
             fits = self._n_folds(data)
             try:
@@ -211,7 +211,7 @@ class AutoRanker(Ranker):
                 processes.pool.close()
 
     def _search(
-        self, folder: Path, data: Dataset, context: FitContext, budget: Budget, processes: MemberProcesses | None
+        self, folder: Path, data: Dataset, context: FitContext, budget: TimeBudget, processes: MemberProcesses | None
     ) -> Search:
         missing = has_nan(data.features)
         folds = self._n_folds(data)
@@ -257,7 +257,7 @@ class AutoRanker(Ranker):
             {candidate.name: search.model(candidate) for candidate in kept},
             np.array([weights[candidate.name] for candidate in kept]),
         )
-        self.leaderboard_: tuple[Row, ...] = _make_leaderboard(search, selection, weights)
+        self.leaderboard_: tuple[LeaderboardRow, ...] = _make_leaderboard(search, selection, weights)
         """Candidates and the ensemble on out-of-fold lists, the best first."""
         context.progress("selecting the ensemble", 1, 1)
 
@@ -454,7 +454,9 @@ def find_trees(ranker: Ranker, factor: float) -> list[tuple[Ensemble, float]] | 
     return trees
 
 
-def _make_leaderboard(search: Search, selection: EnsembleSelection, weights: dict[str, float]) -> tuple[Row, ...]:
+def _make_leaderboard(
+    search: Search, selection: EnsembleSelection, weights: dict[str, float]
+) -> tuple[LeaderboardRow, ...]:
     data = search.data
 
     def values(scores: Scores) -> NDArray[np.float64]:
@@ -485,6 +487,8 @@ def _make_leaderboard(search: Search, selection: EnsembleSelection, weights: dic
         seconds=sum(result.seconds for result in finished.values()),
     )
     unfinished = [
-        Row(r.candidate.name, None, seconds=r.seconds, note=r.note) for r in search.results.values() if r.scores is None
+        LeaderboardRow(r.candidate.name, None, seconds=r.seconds, note=r.note)
+        for r in search.results.values()
+        if r.scores is None
     ]
     return (ensemble, *rows, *unfinished)

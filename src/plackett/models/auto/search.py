@@ -59,7 +59,7 @@ class OutOfTime(Exception):  # noqa: N818 - not an error
 
 
 @dataclass
-class Budget:
+class TimeBudget:
     """Seconds to spend, less those spent by earlier processes on the same folder."""
 
     seconds: float
@@ -128,7 +128,7 @@ class Search:
         folder: Path,
         data: Dataset,
         metrics: tuple[Metric, ...],
-        budget: Budget,
+        budget: TimeBudget,
         make_crossfit: Callable[[Candidate], CrossFit],
         progress: Progress,
         callbacks: Sequence[Callback] = (),

@@ -52,7 +52,7 @@ def minimize_by_planes(
         Tangents of this loss from an earlier solution, with any penalty.
     """
     bundle = Bundle(len(start), C, planes)
-    search = _Search(loss, C, Iterate(start, *loss.evaluate(start)), 1)
+    search = _PlaneSearch(loss, C, Iterate(start, *loss.evaluate(start)), 1)
     bundle.add(search.best)
     trace: list[float] = []
     lower, smallest, smallest_at = bundle.lower, np.inf, 0
@@ -81,7 +81,7 @@ def describe_gap(closed: bool) -> str:
 
 
 @dataclass
-class _Search:
+class _PlaneSearch:
     """The best point so far."""
 
     loss: LinearLoss

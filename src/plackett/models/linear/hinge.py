@@ -66,7 +66,7 @@ def minimize_hinge(data: Dataset, start: Weights, *, C: float, max_iterations: i
     gap
         Stop when value and lower bound differ by at most this part of the value.
     """
-    search = _Search(data, C, gap, start)
+    search = _HingeSearch(data, C, gap, start)
     while not search.is_closed and search.iterations < max_iterations:
         if not search.run_stage(max_iterations - search.iterations):
             break
@@ -74,7 +74,7 @@ def minimize_hinge(data: Dataset, start: Weights, *, C: float, max_iterations: i
 
 
 @dataclass
-class _Search:
+class _HingeSearch:
     """The best weights so far, and the settings of the next stage."""
 
     data: Dataset

@@ -87,7 +87,7 @@ def minimize(
         State of an earlier run to continue from; a function that is called with the state after
         each round.
     """
-    search = _Search(loss, C, tolerance, value_tolerance, max_iterations)
+    search = _LbfgsSearch(loss, C, tolerance, value_tolerance, max_iterations)
     if resume is not None:
         start = np.array(resume["weights"], dtype=np.float64)
         search.iterations, search.evaluations = resume["iterations"], resume["evaluations"]
@@ -112,7 +112,7 @@ def minimize(
 
 
 @dataclass
-class _Search:
+class _LbfgsSearch:
     """The problem, the stopping rule, and the progress so far."""
 
     loss: LinearLoss
@@ -168,7 +168,7 @@ class _Search:
 class _Round:
     """One run of SciPy's L-BFGS-B with one preconditioner."""
 
-    def __init__(self, search: _Search, start: Iterate) -> None:
+    def __init__(self, search: _LbfgsSearch, start: Iterate) -> None:
         self.search, self.start = search, start
         curvature = search.loss.curvature(start.weights)
         self.preconditioner = Preconditioner.at(search.loss.data, curvature, search.C)

@@ -73,7 +73,7 @@ class Choice:
 
 
 Dimension: TypeAlias = Real | Whole | Choice
-Space: TypeAlias = Mapping[str, Dimension]
+SearchSpace: TypeAlias = Mapping[str, Dimension]
 """Dimensions by the name of the parameter; a dot leads into an objective or a dictionary."""
 
 
@@ -109,7 +109,7 @@ _NETS: dict[str, Dimension] = {
 }
 _TRANSFORMS = Choice((("standard",), ("query-minmax",), ("quantile",)))
 
-FAMILIES: Mapping[str, Space] = {
+FAMILIES: Mapping[str, SearchSpace] = {
     "trees": _TREES | _LIST_SAMPLING,
     "nets": _NETS,
     "boosted nets": _NETS | {"learners": Whole(2, 8), "shrinkage": Real(0.1, 1.0, log=True)},
@@ -137,7 +137,7 @@ FAMILIES: Mapping[str, Space] = {
 """The space that all recipes of a family share."""
 
 _SAMPLER: dict[str, Dimension] = {"objective.walk": Choice(("auto", 10, 100))}
-OBJECTIVES: Mapping[str, Space] = {
+OBJECTIVES: Mapping[str, SearchSpace] = {
     "stochastic": {"objective.beta": Real(0.05, 2.0, log=True)},
     "lambdarank": {"objective.sigma": Real(0.25, 8.0, log=True)},
     "lambdaloss": {"objective.sigma": Real(0.25, 8.0, log=True)},

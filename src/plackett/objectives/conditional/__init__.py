@@ -18,7 +18,7 @@ from plackett.objectives.conditional.sampler import RestartName, SamplerSettings
 from plackett.objectives.driver import Weighting
 from plackett.objectives.objective import ListLabels, Objective, Prepared, check_choice, check_count
 
-Space: TypeAlias = Literal["cube", "sampled"]
+RankingSpace: TypeAlias = Literal["cube", "sampled"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Conditional(Objective):
     weighting: ClassVar[Weighting | None] = "order"
     gain: ClassVar[GainName | None] = None
 
-    space: Space = "sampled"
+    space: RankingSpace = "sampled"
     """Sums over all sign vectors (``cube``: MLE and AUC only) or over ``sampled`` rankings."""
     samples: int = 200
     """Number of rankings of each list."""
@@ -106,7 +106,7 @@ class MLE(Conditional):
     convex: ClassVar[bool] = True
     loss: ClassVar[float] = losses.MLE_LOSS
 
-    space: Space = "cube"
+    space: RankingSpace = "cube"
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _ForGain(Conditional):
 
 @dataclass(frozen=True)
 class _ForAUC(_ForGain):
-    space: Space = "cube"
+    space: RankingSpace = "cube"
 
 
 def _family(title: str, loss: float, meaning: str, *, convex: bool = False) -> tuple[type[Conditional], ...]:

@@ -8,6 +8,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from plackett.models.insight import Method
+
 Feature: TypeAlias = Annotated[
     float | None, Meta(description="null is missing", extra_json_schema={"minimum": -3.4e38, "maximum": 3.4e38})
 ]
@@ -56,7 +58,6 @@ _Order: TypeAlias = Annotated[
 ]
 _RankedIds: TypeAlias = Annotated[list[Id], Meta(description="The ids of the request in the order of the ranking")]
 _Contributions: TypeAlias = Annotated[list[list[float]], Meta(description="Documents x features")]
-Method: TypeAlias = Literal["shap", "weights", "replacement"]
 
 
 class RankedList(Struct):

@@ -9,12 +9,11 @@ Contributions of features to scores are those of :mod:`plackett.models.insight`.
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
 
 import numba
 import numpy as np
@@ -24,14 +23,12 @@ from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Offsets, Scores, list_of_document
 from plackett.models.auto import AutoRanker
 from plackett.models.ensembles import Ensemble, EnsembleRanker
-from plackett.models.insight import NOTES, contributions as explain_documents, method_of
+from plackett.models.insight import NOTES, Scorer, contributions as explain_documents, method_of
 from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
 from plackett.serving.server import schemas
 from plackett.serving.server.http import HTTPError
 from plackett.serving.server.requests import FeatureNames, Lists
-
-Scorer: TypeAlias = Callable[[Features, Offsets], Scores]
 
 _BATCH_DOCUMENTS = 20_000  # more are not scored together
 # Lists of these lengths together run every compiled loop that a tree model has.
