@@ -240,9 +240,6 @@ def judge_run(
     return dataset, np.array(scores)
 
 
-judged = judge_run  # the former name
-
-
 def write_qrels(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     """Write the labels as judgments, in the caller's order of rows.
 

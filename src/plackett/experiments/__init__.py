@@ -22,19 +22,14 @@ from plackett.experiments.significance import (
 from plackett.experiments.store import RunStore, StoreError
 from plackett.experiments.tuning import TuneResult, tune
 
-Compared = CompareResult  # the former name
-Tuned = TuneResult  # the former name
-
 __all__ = [
     "CompareResult",
-    "Compared",
     "Comparison",
     "Leaderboard",
     "Report",
     "RunStore",
     "StoreError",
     "TuneResult",
-    "Tuned",
     "benjamini_hochberg",
     "bootstrap_intervals",
     "compare",

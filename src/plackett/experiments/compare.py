@@ -47,11 +47,6 @@ class CompareResult:
     ran: int
     """Number of trials that were run now; the others were in the store."""
 
-    @property
-    def gathered(self) -> ComparisonResults:
-        """The results."""
-        return self.results
-
 
 def compare(
     data: Dataset | Fold | Sequence[Fold] | DataSource,

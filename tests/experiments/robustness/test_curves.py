@@ -160,13 +160,3 @@ def test_the_page_has_a_line_per_curve_and_escapes_names(tmp_path) -> None:
     assert re.findall(r'<polyline class="(c\d)"', page) == ["c0", "c1", "c1"]
     write_curves(found, tmp_path / "curves.html")
     assert (tmp_path / "curves.html").read_text() == page
-
-
-def test_the_old_name_of_noise_works_with_a_warning(web) -> None:
-    with (
-        pytest.warns(DeprecationWarning, match="'corruption' is deprecated; use 'noise'"),
-        pytest.raises(UsageError, match="must be different numbers"),
-    ):
-        robustness(web, ["listnet-linear"], corruption=LabelNoise(), levels=(0.5, 0.5))
-    with pytest.raises(UsageError, match="noise is missing"):
-        robustness(web, ["listnet-linear"])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plackett.base.errors import UsageError, warn_renamed
+from plackett.base.errors import UsageError
 from plackett.base.files import write_json, write_text
 from plackett.base.ragged import Values
 from plackett.data.dataset import Dataset
@@ -90,7 +90,7 @@ def robustness(
     data: Dataset | Fold | Sequence[Fold] | DataSource,
     models: Sequence[str] | Mapping[str, Ranker],
     *,
-    noise: Noise | None = None,
+    noise: Noise,
     levels: Sequence[float] = LEVELS,
     protocol: str | Protocol = "splits:100",
     metric: str = "ndcg@5",
@@ -102,7 +102,6 @@ def robustness(
     cluster: Cluster | str | None = None,
     seed: int = 0,
     progress: Progress = lambda *_: None,
-    corruption: Noise | None = None,
 ) -> RobustnessCurves:
     """Train systems on lists with growing noise, and measure them on clean ones.
 
@@ -118,15 +117,8 @@ def robustness(
         Repeated trials, such as ``splits:100``; trials of a level are paired by their division.
     metric
         What to measure on the test lists.
-    corruption
-        Deprecated name of ``noise``.
     """
-    if corruption is not None:
-        warn_renamed("corruption", "noise")
-    kind = noise or corruption
-    if kind is None:
-        raise UsageError("noise is missing: give the kind of noise, such as noise=LabelNoise().")
-    noisy = NoiseProtocol(as_protocol(protocol, seed=seed), kind, tuple(map(float, levels)))
+    noisy = NoiseProtocol(as_protocol(protocol, seed=seed), noise, tuple(map(float, levels)))
     plan = plan_comparison(data, models, protocol=noisy, metrics=[metric], baseline=baseline, metric=select, seed=seed)
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -72,10 +72,6 @@ class Noise(ABC):
         """Training lists with noise at a level above 0."""
 
 
-Corruption = Noise
-"""The old name of :class:`Noise`."""
-
-
 def documents_per_list(train: Dataset, level: float) -> NDArray[np.int64]:
     """For each list, this share of its documents as a whole number; halves are rounded up."""
     return np.floor(level * train.list_sizes + 0.5).astype(np.int64)

@@ -71,11 +71,6 @@ class TuneResult:
     """A model fitted with the best settings, if that was asked for."""
 
     @property
-    def own(self) -> float:
-        """Value of the recipe's own settings."""
-        return self.recipe_value
-
-    @property
     def best(self) -> TrialResult | None:
         """The best trial; None if the recipe's own settings are best."""
         finished = [trial for trial in self.trials if trial.state == "finished"]
