@@ -41,14 +41,14 @@ def ranker(**settings):
 
 
 def test_it_is_the_recipe_with_lightgbm_s_names() -> None:
-    found = ranker(random_state=3, reg_lambda=2.0).fit(X, Y, qid=QID)
+    result = ranker(random_state=3, reg_lambda=2.0).fit(X, Y, qid=QID)
     expected = pk.recipe(
         "e-lambdaloss-mart", trees=5, leaves=5, min_documents=5, threads=1, seed=3, lightgbm={"lambda_l2": 2.0}
     ).fit(X, Y, qid=QID)
-    assert np.array_equal(found.predict(X), expected.predict(X))
-    assert found.ranker_.recipe_name == "e-lambdaloss-mart"
-    assert found.n_features_in_ == 4
-    assert not hasattr(found, "feature_names_in_")
+    assert np.array_equal(result.predict(X), expected.predict(X))
+    assert result.ranker_.recipe_name == "e-lambdaloss-mart"
+    assert result.n_features_in_ == 4
+    assert not hasattr(result, "feature_names_in_")
 
 
 def test_queries_come_as_ids_sizes_or_a_column() -> None:
@@ -66,17 +66,17 @@ def test_queries_come_as_ids_sizes_or_a_column() -> None:
 
 
 def test_score_is_the_mean_ndcg_at_10_or_another_metric() -> None:
-    found = ranker().fit(X, Y, qid=QID)
+    result = ranker().fit(X, Y, qid=QID)
     data = pk.Dataset.from_arrays(X, Y, QID)
     for metric in ("ndcg@10", "map"):
-        expected = pk.evaluate(found.ranker_.predict(data), data, metric)[metric]
-        assert found.score(X, Y, qid=QID, metric=metric) == expected
-    assert found.score(X, Y, group=SIZES) == found.score(X, Y, qid=QID)
+        expected = pk.evaluate(result.ranker_.predict(data), data, metric)[metric]
+        assert result.score(X, Y, qid=QID, metric=metric) == expected
+    assert result.score(X, Y, group=SIZES) == result.score(X, Y, qid=QID)
 
 
 def test_early_stopping_on_an_eval_set() -> None:
-    found = ranker(n_estimators=60, learning_rate=0.3, early_stopping_rounds=3)
-    found.fit(
+    result = ranker(n_estimators=60, learning_rate=0.3, early_stopping_rounds=3)
+    result.fit(
         X[:300],
         Y[:300],
         qid=QID[:300],
@@ -85,12 +85,12 @@ def test_early_stopping_on_an_eval_set() -> None:
         eval_metric="ndcg",
         eval_at=[5],
     )
-    curve = found.evals_result_["valid_0"]["ndcg@5"]
-    assert list(found.evals_result_) == ["training", "valid_0"]
+    curve = result.evals_result_["valid_0"]["ndcg@5"]
+    assert list(result.evals_result_) == ["training", "valid_0"]
     assert len(curve) < 60
-    assert 1 <= found.best_iteration_ <= len(curve)
-    assert found.best_score_["valid_0"]["ndcg@5"] == curve[found.best_iteration_ - 1]
-    assert found.n_iter_ == found.booster_.num_trees() == found.best_iteration_
+    assert 1 <= result.best_iteration_ <= len(curve)
+    assert result.best_score_["valid_0"]["ndcg@5"] == curve[result.best_iteration_ - 1]
+    assert result.n_iter_ == result.booster_.num_trees() == result.best_iteration_
 
 
 def test_eval_sets_are_given_as_in_lightgbm() -> None:
@@ -101,8 +101,8 @@ def test_eval_sets_are_given_as_in_lightgbm() -> None:
     second = ranker().fit(*train, **part, eval_set=pairs[1], eval_group=SIZES[30:])
     third = ranker().fit(*train, **part, eval_X=X[300:], eval_y=Y[300:], eval_group=SIZES[30:])
     fourth = ranker().fit(*train, **part, eval_X=(X[300:],), eval_y=(Y[300:],), eval_group=[SIZES[30:]])
-    for found in (second, third, fourth):
-        assert first.evals_result_ == found.evals_result_
+    for actual in (second, third, fourth):
+        assert first.evals_result_ == actual.evals_result_
     with pytest.raises(UsageError, match="takes one"):
         ranker().fit(X, Y, qid=QID, eval_set=pairs, eval_group=[SIZES[:30], SIZES[30:]])
     with pytest.raises(UsageError, match="for each"):
@@ -143,15 +143,15 @@ def test_a_fit_continues_from_another() -> None:
 
 def test_importances_are_in_the_order_of_the_features() -> None:
     assert ranker(n_estimators=20).fit(FRAME, Y).feature_importances_.argmax() == 1
-    found = ranker(importance_type="split").fit(FRAME, Y)
-    assert found.feature_importances_.sum() == found.booster_.feature_importance().sum()
+    result = ranker(importance_type="split").fit(FRAME, Y)
+    assert result.feature_importances_.sum() == result.booster_.feature_importance().sum()
     assert len(Ranker("listnet-linear").fit(X, Y, qid=QID).feature_importances_) == 4
 
 
 def test_weights_belong_to_lists() -> None:
     weights = np.repeat(RNG.random(40), 10)
-    found = ranker().fit(X, Y, qid=QID, sample_weight=weights)
-    assert not np.array_equal(found.predict(X), ranker().fit(X, Y, qid=QID).predict(X))
+    result = ranker().fit(X, Y, qid=QID, sample_weight=weights)
+    assert not np.array_equal(result.predict(X), ranker().fit(X, Y, qid=QID).predict(X))
     with pytest.raises(DataError, match="a list has one"):
         ranker().fit(X, Y, qid=QID, sample_weight=RNG.random(400))
 
@@ -159,11 +159,11 @@ def test_weights_belong_to_lists() -> None:
 @pytest.mark.parametrize("recipe", ["xendcg-mart", "listnet-linear", "rankboost", "urank"])
 def test_other_recipes_and_rankers(recipe) -> None:
     small = {"urank": {"epochs": 3}, "xendcg-mart": SMALL, "rankboost": {"rounds": 5}}
-    found = Ranker(recipe, **small.get(recipe, {})).fit(X, Y, qid=QID)
-    assert found.score(X, Y, qid=QID) > 0.5
-    assert len(found.feature_importances_) == 4
-    own = Ranker(pk.recipe(recipe), **small.get(recipe, {})).fit(X, Y, qid=QID)
-    assert np.array_equal(own.predict(X), found.predict(X))
+    result = Ranker(recipe, **small.get(recipe, {})).fit(X, Y, qid=QID)
+    assert result.score(X, Y, qid=QID) > 0.5
+    assert len(result.feature_importances_) == 4
+    ours = Ranker(pk.recipe(recipe), **small.get(recipe, {})).fit(X, Y, qid=QID)
+    assert np.array_equal(ours.predict(X), result.predict(X))
 
 
 @pytest.mark.parametrize(
@@ -202,12 +202,12 @@ def test_a_ranker_that_is_not_fitted_says_so() -> None:
 
 
 def test_parameters_are_those_of_the_constructor_and_of_the_recipe() -> None:
-    found = ranker(preset="A-web30k")
-    params = found.get_params()
+    result = ranker(preset="A-web30k")
+    params = result.get_params()
     assert params["n_estimators"] == 5
     assert set(params) == {"recipe", "preset", "query", "importance_type", "verbose", *SMALL}
-    copy = clone(found.set_params(n_estimators=7, reg_lambda=1.0))
-    assert copy.get_params() == found.get_params()
+    copy = clone(result.set_params(n_estimators=7, reg_lambda=1.0))
+    assert copy.get_params() == result.get_params()
     assert copy.n_estimators == 7
     assert "n_estimators=7" in repr(copy)
     inner = Ranker(pk.TreeRanker(trees=3)).set_params(recipe__trees=4)
@@ -225,8 +225,8 @@ def test_cross_validation_and_searches_with_a_query_column() -> None:
     draws = RandomizedSearchCV(ranker(), {"num_leaves": [3, 4, 5]}, n_iter=2, cv=folds, random_state=0)
     assert np.isfinite(draws.fit(FRAME, Y, groups=QID).best_score_)
     several = {"ndcg": lambda r, X, y: r.score(X, y), "map": lambda r, X, y: r.score(X, y, metric="map")}
-    found = cross_validate(ranker(), FRAME, Y, groups=QID, cv=folds, scoring=several)
-    assert np.isfinite(found["test_map"]).all()
+    actual = cross_validate(ranker(), FRAME, Y, groups=QID, cv=folds, scoring=several)
+    assert np.isfinite(actual["test_map"]).all()
 
 
 def test_metadata_routing_passes_the_queries() -> None:
@@ -250,14 +250,14 @@ def test_pipelines() -> None:
 
 
 def test_permutation_importance() -> None:
-    found = permutation_importance(ranker().fit(FRAME, Y), FRAME, Y, n_repeats=2, random_state=0)
-    assert found.importances_mean[:4].argmax() in (1, 2)
+    result = permutation_importance(ranker().fit(FRAME, Y), FRAME, Y, n_repeats=2, random_state=0)
+    assert result.importances_mean[:4].argmax() in (1, 2)
 
 
 def test_copies_for_other_processes_predict_the_same() -> None:
-    found = ranker().fit(FRAME, Y)
-    again = pickle.loads(pickle.dumps(found))
-    assert np.array_equal(again.predict(FRAME), found.predict(FRAME))
+    result = ranker().fit(FRAME, Y)
+    again = pickle.loads(pickle.dumps(result))
+    assert np.array_equal(again.predict(FRAME), result.predict(FRAME))
     scores = cross_val_score(ranker(), FRAME, Y, groups=QID, cv=GroupKFold(2), n_jobs=2)
     assert np.isfinite(scores).all()
 

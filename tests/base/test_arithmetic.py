@@ -26,9 +26,9 @@ def test_exp_agrees_with_the_library_to_two_units_in_the_last_place() -> None:
 
 
 def test_exp_saturates_instead_of_overflowing() -> None:
-    found = _over(exp)(np.array([-1e9, -709.0, 709.5, 1e300]))
-    assert np.all(np.isfinite(found))
-    assert np.all(found > 0)
+    actual = _over(exp)(np.array([-1e9, -709.0, 709.5, 1e300]))
+    assert np.all(np.isfinite(actual))
+    assert np.all(actual > 0)
 
 
 def test_single_exp_agrees_to_2e_7() -> None:

@@ -12,8 +12,8 @@ def test_mix_agrees_with_the_published_generator() -> None:
     # First outputs of SplitMix64 with seed 0: mix of multiples of the golden constant.
     golden = 0x9E3779B97F4A7C15
     expected = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
-    found = [int(mix(np.uint64(golden * (i + 1) % 2**64))) for i in range(3)]
-    assert found == expected
+    actual = [int(mix(np.uint64(golden * (i + 1) % 2**64))) for i in range(3)]
+    assert actual == expected
 
 
 def test_unit_never_reaches_zero_or_one() -> None:

@@ -60,9 +60,9 @@ def test_describe_prints_counts_for_people_and_for_machines(folder) -> None:
     assert table.returncode == 0, table.stderr
     assert "queries (lists)" in table.stdout
     assert "lists by number of documents" in table.stdout
-    found = json.loads(_run("describe", folder / "data.txt", "--json").stdout)
-    assert found["n_lists"] == 20
-    assert sum(found["labels"].values()) == found["n_docs"]
+    payload = json.loads(_run("describe", folder / "data.txt", "--json").stdout)
+    assert payload["n_lists"] == 20
+    assert sum(payload["labels"].values()) == payload["n_docs"]
 
 
 def test_evaluate_agrees_with_the_library(folder) -> None:
@@ -70,8 +70,8 @@ def test_evaluate_agrees_with_the_library(folder) -> None:
     assert run.returncode == 0, run.stderr
     data = pk.read(folder / "data.txt")
     scores = np.loadtxt(folder / "good.txt")
-    found = json.loads(run.stdout)["metrics"]
-    assert found == pytest.approx(pk.evaluate(scores, data, list(found)))
+    payload = json.loads(run.stdout)["metrics"]
+    assert payload == pytest.approx(pk.evaluate(scores, data, list(payload)))
 
 
 @pytest.mark.filterwarnings("ignore:.*not next to each other")
@@ -90,8 +90,8 @@ def test_scores_of_a_file_are_in_the_order_of_its_rows(folder, tmp_path, suffix,
     assert _run("rank", model, data, "--out", scores).returncode == 0
     by_row = np.load(scores) if suffix == ".npy" else np.loadtxt(scores)
     assert np.array_equal(by_row, pk.load(model).predict(whole))
-    found = json.loads(_run("evaluate", model, data, "--metrics", "ndcg@5", "--json").stdout)
-    assert found["metrics"] == pk.evaluate(by_row, whole, "ndcg@5")
+    payload = json.loads(_run("evaluate", model, data, "--metrics", "ndcg@5", "--json").stdout)
+    assert payload["metrics"] == pk.evaluate(by_row, whole, "ndcg@5")
 
 
 def test_the_columns_that_were_taken_are_told(folder, tmp_path) -> None:
@@ -115,9 +115,9 @@ def test_evaluate_compares_with_a_baseline(folder) -> None:
         "ndcg@10,map",
         "--json",
     )
-    found = json.loads(run.stdout)
-    assert found["comparisons"]["ndcg@10"]["difference"] > 0
-    assert found["comparisons"]["ndcg@10"]["randomisation"] < 0.05
+    payload = json.loads(run.stdout)
+    assert payload["comparisons"]["ndcg@10"]["difference"] > 0
+    assert payload["comparisons"]["ndcg@10"]["randomisation"] < 0.05
 
 
 def test_evaluate_writes_the_value_of_each_list(folder, tmp_path) -> None:
@@ -142,9 +142,9 @@ def test_evaluate_takes_a_trec_run_and_qrels(tmp_path) -> None:
         "trec_eval",
         "--json",
     )
-    found = json.loads(run.stdout)["metrics"]
+    payload = json.loads(run.stdout)["metrics"]
     # Query 1: b at rank 2 of two relevant, one never retrieved; query 2: perfect.
-    assert list(found.values()) == pytest.approx([(0.25 + 1) / 2, (0.5 + 1) / 2])
+    assert list(payload.values()) == pytest.approx([(0.25 + 1) / 2, (0.5 + 1) / 2])
 
 
 def test_convert_goes_to_every_form_and_back(folder, tmp_path) -> None:
@@ -206,10 +206,10 @@ def test_quickstart_writes_a_report_and_prints_a_leaderboard(tmp_path) -> None:
     with mock.patch.dict(QUICKSTART_TREES, trees=20, patience=5):
         run = _run("quickstart", "--out", tmp_path / "out", "--lists", "60", "--json")
     assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout)
-    assert found["baseline"] == "lightgbm-lambdarank"
-    assert len(found["gains"]) == 5
-    assert {"ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map"} == set(found["metrics"])
+    payload = json.loads(run.stdout)
+    assert payload["baseline"] == "lightgbm-lambdarank"
+    assert len(payload["gains"]) == 5
+    assert {"ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map"} == set(payload["metrics"])
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in page
     assert "http" not in page.replace("http-equiv", "")
@@ -389,9 +389,9 @@ def test_rank_needs_no_labels_in_a_table(folder, model, tmp_path) -> None:
 
 
 def test_evaluate_takes_models(folder, model) -> None:
-    found = json.loads(_run("evaluate", model, folder / "data.txt", "--json").stdout)
+    payload = json.loads(_run("evaluate", model, folder / "data.txt", "--json").stdout)
     data = pk.read(folder / "data.txt")
     expected = pk.evaluate(pk.load(model).predict(data), data, "ndcg@10")["ndcg@10"]
-    assert found["metrics"]["ndcg@10"] == expected
+    assert payload["metrics"]["ndcg@10"] == expected
     against = _run("evaluate", model, folder / "data.txt", "--baseline", folder / "good.txt")
     assert "difference" in against.stdout

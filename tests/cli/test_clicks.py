@@ -45,9 +45,9 @@ def test_a_log_becomes_a_training_set(folder) -> None:
     assert facts["method"] == "em"
     assert train.document_weights is not None
     assert train.weights is not None
-    found = read_propensities(saved)
-    assert found.values[0] == 1.0
-    assert found.values[4] < 0.5
+    result = read_propensities(saved)
+    assert result.values[0] == 1.0
+    assert result.values[4] < 0.5
     again = _run(folder, "--out", str(folder / "train.pkdata"), "--propensities", str(saved))
     assert again.exit_code == 0
     assert "propensity (em)" in again.stdout

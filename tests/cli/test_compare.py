@@ -28,7 +28,7 @@ def data(tmp_path_factory):
 def _run(*arguments: object):
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command()(expand_groups(compare))
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_a_comparison_ends_in_a_table_and_files_and_goes_on_when_run_again(data, tmp_path) -> None:
@@ -42,17 +42,17 @@ def test_a_comparison_ends_in_a_table_and_files_and_goes_on_when_run_again(data,
     assert {"report.html", "results.json", "leaderboard.md", "leaderboard.tex"} <= names
     again = _run(*arguments, "--json")
     assert "6 are finished already" in again.stderr
-    found = json.loads(again.stdout)
-    assert found["ran"] == 0
-    assert found["leaderboard"]["baseline"] == "listnet-linear"
+    actual = json.loads(again.stdout)
+    assert actual["ran"] == 0
+    assert actual["leaderboard"]["baseline"] == "listnet-linear"
 
 
 def test_the_store_may_be_elsewhere_and_another_baseline_needs_no_training(data, tmp_path) -> None:
     store = tmp_path / "team.db"
     arguments = (data, "--models", _MODELS, "--store", store, "--metrics", "map", *_SMALL)
     _run(*arguments, "--out", tmp_path / "a")
-    found = _run(*arguments, "--out", tmp_path / "b", "--baseline", "lambdamart", "--json")
-    payload = json.loads(found.stdout)
+    result = _run(*arguments, "--out", tmp_path / "b", "--baseline", "lambdamart", "--json")
+    payload = json.loads(result.stdout)
     assert (payload["ran"], payload["protocol"]) == (0, "holdout")
     assert payload["leaderboard"]["baseline"] == "lambdamart"
     assert not (tmp_path / "b" / "runs.db").exists()
@@ -66,16 +66,16 @@ def test_folds_are_the_default_for_data_that_have_them(data, tmp_path) -> None:
         parts = pk.split(whole, (0.6, 0.2, 0.2), seed=i)
         for name, part in zip(("train", "vali", "test"), parts, strict=True):
             pk.write(part, tmp_path / "set" / f"Fold{i}" / f"{name}.txt")
-    found = _run(
+    result = _run(
         tmp_path / "set", "--models", "listnet-linear", "--set", "C=1.0", "--out",
         tmp_path / "out", "--json",
     )  # fmt: skip
-    assert found.exit_code == 0, found.output
-    assert json.loads(found.stdout)["protocol"] == "folds"
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["protocol"] == "folds"
 
 
 def test_wrong_names_are_refused_before_anything_is_read_or_run(tmp_path) -> None:
-    found = _run(tmp_path / "absent.txt", "--models", "lambdamard", "--out", tmp_path / "out")
-    assert isinstance(found.exception, UsageError)
-    assert "Did you mean 'lambdamart'?" in str(found.exception)
+    result = _run(tmp_path / "absent.txt", "--models", "lambdamard", "--out", tmp_path / "out")
+    assert isinstance(result.exception, UsageError)
+    assert "Did you mean 'lambdamart'?" in str(result.exception)
     assert not (tmp_path / "out").exists()

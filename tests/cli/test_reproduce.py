@@ -27,7 +27,7 @@ _SECONDS = 120  # more than a machine under load needs
 def _run(*arguments: object):
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command()(expand_groups(reproduce))
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_a_table_with_its_files_and_again_without_training(tmp_path) -> None:
@@ -41,46 +41,46 @@ def test_a_table_with_its_files_and_again_without_training(tmp_path) -> None:
     assert {"report.html", "results.json", "table-1.md", "table-1.tex", "runs.db"} <= names
     again = _run("C", "--table", "1", "--out", tmp_path, *_SMALL, "--json")
     assert "12 are finished already" in again.stderr
-    found = json.loads(again.stdout)
-    assert (found["paper"], found["ran"], found["quick"]) == ("C", 0, True)
-    means = found["exhibits"][0]["numbers"]["synthetic 'web' for MSLR-WEB30K"]["means"]
+    actual = json.loads(again.stdout)
+    assert (actual["paper"], actual["ran"], actual["quick"]) == ("C", 0, True)
+    means = actual["exhibits"][0]["numbers"]["synthetic 'web' for MSLR-WEB30K"]["means"]
     assert set(means) == {"ListNet", "λMART", "XE-NDCG-MART"}
 
 
 def test_real_data_are_used_where_they_are(tmp_path, real_data) -> None:
-    found = _run("D", "--table", "1", "--data", real_data, "--out", tmp_path, "--json")
-    assert found.exit_code == 0, found.output
-    payload = json.loads(found.stdout)
+    result = _run("D", "--table", "1", "--data", real_data, "--out", tmp_path, "--json")
+    assert result.exit_code == 0, result.output
+    payload = json.loads(result.stdout)
     assert "OHSUMED: 106 lists, 16,140 documents, as published." in payload["data"]
     assert payload["exhibits"][0]["numbers"]["OHSUMED"]["longest"] == 320
     assert any("MSLR-WEB30K/Fold1" in text for text in payload["missing"])
 
 
 def test_the_list_says_what_there_is(tmp_path) -> None:
-    found = _run("C", "--list", "--table", "1", "--quick", "--set", "trees=2", "--json")
-    (listed,) = json.loads(found.stdout)
+    result = _run("C", "--list", "--table", "1", "--quick", "--set", "trees=2", "--json")
+    (listed,) = json.loads(result.stdout)
     assert listed["data"] == {"MSLR-WEB30K": "stand-in", "Yahoo set 1": "stand-in"}
     shown = _run("D", "--list", "--table", "1")
     assert "Table 1" in shown.stdout
     assert "at once" in shown.stdout
     every = json.loads(_run("--list", "--quick", "--json").stdout)
-    assert {each["paper"] for each in every} == {"A", "B", "C", "D"}
+    assert {item["paper"] for item in every} == {"A", "B", "C", "D"}
     assert isinstance(_run().exception, UsageError)
     assert not list(tmp_path.iterdir())
 
 
 def test_without_data_or_quick_the_way_out_is_named(tmp_path) -> None:
-    found = _run("A", "--table", "1", "--out", tmp_path / "out")
-    assert isinstance(found.exception, DataError)
-    assert "--quick" in use_option_names(message_of(found.exception))
-    assert "set1.train.txt" in str(found.exception)
+    result = _run("A", "--table", "1", "--out", tmp_path / "out")
+    assert isinstance(result.exception, DataError)
+    assert "--quick" in use_option_names(message_of(result.exception))
+    assert "set1.train.txt" in str(result.exception)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_setting_that_no_system_has_is_refused(tmp_path) -> None:
-    found = _run("C", "--table", "1", "--quick", "--set", "epochz=2", "--out", tmp_path / "out")
-    assert isinstance(found.exception, UsageError)
-    assert "'epochz'" in str(found.exception)
+    result = _run("C", "--table", "1", "--quick", "--set", "epochz=2", "--out", tmp_path / "out")
+    assert isinstance(result.exception, UsageError)
+    assert "'epochz'" in str(result.exception)
 
 
 def _count(store) -> int:
@@ -110,9 +110,9 @@ def test_killed_in_the_midst_it_goes_on_with_what_is_missing(tmp_path) -> None:
     # The claim of the trial that was running holds for a minute; the test does not wait for it.
     with sqlite3.connect(tmp_path / "runs.db") as connection:
         connection.execute("UPDATE claim SET expires = 0")
-    found = _run("C", "--table", "1", "--out", tmp_path, *_SMALL, "--json")
-    assert found.exit_code == 0, found.output
-    assert json.loads(found.stdout)["ran"] == 12 - kept
+    result = _run("C", "--table", "1", "--out", tmp_path, *_SMALL, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["ran"] == 12 - kept
     with RunStore(tmp_path / "runs.db") as store:
         assert len(store) == 12
 

@@ -28,7 +28,7 @@ def data(tmp_path_factory):
 def _run(*arguments: object):
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command()(expand_groups(robustness))
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_curves_end_in_tables_figures_and_a_report_and_trials_are_kept(data, tmp_path) -> None:
@@ -52,9 +52,9 @@ def test_curves_end_in_tables_figures_and_a_report_and_trials_are_kept(data, tmp
     assert "How to repeat it" in report
     again = _run(*arguments, "--json")
     assert "12 are finished already" in again.stderr
-    found = json.loads(again.stdout)
-    assert found["noise"]["labels"]["levels"] == [0.0, 0.5]
-    assert len(found["noise"]["negatives"]["differences"]["xendcg-mart"]) == 2
+    payload = json.loads(again.stdout)
+    assert payload["noise"]["labels"]["levels"] == [0.0, 0.5]
+    assert len(payload["noise"]["negatives"]["differences"]["xendcg-mart"]) == 2
     with RunStore(tmp_path / "runs.db") as store:
         assert len(store) == 12
 
@@ -68,21 +68,21 @@ def test_another_level_costs_only_its_own_trials(data, tmp_path) -> None:
 
 
 def test_clicks_take_the_place_of_labels(data, tmp_path) -> None:
-    found = _run(
+    result = _run(
         data, "--models", _MODELS, "--perturb", "clicks", "--levels", "0.05,0.3", "--out", tmp_path,
         *_SMALL, "--json",
     )  # fmt: skip
-    assert found.exit_code == 0, found.output
-    curves = json.loads(found.stdout)["noise"]["clicks"]
+    assert result.exit_code == 0, result.output
+    curves = json.loads(result.stdout)["noise"]["clicks"]
     assert curves["corruption"] == "simulated clicks"
     assert [len(points) for points in curves["curves"].values()] == [2, 2]
 
 
 def test_wrong_names_and_levels_are_refused_before_anything_is_read(tmp_path) -> None:
     absent = tmp_path / "absent.txt"
-    found = _run(absent, "--models", _MODELS, "--perturb", "label")
-    assert isinstance(found.exception, UsageError)
-    assert "There are: negatives, labels" in str(found.exception)
-    found = _run(absent, "--models", _MODELS, "--levels", "none")
-    assert isinstance(found.exception, UsageError)
-    assert "such as 0,0.5,1" in str(found.exception)
+    result = _run(absent, "--models", _MODELS, "--perturb", "label")
+    assert isinstance(result.exception, UsageError)
+    assert "There are: negatives, labels" in str(result.exception)
+    result = _run(absent, "--models", _MODELS, "--levels", "none")
+    assert isinstance(result.exception, UsageError)
+    assert "such as 0,0.5,1" in str(result.exception)

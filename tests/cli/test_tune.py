@@ -33,15 +33,15 @@ def data(tmp_path_factory):
 def _run(*arguments: object):
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command()(expand_groups(tune))
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_a_search_ends_in_a_table_and_a_model_and_goes_on_when_run_again(data, tmp_path) -> None:
     store, out = tmp_path / "tuning.db", tmp_path / "model"
-    found = _run(data, *_QUICK, "--store", store)
-    assert found.exit_code == 0, found.output
-    assert "3 trials (3 finished), 3 run now" in found.stdout
-    assert "--out listnet-linear.plackett" in found.stdout.replace("\n", "")
+    result = _run(data, *_QUICK, "--store", store)
+    assert result.exit_code == 0, result.output
+    assert "3 trials (3 finished), 3 run now" in result.stdout
+    assert "--out listnet-linear.plackett" in result.stdout.replace("\n", "")
     again = _run(data, *_QUICK, "--trials", 4, "--store", store, "--out", out, "--json")
     payload = json.loads(again.stdout)
     assert (payload["ran"], payload["counts"]["finished"]) == (1, 4)
@@ -63,27 +63,27 @@ def test_folds_and_validation_files(data, tmp_path) -> None:
     over = json.loads(_run(tmp_path / "set", *_QUICK, *store).stdout)
     one = tmp_path / "set" / "Fold1"
     single = json.loads(_run(one, *_QUICK, *store).stdout)
-    given = json.loads(_run(one / "train.txt", "--validation", one / "vali.txt", *_QUICK, *store).stdout)
-    assert [t["value"] for t in given["trials"]] == [t["value"] for t in single["trials"]]
+    inputs = json.loads(_run(one / "train.txt", "--validation", one / "vali.txt", *_QUICK, *store).stdout)
+    assert [t["value"] for t in inputs["trials"]] == [t["value"] for t in single["trials"]]
     assert over["recipe_value"] != single["recipe_value"]
 
 
 def test_settings_are_searched_and_fixed(data, tmp_path) -> None:
-    found = _run(
+    result = _run(
         data, "--model", "lambdamart", "--trials", 2, "--set", "trees=2", "--set", "leaves=4",
         "--space", "learning_rate=0.1..0.2", "--store", tmp_path / "t.db", "--json",
     )  # fmt: skip
-    assert found.exit_code == 0, found.output
-    payload = json.loads(found.stdout)
+    assert result.exit_code == 0, result.output
+    payload = json.loads(result.stdout)
     assert "leaves" not in payload["space"]
     rates = [trial["settings"]["learning_rate"] for trial in payload["trials"]]
     assert all(0.1 <= rate <= 0.2 for rate in rates)
 
 
 def test_the_space_of_a_recipe_is_printed() -> None:
-    found = _run("--space", "lambdamart")
-    assert found.exit_code == 0
-    assert re.search(r"learning_rate +0\.01 \.\. 0\.3, log", found.stdout)
+    result = _run("--space", "lambdamart")
+    assert result.exit_code == 0
+    assert re.search(r"learning_rate +0\.01 \.\. 0\.3, log", result.stdout)
     plain = json.loads(_run("--space", "urank", "--json").stdout)
     assert plain["urank"]["activation"] == "relu | elu | gelu"
 
@@ -99,18 +99,18 @@ def test_what_is_missing_or_wrong_is_said(data, tmp_path) -> None:
 def test_missing_extras_are_named(data, tmp_path, monkeypatch) -> None:
     store = ("--store", tmp_path / "t.db")
     monkeypatch.setitem(sys.modules, "optuna", None)
-    found = _run(data, *_QUICK, *store)
-    assert isinstance(found.exception, UsageError)
-    assert "the extra 'tune'" in str(found.exception)
+    result = _run(data, *_QUICK, *store)
+    assert isinstance(result.exception, UsageError)
+    assert "the extra 'tune'" in str(result.exception)
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    found = _run(data, *_QUICK, *store, "--mlflow", tmp_path / "mlflow.db")
-    assert "the extra 'mlflow'" in str(found.exception)
+    result = _run(data, *_QUICK, *store, "--mlflow", tmp_path / "mlflow.db")
+    assert "the extra 'mlflow'" in str(result.exception)
 
 
 @pytest.mark.skipif(not _DOCS.is_file(), reason="not run from a checkout")
 def test_the_guide_lists_every_dimension_as_it_is() -> None:
     text = _DOCS.read_text()
     for space in (*FAMILIES.values(), *OBJECTIVES.values()):
-        for name, each in space.items():
-            shown = str(each).replace("|", "\\|")
+        for name, item in space.items():
+            shown = str(item).replace("|", "\\|")
             assert f"| `{name}` | {shown} |" in text, name

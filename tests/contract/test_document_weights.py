@@ -130,10 +130,10 @@ def test_lists_do_not_see_each_other(loss) -> None:
     scores, labels, offsets, weights = _lists(8)
     whole = evaluate(loss, scores, labels, offsets, weights)
     for q in range(len(offsets) - 1):
-        own = slice(offsets[q], offsets[q + 1])
-        part = evaluate(loss, scores[own], labels[own], [0, own.stop - own.start], weights[own], keys=[50 + q])
+        rows = slice(offsets[q], offsets[q + 1])
+        part = evaluate(loss, scores[rows], labels[rows], [0, rows.stop - rows.start], weights[rows], keys=[50 + q])
         assert np.array_equal(part.values, whole.values[q : q + 1], equal_nan=True)
-        assert np.array_equal(part.gradient, whole.gradient[own])
+        assert np.array_equal(part.gradient, whole.gradient[rows])
 
 
 @every
@@ -154,9 +154,9 @@ def test_the_float32_gradient_is_that_of_newton(loss) -> None:
 def test_extreme_weights_stay_finite(loss) -> None:
     scores, labels, offsets, _ = _lists(10)
     for weights in (np.zeros(len(scores)), np.full(len(scores), 1e9), 1e-9 + np.zeros(len(scores))):
-        found = evaluate(loss, scores, labels, offsets, weights)
-        assert np.all(np.isfinite(found.gradient))
-        assert np.all(np.isfinite(found.curvature))
+        result = evaluate(loss, scores, labels, offsets, weights)
+        assert np.all(np.isfinite(result.gradient))
+        assert np.all(np.isfinite(result.curvature))
     mixed = np.where(np.arange(len(scores)) % 2, 0.0, 1e6)
     assert np.all(np.isfinite(evaluate(loss, scores, labels, offsets, mixed).gradient))
 
@@ -215,8 +215,8 @@ def test_pairs_have_the_weight_of_their_better_document() -> None:
         if labels[i] > labels[j]
     )
     offsets = np.array([0, len(scores)])
-    found = evaluate(objective("ranknet"), scores, labels, offsets, weights)
-    assert found.values[0] == pytest.approx(expected, rel=1e-12)
+    result = evaluate(objective("ranknet"), scores, labels, offsets, weights)
+    assert result.values[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_softmax_family_compares_with_weighted_shares() -> None:
@@ -224,12 +224,12 @@ def test_the_softmax_family_compares_with_weighted_shares() -> None:
     rho = np.exp(scores) / np.exp(scores).sum()
     masses = {"crossentropy": labels * weights, "listnet": 1.0 + (np.exp(labels) - 1.0) * weights}
     for name, mass in masses.items():
-        found = evaluate(objective(name), scores, labels, [0, 3], weights)
-        np.testing.assert_allclose(found.gradient, rho - mass / mass.sum(), atol=1e-7)
+        result = evaluate(objective(name), scores, labels, [0, 3], weights)
+        np.testing.assert_allclose(result.gradient, rho - mass / mass.sum(), atol=1e-7)
     gamma = np.array([0.2, 0.9, 0.4])
     mass = 1.0 - gamma + (2.0**labels - 1.0) * weights
-    found = evaluate(objective("xendcg"), scores, labels, [0, 3], weights, draws={"gamma": gamma})
-    np.testing.assert_allclose(found.gradient, rho - mass / mass.sum(), atol=1e-7)
+    result = evaluate(objective("xendcg"), scores, labels, [0, 3], weights, draws={"gamma": gamma})
+    np.testing.assert_allclose(result.gradient, rho - mass / mass.sum(), atol=1e-7)
 
 
 @pytest.mark.parametrize("gain", ["auc", "map", "ndcg"])
@@ -254,8 +254,8 @@ def test_sampled_rankings_weigh_gains_and_pairs(gain: str) -> None:
     expected = np.log(np.sum(np.exp(np.array(losses) + energies)))
     loss = objective(f"convexloss-{gain}", space="sampled")
     options = {"draws": {"rankings": [signs]}}
-    found = evaluate(loss, scores, labels, [0, 4], [3.0, 9.0, 0.5, 9.0], **options)
-    assert found.values[0] == pytest.approx(expected, rel=1e-6)
+    result = evaluate(loss, scores, labels, [0, 4], [3.0, 9.0, 0.5, 9.0], **options)
+    assert result.values[0] == pytest.approx(expected, rel=1e-6)
 
 
 def test_what_cannot_weigh_documents_says_why() -> None:
@@ -270,8 +270,8 @@ def test_what_cannot_weigh_documents_says_why() -> None:
     with pytest.raises(UsageError, match=r"own does not support document weights: .* weighting="):
         custom(own).evaluate([0.0, 1.0], [1, 0], [0, 2], document_weights=[2, 1])
     loss = custom(own, weighting="share")
-    found = loss.evaluate([0.0, 1.0], [1, 0], [0, 2], document_weights=[2, 1])
-    assert found.gradient.tolist() == [-2.0, 1.0]
+    result = loss.evaluate([0.0, 1.0], [1, 0], [0, 2], document_weights=[2, 1])
+    assert result.gradient.tolist() == [-2.0, 1.0]
     with pytest.raises(UsageError, match="weighting must be"):
         custom(own, weighting="order")
 

@@ -58,9 +58,9 @@ def test_a_list_is_dropped_only_where_the_convention_says_so(definition, convent
 
 @pytest.mark.parametrize(("definition", "convention"), PAIRS, ids=IDS)
 def test_inputs_are_not_changed(definition, convention):
-    given, untouched = small_lists(), small_lists()
-    metric(definition.name, convention.name)(*given)
-    assert all(np.array_equal(a, b) for a, b in zip(given, untouched, strict=True))
+    inputs, untouched = small_lists(), small_lists()
+    metric(definition.name, convention.name)(*inputs)
+    assert all(np.array_equal(a, b) for a, b in zip(inputs, untouched, strict=True))
 
 
 @pytest.mark.parametrize(("definition", "convention"), PAIRS, ids=IDS)

@@ -67,8 +67,8 @@ def fitted(parts):
 def test_a_fitted_model_ranks_far_better_than_no_model(name, fitted, parts) -> None:
     test = parts[2]
     nothing = evaluate(np.zeros(test.n_docs), test, "ndcg@10")["ndcg@10"]
-    found = evaluate(fitted(name).predict(test), test, "ndcg@10")["ndcg@10"]
-    assert found > nothing + 0.03
+    values = evaluate(fitted(name).predict(test), test, "ndcg@10")["ndcg@10"]
+    assert values > nothing + 0.03
 
 
 @pytest.mark.parametrize("name", RECIPES)

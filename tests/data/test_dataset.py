@@ -83,8 +83,8 @@ def test_grouped_rows_have_offsets_and_scattered_ones_say_how_to_get_them(rows: 
     ds = rows.dataset()
     grouped = ds.grouped()
     by_query = np.split(grouped.rows, grouped.offsets[1:-1])
-    for query, found in zip(ds.list_ids, by_query, strict=True):
-        assert np.array_equal(found, np.flatnonzero(rows.query_ids == query))
+    for query, actual in zip(ds.list_ids, by_query, strict=True):
+        assert np.array_equal(actual, np.flatnonzero(rows.query_ids == query))
     if not ds.is_grouped:
         with pytest.raises(DataError, match=r"ds\.grouped\(\)"):
             _ = ds.offsets
@@ -128,8 +128,8 @@ def test_tables_of_every_library_give_the_same_data_set(make: Any) -> None:
     columns = {name: rows.features[:, j] for j, name in enumerate(names)}
     table = make(columns | {"y": rows.labels, "q": rows.query_ids, "d": rows.document_ids})
     features = table.select(list(names)) if make is not pd.DataFrame else table[list(names)]
-    found = Dataset.from_arrays(features, table["y"], table["q"], document_ids=table["d"])
-    assert difference(found, rows.dataset(feature_names=names)) is None
+    actual = Dataset.from_arrays(features, table["y"], table["q"], document_ids=table["d"])
+    assert difference(actual, rows.dataset(feature_names=names)) is None
 
 
 def test_the_sizes_are_those_of_the_arrays() -> None:
@@ -197,14 +197,14 @@ def test_all_arrays_are_read_only_and_the_callers_stay_as_they_were() -> None:
 
 @pytest.mark.parametrize("part", ["data", "indices", "indptr"])
 def test_sparse_features_are_read_only_and_the_callers_stay_writeable(part: str) -> None:
-    given = csr_array(np.float32([[1, 0], [0, 2], [3, 0]]))
-    ds = Dataset.from_arrays(given, [0, 1, 2], [1, 2, 1])
-    changed = ds.with_features(given)
+    inputs = csr_array(np.float32([[1, 0], [0, 2], [3, 0]]))
+    ds = Dataset.from_arrays(inputs, [0, 1, 2], [1, 2, 1])
+    changed = ds.with_features(inputs)
     for one in (ds, changed, ds.lists(0, 1), ds.select([1]), ds.documents([True, True, False])):
         with pytest.raises(ValueError, match="read-only"):
             getattr(one.features, part)[0] = 0
-    assert getattr(given, part).flags.writeable
-    assert np.array_equal(changed.features.toarray(), given.toarray())
+    assert getattr(inputs, part).flags.writeable
+    assert np.array_equal(changed.features.toarray(), inputs.toarray())
 
 
 def test_an_array_already_in_order_stays_writeable() -> None:
@@ -280,11 +280,11 @@ def test_documents_left_out_leave_the_set_of_the_others(rows: Rows, seed: int) -
     ds = rows.dataset()
     keep = np.random.default_rng(seed).random(ds.n_docs) < 0.6
     keep[0] = True
-    found = ds.documents(keep)
+    result = ds.documents(keep)
     expected = rows.take(np.flatnonzero(keep)).dataset()
-    assert np.array_equal(found.rows, np.flatnonzero(keep))
-    assert difference(found._replace(rows=expected.rows), expected) is None
-    assert np.array_equal(found.keys, expected.keys)
+    assert np.array_equal(result.rows, np.flatnonzero(keep))
+    assert difference(result._replace(rows=expected.rows), expected) is None
+    assert np.array_equal(result.keys, expected.keys)
 
 
 def test_all_documents_are_the_same_set() -> None:

@@ -12,8 +12,8 @@ from plackett.data.folds import concat, read_folds
 def test_counts_of_a_small_set_by_hand() -> None:
     X = np.array([[0.0, 5.0], [1.0, 5.0], [0.0, 5.0], [2.0, 5.0], [3.0, 5.0]])
     data = Dataset.from_arrays(X, [0, 2, 0, 0, 1], ["a", "a", "b", "b", "c"])
-    for made in (data, Dataset.from_arrays(csr_matrix(X), [0, 2, 0, 0, 1], [1, 1, 2, 2, 3])):
-        d = describe(made)
+    for created in (data, Dataset.from_arrays(csr_matrix(X), [0, 2, 0, 0, 1], [1, 1, 2, 2, 3])):
+        d = describe(created)
         assert (d.n_lists, d.n_docs, d.n_features, d.n_levels) == (3, 5, 2, 3)
         assert d.lowest_share == pytest.approx(3 / 5)
         assert d.mean_lowest_share == pytest.approx((1 / 2 + 1 + 0) / 3)

@@ -42,9 +42,9 @@ def test_folds_of_every_layout_are_read(tmp_path: Path, names: tuple[str, str, s
     assert [fold.name for fold in folds] == ["Fold1", "Fold2", "Fold10"]
     for fold, number in zip(folds, (1, 2, 10), strict=True):
         parts = (fold.train, fold.validation, fold.test)
-        for part, found in enumerate(parts):
-            assert found is not None
-            assert difference(found, _set(10 * number + part)) is None
+        for part, actual in enumerate(parts):
+            assert actual is not None
+            assert difference(actual, _set(10 * number + part)) is None
 
 
 def test_a_folder_of_files_is_one_fold(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def _texts(folder: Path, train: str, test: str) -> Path:
 )
 def test_sparse_files_are_as_wide_as_the_widest(tmp_path: Path, train: str, test: str, width: int) -> None:
     (fold,) = read_folds(_texts(tmp_path, train, test))
-    for name, found in (("train.txt", fold.train), ("test.txt", fold.test)):
-        assert difference(found, read(tmp_path / name, n_features=width)) is None
+    for name, actual in (("train.txt", fold.train), ("test.txt", fold.test)):
+        assert difference(actual, read(tmp_path / name, n_features=width)) is None
 
 
 def test_what_padding_adds_is_missing_where_missing_values_are_allowed(tmp_path: Path) -> None:
@@ -200,8 +200,8 @@ def test_columns_of_folds_can_have_any_names(tmp_path: Path) -> None:
         pq.write_table(pa.table(columns | {"title": [part, part]}), tmp_path / f"{part}.parquet")
     choice = {"label": "stars", "query": "s", "document": "url", "weight": "w", "features": ["x"]}
     (fold,) = read_folds(tmp_path, **choice)
-    for name, found in (("train", fold.train), ("test", fold.test)):
-        assert difference(found, read(tmp_path / f"{name}.parquet", **choice)) is None
+    for name, actual in (("train", fold.train), ("test", fold.test)):
+        assert difference(actual, read(tmp_path / f"{name}.parquet", **choice)) is None
 
 
 def test_ohsumed_has_five_folds_with_106_lists_in_all(real_data: Path) -> None:

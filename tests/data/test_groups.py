@@ -36,8 +36,8 @@ def test_no_protocol_parts_a_query(clicked, spelling) -> None:
     way, source = protocol(spelling), as_source(clicked)
     for part in way.splits(source):
         trial = way.load(source, part)
-        parts = [_groups(each) for each in (trial.train, trial.validation, trial.test)]
-        assert sum(len(each) for each in parts) == len(set().union(*parts)) == len(_groups(clicked))
+        parts = [_groups(item) for item in (trial.train, trial.validation, trial.test)]
+        assert sum(len(item) for item in parts) == len(set().union(*parts)) == len(_groups(clicked))
 
 
 @pytest.mark.parametrize("name", ["set.parquet", "set.arrow", "set.pkdata"])
@@ -46,7 +46,7 @@ def test_files_keep_groups(clicked, tmp_path, name) -> None:
     again = pk.read(tmp_path / name)
     assert fingerprint(again) == fingerprint(clicked)
     ours, theirs = pk.split(clicked, seed=5), pk.split(again, seed=5)
-    assert [fingerprint(each) for each in ours] == [fingerprint(each) for each in theirs]
+    assert [fingerprint(item) for item in ours] == [fingerprint(item) for item in theirs]
 
 
 def test_tables_that_are_streamed_keep_groups(clicked, tmp_path) -> None:
@@ -74,7 +74,7 @@ def test_names_of_groups_do_not_matter_and_contents_do() -> None:
     ]
     assert fingerprint(named[0]) == fingerprint(named[1])
     assert fingerprint(named[0]) != fingerprint(pk.Dataset.from_arrays(features, labels, ids))
-    halves = [pk.split(each, (0.6, 0.4), seed=1)[0] for each in named]
+    halves = [pk.split(item, (0.6, 0.4), seed=1)[0] for item in named]
     assert halves[0].n_lists == 4
     assert np.array_equal(halves[0].keys, halves[1].keys)
 

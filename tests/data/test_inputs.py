@@ -55,11 +55,11 @@ def test_sparse_matrices_become_csr_without_duplicates(make: Any) -> None:
 
 def test_a_sparse_matrix_in_disorder_is_read_and_left_as_it_was() -> None:
     data, columns = np.float32([1, 2, 4]), np.array([1, 0, 1], np.int32)
-    given = sparse.csr_array((data, columns, [0, 3]), shape=(1, 2))
-    features, _, _ = as_features(given)
+    inputs = sparse.csr_array((data, columns, [0, 3]), shape=(1, 2))
+    features, _, _ = as_features(inputs)
     assert features.toarray().tolist() == [[2, 5]]
-    assert given.data.tolist() == [1, 2, 4]
-    assert given.indices.tolist() == [1, 0, 1]
+    assert inputs.data.tolist() == [1, 2, 4]
+    assert inputs.indices.tolist() == [1, 0, 1]
 
 
 def test_tables_give_their_column_names() -> None:
@@ -280,10 +280,10 @@ def test_other_ids_are_refused_by_their_kind(ids: Any, message: str) -> None:
 def test_ids_are_numbered_by_first_appearance(
     ids: list[Any], names: list[Any], codes: list[int], contiguous: bool
 ) -> None:
-    found = factorize(np.array(ids))
-    assert found[0].tolist() == names
-    assert found[1].tolist() == codes
-    assert found[2] is contiguous
+    actual = factorize(np.array(ids))
+    assert actual[0].tolist() == names
+    assert actual[1].tolist() == codes
+    assert actual[2] is contiguous
 
 
 NAMES, CODES = np.array(["b", "a"]), np.array([0, 1, 1])

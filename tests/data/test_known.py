@@ -88,10 +88,10 @@ def test_other_numbers_of_features_are_named(tmp_path) -> None:
 
 
 def test_the_sizes_of_splits_add_up() -> None:
-    for each in KNOWN.values():
-        if each.splits:
-            assert sum(lists for lists, _ in each.splits.values()) == each.lists
-            assert sum(documents for _, documents in each.splits.values()) == each.documents
+    for item in KNOWN.values():
+        if item.splits:
+            assert sum(lists for lists, _ in item.splits.values()) == item.lists
+            assert sum(documents for _, documents in item.splits.values()) == item.documents
 
 
 def test_unknown_names_are_answered_with_those_there_are() -> None:

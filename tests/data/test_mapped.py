@@ -70,13 +70,13 @@ def _replace(folder: Path, name: str, array: np.ndarray) -> None:
 def _reads_the_same_or_is_refused(folder: Path, ds: Dataset) -> bool:
     """True if refused; what is not refused must be the set that was written."""
     try:
-        found = read(folder, missing="nan")
+        actual = read(folder, missing="nan")
     except DataError:
         return True
-    assert np.array_equal(found.order.rows, ds.order.rows)
-    changed = difference(found, ds)
+    assert np.array_equal(actual.order.rows, ds.order.rows)
+    changed = difference(actual, ds)
     # Names, and arrays that are optional, are as the manifest has them.
-    assert changed in (None, "feature_names") or getattr(found, changed) is None
+    assert changed in (None, "feature_names") or getattr(actual, changed) is None
     return False
 
 
@@ -87,13 +87,13 @@ def test_the_form_holds_the_whole_set(folder: Path, ds: Dataset) -> None:
 
 
 def test_opening_maps_the_features_and_does_not_read_them(folder: Path) -> None:
-    found = read(folder)
-    base: Any = found.features
+    actual = read(folder)
+    base: Any = actual.features
     while base.base is not None and not isinstance(base, np.memmap):
         base = base.base
     assert isinstance(base, np.memmap)
-    assert type(found.features) is np.ndarray
-    assert not found.features.flags.writeable
+    assert type(actual.features) is np.ndarray
+    assert not actual.features.flags.writeable
 
 
 def test_opening_does_not_touch_the_contents_of_the_features(tmp_path: Path, ds: Dataset) -> None:
@@ -115,14 +115,14 @@ def test_opening_does_not_touch_the_contents_of_the_features(tmp_path: Path, ds:
     sums = [0] * -(-size // CHECKSUM_BYTES)
     content["files"]["features"] |= {"bytes": size, "crc32": sums}
     _save(folder, content)
-    found = read(folder)
-    assert found.features.shape == (small.n_docs, n_features)
-    assert found.features[-1, -1] == 0
+    actual = read(folder)
+    assert actual.features.shape == (small.n_docs, n_features)
+    assert actual.features[-1, -1] == 0
 
 
 def test_parts_of_an_open_set_share_its_map(folder: Path) -> None:
-    found = read(folder)
-    assert np.shares_memory(found.lists(1, 3).features, found.features)
+    actual = read(folder)
+    assert np.shares_memory(actual.lists(1, 3).features, actual.features)
 
 
 def test_writing_replaces_a_set_and_nothing_else(tmp_path: Path, folder: Path) -> None:
@@ -138,9 +138,9 @@ def test_writing_replaces_a_set_and_nothing_else(tmp_path: Path, folder: Path) -
 
 
 def test_an_open_set_outlives_its_replacement(folder: Path, ds: Dataset) -> None:
-    found = read(folder)
+    actual = read(folder)
     write(make_rows(seed=5).dataset(), folder)
-    assert difference(found, ds) is None
+    assert difference(actual, ds) is None
 
 
 def _mutations(value: Any) -> Iterator[Any]:
@@ -238,11 +238,11 @@ def test_a_value_changed_in_any_array_is_refused_at_its_first_use(folder: Path, 
     with pytest.raises(DataError, match=rf"{name}\.npy: bytes 0 to .* their checksum differs"):
         verify_mapped(folder)
     if name == "features":
-        found = read(folder)  # they are not read here
+        actual = read(folder)  # they are not read here
         for use in (
-            lambda: pk.LinearRanker().fit(found),
-            lambda: pk.describe(found),
-            lambda: write(found, folder.with_name("copy.txt")),
+            lambda: pk.LinearRanker().fit(actual),
+            lambda: pk.describe(actual),
+            lambda: write(actual, folder.with_name("copy.txt")),
         ):
             with pytest.raises(DataError, match="their checksum differs"):
                 use()
@@ -250,11 +250,11 @@ def test_a_value_changed_in_any_array_is_refused_at_its_first_use(folder: Path, 
 
 def test_a_whole_set_is_verified_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert verify_mapped(folder)
-    found = read(folder)
+    actual = read(folder)
     calls: list[int] = []
     monkeypatch.setattr(block_sums, "_check_sums", lambda *_: calls.append(1))
-    pk.describe(found)
-    pk.describe(found.lists(0, 1))
+    pk.describe(actual)
+    pk.describe(actual.lists(0, 1))
     assert len(calls) == 1
 
 
@@ -411,7 +411,7 @@ def test_version_1_is_read_into_the_order_of_the_rows(folder: Path, ds: Dataset)
     _save(folder, content)
     for name, array in (arrays | {"query_ids": canonical.list_ids}).items():
         _replace(folder, name, np.array(array))
-    found = read(folder)
-    assert difference(found, ds) is None
+    actual = read(folder)
+    assert difference(actual, ds) is None
     for name in ("rows", "lists", "offsets", "keys"):
-        assert np.array_equal(getattr(found.order, name), getattr(ds.order, name))
+        assert np.array_equal(getattr(actual.order, name), getattr(ds.order, name))

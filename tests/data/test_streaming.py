@@ -52,8 +52,8 @@ def test_ids_weights_and_names_come_along(tmp_path, strings) -> None:
     rows = make_rows(documents=True, strings=strings)
     names, codes = np.unique(rows.query_ids, return_inverse=True)
     weights = np.linspace(0.5, 2, len(names))[codes]
-    each = np.linspace(0, 1, len(codes))
-    table = as_table(rows, weight=weights, document_weight=each)
+    item = np.linspace(0, 1, len(codes))
+    table = as_table(rows, weight=weights, document_weight=item)
     write_shards(table, tmp_path / "shards", [11, 20])
     pattern = str(tmp_path / "shards" / "*.parquet")
     streamed, read = pk.stream(pattern), pk.read(tmp_path / "shards")

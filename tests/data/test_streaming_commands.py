@@ -105,9 +105,9 @@ def test_rank_prints_the_same(folder, how) -> None:
 def test_evaluate_prints_the_same(folder, shards, tmp_path) -> None:
     model, scores = folder / "model.plackett", tmp_path / "scores.txt"
     done("rank", model, folder / "one.parquet", "--out", scores)
-    for given in (model, scores):
-        whole = done("evaluate", given, folder / "one.parquet", "--json")
-        assert done("evaluate", given, *shards, "--stream", "--json") == whole
+    for inputs in (model, scores):
+        whole = done("evaluate", inputs, folder / "one.parquet", "--json")
+        assert done("evaluate", inputs, *shards, "--stream", "--json") == whole
 
 
 def test_sets_that_do_not_fit_are_streamed_unasked(folder, shards, monkeypatch) -> None:

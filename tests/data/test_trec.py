@@ -36,12 +36,12 @@ def run(tmp_path: Path) -> Path:
 
 
 def _lists(dataset: Dataset, scores: np.ndarray) -> dict[str, dict[str, tuple[float, float]]]:
-    found = {}
+    actual = {}
     for at, query in enumerate(dataset.list_ids.tolist()):
         rows = dataset.list_of_row == at
         pairs = zip(dataset.labels[rows].tolist(), scores[rows].tolist(), strict=True)
-        found[query] = dict(zip(dataset.document_ids[rows].tolist(), pairs, strict=True))
-    return found
+        actual[query] = dict(zip(dataset.document_ids[rows].tolist(), pairs, strict=True))
+    return actual
 
 
 def test_files_are_mappings_in_their_own_order(qrels: Path, run: Path) -> None:
@@ -300,5 +300,5 @@ def test_metrics_of_a_joined_run_are_those_of_trec_eval(tmp_path: Path) -> None:
     assert sorted(ds.list_ids.tolist()) == sorted(expected)
     for ours, theirs in names.items():
         m = metric(ours, convention="trec_eval")
-        found = m(scores, ds.labels, ds.offsets, document_ids=ds.document_ids)
-        assert found == pytest.approx([expected[q][theirs] for q in ds.list_ids.tolist()])
+        actual = m(scores, ds.labels, ds.offsets, document_ids=ds.document_ids)
+        assert actual == pytest.approx([expected[q][theirs] for q in ds.list_ids.tolist()])

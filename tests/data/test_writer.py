@@ -197,6 +197,6 @@ def test_streaming_needs_less_memory_than_the_features(tmp_path: Path, suffix: s
         [sys.executable, "-c", _LIMITED, *map(str, arguments)], capture_output=True, text=True, check=False
     )
     assert done.stdout.split("\n")[:2] == [str(n_docs), "reading needs more"], done.stderr
-    found = read(tmp_path / f"out{suffix}")
-    assert (found.n_docs, found.n_features) == (n_docs, n_features + 1)
-    assert np.array_equal(found.features[:, -1], np.arange(n_docs))
+    result = read(tmp_path / f"out{suffix}")
+    assert (result.n_docs, result.n_features) == (n_docs, n_features + 1)
+    assert np.array_equal(result.features[:, -1], np.arange(n_docs))

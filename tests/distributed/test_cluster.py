@@ -126,6 +126,6 @@ def test_bins_sent_to_workers_are_those_of_one_process(sparse: bool) -> None:
     reference = dataset_from_bins(find_bins(data, settings, [4]), settings, [4])
     models = []
     for given_reference in (None, reference):
-        made = lightgbm.Dataset(data.features, y, reference=given_reference, categorical_feature=[4], params=settings)
-        models.append(lightgbm.train(settings, made, 5).model_to_string())
+        actual = lightgbm.Dataset(data.features, y, reference=given_reference, categorical_feature=[4], params=settings)
+        models.append(lightgbm.train(settings, actual, 5).model_to_string())
     assert models[0] == models[1]

@@ -50,10 +50,10 @@ def _run(*arguments: str):
 def test_a_cluster_that_is_not_there_is_named_in_time(files, tmp_path, command) -> None:
     if command == "tune":
         pytest.importorskip("optuna", reason="needs the extra tune")
-    found = _run(*_arguments(command, files, tmp_path / "out"), "--cluster", "127.0.0.1:1?start_seconds=2")
-    assert isinstance(found.exception, ClusterError)
-    assert "Ray at 127.0.0.1:1 cannot be reached" in str(found.exception)
-    assert "Is it running (`ray status`)" in str(found.exception)
+    result = _run(*_arguments(command, files, tmp_path / "out"), "--cluster", "127.0.0.1:1?start_seconds=2")
+    assert isinstance(result.exception, ClusterError)
+    assert "Ray at 127.0.0.1:1 cannot be reached" in str(result.exception)
+    assert "Is it running (`ray status`)" in str(result.exception)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -66,9 +66,9 @@ def test_a_cluster_that_is_not_there_is_named_in_time(files, tmp_path, command) 
     ],
 )
 def test_a_bad_address_is_answered_with_the_right_ones(files, tmp_path, command, address, reason) -> None:
-    found = _run(*_arguments(command, files, tmp_path / "out"), "--cluster", address)
-    assert isinstance(found.exception, UsageError)
-    assert reason in str(found.exception)
+    result = _run(*_arguments(command, files, tmp_path / "out"), "--cluster", address)
+    assert isinstance(result.exception, UsageError)
+    assert reason in str(result.exception)
     assert not (tmp_path / "out").exists()
 
 
@@ -82,7 +82,7 @@ def test_robustness_runs_its_trials_on_a_cluster(ray_head, files, tmp_path) -> N
     again = _run(*arguments, "--cluster", "127.0.0.1:1")  # nothing is left for it
     assert again.exit_code == 0, again.output
     here = _run(*_arguments("robustness", files, tmp_path / "here"), *small)
-    curves = [json.loads(each.stdout)["noise"]["labels"] for each in (there, here, again)]
+    curves = [json.loads(item.stdout)["noise"]["labels"] for item in (there, here, again)]
     assert curves[0] == curves[1] == curves[2]
 
 
@@ -91,7 +91,7 @@ def test_reproduce_runs_its_trials_on_a_cluster(ray_head, files, tmp_path) -> No
     there = _run(*_arguments("reproduce", files, tmp_path / "there"), *small, "--cluster", ray_head.cluster())
     assert there.exit_code == 0, there.output
     here = _run(*_arguments("reproduce", files, tmp_path / "here"), *small, "--threads", "1")
-    found = [json.loads(each.stdout) for each in (there, here)]
-    assert [each["ran"] for each in found] == [12, 12]
-    numbers = [[e["means"] for e in each["exhibits"][0]["numbers"].values()] for each in found]
+    actual = [json.loads(item.stdout) for item in (there, here)]
+    assert [item["ran"] for item in actual] == [12, 12]
+    numbers = [[e["means"] for e in item["exhibits"][0]["numbers"].values()] for item in actual]
     assert numbers[0] == numbers[1]

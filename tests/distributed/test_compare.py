@@ -57,15 +57,15 @@ def test_trials_on_a_cluster_end_as_they_do_here_also_if_a_worker_is_killed(ray_
     looking.start()
     store = tmp_path / "runs.db"
     try:
-        found = compare(data, _systems(), protocol="splits:2", store=store, cluster=ray_head.cluster())
+        comparison = compare(data, _systems(), protocol="splits:2", store=store, cluster=ray_head.cluster())
     finally:
         done.set()
         looking.join()
     assert killed
-    assert found.ran == 4
+    assert comparison.ran == 4
     here = compare(data, _systems(), protocol="splits:2", threads=1)
     for name, means in here.results.trial_means.items():
-        assert means["ndcg@5"].tolist() == found.results.trial_means[name]["ndcg@5"].tolist()
+        assert means["ndcg@5"].tolist() == comparison.results.trial_means[name]["ndcg@5"].tolist()
     again = compare(data, _systems(), protocol="splits:2", store=store, cluster="127.0.0.1:1")
     assert again.ran == 0  # what is finished is not asked for
 
@@ -118,10 +118,10 @@ def test_rank_scores_shards_on_a_cluster(ray_head, tmp_path) -> None:
     facts = rank()
     assert (facts["lists"], facts["documents"], facts["ranked"]) == (30, data.n_docs, 3)
     assert rank()["ranked"] == 0  # nothing is done twice
-    found = [parquet.read_table(tmp_path / "ranked" / f"part-{p}.parquet") for p in range(3)]
-    scores = np.concatenate([table["score"].to_numpy() for table in found])
+    actual = [parquet.read_table(tmp_path / "ranked" / f"part-{p}.parquet") for p in range(3)]
+    scores = np.concatenate([table["score"].to_numpy() for table in actual])
     np.testing.assert_allclose(np.sort(scores), np.sort(ranker.predict(data)), atol=1e-12)
-    assert all(table["rank"].to_numpy().min() == 1 for table in found)
+    assert all(table["rank"].to_numpy().min() == 1 for table in actual)
     pk.write(data.lists(9, 11), shards / "part-3.parquet")
     with pytest.raises(AssertionError, match="queries have rows in two shards"):
         rank()

@@ -35,15 +35,15 @@ def _ranker(kind: str):
 def test_members_of_every_kind_are_those_of_one_process(ray_head, parts, kind) -> None:
     if kind == "net":
         pytest.importorskip("torch", reason="needs the extra neural")
-    given = _ranker(kind)
-    here = pk.CrossFit(given, folds=2).fit(*parts)
-    there = pk.CrossFit(given, folds=2).fit(*parts, cluster=ray_head.cluster())
+    inputs = _ranker(kind)
+    here = pk.CrossFit(inputs, folds=2).fit(*parts)
+    there = pk.CrossFit(inputs, folds=2).fit(*parts, cluster=ray_head.cluster())
     assert np.array_equal(there.scales_, here.scales_)
     assert np.array_equal(there.predict(parts[1]), here.predict(parts[1]))
     for one, other in zip(there.members_, here.members_, strict=True):
         assert one.get_params() == other.get_params()
         assert one.training_ == other.training_
-    assert given.n_features_ is None
+    assert inputs.n_features_ is None
 
 
 def test_a_killed_worker_costs_a_member_and_a_checkpoint_keeps_the_others(ray_head, parts, tmp_path) -> None:

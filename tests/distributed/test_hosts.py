@@ -113,18 +113,18 @@ def hosts() -> Iterator[tuple[str, str]]:
 
 
 def test_workers_on_two_hosts_grow_the_trees_of_one_process(hosts, tmp_path) -> None:
-    found = _run(hosts, SCRIPT, "shared=1", tmp_path / "data.pkdata")
-    assert found["difference"] < 1e-9
-    assert HEAD in found["hosts"]
-    assert WORKER in found["hosts"]
-    assert found["bytes"] > 10_000  # histograms have gone over the wire
+    actual = _run(hosts, SCRIPT, "shared=1", tmp_path / "data.pkdata")
+    assert actual["difference"] < 1e-9
+    assert HEAD in actual["hosts"]
+    assert WORKER in actual["hosts"]
+    assert actual["bytes"] > 10_000  # histograms have gone over the wire
 
 
 def test_trials_and_members_run_on_two_hosts(hosts, tmp_path) -> None:
     pytest.importorskip("optuna", reason="needs the extra tune")
-    found = _run(hosts, TASKS, "shared=0", tmp_path)
-    assert found["hosts"] == {"members": [HEAD, WORKER], "trials": [HEAD, WORKER]}
-    assert found["same"]
+    actual = _run(hosts, TASKS, "shared=0", tmp_path)
+    assert actual["hosts"] == {"members": [HEAD, WORKER], "trials": [HEAD, WORKER]}
+    assert actual["same"]
 
 
 def _run(hosts: tuple[str, str], script: str, settings: str, place: Path) -> Any:

@@ -74,11 +74,11 @@ def test_what_cannot_equal_one_process_is_refused(parts) -> None:
         pass
 
     n_features = parts[0].n_features
-    own = nn.Sequential(Norm(n_features), nn.Linear(n_features, 1))
+    ours = nn.Sequential(Norm(n_features), nn.Linear(n_features, 1))
     with pytest.raises(UsageError, match="a net with Norm cannot be trained on a cluster"):
-        pk.NeuralRanker(module=own).fit(*parts, cluster="local:2")
-    own[0] = nn.BatchNorm1d(n_features, track_running_stats=False)
+        pk.NeuralRanker(module=ours).fit(*parts, cluster="local:2")
+    ours[0] = nn.BatchNorm1d(n_features, track_running_stats=False)
     with pytest.raises(UsageError, match="set track_running_stats=True"):
-        pk.NeuralRanker(module=own).fit(*parts, cluster="local:2")
+        pk.NeuralRanker(module=ours).fit(*parts, cluster="local:2")
     with pytest.raises(UsageError, match="workers of a cluster train nets on CPUs"):
         pk.NeuralRanker(device="cuda").fit(*parts, cluster="local:2")

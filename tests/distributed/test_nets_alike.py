@@ -28,12 +28,12 @@ DRAWING = ("group-norm", "dropout-norm")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """What two processes end with, case by case."""
-    made = tmp_path_factory.mktemp("nets")
+    actual = tmp_path_factory.mktemp("nets")
     port = str(free_port())
     begin, cases = [sys.executable, "-W", "ignore", str(SCRIPT)], (*STEADY, *NOISY, *DRAWING)
     processes = [
         subprocess.Popen(
-            [*begin, str(rank), "2", port, str(made), *cases],
+            [*begin, str(rank), "2", port, str(actual), *cases],
             env=os.environ | {"OMP_WAIT_POLICY": "passive", "TORCH_CPP_LOG_LEVEL": "ERROR"},
         )
         for rank in range(2)
@@ -44,7 +44,7 @@ def folder(tmp_path_factory) -> Path:
         for process in processes:
             process.kill()
             process.wait()
-    return made
+    return actual
 
 
 @pytest.mark.parametrize("case", STEADY)
@@ -84,8 +84,8 @@ def _alone(case: str) -> dict[str, np.ndarray]:
     ranker = net(case).fit(lists())
     weights = {
         f"{place}.{name}": value.numpy()
-        for place, each in enumerate(ranker.networks_)
-        for name, value in each.state_dict().items()
+        for place, item in enumerate(ranker.networks_)
+        for name, value in item.state_dict().items()
     }
     scores, loss = ranker.predict(lists()), ranker.curves_["train"]["loss"]
     return weights | {"scores": scores, "loss": np.array(loss)}
@@ -118,8 +118,8 @@ def test_a_batch_of_one_worker_is_normalised_as_pytorch_does_it(shape, options) 
         values = 30.0 + torch.randn(shape)
         factors = torch.randn(shape)
         inputs = [values.clone().requires_grad_() for _ in range(2)]
-        for norm, given in zip((ours, theirs), inputs, strict=True):
-            (norm(given) * factors).sum().backward()
+        for norm, passed in zip((ours, theirs), inputs, strict=True):
+            (norm(passed) * factors).sum().backward()
         torch.testing.assert_close(ours(values), theirs(values), rtol=1e-5, atol=1e-4)
         torch.testing.assert_close(inputs[0].grad, inputs[1].grad, rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(ours[0].state_dict(), theirs.state_dict(), rtol=1e-5, atol=1e-5)

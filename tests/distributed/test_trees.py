@@ -38,8 +38,8 @@ def parts():
 def _noisy(**settings):
     """Everything that could depend on how lists are shared out: noise, and samples of lists."""
     objective = pk.Stochastic(pk.objective("lambdarank"), samples=SAMPLES, seed=5)
-    given = EXACT | {"list_fraction": 0.7, "feature_fraction": 0.5} | settings
-    return pk.TreeRanker(objective=objective, **given)
+    inputs = EXACT | {"list_fraction": 0.7, "feature_fraction": 0.5} | settings
+    return pk.TreeRanker(objective=objective, **inputs)
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +64,13 @@ def test_two_workers_one_of_them_slow_grow_the_trees_of_one_process(ray_head, pa
             threading.Timer(2.0, os.kill, (stopped[0], signal.SIGCONT)).start()
 
     watched: list[int] = []
-    found = _noisy().fit(
+    ranker = _noisy().fit(
         *parts, cluster=ray_head.cluster(), progress=slow_down, watch=lambda done, *_: watched.append(done)
     )
     assert stopped
     assert watched == list(range(1, 13))
-    _assert_same(found, alone, parts)
-    assert "127.0.0.1" not in found.model_
+    _assert_same(ranker, alone, parts)
+    assert "127.0.0.1" not in ranker.model_
 
 
 def test_a_worker_killed_in_the_midst_is_replaced_and_the_model_is_the_same(
@@ -86,11 +86,11 @@ def test_a_worker_killed_in_the_midst_is_replaced_and_the_model_is_the_same(
             killed.append(ray_head.running(WORKER)[-1])
             os.kill(killed[0], signal.SIGKILL)
 
-    found = _noisy().fit(*parts, checkpoint=tmp_path / "fit", cluster=ray_head.cluster(), progress=kill)
+    ranker = _noisy().fit(*parts, checkpoint=tmp_path / "fit", cluster=ray_head.cluster(), progress=kill)
     assert killed
     assert 0 in seen[1:]  # the second group begins
     assert list((tmp_path / "fit").glob("step-*"))
-    _assert_same(found, alone, parts)
+    _assert_same(ranker, alone, parts)
 
 
 def test_workers_that_cannot_start_are_given_up_in_time(ray_head, parts) -> None:

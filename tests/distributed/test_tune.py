@@ -26,18 +26,18 @@ SCRIPT = Path(turning.__file__)
 
 
 def _told(found):
-    return [(each.number, each.state, each.settings, each.value) for each in found.trials]
+    return [(trial.number, trial.state, trial.settings, trial.value) for trial in found.trials]
 
 
 def test_one_worker_suggests_and_prunes_as_one_process_does_and_either_goes_on(ray_head, tmp_path) -> None:
     store = tmp_path / "tuning.db"
     whole = search(tmp_path / "whole.db", 16)
-    assert "pruned" in [each.state for each in whole.trials]
+    assert "pruned" in [trial.state for trial in whole.trials]
     begun = search(store, 6)
     assert begun.ran == 6
     more = search(store, 13, cluster=ray_head.cluster(workers=1))
     assert more.ran == 7
-    assert "pruned" in [each.state for each in more.trials[6:]]
+    assert "pruned" in [trial.state for trial in more.trials[6:]]
     rest = search(store, 16)
     assert rest.ran == 3
     assert _told(rest) == _told(whole)
@@ -61,15 +61,15 @@ def test_two_workers_one_of_them_killed_find_what_one_process_finds(ray_head, tm
     looking = threading.Thread(target=kill)
     looking.start()
     try:
-        found = search(tmp_path / "there.db", 6, cluster=ray_head.cluster(), **options)
+        result = search(tmp_path / "there.db", 6, cluster=ray_head.cluster(), **options)
     finally:
         done.set()
         looking.join()
     assert killed
-    assert found.ran == 6
+    assert result.ran == 6
     here = search(tmp_path / "here.db", 6, **options)
-    assert _told(found) == _told(here)
-    assert found.recipe_value == here.recipe_value
+    assert _told(result) == _told(here)
+    assert result.recipe_value == here.recipe_value
     with RunStore(tmp_path / "there.db") as kept:
         assert kept.held() == {}
 
@@ -86,10 +86,10 @@ def test_killed_with_all_its_workers_a_search_goes_on(ray_head, tmp_path) -> Non
     process.wait(timeout=20)
     wait_for(lambda: not ray_head.running(TASK), 60)  # they end with it
     options = {"ranker": TurningRanker(pause=PAUSE), "pruner": "none", "folds": 2}
-    found = search(store, 8, cluster=ray_head.cluster(), **options)
-    assert 0 < found.ran <= 5
+    result = search(store, 8, cluster=ray_head.cluster(), **options)
+    assert 0 < result.ran <= 5
     whole = search(tmp_path / "whole.db", 8, **options)
-    assert _told(found) == _told(whole)
+    assert _told(result) == _told(whole)
 
 
 def test_the_command_searches_on_a_cluster_and_writes_a_model(ray_head, tmp_path) -> None:
@@ -107,6 +107,6 @@ def test_the_command_searches_on_a_cluster_and_writes_a_model(ray_head, tmp_path
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout)
-    assert (found["ran"], found["counts"]["finished"]) == (3, 3)
-    assert pk.load(out).training_["tuning"]["value"] == found["value"]
+    payload = json.loads(run.stdout)
+    assert (payload["ran"], payload["counts"]["finished"]) == (3, 3)
+    assert pk.load(out).training_["tuning"]["value"] == payload["value"]

@@ -31,14 +31,14 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("sent_by_value")
 )
 def test_settings_that_cannot_be_fitted_fail_alone(ray_head, tmp_path, fault, settings, reason) -> None:
     ranker = TurningRanker(limit=2.5, fault=fault)
-    found = search(tmp_path / "t.db", 6, ranker=ranker, cluster=ray_head.cluster(**settings))
-    failed = [each for each in found.trials if each.state == "failed"]
+    result = search(tmp_path / "t.db", 6, ranker=ranker, cluster=ray_head.cluster(**settings))
+    failed = [trial for trial in result.trials if trial.state == "failed"]
     assert failed
     assert len(failed) < 6
-    for each in failed:
-        assert each.settings["angle"] > 2.5
-        assert re.search(reason, each.reason)
-    assert all(each.settings["angle"] <= 2.5 for each in found.trials if each not in failed)
+    for trial in failed:
+        assert trial.settings["angle"] > 2.5
+        assert re.search(reason, trial.reason)
+    assert all(trial.settings["angle"] <= 2.5 for trial in result.trials if trial not in failed)
 
 
 def test_what_is_wrong_with_the_data_is_said_here(ray_head, tmp_path) -> None:
@@ -83,5 +83,5 @@ def test_when_the_head_goes_the_search_ends_in_time_and_what_is_finished_stays(t
         assert time.monotonic() - gone[0] < where.limit
     with RunStore(store) as kept:
         assert kept.held() == {}  # what was begun can be taken up at once
-    found = search(store, 3, **options)
-    assert found.ran < 3
+    result = search(store, 3, **options)
+    assert result.ran < 3

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.timeout(300)
 
 def _weighted(data: pk.Dataset) -> pk.Dataset:
     rng = np.random.default_rng(7)
-    each = np.where(data.labels > 0, rng.choice([0.2, 1.0, 5.0], data.n_docs), 1.0)
-    return data._replace(weights=rng.choice([0.25, 1.0, 4.0], data.n_lists), document_weights=each)
+    item = np.where(data.labels > 0, rng.choice([0.2, 1.0, 5.0], data.n_docs), 1.0)
+    return data._replace(weights=rng.choice([0.25, 1.0, 4.0], data.n_lists), document_weights=item)
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +48,12 @@ def test_workers_weigh_lists_and_documents_as_one_process_does(ray_head, parts, 
         pytest.importorskip("torch", reason="needs the extra neural")
     alone = make().fit(*parts)
     together = make().fit(*parts, cluster=ray_head.cluster())
-    own = _within_lists(alone.predict(parts[1]), parts[1])
+    ours = _within_lists(alone.predict(parts[1]), parts[1])
     other = _within_lists(together.predict(parts[1]), parts[1])
-    np.testing.assert_allclose(other, own, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(other, ours, rtol=0, atol=tolerance)
     for part, curves in alone.curves_.items():
         for name, curve in curves.items():
             np.testing.assert_allclose(together.curves_[part][name], curve, rtol=1e-5)
     for name in ("weights", "document_weights"):  # both of them count
         less = make().fit(*_without(parts, name)).predict(parts[1])
-        assert np.abs(_within_lists(less, parts[1]) - own).max() > 1000 * tolerance
+        assert np.abs(_within_lists(less, parts[1]) - ours).max() > 1000 * tolerance

@@ -17,9 +17,9 @@ import pytest
 
 def _binaries() -> Path | None:
     """Folder of initdb and postgres; Debian keeps them off the path."""
-    found = shutil.which("initdb")
-    if found is not None:
-        return Path(found).resolve().parent
+    actual = shutil.which("initdb")
+    if actual is not None:
+        return Path(actual).resolve().parent
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     return versions[-1].parent if versions else None
 

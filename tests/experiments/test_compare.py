@@ -47,18 +47,18 @@ def test_more_trials_models_or_metrics_train_only_what_is_new(data, systems, tmp
 
 
 def test_values_of_folds_are_those_of_each_fold_one_after_the_other(data, systems) -> None:
-    found = compare(data, systems, protocol="folds:4", metrics="ndcg@5")
-    plan = found.plan
+    comparison = compare(data, systems, protocol="folds:4", metrics="ndcg@5")
+    plan = comparison.plan
     expected = []
     for part in plan.protocol.splits(plan.source):
         trial = plan.protocol.load(plan.source, part)
         ranker = FeatureRanker(feature=1).fit(trial.train, trial.validation)
         expected.append(pk.per_list(ranker.predict(trial.test), trial.test, "ndcg@5")["ndcg@5"])
-    values = found.results.values["f1"]["ndcg@5"]
+    values = comparison.results.values["f1"]["ndcg@5"]
     assert np.array_equal(values, np.concatenate(expected), equal_nan=True)
-    entry = next(e for e in found.board.entries if e.name == "f1")
+    entry = next(e for e in comparison.board.entries if e.name == "f1")
     assert entry.means["ndcg@5"] == pytest.approx(np.nanmean(values))
-    assert found.board.n_lists == data.n_lists
+    assert comparison.board.n_lists == data.n_lists
     low, high = entry.intervals["ndcg@5"]
     assert low < entry.means["ndcg@5"] < high
 
@@ -72,20 +72,20 @@ def test_splits_are_compared_by_trial_at_the_stricter_level(data, systems) -> No
 
 def test_seeds_give_intervals_over_seeds_and_tests_over_lists(data) -> None:
     noisy = {"quiet": FeatureRanker(), "noisy": FeatureRanker(noise=5.0)}
-    found = compare(data, noisy, protocol="seeds:4", metrics="ndcg@5")
-    quiet, loud = (next(e for e in found.board.entries if e.name == name) for name in ("quiet", "noisy"))
+    comparison = compare(data, noisy, protocol="seeds:4", metrics="ndcg@5")
+    quiet, loud = (next(e for e in comparison.board.entries if e.name == name) for name in ("quiet", "noisy"))
     assert quiet.intervals["ndcg@5"] == pytest.approx((quiet.means["ndcg@5"],) * 2)
     low, high = loud.intervals["ndcg@5"]
     assert low < loud.means["ndcg@5"] < high
-    assert loud.means["ndcg@5"] == pytest.approx(found.results.trial_means["noisy"]["ndcg@5"].mean())
-    assert (found.board.unit, found.board.n_lists) == ("lists", 8)
+    assert loud.means["ndcg@5"] == pytest.approx(comparison.results.trial_means["noisy"]["ndcg@5"].mean())
+    assert (comparison.board.unit, comparison.board.n_lists) == ("lists", 8)
 
 
 def test_the_same_system_under_two_names_is_trained_once(data) -> None:
     FITS.clear()
-    found = compare(data, {"a": FeatureRanker(), "b": FeatureRanker()}, metrics="ndcg@5")
+    comparison = compare(data, {"a": FeatureRanker(), "b": FeatureRanker()}, metrics="ndcg@5")
     assert FITS == ["0/0"]
-    assert [e.means for e in found.board.entries] == [found.board.entries[0].means] * 2
+    assert [e.means for e in comparison.board.entries] == [comparison.board.entries[0].means] * 2
 
 
 def test_a_trial_that_fails_stops_the_comparison_and_keeps_the_others(data, systems, tmp_path) -> None:
@@ -108,7 +108,7 @@ def test_worker_processes_find_the_same_as_one_process(data, tmp_path) -> None:
     assert several.ran == 12
     for name in systems:
         for metric in ("ndcg@5", "map"):
-            a, b = (each.results.values[name][metric] for each in (one, several))
+            a, b = (item.results.values[name][metric] for item in (one, several))
             assert np.array_equal(a, b, equal_nan=True)
     assert several.results.curves == one.results.curves
     assert several.results.curves.keys() == {"trees"}

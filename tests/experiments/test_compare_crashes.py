@@ -29,7 +29,7 @@ def _start(store: Path | str, *, jobs: int, lease: float = 60.0) -> subprocess.P
 
 def _children(process: int) -> list[int]:
     text = Path(f"/proc/{process}/task/{process}/children").read_text()
-    return [int(each) for each in text.split()]
+    return [int(item) for item in text.split()]
 
 
 def _is_gone(process: int) -> bool:

@@ -40,20 +40,20 @@ def _children(client, run: str):
 
 def test_a_comparison_is_a_run_with_a_run_for_each_system(client, database) -> None:
     systems = {"a": FeatureRanker(feature=3), "b": FeatureRanker(feature=0)}
-    found = compare(small_data(), systems, metrics="ndcg@5,map")
-    run = log_comparison(found, uri=database)
+    comparison = compare(small_data(), systems, metrics="ndcg@5,map")
+    run = log_comparison(comparison, uri=database)
     kept = client.get_run(run)
     assert kept.data.params["protocol"] == "holdout"
     assert kept.info.status == "FINISHED"
-    names = {each.path for each in client.list_artifacts(run)}
+    names = {item.path for item in client.list_artifacts(run)}
     assert {"report.html", "results.json", "leaderboard.md", "differences.svg"} <= names
     assert (database.with_name("mlflow-artifacts")).is_dir()
-    children = {each.data.tags["mlflow.runName"]: each for each in _children(client, run)}
+    children = {item.data.tags["mlflow.runName"]: item for item in _children(client, run)}
     assert set(children) == {"a", "b"}
-    for entry in found.board.entries:
-        own = children[entry.name].data
-        assert own.params["feature"] == str(systems[entry.name].feature)
-        assert own.metrics["ndcg_at_5"] == pytest.approx(entry.means["ndcg@5"])
+    for entry in comparison.board.entries:
+        ours = children[entry.name].data
+        assert ours.params["feature"] == str(systems[entry.name].feature)
+        assert ours.metrics["ndcg_at_5"] == pytest.approx(entry.means["ndcg@5"])
 
 
 def test_a_search_is_a_run_with_a_run_for_each_trial(client, database) -> None:
@@ -61,14 +61,14 @@ def test_a_search_is_a_run_with_a_run_for_each_trial(client, database) -> None:
     from plackett.experiments.tuning import tune
 
     ranker = FeatureRanker()
-    found = tune(small_data(), ranker, trials=3, space={"noise": "0.0..1.0"}, refit=False)
-    run = log_tuning(found, uri=f"sqlite:///{database}", name="small")
+    search = tune(small_data(), ranker, trials=3, space={"noise": "0.0..1.0"}, refit=False)
+    run = log_tuning(search, uri=f"sqlite:///{database}", name="small")
     kept = client.get_run(run).data
-    assert kept.metrics["ndcg_at_10"] == pytest.approx(found.value)
-    assert [each.path for each in client.list_artifacts(run)] == ["tuning.json"]
+    assert kept.metrics["ndcg_at_10"] == pytest.approx(search.value)
+    assert [item.path for item in client.list_artifacts(run)] == ["tuning.json"]
     values = {c.data.tags["mlflow.runName"]: c.data.metrics for c in _children(client, run)}
     assert set(values) == {"trial 1", "trial 2", "trial 3"}
-    assert values["trial 2"]["ndcg_at_10"] == pytest.approx(found.trials[1].value)
+    assert values["trial 2"]["ndcg_at_10"] == pytest.approx(search.trials[1].value)
 
 
 def test_an_address_that_does_not_work_is_named_before_the_work(tmp_path) -> None:

@@ -38,17 +38,17 @@ def test_comparison_agrees_with_scipys_t_test_and_interval() -> None:
     a[3] = np.nan
     keep = ~np.isnan(a)
     expected = stats.ttest_rel(a[keep], b[keep])
-    found = compare_paired(a, b)
+    result = compare_paired(a, b)
     low, high = expected.confidence_interval(0.95)
-    assert found.n_lists == 49
-    assert found.t_test == pytest.approx(expected.pvalue)
-    assert (found.low, found.high) == pytest.approx((low, high))
+    assert result.n_lists == 49
+    assert result.t_test == pytest.approx(expected.pvalue)
+    assert (result.low, result.high) == pytest.approx((low, high))
 
 
 def test_equal_systems_are_not_different() -> None:
     values = np.array([0.1, 0.5, 0.9])
-    found = compare_paired(values, values.copy())
-    assert (found.difference, found.t_test, found.randomisation) == (0.0, 1.0, 1.0)
+    result = compare_paired(values, values.copy())
+    assert (result.difference, result.t_test, result.randomisation) == (0.0, 1.0, 1.0)
 
 
 def test_values_of_different_lists_are_refused() -> None:

@@ -46,10 +46,10 @@ def test_signed_sums_are_those_of_the_random_bits_taken_one_by_one(n: int) -> No
     d = np.random.default_rng(n).normal(size=n)
     sums = np.zeros(30)
     _signed_sums(_tables(d), np.uint64(5), sums)
-    for p, found in enumerate(sums):
+    for p, actual in enumerate(sums):
         state = _combine(5, p)
         signs = [1 - 2 * (_combine(state, i // 64 * 64) >> (i % 64) & 1) for i in range(n)]
-        assert found == pytest.approx(float(np.dot(d, signs)), abs=1e-12)
+        assert actual == pytest.approx(float(np.dot(d, signs)), abs=1e-12)
 
 
 def test_p_value_does_not_depend_on_threads() -> None:
@@ -80,19 +80,19 @@ def test_bootstrap_interval_of_many_lists_is_the_normal_one() -> None:
     values = rng.normal(0.4, 0.2, size=(2000, 2))
     values[:, 1] += 0.1
     half = 1.96 * values.std(axis=0, ddof=1) / math.sqrt(2000)
-    found = bootstrap_intervals(values, seed=1)
-    assert found[:, 0] == pytest.approx(values.mean(axis=0) - half, abs=5e-4)
-    assert found[:, 1] == pytest.approx(values.mean(axis=0) + half, abs=5e-4)
+    actual = bootstrap_intervals(values, seed=1)
+    assert actual[:, 0] == pytest.approx(values.mean(axis=0) - half, abs=5e-4)
+    assert actual[:, 1] == pytest.approx(values.mean(axis=0) + half, abs=5e-4)
 
 
 def test_bootstrap_resamples_are_shared_by_systems_and_drop_lists_that_do_not_count() -> None:
     values = np.random.default_rng(4).random(100)
     table = np.column_stack([values, values, np.ones(100)])
     table[7] = np.nan
-    found = bootstrap_intervals(table, resamples=500)
-    assert found[0].tolist() == found[1].tolist()
-    assert found[2] == pytest.approx([1.0, 1.0])
-    assert np.array_equal(found[0], bootstrap_intervals(np.delete(table, 7, 0), resamples=500)[0])
+    actual = bootstrap_intervals(table, resamples=500)
+    assert actual[0].tolist() == actual[1].tolist()
+    assert actual[2] == pytest.approx([1.0, 1.0])
+    assert np.array_equal(actual[0], bootstrap_intervals(np.delete(table, 7, 0), resamples=500)[0])
 
 
 def test_benjamini_hochberg_agrees_with_scipy() -> None:
@@ -117,11 +117,11 @@ def test_resampled_t_test_widens_the_error_by_the_overlap() -> None:
 def test_comparison_counts_wins_and_losses_and_gives_the_effect() -> None:
     a = np.array([0.5, 0.7, 0.2, 0.9, np.nan])
     b = np.array([0.4, 0.7, 0.3, 0.5, 0.5])
-    found = compare_paired(a, b)
+    result = compare_paired(a, b)
     d = np.array([0.1, 0.0, -0.1, 0.4])
-    assert (found.wins, found.losses, found.n_lists) == (2, 1, 4)
-    assert found.effect == pytest.approx(d.mean() / d.std(ddof=1)) == cohens_d(a[:4] - b[:4])
-    assert found.wilcoxon == wilcoxon_test(a[:4] - b[:4])
+    assert (result.wins, result.losses, result.n_lists) == (2, 1, 4)
+    assert result.effect == pytest.approx(d.mean() / d.std(ddof=1)) == cohens_d(a[:4] - b[:4])
+    assert result.wilcoxon == wilcoxon_test(a[:4] - b[:4])
 
 
 def test_micro_average_weighs_data_sets_by_their_lists() -> None:

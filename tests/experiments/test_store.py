@@ -16,15 +16,15 @@ from store_worker import identity, outcome
 
 def test_a_finished_trial_comes_back_exactly(place) -> None:
     values = np.array([0.1, np.nan, 1.0, 0.0])
-    given = Outcome({"ndcg@5": values}, np.array([1e-300, -2.5]), 3.25, {"validation": {"m": [1]}})
+    inputs = Outcome({"ndcg@5": values}, np.array([1e-300, -2.5]), 3.25, {"validation": {"m": [1]}})
     with RunStore(place) as store:
-        store.finish(identity(1), given)
+        store.finish(identity(1), inputs)
     with RunStore(place) as store:
-        found = store.get(identity(1))
-        assert found is not None
-        assert np.array_equal(found.values["ndcg@5"], values, equal_nan=True)
-        assert found.scores.tolist() == [1e-300, -2.5]
-        assert (found.seconds, found.curves) == (3.25, {"validation": {"m": [1]}})
+        result = store.get(identity(1))
+        assert result is not None
+        assert np.array_equal(result.values["ndcg@5"], values, equal_nan=True)
+        assert result.scores.tolist() == [1e-300, -2.5]
+        assert (result.seconds, result.curves) == (3.25, {"validation": {"m": [1]}})
         assert store.get(identity(2)) is None
         assert store.identities()[0]["seed"] == 1
 
@@ -56,9 +56,9 @@ def test_a_trial_finished_twice_counts_once_and_keeps_the_first_result(place) ->
         first.finish(identity(1), outcome(1))
         second.finish(identity(1), outcome(2))
         assert len(first) == 1
-        found = second.get(identity(1))
-    assert found is not None
-    assert found.scores.tolist() == outcome(1).scores.tolist()
+        result = second.get(identity(1))
+    assert result is not None
+    assert result.scores.tolist() == outcome(1).scores.tolist()
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_a_trial_finished_twice_counts_once_and_keeps_the_first_result(place) ->
     ],
 )
 def test_a_changed_outcome_is_noticed(change, tmp_path) -> None:
-    given = replace(outcome(1), curves={"train": {"m": [0.5]}})
+    inputs = replace(outcome(1), curves={"train": {"m": [0.5]}})
     with RunStore(tmp_path / "runs.db") as store:
-        store.finish(identity(1), given)
+        store.finish(identity(1), inputs)
         store.finish(identity(2), outcome(2))
     with sqlite3.connect(tmp_path / "runs.db") as database:
         database.execute(f"{change} {'AND' if 'WHERE' in change else 'WHERE'} digest = ?", (identity(1).digest,))
@@ -91,18 +91,18 @@ def test_a_trial_of_a_store_without_checksums_is_read(tmp_path) -> None:
         database.execute("DROP TABLE checksum")
     with RunStore(tmp_path / "runs.db") as store:
         store.finish(identity(1), outcome(2))  # the first result is kept
-        found = store.get(identity(1))
-    assert found is not None
-    assert found.scores.tolist() == outcome(1).scores.tolist()
+        result = store.get(identity(1))
+    assert result is not None
+    assert result.scores.tolist() == outcome(1).scores.tolist()
 
 
 def test_metrics_are_added_to_a_finished_trial(place) -> None:
     with RunStore(place) as store:
         store.finish(identity(1), outcome(1))
         store.add_values(identity(1), {"err@10": np.arange(3.0)})
-        found = store.get(identity(1))
-    assert found is not None
-    assert sorted(found.values) == ["err@10", "map", "ndcg@5"]
+        result = store.get(identity(1))
+    assert result is not None
+    assert sorted(result.values) == ["err@10", "map", "ndcg@5"]
 
 
 def test_a_claim_keeps_others_away_until_it_is_released_or_finished(place) -> None:
@@ -140,8 +140,8 @@ def test_finished_trials_are_found_among_many(place) -> None:
     with RunStore(place) as store:
         for seed in (3, 1200):
             store.finish(identity(seed), outcome(seed))
-        found = store.finished(map(identity, range(1500)))
-    assert found == {identity(3).digest: 1.5, identity(1200).digest: 1.5}
+        actual = store.finished(map(identity, range(1500)))
+    assert actual == {identity(3).digest: 1.5, identity(1200).digest: 1.5}
 
 
 def test_a_store_of_a_later_version_is_refused(place) -> None:

@@ -26,11 +26,11 @@ def _check_whole(place: str, count: int) -> None:
     with RunStore(place) as store:
         assert len(store) == count
         for seed in range(count):
-            found = store.get(identity(seed))
-            assert found is not None
+            result = store.get(identity(seed))
+            assert result is not None
             expected = outcome(seed)
-            assert np.array_equal(found.scores, expected.scores)
-            assert {m: v.tolist() for m, v in found.values.items()} == {
+            assert np.array_equal(result.scores, expected.scores)
+            assert {m: v.tolist() for m, v in result.values.items()} == {
                 m: v.tolist() for m, v in expected.values.items()
             }
 

@@ -55,7 +55,7 @@ def gru_back(of_state, kept, has_bias):
 
 
 def _sum(*biases):
-    return sum((each for each in biases if each is not None), 0.0)
+    return sum((item for item in biases if item is not None), 0.0)
 
 
 CELLS = {

@@ -53,8 +53,8 @@ class Browser:
             time.sleep(0.05)
 
     def element(self, selector):
-        found = self.ask("POST", "/element", {"using": "css selector", "value": selector})
-        return next(iter(found.values()))
+        result = self.ask("POST", "/element", {"using": "css selector", "value": selector})
+        return next(iter(result.values()))
 
     def click(self, selector):
         self.ask("POST", f"/element/{self.element(selector)}/click", {})
@@ -74,7 +74,7 @@ class Browser:
         return base64.b64decode(self.ask("GET", "/screenshot"))
 
     def complaints(self):
-        return [each["message"] for each in self.ask("POST", "/se/log", {"type": "browser"})]
+        return [item["message"] for item in self.ask("POST", "/se/log", {"type": "browser"})]
 
 
 @contextmanager
@@ -92,8 +92,8 @@ def browser(profile):
             try:
                 chrome = {"binary": CHROMIUM, "args": [*OPTIONS.split(), f"--user-data-dir={profile}"]}
                 wanted = {"goog:chromeOptions": chrome, "goog:loggingPrefs": {"browser": "ALL"}}
-                found = root.ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
-                session = Browser(f"http://127.0.0.1:{port}/session/{found['sessionId']}")
+                actual = root.ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+                session = Browser(f"http://127.0.0.1:{port}/session/{actual['sessionId']}")
             except urllib.error.HTTPError as error:
                 pytest.skip(f"the browser does not start: {error.read()[:200]!r}")
             except OSError:

@@ -42,9 +42,9 @@ def lists() -> tuple[pk.Dataset, pk.Dataset]:
 def grown(data: pk.Dataset, objective: str, settings: dict[str, Any], reference: Any = None) -> str:
     """The text of a model."""
     labels, groups = data.labels, np.diff(data.offsets)
-    made = lightgbm.Dataset(data.features, labels, group=groups, reference=reference)
+    actual = lightgbm.Dataset(data.features, labels, group=groups, reference=reference)
     return lightgbm.train(
-        settings | {"objective": _ours(data) if objective == "ours" else objective}, made, TREES
+        settings | {"objective": _ours(data) if objective == "ours" else objective}, actual, TREES
     ).model_to_string()
 
 
@@ -57,7 +57,7 @@ def _ours(data: pk.Dataset) -> Any:
 def main() -> None:
     rank, *ports = map(int, sys.argv[1:])
     whole, _ = lists()
-    own = whole.lists(*split_lists(whole.offsets, 2)[rank])
+    ours = whole.lists(*split_lists(whole.offsets, 2)[rank])
     models = {}
     for place, objective in enumerate(OBJECTIVES):
         if rank == 0:
@@ -72,7 +72,7 @@ def main() -> None:
             "time_out": 1,
         }
         bins = dataset_from_bins(find_bins(whole, SETTINGS, []), SETTINGS, [])
-        models[f"{objective} together"] = grown(own, objective, SETTINGS | network, bins)
+        models[f"{objective} together"] = grown(ours, objective, SETTINGS | network, bins)
     sys.stderr.write(json.dumps(models))
 
 

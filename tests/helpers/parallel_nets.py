@@ -100,8 +100,8 @@ def train(case: str, rank: int, size: int, folder: Path) -> None:
     trained.finish()
     weights = {
         f"{place}.{name}": value.numpy()
-        for place, each in enumerate(trained.nets)
-        for name, value in each.state_dict().items()
+        for place, item in enumerate(trained.nets)
+        for name, value in item.state_dict().items()
     }
     ranker.networks_ = trained.nets
     scores = ranker._predict(data)

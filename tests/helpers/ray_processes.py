@@ -106,11 +106,11 @@ def descendants(process: int) -> list[int]:
             except (FileNotFoundError, ProcessLookupError):
                 continue
             parents[int(path.name)] = int(fields[1])
-    found, new = [], [process]
+    actual, new = [], [process]
     while new:
         new = [pid for pid, parent in parents.items() if parent in new]
-        found += new
-    return found
+        actual += new
+    return actual
 
 
 def command(process: int) -> str:

@@ -64,11 +64,11 @@ def random_tree(rng: np.random.Generator, n_leaves: int, library: str, categorie
 def thresholds(rng: np.random.Generator, n: int, library: str) -> Any:
     """Thresholds at, or one step of float64 beside, numbers that features take."""
     ordered = SPECIAL[~np.isnan(SPECIAL)]
-    found = np.where(rng.random(n) < 0.5, rng.choice(ordered, n), rng.normal(size=n))
-    found = np.append(found, 1e300)[: n + 1][rng.permutation(n + 1)][:n]
+    result = np.where(rng.random(n) < 0.5, rng.choice(ordered, n), rng.normal(size=n))
+    result = np.append(result, 1e300)[: n + 1][rng.permutation(n + 1)][:n]
     if library == "xgboost":
-        return found.clip(-3e38, 3e38).astype(np.float32).astype(np.float64)
-    return np.where(rng.random(n) < 0.5, found, np.nextafter(found, rng.choice([-np.inf, np.inf])))
+        return result.clip(-3e38, 3e38).astype(np.float32).astype(np.float64)
+    return np.where(rng.random(n) < 0.5, result, np.nextafter(result, rng.choice([-np.inf, np.inf])))
 
 
 def random_ensemble(seed: int, sizes: list[int], *, library: Any = "lightgbm", categories: bool = True) -> Ensemble:

@@ -41,12 +41,12 @@ async def call(app, method, path, body=b"", headers=None, chunks=None, kind=JSON
     """One request through ASGI; ``chunks`` are parts of a body, each after a pause."""
     parts = [body] if chunks is None else list(chunks)
     sent = {}
-    given = {"host": "127.0.0.1:8000", "content-type": kind, **(headers or {})}
+    inputs = {"host": "127.0.0.1:8000", "content-type": kind, **(headers or {})}
     scope = {
         "type": "http",
         "method": method,
         "path": path,
-        "headers": [(k.encode(), v.encode("latin-1")) for k, v in given.items()],
+        "headers": [(k.encode(), v.encode("latin-1")) for k, v in inputs.items()],
     }
 
     async def receive():
@@ -148,9 +148,9 @@ class Process:
 
 
 def message(method, path, body=b"", headers=None):
-    given = {"Host": "127.0.0.1", "Content-Type": JSON, "Content-Length": str(len(body))}
-    given |= headers or {}
-    lines = "".join(f"{k}: {v}\r\n" for k, v in given.items() if v is not None)
+    inputs = {"Host": "127.0.0.1", "Content-Type": JSON, "Content-Length": str(len(body))}
+    inputs |= headers or {}
+    lines = "".join(f"{k}: {v}\r\n" for k, v in inputs.items() if v is not None)
     return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 

@@ -128,7 +128,7 @@ def _thresholds(ranker_name):
     """Thresholds of a single tree model on raw features, rounded to float32."""
     ranker = fitted(ranker_name)
     members = ranker.members_ if isinstance(ranker, CrossFit) else (ranker,)
-    found = {}
+    result = {}
     for member in members:
         if isinstance(member, StumpRanker):
             pairs = zip(member.stump_features_, member.stump_thresholds_, strict=True)
@@ -139,8 +139,8 @@ def _thresholds(ranker_name):
         else:
             continue
         for j, threshold in pairs:
-            found.setdefault(int(j), []).append(np.float32(threshold))
-    return {j: np.array(values, np.float32) for j, values in found.items()}
+            result.setdefault(int(j), []).append(np.float32(threshold))
+    return {j: np.array(values, np.float32) for j, values in result.items()}
 
 
 def scores(ranker_name, features):

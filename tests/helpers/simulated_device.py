@@ -31,7 +31,7 @@ class SimulatedTensor(torch.Tensor):
     def __new__(cls, inner):
         if inner.dtype == torch.float64:
             raise TypeError("the simulated device has no float64")
-        made = torch.Tensor._make_wrapper_subclass(
+        result = torch.Tensor._make_wrapper_subclass(
             cls,
             inner.shape,
             strides=inner.stride(),
@@ -39,8 +39,8 @@ class SimulatedTensor(torch.Tensor):
             dtype=inner.dtype,
             device=torch.device(NAME, 0),
         )
-        made.inner = inner
-        return made
+        result.inner = inner
+        return result
 
     def __repr__(self) -> str:
         return f"SimulatedTensor({self.inner})"
@@ -53,10 +53,10 @@ class SimulatedTensor(torch.Tensor):
         if func == torch.Tensor.grad.__set__:
             _GRADIENTS[id(args[0])] = args
         with torch._C.DisableTorchFunctionSubclass():
-            found = func(*args, **(kwargs or {}))
+            actual = func(*args, **(kwargs or {}))
             if func == torch.Tensor.backward:
                 _put_back()
-        return found
+        return actual
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
@@ -116,11 +116,11 @@ def _check(func, args, tensors) -> None:
     if func in _MAY_MIX:
         return
     looked_at = [args[0]] if func in _MAY_INDEX else tensors
-    for each in looked_at:
-        if not isinstance(each, SimulatedTensor) and each.dim() > 0:
+    for item in looked_at:
+        if not isinstance(item, SimulatedTensor) and item.dim() > 0:
             raise RuntimeError(
                 f"{func}: expected all tensors to be on the same device, but found at least two, "
-                f"{NAME}:0 and {each.device} (shape {tuple(each.shape)})"
+                f"{NAME}:0 and {item.device} (shape {tuple(item.shape)})"
             )
 
 

@@ -65,8 +65,8 @@ def main(store: str, jobs: int, lease: float) -> None:
 
     with RunStore(store, lease=lease) as kept, tempfile.TemporaryDirectory() as other:
         scratch = Path(other) if "://" in store else Path(store).parent
-        found = run_plan(plan, store=kept, scratch=scratch, jobs=jobs, progress=say)
-    sys.stdout.write(f"ran {found.ran}\n")
+        result = run_plan(plan, store=kept, scratch=scratch, jobs=jobs, progress=say)
+    sys.stdout.write(f"ran {result.ran}\n")
 
 
 if __name__ == "__main__":

@@ -188,14 +188,14 @@ def _solr_net(params, names):  # noqa: ARG001 - one signature
             # Solr casts every entry to Double: whole numbers without a point would fail.
             assert all(isinstance(w, float) for row in layer["matrix"] for w in row)
             assert all(isinstance(b, float) for b in layer["bias"])
-            given, values = values, []
+            inputs, values = values, []
             for row, bias in zip(layer["matrix"], layer["bias"], strict=True):
                 total = f32(bias)
-                for weight, x in zip(row, given, strict=True):
+                for weight, x in zip(row, inputs, strict=True):
                     total += f32(weight) * x
                 values.append(activations[layer["activation"]](total))
-        (found,) = values
-        return found
+        (actual,) = values
+        return actual
 
     return score
 
@@ -214,8 +214,8 @@ def plugin_linear(text, features, names):
         for name, x in zip(names, row, strict=True):
             value = f32(0) if np.isnan(x) else f32(x)
             if name in normalisers:
-                given = normalisers[name]["standard"]
-                value = (value - f32(given["mean"])) / f32(given["standard_deviation"])
+                inputs = normalisers[name]["standard"]
+                value = (value - f32(inputs["mean"])) / f32(inputs["standard_deviation"])
             total += f32(weights[name]) * value
         out.append(float(total))
     return np.array(out)

@@ -25,9 +25,9 @@ def from_xgboost(path, features):
 
 def from_onnx(path, features):
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    (found,) = session.run(["scores"], {"features": features})
-    assert found.shape == (len(features), 1)
-    return found[:, 0]
+    (actual,) = session.run(["scores"], {"features": features})
+    assert actual.shape == (len(features), 1)
+    return actual[:, 0]
 
 
 READ = {

@@ -72,8 +72,8 @@ def main(store: str, trials: int, pause: float) -> None:
         sys.stdout.write(f"{done}/{total} {text}\n")
         sys.stdout.flush()
 
-    found = search(store, trials, ranker=AngleRanker(pause=pause), progress=say, folds=2)
-    sys.stdout.write(f"ran {found.ran}\n")
+    result = search(store, trials, ranker=AngleRanker(pause=pause), progress=say, folds=2)
+    sys.stdout.write(f"ran {result.ran}\n")
 
 
 if __name__ == "__main__":

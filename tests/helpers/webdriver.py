@@ -83,8 +83,8 @@ class Browser:
 
     def log(self, kind: str) -> list[dict[str, Any]]:
         """What was logged since the last look."""
-        found: list[dict[str, Any]] = self._ask("POST", "/se/log", {"type": kind})
-        return found
+        actual: list[dict[str, Any]] = self._ask("POST", "/se/log", {"type": kind})
+        return actual
 
     def requests(self) -> list[str]:
         """Addresses that the page has asked for since the last look."""
@@ -93,8 +93,8 @@ class Browser:
 
     def screenshot(self, *, whole: bool = False) -> bytes:
         """The window, or the whole page, as a PNG file."""
-        found = self.devtools("Page.captureScreenshot", captureBeyondViewport=whole)
-        return base64.b64decode(found["data"])
+        actual = self.devtools("Page.captureScreenshot", captureBeyondViewport=whole)
+        return base64.b64decode(actual["data"])
 
     def devtools(self, command: str, **parameters: Any) -> Any:
         """A command of Chromium's own protocol."""

@@ -94,8 +94,8 @@ def test_names_of_ir_measures_and_trec_eval_are_read(theirs, ours):
 
 
 def test_arguments_in_parentheses_may_have_commas():
-    made = metrics("RBP(p=0.5,rel=2), AP")
-    assert [str(m) for m in made] == ["rbp:threshold=1:persistence=0.5", "map"]
+    actual = metrics("RBP(p=0.5,rel=2), AP")
+    assert [str(m) for m in actual] == ["rbp:threshold=1:persistence=0.5", "map"]
 
 
 def first_label(scores, labels):
@@ -103,11 +103,11 @@ def first_label(scores, labels):
 
 
 def test_a_function_of_one_list_is_a_metric():
-    made = metric(first_label)
-    values = made([0.1, 0.9, 0.5, 0.2, 1.0], [0, 2, 1, 0, 3], [0, 2, 4, 5])
+    actual = metric(first_label)
+    values = actual([0.1, 0.9, 0.5, 0.2, 1.0], [0, 2, 1, 0, 3], [0, 2, 4, 5])
     np.testing.assert_array_equal(values, [2.0, 1.0, np.nan])
-    assert metric(str(made)) == made
-    assert pickle.loads(pickle.dumps(made)) == made
+    assert metric(str(actual)) == actual
+    assert pickle.loads(pickle.dumps(actual)) == actual
     assert str(metric(first_label, name="best")) == "best"
     data = pk.Dataset.from_arrays(np.ones((4, 1)), [0, 2, 1, 0], [1, 1, 2, 2])
     means = pk.evaluate(data.labels, data, [first_label, "ndcg@1"])

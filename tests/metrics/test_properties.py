@@ -92,8 +92,8 @@ def test_lists_do_not_see_each_other(data, spelling):
     scores, labels, offsets = data
     values = metric(spelling)(scores, labels, offsets)
     for q in range(len(offsets) - 1):
-        own = slice(offsets[q], offsets[q + 1])
-        alone = metric(spelling)(scores[own], labels[own], [0, offsets[q + 1] - offsets[q]])
+        ours = slice(offsets[q], offsets[q + 1])
+        alone = metric(spelling)(scores[ours], labels[ours], [0, offsets[q + 1] - offsets[q]])
         assert same(alone, values[q : q + 1])
 
 

@@ -55,11 +55,11 @@ def test_the_strong_feature_is_the_most_important(name, fitted) -> None:
 @pytest.mark.parametrize("name", RANKERS)
 def test_contributions_are_in_the_order_of_the_rows(name, fitted) -> None:
     ranker, method = fitted(name), RANKERS[name][1]
-    found = ranker.explain(DATA)
-    assert (found.method, found.features) == (method, NAMES)
-    assert found.contributions.shape == X.shape
+    result = ranker.explain(DATA)
+    assert (result.method, result.features) == (method, NAMES)
+    assert result.contributions.shape == X.shape
     if method != "replacement":
-        sums = found.base + found.contributions.sum(axis=1)
+        sums = result.base + result.contributions.sum(axis=1)
         assert sums == pytest.approx(ranker.predict(DATA), abs=1e-4)
     again = ranker.explain(X, query_ids=QID)
     if method != "replacement":

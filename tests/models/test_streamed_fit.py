@@ -53,11 +53,11 @@ def parts():
 def streamed(parts, tmp_path_factory):
     """The same parts with features on disk."""
     folder = tmp_path_factory.mktemp("parts")
-    found = []
+    result = []
     for name, part in zip(("train", "validation"), parts, strict=True):
         pk.write(part, folder / f"{name}.pkdata")
-        found.append(pk.read(folder / f"{name}.pkdata"))
-    return found
+        result.append(pk.read(folder / f"{name}.pkdata"))
+    return result
 
 
 def small_trees(**settings) -> pk.TreeRanker:
@@ -96,9 +96,9 @@ def test_features_reach_lightgbm_in_blocks(streamed, monkeypatch) -> None:
     original = Blocks.__getitem__
 
     def seen(self, index):
-        found = original(self, index)
-        heights.append(len(found) if found.ndim == 2 else 1)
-        return found
+        result = original(self, index)
+        heights.append(len(result) if result.ndim == 2 else 1)
+        return result
 
     monkeypatch.setattr(Blocks, "__getitem__", seen)
     small_trees(trees=1).fit(streamed[0])
@@ -197,7 +197,7 @@ def test_nets_are_the_same(name, parts, streamed) -> None:
     ranker = pk.NeuralRanker(layers=(16,), epochs=3, batch_lists=8, threads=1)
     ranker.set_params(**NETS[name])
     ours, theirs = ranker.clone().fit(*streamed), ranker.clone().fit(*parts)
-    weights = [each.networks_[0].state_dict() for each in (ours, theirs)]
+    weights = [item.networks_[0].state_dict() for item in (ours, theirs)]
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[1])
     assert ours.curves_ == theirs.curves_
     assert np.array_equal(ours.predict(streamed[1]), theirs.predict(parts[1]))

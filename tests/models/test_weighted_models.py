@@ -39,7 +39,7 @@ def test_models_learn_from_weights_of_documents(data, name) -> None:
     data = data.lists(0, 8) if name == "convexloss" else data  # its gradient takes long
     plain = data._replace(document_weights=None)
     ones = data._replace(document_weights=np.ones(data.n_docs))
-    without, of_ones, weighted = (_models()[name].fit(each).predict(plain) for each in (plain, ones, data))
+    without, of_ones, weighted = (_models()[name].fit(item).predict(plain) for item in (plain, ones, data))
     assert np.array_equal(without, of_ones)
     assert not np.array_equal(without, weighted)
 
@@ -50,7 +50,7 @@ def test_nets_learn_from_weights_of_documents(data, objective) -> None:
     plain = data._replace(document_weights=None)
     ones = data._replace(document_weights=np.ones(data.n_docs))
     settings = {"objective": objective, "layers": (8,), "epochs": 2, "seed": 0}
-    without, of_ones, weighted = (pk.NeuralRanker(**settings).fit(each).predict(plain) for each in (plain, ones, data))
+    without, of_ones, weighted = (pk.NeuralRanker(**settings).fit(item).predict(plain) for item in (plain, ones, data))
     assert np.array_equal(without, of_ones)
     assert not np.array_equal(without, weighted)
 
@@ -70,7 +70,7 @@ def test_a_weight_of_two_is_the_same_as_the_document_twice(model) -> None:
             return pk.StumpRanker(rounds=8)
         return pk.LinearRanker(objective="ranksvm", C=0.5, gap=1e-5)
 
-    one, other = (made().fit(each).predict(weighted) for each in (weighted, twice))
+    one, other = (made().fit(item).predict(weighted) for item in (weighted, twice))
     # Scaling of features, which sees the copies, shifts all scores alike.
     one, other = one - one.mean(), other - other.mean()
     np.testing.assert_allclose(one, other, atol=5e-3 * np.abs(one).max())

@@ -108,7 +108,7 @@ def test_far_scores_and_huge_labels_stay_finite(objective) -> None:
     for labels in ([0, 1, 2, 0], [0, 700, 1e30, 5]):
         for scores in ([700.0, -700.0, 0.0, -700.01], [-700.0, -700.02, 700.0, 700.0]):
             d = evaluate(objective, scores, labels)
-            assert all(np.all(np.isfinite(each)) for each in d)
+            assert all(np.all(np.isfinite(item)) for item in d)
             assert d.gradient.sum() == pytest.approx(0.0, abs=1e-12)
 
 

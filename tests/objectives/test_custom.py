@@ -35,8 +35,8 @@ def test_a_function_in_python_is_the_built_in_objective() -> None:
     scores, labels, offsets = rng.normal(size=30), rng.integers(0, 3, 30), [0, 10, 11, 30]
     ours = PAIRS.evaluate(scores, labels, offsets)
     built_in = RankNet(sigma=2.0).evaluate(scores, labels, offsets)
-    for found, expected in zip(ours, built_in, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    for actual, expected in zip(ours, built_in, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_a_compiled_function_is_taken_too() -> None:

@@ -87,7 +87,7 @@ def test_far_scores_and_huge_labels_stay_finite(weight, norm) -> None:
     for labels in ([0, 1, 2, 0], [0, 700, 1e30, 5]):
         for scores in ([700.0, -700.0, 0.0, -700.0], [-700.0, -699.9, 700.0, 700.0]):
             d = evaluate(objective, scores, labels)
-            assert all(np.all(np.isfinite(each)) for each in d)
+            assert all(np.all(np.isfinite(item)) for item in d)
             assert np.all(d.curvature >= 0)
             assert d.gradient.sum() == pytest.approx(0.0, abs=1e-9)
 
@@ -166,9 +166,9 @@ def changes(metric, labels_by_rank, a):
 @settings(deadline=None, max_examples=60)
 def test_each_change_equals_that_of_a_real_swap(metric, labels) -> None:
     for a in range(len(labels) - 1):
-        found = changes(metric, labels, a)
+        actual = changes(metric, labels, a)
         for b in range(a + 1, len(labels)):
-            assert abs(found[b]) == pytest.approx(swap_change(metric, labels, a, b), abs=1e-13)
+            assert abs(actual[b]) == pytest.approx(swap_change(metric, labels, a, b), abs=1e-13)
 
 
 @pytest.mark.parametrize("metric", SWAP_METRICS)

@@ -58,13 +58,13 @@ def test_xendcg_is_2_lipschitz_and_lambdarank_sigma_m_squared(seed: int) -> None
 def test_the_best_document_under_gumbel_noise_follows_the_softmax() -> None:
     # Bruch et al. 2020, section 4: the argmax of s + beta G is drawn from the softmax of s / beta.
     scores, beta, n = np.array([0.5, -0.3, 1.2, 0.0]), 0.7, 40_000
-    found, z = np.zeros(4), np.empty(4)
+    actual, z = np.zeros(4), np.empty(4)
     for sample in range(n):
         perturb(scores, np.uint64(noise_state(np.uint64(9), sample)), beta, z)
-        found[np.argmax(z)] += 1
+        actual[np.argmax(z)] += 1
     expected = n * softmax(scores / beta)
     # Chi-square with 3 degrees of freedom: 16.3 is its 0.1 % point.
-    assert np.sum((found - expected) ** 2 / expected) < 16.3
+    assert np.sum((actual - expected) ** 2 / expected) < 16.3
 
 
 @pytest.mark.parametrize("beta", [0.1, 0.25, 0.5])

@@ -16,8 +16,8 @@ LABELS = st.one_of(st.integers(0, 4), st.integers(60, 70), st.sampled_from([0.5,
 @given(st.lists(st.lists(LABELS, max_size=12), max_size=4))
 @settings(deadline=None)
 def test_labels_fall_and_equal_ones_keep_their_order(lists) -> None:
-    labels = np.array([y for each in lists for y in each], dtype=np.float32)
-    offsets = offsets_from_sizes([len(each) for each in lists])
+    labels = np.array([y for item in lists for y in item], dtype=np.float32)
+    offsets = offsets_from_sizes([len(item) for item in lists])
     order = label_order(labels, offsets)
     for low, high in pairwise(offsets):
         expected = np.argsort(-labels[low:high], kind="stable")

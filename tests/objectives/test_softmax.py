@@ -44,12 +44,12 @@ def test_value_gradient_and_curvature_agree_with_autograd(name: str) -> None:
         extra = {"gamma": as_tensor(gamma)} if name == "xendcg" else {}
         draws = {"gamma": gamma} if name == "xendcg" else None
         loss = getattr(reference, name)
-        found = objective(name).evaluate(scores, labels, [0, n], draws=draws)
+        result = objective(name).evaluate(scores, labels, [0, n], draws=draws)
         value, gradient = value_and_gradient(loss, scores, as_tensor(labels), **extra)
-        assert found.values[0] == pytest.approx(value, rel=1e-9)
-        assert found.gradient == pytest.approx(gradient, rel=1e-8, abs=1e-12)
+        assert result.values[0] == pytest.approx(value, rel=1e-9)
+        assert result.gradient == pytest.approx(gradient, rel=1e-8, abs=1e-12)
         diagonal = hessian_diagonal(loss, scores, as_tensor(labels), **extra)
-        assert found.curvature == pytest.approx(diagonal, rel=1e-8, abs=1e-12)
+        assert result.curvature == pytest.approx(diagonal, rel=1e-8, abs=1e-12)
 
 
 def test_newton_is_the_truncated_neumann_series_of_the_whole_hessian() -> None:
@@ -125,10 +125,11 @@ def test_newton_keeps_its_digits_where_one_document_has_nearly_all_of_the_softma
 def in_single_precision(loss, scores, labels, offsets, **options):
     """Largest differences to ``newton``, as parts of the largest gradient and curvature."""
     expected = loss.newton(scores, labels, offsets, 7, **options)
-    found = loss.bind(labels, offsets, **options).float32_gradient(scores, 7)
-    assert all(each.dtype == np.float32 for each in found)
+    actual = loss.bind(labels, offsets, **options).float32_gradient(scores, 7)
+    assert all(item.dtype == np.float32 for item in actual)
     return [
-        np.abs(single - double).max() / np.abs(double).max() for single, double in zip(found, expected[1:], strict=True)
+        np.abs(single - double).max() / np.abs(double).max()
+        for single, double in zip(actual, expected[1:], strict=True)
     ]
 
 

@@ -23,37 +23,37 @@ def squared(scores, labels, params, gradient, curvature):  # noqa: ARG001
 
 def test_the_value_is_the_mean_over_the_perturbed_scores() -> None:
     U = np.random.default_rng(0).random((5, 4))
-    found = Stochastic(RankNet(), samples=5, beta=0.5).evaluate(SCORES, LABELS, OFFSETS, draws={"uniform": U})
-    each = [RankNet().evaluate(SCORES - 0.5 * np.log(-np.log(u)), LABELS, OFFSETS) for u in U]
-    assert found.values[0] == pytest.approx(np.mean([d.values[0] for d in each]))
-    assert found.gradient == pytest.approx(np.mean([d.gradient for d in each], axis=0))
-    assert found.curvature == pytest.approx(np.mean([d.curvature for d in each], axis=0))
+    result = Stochastic(RankNet(), samples=5, beta=0.5).evaluate(SCORES, LABELS, OFFSETS, draws={"uniform": U})
+    item = [RankNet().evaluate(SCORES - 0.5 * np.log(-np.log(u)), LABELS, OFFSETS) for u in U]
+    assert result.values[0] == pytest.approx(np.mean([d.values[0] for d in item]))
+    assert result.gradient == pytest.approx(np.mean([d.gradient for d in item], axis=0))
+    assert result.curvature == pytest.approx(np.mean([d.curvature for d in item], axis=0))
 
 
 def test_no_noise_is_the_objective_itself() -> None:
     plain = RankNet().evaluate(SCORES, LABELS, OFFSETS)
-    found = Stochastic(RankNet(), samples=3, beta=0.0).evaluate(SCORES, LABELS, OFFSETS)
-    assert found.gradient == pytest.approx(plain.gradient)
+    result = Stochastic(RankNet(), samples=3, beta=0.0).evaluate(SCORES, LABELS, OFFSETS)
+    assert result.gradient == pytest.approx(plain.gradient)
 
 
 def test_losses_that_see_shifts_go_through_the_whole_jacobian() -> None:
     U = np.random.default_rng(1).random((3, 4))
-    made = Stochastic(custom(squared, convex=True), samples=3, beta=0.5)
+    result = Stochastic(custom(squared, convex=True), samples=3, beta=0.5)
 
     def value(s):
-        return made.evaluate(s, LABELS, OFFSETS, draws={"uniform": U}).values[0]
+        return result.evaluate(s, LABELS, OFFSETS, draws={"uniform": U}).values[0]
 
-    found = made.evaluate(SCORES, LABELS, OFFSETS, draws={"uniform": U})
+    actual = result.evaluate(SCORES, LABELS, OFFSETS, draws={"uniform": U})
     h = 1e-6
     slopes = [(value(SCORES + h * e) - value(SCORES - h * e)) / (2 * h) for e in np.eye(4)]
-    assert found.gradient == pytest.approx(slopes, rel=1e-6)
-    assert found.gradient.sum() == pytest.approx(0.0, abs=1e-12)
+    assert actual.gradient == pytest.approx(slopes, rel=1e-6)
+    assert actual.gradient.sum() == pytest.approx(0.0, abs=1e-12)
 
 
 def test_noise_depends_on_seed_step_and_key_but_not_on_other_lists() -> None:
-    made = Stochastic(LambdaRank(), samples=2, seed=4)
-    base = made.evaluate(SCORES, LABELS, OFFSETS, step=2, keys=[7]).gradient
-    among = made.evaluate(SCORES * 3, LABELS * 3, [0, 4, 8, 12], step=2, keys=[1, 7, 2]).gradient
+    result = Stochastic(LambdaRank(), samples=2, seed=4)
+    base = result.evaluate(SCORES, LABELS, OFFSETS, step=2, keys=[7]).gradient
+    among = result.evaluate(SCORES * 3, LABELS * 3, [0, 4, 8, 12], step=2, keys=[1, 7, 2]).gradient
     assert np.array_equal(among[4:8], base)
     assert not np.array_equal(among[:4], base)
     other = Stochastic(LambdaRank(), samples=2, seed=5)
@@ -79,18 +79,18 @@ def test_parameters_that_make_no_sense_are_refused(options, message: str) -> Non
 
 
 def test_draws_of_the_wrong_kind_are_refused() -> None:
-    made = Stochastic(RankNet(), samples=2)
+    result = Stochastic(RankNet(), samples=2)
     with pytest.raises(DataError, match="samples x documents = 2 x 4, got \\(3, 4\\)"):
-        made.evaluate(SCORES, LABELS, OFFSETS, draws={"uniform": np.full((3, 4), 0.5)})
+        result.evaluate(SCORES, LABELS, OFFSETS, draws={"uniform": np.full((3, 4), 0.5)})
     with pytest.raises(DataError, match="strictly between 0 and 1"):
-        made.evaluate(SCORES, LABELS, OFFSETS, draws={"uniform": np.zeros((2, 4))})
+        result.evaluate(SCORES, LABELS, OFFSETS, draws={"uniform": np.zeros((2, 4))})
     with pytest.raises(UsageError, match="ranknet draws nothing: it is not random, not 'gamma'"):
-        made.evaluate(SCORES, LABELS, OFFSETS, draws={"gamma": np.zeros(4)})
+        result.evaluate(SCORES, LABELS, OFFSETS, draws={"gamma": np.zeros(4)})
 
 
 def test_inner_draws_pass_through() -> None:
     gamma = np.full(4, 0.5)
-    made = Stochastic(objective("xendcg"), samples=1, beta=0.0)
-    found = made.evaluate(SCORES, LABELS, OFFSETS, draws={"gamma": gamma})
+    result = Stochastic(objective("xendcg"), samples=1, beta=0.0)
+    actual = result.evaluate(SCORES, LABELS, OFFSETS, draws={"gamma": gamma})
     plain = objective("xendcg").evaluate(SCORES, LABELS, OFFSETS, draws={"gamma": gamma})
-    assert found.gradient == pytest.approx(plain.gradient)
+    assert actual.gradient == pytest.approx(plain.gradient)

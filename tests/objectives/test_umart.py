@@ -20,12 +20,13 @@ def evaluate(objective, scores, labels):
 def test_one_document_against_two_follows_the_formula() -> None:
     d = evaluate(UMart(score_norm=False), [0.5, 0.3, 0.0], [0, 1, 0])
     masses = np.exp(2 * np.array([0.3, 0.5, 0.0]))
-    own, first, last = masses / masses.sum()
+    reference, first, last = masses / masses.sum()
     discounts = 1 / np.log2([2, 3, 4])
     up, down = discounts[0] - discounts[1], discounts[1] - discounts[2]
     assert d.gradient == pytest.approx([2 * up * first, -2 * (up * first + down * last), 2 * down * last], rel=1e-12)
     assert d.curvature == pytest.approx(
-        [8 * up * first * (1 - first), 8 * own * (up * first + down * last), 8 * down * last * (1 - last)], rel=1e-12
+        [8 * up * first * (1 - first), 8 * reference * (up * first + down * last), 8 * down * last * (1 - last)],
+        rel=1e-12,
     )
 
 

@@ -82,7 +82,7 @@ def test_far_scores_and_huge_labels_stay_finite(objective) -> None:
     for labels in ([0, 1, 2, 0, 1], [3, 700, 1e30, 5, 700]):
         for scores in ([1000.0, -1000.0, 0.0, -1000.0, 1.0], [-1000.0, 999.0, 1000.0, 0.0, 0.0]):
             d = evaluate(objective, scores, labels)
-            assert all(np.all(np.isfinite(each)) for each in d)
+            assert all(np.all(np.isfinite(item)) for item in d)
             assert np.all(d.curvature >= 0)
 
 

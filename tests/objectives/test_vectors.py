@@ -86,18 +86,18 @@ def test_worked_cases(family: str) -> None:
     name, mapping = SIMPLE[family]
     for case in _cases(family):
         i = case["inputs"]
-        made = objective(name, **_parameters(mapping, i))
-        found = made.evaluate(i["scores"], i["labels"], [0, len(i["scores"])], draws=_explicit(family, i))
-        _check(found, case["outputs"])
+        result = objective(name, **_parameters(mapping, i))
+        values = result.evaluate(i["scores"], i["labels"], [0, len(i["scores"])], draws=_explicit(family, i))
+        _check(values, case["outputs"])
 
 
 @pytest.mark.parametrize(("family", "name"), [("xendcg_newton3", "xendcg"), ("listnet_newton3", "listnet")])
 def test_worked_cases_of_newton(family: str, name: str) -> None:
     for case in _cases(family):
         i = case["inputs"]
-        made = objective(name, epsilon=i["epsilon"])
-        found = made.newton(i["scores"], i["labels"], [0, len(i["scores"])], draws=_explicit(family, i))
-        _check(found, case["outputs"])
+        result = objective(name, epsilon=i["epsilon"])
+        actual = result.newton(i["scores"], i["labels"], [0, len(i["scores"])], draws=_explicit(family, i))
+        _check(actual, case["outputs"])
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_worked_cases_of_stochastic(family: str, name: str, mapping) -> None:
     for case in _cases(family):
         i = case["inputs"]
         inner = objective(name, **_parameters(mapping, i))
-        made = Stochastic(inner, samples=len(i["U"]), beta=i["beta"])
-        found = made.evaluate(i["scores"], i["labels"], [0, len(i["scores"])], draws={"uniform": i["U"]})
-        _check(found, case["outputs"])
+        result = Stochastic(inner, samples=len(i["U"]), beta=i["beta"])
+        values = result.evaluate(i["scores"], i["labels"], [0, len(i["scores"])], draws={"uniform": i["U"]})
+        _check(values, case["outputs"])
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_worked_cases_of_conditional_models(family: str, stem: str, sign: float)
                 name = f"{stem}-{i['gain']}"
                 if i["gain"] == "ndcg":
                     options |= {"cutoff": i["ndcg_k"], "discount": i["ndcg_discount"]}
-        found = objective(name, **options).evaluate(X @ w, i["labels"], [0, len(X)], draws=draws)
-        _agrees(sign * found.values[0], expected["value"])
-        _agrees(sign * found.gradient, expected["grad_scores"])
-        _agrees(sign * (X.T @ found.gradient), expected["grad_w"])
+        result = objective(name, **options).evaluate(X @ w, i["labels"], [0, len(X)], draws=draws)
+        _agrees(sign * result.values[0], expected["value"])
+        _agrees(sign * result.gradient, expected["grad_scores"])
+        _agrees(sign * (X.T @ result.gradient), expected["grad_w"])
 
 
 def test_worked_cases_of_the_normalizer() -> None:
@@ -157,6 +157,6 @@ def test_worked_cases_of_the_normalizer() -> None:
 def test_worked_cases_of_loss_augmented_inference() -> None:
     for case in _cases("svmmap_loss_augmented"):
         i, expected = case["inputs"], case["outputs"]
-        found = most_violated(i["scores"], i["labels"], scale=i["scale"])
-        _agrees(found.value, expected["value"])
-        assert list(found.goods_above) == expected["goods_above_each_bad_by_desc_score"]
+        result = most_violated(i["scores"], i["labels"], scale=i["scale"])
+        _agrees(result.value, expected["value"])
+        assert list(result.goods_above) == expected["goods_above_each_bad_by_desc_score"]

@@ -26,19 +26,19 @@ def documents():
 
 def _rows(ds):
     """(list, document) to (label, weight of the document), and lists to their weights."""
-    found = {}
+    actual = {}
     for d, query in enumerate(ds.query_ids.tolist()):
-        each = 1.0 if ds.document_weights is None else ds.document_weights[d]
-        found[query, ds.document_ids[d].item()] = (ds.labels[d].item(), each)
+        item = 1.0 if ds.document_weights is None else ds.document_weights[d]
+        actual[query, ds.document_ids[d].item()] = (ds.labels[d].item(), item)
     lists = {} if ds.weights is None else dict(zip(ds.list_ids.tolist(), ds.weights, strict=True))
-    return found, lists
+    return actual, lists
 
 
 def test_clicks_alone_are_labels(documents) -> None:
     ds = pk.Dataset.from_clicks(LOG, documents)
-    found, _ = _rows(ds)
+    actual, _ = _rows(ds)
     # Impression 3 has no click, and of impression 4 everything was clicked.
-    assert {key: label for key, (label, _) in found.items()} == {
+    assert {key: label for key, (label, _) in actual.items()} == {
         (1, "a"): 0,
         (1, "b"): 1,
         (1, "c"): 0,
@@ -54,27 +54,27 @@ def test_clicks_alone_are_labels(documents) -> None:
 
 def test_a_click_counts_one_over_its_propensity_by_impression(documents) -> None:
     ds = pk.Dataset.from_clicks(LOG, documents, propensities=PROPENSITIES)
-    found, lists = _rows(ds)
+    actual, lists = _rows(ds)
     assert lists == {1: 2.0, 2: 5.0}
     # What an objective that divides by the gains of a list makes of them.
     clicks = {1: 1, 2: 2}
-    counts = {key: lists[key[0]] * each / clicks[key[0]] for key, (label, each) in found.items() if label}
+    counts = {key: lists[key[0]] * item / clicks[key[0]] for key, (label, item) in actual.items() if label}
     assert counts == {(1, "b"): 2.0, (2, "b"): 1.0, (2, "c"): pytest.approx(4.0)}
-    assert all(each == 1.0 for label, each in found.values() if not label)
+    assert all(item == 1.0 for label, item in actual.values() if not label)
 
 
 def test_clicks_add_up_by_query(documents) -> None:
     ds = pk.Dataset.from_clicks(LOG, documents, by="query", propensities=PROPENSITIES)
-    found, lists = _rows(ds)
+    actual, lists = _rows(ds)
     # tea: b once at 2 and once at 1, c once at 3; pot: a once at 1, z once at 2.
-    assert {key: lists[key[0]] * each for key, (label, each) in found.items() if label} == {
+    assert {key: lists[key[0]] * item for key, (label, item) in actual.items() if label} == {
         ("tea", "b"): pytest.approx(3.0),
         ("tea", "c"): pytest.approx(4.0),
         ("pot", "a"): pytest.approx(1.0),
         ("pot", "z"): pytest.approx(2.0),
     }
-    assert found["tea", "a"] == (0.0, 1.0)
-    assert ("tea", "d") not in found  # never shown
+    assert actual["tea", "a"] == (0.0, 1.0)
+    assert ("tea", "d") not in actual  # never shown
 
 
 def test_clipping_limits_what_a_click_counts(documents) -> None:
@@ -156,10 +156,10 @@ def test_weights_of_documents_come_back_from_files(tmp_path, documents, suffix) 
 
 
 def test_lists_by_impression_are_clipped_unless_told_otherwise(documents) -> None:
-    given = [1.0, 0.5, 0.01]
+    inputs = [1.0, 0.5, 0.01]
 
     def heaviest(**options) -> float:
-        data = pk.Dataset.from_clicks(LOG, documents, propensities=given, **options)
+        data = pk.Dataset.from_clicks(LOG, documents, propensities=inputs, **options)
         return float(data.weights.max())
 
     assert heaviest() == 1.0 + 1 / 0.2

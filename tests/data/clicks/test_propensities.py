@@ -44,11 +44,11 @@ def test_em_finds_the_positions(varied) -> None:
 
 def test_em_is_right_on_average_with_few_impressions_of_each_document(web) -> None:
     scores = web.features[:, 3].astype(np.float64) / web.features[:, 3].std()
-    found = [
+    actual = [
         estimate_by_em(simulate(web, impressions=8, top=4, scores=scores, temperature=0.7, seed=seed)).values
         for seed in range(12)
     ]
-    np.testing.assert_allclose(np.mean(found, axis=0), TRUTH[:4], rtol=0.2)
+    np.testing.assert_allclose(np.mean(actual, axis=0), TRUTH[:4], rtol=0.2)
 
 
 def test_swaps_find_the_positions(swapped, varied) -> None:
@@ -94,11 +94,11 @@ def test_positions_in_two_groups_are_named() -> None:
 
 
 def test_deep_positions_can_be_taken_together(varied) -> None:
-    found = estimate_by_em(varied, deepest=4)
-    assert len(found.values) == 4
-    assert found.pooled
-    assert found.at(np.array([9]))[0] == found.values[3]
-    np.testing.assert_allclose(found.values[:3], TRUTH[:3], rtol=0.12)
+    result = estimate_by_em(varied, deepest=4)
+    assert len(result.values) == 4
+    assert result.pooled
+    assert result.at(np.array([9]))[0] == result.values[3]
+    np.testing.assert_allclose(result.values[:3], TRUTH[:3], rtol=0.12)
     with pytest.raises(UsageError, match="deepest must be"):
         estimate_by_em(varied, deepest=0)
 
@@ -125,17 +125,17 @@ def test_propensities_are_given_in_any_form() -> None:
             Propensities.of(bad)
     with pytest.raises(UsageError, match="clip must lie between 0 and 1"):
         Propensities.of([1.0]).at(np.array([1]), clip=1.5)
-    found = Propensities.of([1.0, 0.1]).at(np.array([1, 2, 3]), clip=0.3)
-    assert found[:2].tolist() == [1.0, 0.3]
-    assert np.isnan(found[2])
+    actual = Propensities.of([1.0, 0.1]).at(np.array([1, 2, 3]), clip=0.3)
+    assert actual[:2].tolist() == [1.0, 0.3]
+    assert np.isnan(actual[2])
 
 
 @pytest.mark.parametrize("suffix", [".json", ".csv"])
 def test_propensities_come_back_from_a_file(tmp_path, suffix) -> None:
-    given = Propensities.of({1: 1.0, 2: 1 / 3, 4: 0.2})
+    inputs = Propensities.of({1: 1.0, 2: 1 / 3, 4: 0.2})
     path = tmp_path / f"p{suffix}"
-    write_propensities(given, path)
-    assert np.array_equal(read_propensities(path).values, given.values, equal_nan=True)
+    write_propensities(inputs, path)
+    assert np.array_equal(read_propensities(path).values, inputs.values, equal_nan=True)
 
 
 def test_wrong_files_of_propensities_are_named(tmp_path) -> None:

@@ -49,9 +49,9 @@ def test_every_document_is_shown_once_at_each_impression(web) -> None:
     sizes = np.diff(web.offsets)
     assert np.bincount(log.impressions).tolist() == np.repeat(sizes, 4).tolist()
     for m in (0, 17, 100):
-        own = log.impressions == m
-        assert sorted(log.positions[own]) == list(range(1, own.sum() + 1))
-        assert len(set(log.documents[own])) == own.sum()
+        mask = log.impressions == m
+        assert sorted(log.positions[mask]) == list(range(1, mask.sum() + 1))
+        assert len(set(log.documents[mask])) == mask.sum()
 
 
 def test_scores_order_what_is_shown(web) -> None:
@@ -79,10 +79,10 @@ def test_position_based_clicks_have_their_rates(web) -> None:
     labels = web.labels[log.documents].astype(int)
     for k in range(1, 7):
         for y in (0, 1, 2):
-            own = (log.positions == k) & (labels == y)
+            mask = (log.positions == k) & (labels == y)
             chance = model.clicks[y] / k
-            spread = 5 * np.sqrt(chance * (1 - chance) / own.sum())
-            assert abs(log.clicks[own].mean() - chance) < spread
+            spread = 5 * np.sqrt(chance * (1 - chance) / mask.sum())
+            assert abs(log.clicks[mask].mean() - chance) < spread
 
 
 def test_the_first_click_ends_a_cascade(web) -> None:
@@ -94,9 +94,9 @@ def test_the_first_click_ends_a_cascade(web) -> None:
     assert whole.clicks.sum() == log.clicks.sum()
     labels = web.labels[log.documents].astype(int)
     for y, chance in enumerate((0.05, 0.3, 0.5)):
-        own = labels == y
-        spread = 5 * np.sqrt(chance * (1 - chance) / own.sum())
-        assert abs(log.clicks[own].mean() - chance) < spread
+        mask = labels == y
+        spread = 5 * np.sqrt(chance * (1 - chance) / mask.sum())
+        assert abs(log.clicks[mask].mean() - chance) < spread
 
 
 def test_a_user_who_never_stops_clicks_what_attracts(web) -> None:

@@ -146,8 +146,8 @@ def test_categories_are_numbered_in_alphabetical_order_whatever_the_rows(df, kin
 def test_a_category_that_was_not_there_is_a_missing_value(df) -> None:
     ds = pk.Dataset(_with_colors(df))
     other = pk.Dataset(_with_colors(df).assign(color=pd.Categorical(["pink", *COLORS[1:]])))
-    found = other.with_categories(ds.categories)
-    column = found.features[:, found.feature_names.index("color")]
+    result = other.with_categories(ds.categories)
+    column = result.features[:, result.feature_names.index("color")]
     assert np.isnan(column[0])
     assert column[1:].tolist() == ds.features[1:, ds.feature_names.index("color")].tolist()
 

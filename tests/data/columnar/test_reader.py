@@ -83,9 +83,9 @@ def test_features_can_be_one_column_of_lists(tmp_path: Path, kind: pa.DataType, 
     values = pa.array([[1, 10], [2, 0], [3, 7]], kind)
     columns = {"query_id": ["a", "a", "b"], "label": [2, 0, 1], name: values, "other": [9, 9, 9]}
     path = _write(tmp_path / "a.parquet", columns)
-    found = read(path) if name == "features" else read(path, features=name)
+    actual = read(path) if name == "features" else read(path, features=name)
     expected = Dataset.from_arrays([[1, 10], [2, 0], [3, 7]], [2, 0, 1], ["a", "a", "b"])
-    assert difference(found, expected) is None
+    assert difference(actual, expected) is None
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_features_can_be_one_column_of_lists(tmp_path: Path, kind: pa.DataType, 
 )
 def test_every_kind_of_number_is_a_feature(tmp_path: Path, values: pa.Array) -> None:
     for suffix in (".parquet", ".arrow"):
-        found = read(_write(tmp_path / f"a{suffix}", COLUMNS | {"extra": values}))
-        assert found.features[:, 2].tolist() == [1, 0, 1]
+        data = read(_write(tmp_path / f"a{suffix}", COLUMNS | {"extra": values}))
+        assert data.features[:, 2].tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_nulls_of_features_are_missing_values(tmp_path: Path, values: pa.Array) 
     path = _write(tmp_path / "a.parquet", COLUMNS | {"extra": values})
     with pytest.raises(DataError, match=r'a\.parquet: row 1 \(counted from 0\): feature .extra. is nan.*missing="nan"'):
         read(path)
-    found = read(path, missing="nan")
-    assert np.isnan(found.features[:, 2]).tolist() == [False, True, True]
+    data = read(path, missing="nan")
+    assert np.isnan(data.features[:, 2]).tolist() == [False, True, True]
 
 
 def test_a_column_of_nothing_but_nulls_is_a_feature_with_missing_values(tmp_path: Path) -> None:
@@ -132,8 +132,8 @@ def test_nulls_inside_lists_are_missing_values(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.parquet", {"label": [0, 1], "qid": [1, 1], "features": values})
     with pytest.raises(DataError, match=r"row 1 .*: feature 1 \(counted from 1\) is nan"):
         read(path)
-    found = read(path, missing="nan")
-    assert np.isnan(found.features).tolist() == [[False, False], [True, False]]
+    data = read(path, missing="nan")
+    assert np.isnan(data.features).tolist() == [[False, False], [True, False]]
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_a_directory_of_parquet_files_is_one_set(tmp_path: Path) -> None:
         write(rows.take(part).dataset(), shards / f"part-{number}.parquet")
     (shards / "_SUCCESS").write_text("")
     calls: list[tuple[int, int]] = []
-    found = read(shards, progress=lambda done, total: calls.append((done, total)))
-    assert difference(found, whole) is None
+    data = read(shards, progress=lambda done, total: calls.append((done, total)))
+    assert difference(data, whole) is None
     size = sum(file.stat().st_size for file in shards.glob("*.parquet"))
     assert calls[-1] == (size, size)
 
@@ -250,12 +250,12 @@ def test_the_features_are_in_memory_only_once_while_reading(tmp_path: Path) -> N
     tracemalloc.start()
     pool = pa.total_allocated_bytes()
     try:
-        found = read(tmp_path / "a.parquet")
+        data = read(tmp_path / "a.parquet")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     # Beside the matrix: labels, ids, hashes and order (a few words per document), and one batch.
-    assert peak < 1.6 * found.features.nbytes
+    assert peak < 1.6 * data.features.nbytes
     assert pa.total_allocated_bytes() <= pool
 
 

@@ -53,39 +53,39 @@ def test_columns_can_have_any_names(tmp_path: Path) -> None:
 
 def test_features_can_be_chosen_and_put_in_order(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.parquet", COLUMNS | {"title": ["x", "y", "z"]})
-    found = read(path, features=["clicks", "price"])
-    assert found.feature_names == ("clicks", "price")
-    assert found.features.tolist() == [[10, 1.5], [0, 2.5], [7, 3.5]]
+    data = read(path, features=["clicks", "price"])
+    assert data.feature_names == ("clicks", "price")
+    assert data.features.tolist() == [[10, 1.5], [0, 2.5], [7, 3.5]]
     assert read(path, features="price").n_features == 1
 
 
 @pytest.mark.parametrize("name", ["document_id", "docid", "doc_id", "url"])
 def test_document_ids_are_found_or_named(tmp_path: Path, name: str) -> None:
     path = _write(tmp_path / "a.parquet", COLUMNS | {name: [9, 8, 7]})
-    found = read(path, document="url") if name == "url" else read(path)
-    assert found.document_ids.tolist() == [9, 8, 7]
-    assert found.feature_names == ("price", "clicks")
+    result = read(path, document="url") if name == "url" else read(path)
+    assert result.document_ids.tolist() == [9, 8, 7]
+    assert result.feature_names == ("price", "clicks")
 
 
 def test_a_column_of_a_usual_name_can_be_a_feature(tmp_path: Path) -> None:
     path = _write(tmp_path / "a.parquet", COLUMNS | {"weight": [1.0, 2.0, 3.0], "docid": [1, 2, 3]})
-    found = read(path, features=["price", "weight", "docid"])
-    assert found.weights is None
-    assert found.document_ids is None
-    assert found.feature_names == ("price", "weight", "docid")
+    data = read(path, features=["price", "weight", "docid"])
+    assert data.weights is None
+    assert data.document_ids is None
+    assert data.feature_names == ("price", "weight", "docid")
 
 
 @pytest.mark.parametrize("name", ["weight", "importance"])
 def test_weights_are_found_or_named(tmp_path: Path, name: str) -> None:
     path = _write(tmp_path / "a.parquet", COLUMNS | {name: [0.5, 0.5, 2.0]})
-    found = read(path) if name == "weight" else read(path, weight=name)
-    assert dict(zip(found.list_ids.tolist(), found.weights.tolist(), strict=True)) == {"a": 0.5, "b": 2.0}
+    result = read(path) if name == "weight" else read(path, weight=name)
+    assert dict(zip(result.list_ids.tolist(), result.weights.tolist(), strict=True)) == {"a": 0.5, "b": 2.0}
 
 
 def test_data_without_labels_do_not_take_the_label_for_a_feature(tmp_path: Path) -> None:
-    found = read(_write(tmp_path / "a.parquet", COLUMNS), label=None)
-    assert not found.labels.any()
-    assert found.feature_names == ("price", "clicks")
+    data = read(_write(tmp_path / "a.parquet", COLUMNS), label=None)
+    assert not data.labels.any()
+    assert data.feature_names == ("price", "clicks")
 
 
 @pytest.mark.parametrize(
@@ -144,22 +144,22 @@ def test_a_choice_of_columns_wins_over_what_the_file_notes(tmp_path: Path) -> No
     rows = make_rows()
     rows.features[:, 0] = 2
     write(rows.dataset(feature_names=["weight", "docid", "x"]), tmp_path / "a.parquet")
-    found = read(tmp_path / "a.parquet", weight="weight")
-    assert found.weights.tolist() == [2.0] * found.n_lists
-    assert found.feature_names == ("docid", "x")
-    found = read(tmp_path / "a.parquet", label="weight", features=["docid"])
-    assert found.feature_names == ("docid",)
-    assert found.labels.tolist() == [2.0] * found.n_docs
-    assert found.weights is None
+    data = read(tmp_path / "a.parquet", weight="weight")
+    assert data.weights.tolist() == [2.0] * data.n_lists
+    assert data.feature_names == ("docid", "x")
+    data = read(tmp_path / "a.parquet", label="weight", features=["docid"])
+    assert data.feature_names == ("docid",)
+    assert data.labels.tolist() == [2.0] * data.n_docs
+    assert data.weights is None
 
 
 def test_columns_added_to_a_file_of_ours_are_found_by_their_names(tmp_path: Path) -> None:
     write(make_rows().dataset(feature_names=["docid", "b", "c"]), tmp_path / "a.parquet")
     table = pq.read_table(tmp_path / "a.parquet").drop_columns(["c"])
     table = table.append_column("weight", pa.array([1.0] * 40)).append_column("d", table["b"])
-    found = read(_write(tmp_path / "b.parquet", table))
-    assert found.feature_names == ("docid", "b", "d")
-    assert found.weights.tolist() == [1.0] * found.n_lists
+    data = read(_write(tmp_path / "b.parquet", table))
+    assert data.feature_names == ("docid", "b", "d")
+    assert data.weights.tolist() == [1.0] * data.n_lists
 
 
 @pytest.mark.parametrize("note", [b"{", b"[]", b'{"features": [1], "named": true}', b"\xff"])

@@ -64,8 +64,8 @@ def test_other_orders_and_types_of_columns_are_the_same_set(table, tmp_path) -> 
     folder = write(tmp_path / "odd", table.slice(0, 20), exact)
     plain = pk.read(write(tmp_path / "plain", table))
     assert difference(pk.stream(folder), plain) is None
-    found = np.concatenate([part.features[np.argsort(part.rows)] for part in blocks(folder)])
-    assert np.array_equal(found, plain.features[np.argsort(plain.rows)])
+    actual = np.concatenate([part.features[np.argsort(part.rows)] for part in blocks(folder)])
+    assert np.array_equal(actual, plain.features[np.argsort(plain.rows)])
 
 
 @pytest.mark.parametrize("form", ["parquet", "arrow"])
@@ -124,8 +124,8 @@ def test_a_file_that_changes_while_lists_are_scored_is_refused(table, tmp_path) 
 
 def test_lists_longer_than_blocks_stay_whole(tmp_path) -> None:
     rows = make_rows(60, 3, 1)
-    found = blocks(write(tmp_path / "s", *[as_table(rows).slice(i, 7) for i in range(0, 60, 7)]))
-    assert [part.n_docs for part in found] == [60]
+    actual = blocks(write(tmp_path / "s", *[as_table(rows).slice(i, 7) for i in range(0, 60, 7)]))
+    assert [part.n_docs for part in actual] == [60]
 
 
 def test_a_file_given_twice_is_refused(table, tmp_path) -> None:
@@ -139,10 +139,10 @@ def test_rank_says_that_there_are_no_documents(table, tmp_path, out) -> None:
     folder = write(tmp_path / "s", table.slice(0, 0), table.slice(0, 0))
     model = tmp_path / "m.plackett"
     pk.LinearRanker(objective="xendcg").fit(make_rows(60, 3, 9).dataset()).save(model)
-    given = ["rank", model, folder, "--label", "label", "--stream"]
+    inputs = ["rank", model, folder, "--label", "label", "--stream"]
     err = io.StringIO()
     with (
-        mock.patch.object(sys, "argv", ["plackett", *map(str, given), *_out(tmp_path, out)]),
+        mock.patch.object(sys, "argv", ["plackett", *map(str, inputs), *_out(tmp_path, out)]),
         redirect_stdout(io.StringIO()),
         redirect_stderr(err),
         pytest.raises(SystemExit, match="1"),

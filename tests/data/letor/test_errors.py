@@ -149,9 +149,9 @@ def test_an_index_above_the_given_width_is_refused(tmp_path: Path) -> None:
 def test_a_matrix_too_large_for_memory_is_refused_with_its_size(tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_bytes(GOOD + b"0 qid:1 1:5 100000000000000:1\n" + GOOD)
-    with pytest.raises(DataError, match=r":2: feature index 10{14} means that 3 rows of 10{14} features") as found:
+    with pytest.raises(DataError, match=r":2: feature index 10{14} means that 3 rows of 10{14} features") as actual:
         read_table(path, limits=ReadLimits(max_features=10**14))
-    assert "would take 1.1 PiB of memory" in str(found.value)
+    assert "would take 1.1 PiB of memory" in str(actual.value)
     path.write_bytes(GOOD * 3)
     with pytest.raises(DataError, match=r"3 rows of 10{14} features would take 1.1 PiB"):
         read_table(path, n_features=10**14)
@@ -160,9 +160,9 @@ def test_a_matrix_too_large_for_memory_is_refused_with_its_size(tmp_path: Path) 
 def test_an_index_out_of_proportion_to_the_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     path.write_bytes(b"1 qid:1 1:1 1000000000:1\n")
-    with pytest.raises(DataError, match=r":1: feature index 10{9} is out of proportion to 26.0 B of text") as found:
+    with pytest.raises(DataError, match=r":1: feature index 10{9} is out of proportion to 26.0 B of text") as actual:
         read_table(path)
-    assert "max_features=1000000000, or give a SciPy sparse matrix" in str(found.value)
+    assert "max_features=1000000000, or give a SciPy sparse matrix" in str(actual.value)
     with pytest.raises(DataError, match=r"feature index 10{9} is above max_features=5"):
         read_table(path, limits=ReadLimits(max_features=5))
     with pytest.raises(DataError, match="out of proportion"):

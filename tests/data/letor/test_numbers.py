@@ -37,18 +37,18 @@ def read(token: str) -> float:
     if short_end == len(token) and end >= 0:
         assert np.float32(short).view(np.uint32) == np.float32(value).view(np.uint32)
     if end < 0:
-        found = exact.exact_float32(token)
-        assert found is not None
-        return float(found)
+        actual = exact.exact_float32(token)
+        assert actual is not None
+        return float(actual)
     assert end == len(token)
     return float(value)
 
 
 def check(token: str) -> None:
     expected = nearest_float32(token)
-    for found in (read(token), float(exact.exact_float32(token))):  # type: ignore[arg-type]
-        assert found == expected, token
-        assert np.signbit(found) == token.startswith("-")
+    for actual in (read(token), float(exact.exact_float32(token))):  # type: ignore[arg-type]
+        assert actual == expected, token
+        assert np.signbit(actual) == token.startswith("-")
 
 
 @pytest.mark.parametrize("zeros", [0, 1, 20, 107, 140])

@@ -22,7 +22,7 @@ def _results(values: dict[str, dict[str, list[float]]]) -> CellResults:
     """Results with one metric, by data set and system."""
     return CellResults(
         {
-            data: {system: {"map": np.array(own)} for system, own in by_system.items()}
+            data: {system: {"map": np.array(ours)} for system, ours in by_system.items()}
             for data, by_system in values.items()
         }
     )
@@ -81,21 +81,21 @@ def test_the_smear_around_the_ideal_ranking_is_wider_than_around_the_worst() -> 
 
 def test_compatibilities_start_at_zero_and_come_to_outweigh_losses() -> None:
     train = clean_fold(_folds(60, 3)[0]).train
-    found = dynamics(train, name="convexloss-auc", C=1.0, iterations=6)
-    assert np.all(found.compatibilities[0] == 0.0)
-    assert np.abs(found.compatibilities[-1]).mean() > found.losses.mean()
-    assert found.exact is not None
+    result = dynamics(train, name="convexloss-auc", C=1.0, iterations=6)
+    assert np.all(result.compatibilities[0] == 0.0)
+    assert np.abs(result.compatibilities[-1]).mean() > result.losses.mean()
+    assert result.exact is not None
     # Both objectives fall as the weights evolve.
-    assert found.sampled[-1] < found.sampled[0]
-    assert found.exact[-1] < found.exact[0]
+    assert result.sampled[-1] < result.sampled[0]
+    assert result.exact[-1] < result.exact[0]
     assert dynamics(train, name="convexloss-map", iterations=1).exact is None
 
 
 def test_samplers_are_compared_on_the_test_lists() -> None:
     samplers = {"few": {"samples": 5}, "more": {"samples": 40}}
-    found = accuracy_of_samplers(_folds(40, 5), samplers, C=(1e-4, 1e-2))
-    assert list(found) == ["few", "more"]
-    assert all(0.0 < mean < 1.0 for means in found.values() for mean in means.values())
+    result = accuracy_of_samplers(_folds(40, 5), samplers, C=(1e-4, 1e-2))
+    assert list(result) == ["few", "more"]
+    assert all(0.0 < mean < 1.0 for means in result.values() for mean in means.values())
 
 
 def test_pairwise_systems_reach_what_is_known_of_two_folds_of_ohsumed(real_data) -> None:

@@ -16,7 +16,7 @@ from plackett.experiments.tables import Row, TextTable
 
 
 def _results(**values: object) -> ComparisonResults:
-    by_metric = {name: {"ndcg@5": np.asarray(own, float)} for name, own in values.items()}
+    by_metric = {name: {"ndcg@5": np.asarray(ours, float)} for name, ours in values.items()}
     return ComparisonResults(by_metric, by_metric, None, dict.fromkeys(values, 1.0), {}, {}, ())
 
 
@@ -46,35 +46,35 @@ def test_every_published_row_has_a_system_and_every_cell_a_metric(letter) -> Non
 def test_marks_say_whether_a_difference_survives_the_correction() -> None:
     rng = np.random.default_rng(0)
     base = rng.normal(size=50)
-    own = {
+    ours = {
         "sure": base + 1 + 0.1 * rng.normal(size=50),
         "faint": base + 0.29 + rng.normal(size=50),
         "worse": base - 1 + 0.1 * rng.normal(size=50),
         "same": base + rng.normal(size=50) * 0.01,
     }
-    found = judge(_results(base=base, **own), dict.fromkeys(own, "base"), alpha=0.05)
-    raw = [t_test(values - base) for values in own.values()]
-    assert [found.differences[n, "base", "ndcg@5"].adjusted for n in own] == pytest.approx(list(holm(raw)))
-    marks = {name: found.mark(name, "ndcg@5") for name in own}
-    assert (marks["sure"], marks["worse"], found.mark("base", "ndcg@5")) == ("▲", "▼", "")
-    faint = found.differences["faint", "base", "ndcg@5"]
+    result = judge(_results(base=base, **ours), dict.fromkeys(ours, "base"), alpha=0.05)
+    raw = [t_test(values - base) for values in ours.values()]
+    assert [result.differences[n, "base", "ndcg@5"].adjusted for n in ours] == pytest.approx(list(holm(raw)))
+    marks = {name: result.mark(name, "ndcg@5") for name in ours}
+    assert (marks["sure"], marks["worse"], result.mark("base", "ndcg@5")) == ("▲", "▼", "")
+    faint = result.differences["faint", "base", "ndcg@5"]
     expected = "" if faint.p >= 0.05 else "▲" if faint.adjusted < 0.05 else "△"
     assert marks["faint"] == expected
 
 
 def test_overlapping_splits_are_corrected_for_and_lists_that_do_not_count_are_left_out() -> None:
     a, b = np.array([0.5, np.nan, 0.7, 0.6]), np.array([0.4, np.nan, 0.5, 0.55])
-    found = judge(_results(a=a, b=b), {"a": "b"}, alpha=0.01, protocol=Splits(4))
+    result = judge(_results(a=a, b=b), {"a": "b"}, alpha=0.01, protocol=Splits(4))
     d = np.array([0.1, 0.2, 0.05])
-    difference = found.differences["a", "b", "ndcg@5"]
+    difference = result.differences["a", "b", "ndcg@5"]
     assert difference.mean == pytest.approx(d.mean())
     assert difference.resampled == pytest.approx(resampled_t_test(d, test_share=0.2, train_share=0.6))
-    claim = claim_better(found, "a", "b")
+    claim = claim_better(result, "a", "b")
     assert claim.holds is None  # not significant: neither shown nor refuted
     assert "resampled" in claim.here
     assert claim.p == difference.resampled
     assert "corrected for overlapping splits" in claim.test
-    assert claim_better(found, "b", "a").holds is None
+    assert claim_better(result, "b", "a").holds is None
 
 
 def test_a_text_table_is_escaped_in_every_format() -> None:

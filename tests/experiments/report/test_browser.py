@@ -40,9 +40,9 @@ def page(compared, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory) -> Iterator[Browser]:
-    made = Browser(tmp_path_factory.mktemp("profile"))
-    yield made
-    made.close()
+    result = Browser(tmp_path_factory.mktemp("profile"))
+    yield result
+    result.close()
 
 
 @pytest.fixture
@@ -58,13 +58,13 @@ def _complaints(browser: Browser) -> list[str]:
 
 def _texts(browser: Browser, selector: str) -> list[str]:
     script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText)"
-    found: list[str] = browser.run(script, selector)
-    return found
+    actual: list[str] = browser.run(script, selector)
+    return actual
 
 
 def _differences(browser: Browser) -> list[float]:
-    found = _texts(browser, "#queries tbody tr:not(.documents) td:last-child")
-    return [float(text.replace("−", "-")) for text in found]
+    actual = _texts(browser, "#queries tbody tr:not(.documents) td:last-child")
+    return [float(text.replace("−", "-")) for text in actual]
 
 
 def _click(browser: Browser, selector: str) -> None:
@@ -93,11 +93,11 @@ def test_the_leaderboard_is_sorted_by_any_column(shown, compared) -> None:
     names = "table.board tbody td:first-child"
     _click(shown, "table.board th:nth-child(4) button")
     assert _texts(shown, "table.board th:nth-child(4)") == ["map"]
-    found = [name.split("\n")[0].replace(" baseline", "") for name in _texts(shown, names)]
-    assert found == best_first
+    actual = [name.split("\n")[0].replace(" baseline", "") for name in _texts(shown, names)]
+    assert actual == best_first
     _click(shown, "table.board th:nth-child(4) button")
-    found = [name.split("\n")[0].replace(" baseline", "") for name in _texts(shown, names)]
-    assert found == best_first[::-1]
+    actual = [name.split("\n")[0].replace(" baseline", "") for name in _texts(shown, names)]
+    assert actual == best_first[::-1]
     script = "return [...document.querySelectorAll('table.board th')].map((e) => e.ariaSort)"
     assert shown.run(script) == [None, None, None, "ascending", None, None]
     assert _complaints(shown) == []
@@ -119,15 +119,15 @@ def test_queries_are_searched_sorted_and_filtered(shown) -> None:
     _set(shown, "kind", "lost")
     _click(shown, "th.difference button")
     _set(shown, "search", "1")
-    found = _differences(shown)
-    assert found
-    assert found == sorted(found)
-    assert max(found) < 0
+    actual = _differences(shown)
+    assert actual
+    assert actual == sorted(actual)
+    assert max(actual) < 0
     names = _texts(shown, "#queries button.name")
     assert names
     assert all("1" in name for name in names)
     (count,) = _texts(shown, "#count")
-    assert count.startswith(f"{len(found)} of ")
+    assert count.startswith(f"{len(actual)} of ")
     _set(shown, "search", "no such query")
     assert _differences(shown) == []
     assert _complaints(shown) == []

@@ -30,8 +30,8 @@ def test_a_line_begins_at_its_first_point_and_its_values_can_be_read_back() -> N
     page = chart_html(chart)
     (points,) = re.findall(r'points="([^"]+)"', page)
     low, high = chart.y_limits
-    found = [high - (high - low) * float(p.split(",")[1]) / 1000 for p in points.split()]
-    assert found == pytest.approx(ys, abs=1e-4)
+    actual = [high - (high - low) * float(p.split(",")[1]) / 1000 for p in points.split()]
+    assert actual == pytest.approx(ys, abs=1e-4)
     assert "a&lt;b" in page
     assert "a<b" not in page
 

@@ -38,14 +38,14 @@ def _data(page: str) -> dict:
 
 
 def test_results_hold_the_board_every_trial_and_what_repeats_it(folder, compared) -> None:
-    found = json.loads((folder / "results.json").read_text())
-    assert found["protocol"] == "folds:3"
-    assert len(found["trials"]) == len({trial["digest"] for trial in found["trials"]}) == 6
-    means = found["trial_means"]["base"]["ndcg@5"]
+    actual = json.loads((folder / "results.json").read_text())
+    assert actual["protocol"] == "folds:3"
+    assert len(actual["trials"]) == len({trial["digest"] for trial in actual["trials"]}) == 6
+    means = actual["trial_means"]["base"]["ndcg@5"]
     assert means == compared.results.trial_means["base"]["ndcg@5"].tolist()
-    assert found["settings"]["base"]["feature"] == 3
-    assert found["environment"]["plackett"].startswith(pk.__version__)
-    assert found["leaderboard"]["entries"][0]["means"] == compared.board.entries[0].means
+    assert actual["settings"]["base"]["feature"] == 3
+    assert actual["environment"]["plackett"].startswith(pk.__version__)
+    assert actual["leaderboard"]["entries"][0]["means"] == compared.board.entries[0].means
 
 
 def test_the_report_cannot_be_broken_out_of(folder) -> None:
@@ -130,13 +130,13 @@ def test_tables_escape_names_and_mark_the_best(compared) -> None:
 
 def test_overlapping_splits_are_corrected_for() -> None:
     systems = {"base": FeatureRanker(feature=3), "other": FeatureRanker(feature=0)}
-    found = compare(small_data(), systems, protocol="splits:4", metrics="ndcg@5")
-    values = found.results.values
+    comparison = compare(small_data(), systems, protocol="splits:4", metrics="ndcg@5")
+    values = comparison.results.values
     d = values["other"]["ndcg@5"] - values["base"]["ndcg@5"]
     expected = resampled_t_test(d, test_share=0.2, train_share=0.6)
-    assert resampled(found) == {"other": pytest.approx(expected)}
-    assert payload(found)["resampled_t_test"] == resampled(found)
-    assert len(found.results.details) == 1
+    assert resampled(comparison) == {"other": pytest.approx(expected)}
+    assert payload(comparison)["resampled_t_test"] == resampled(comparison)
+    assert len(comparison.results.details) == 1
 
 
 def test_one_system_alone_is_measured_without_a_comparison(tmp_path) -> None:

@@ -25,13 +25,13 @@ def test_clicks_are_a_value_and_level_zero_keeps_the_labels(web) -> None:
 
 
 def test_a_list_ends_at_its_only_click(web) -> None:
-    made = Clicks().apply(web, level=0.05, seed=3)
-    clicks = np.add.reduceat(made.labels, made.offsets[:-1])
+    result = Clicks().apply(web, level=0.05, seed=3)
+    clicks = np.add.reduceat(result.labels, result.offsets[:-1])
     assert np.all(clicks == 1)
-    assert np.diff(made.offsets).min() >= 2
-    assert made.n_lists <= 10 * web.n_lists
+    assert np.diff(result.offsets).min() >= 2
+    assert result.n_lists <= 10 * web.n_lists
     rows = {row.tobytes(): label for row, label in zip(web.features, web.labels, strict=True)}
-    clicked = [rows[row.tobytes()] for row in made.features[made.labels == 1]]
+    clicked = [rows[row.tobytes()] for row in result.features[result.labels == 1]]
     assert np.mean(clicked) > 1.5 * web.labels.mean()
 
 
@@ -39,8 +39,8 @@ def test_more_noise_clicks_more_irrelevant_documents(web) -> None:
     rows = {row.tobytes(): label for row, label in zip(web.features, web.labels, strict=True)}
 
     def irrelevant(level: float) -> float:
-        made = Clicks().apply(web, level=level, seed=0)
-        return float(np.mean([rows[x.tobytes()] == 0 for x in made.features[made.labels == 1]]))
+        result = Clicks().apply(web, level=level, seed=0)
+        return float(np.mean([rows[x.tobytes()] == 0 for x in result.features[result.labels == 1]]))
 
     assert irrelevant(0.05) < irrelevant(0.25)
 

@@ -46,13 +46,13 @@ def test_augmentation_adds_the_share_as_irrelevant_documents_of_other_lists(web,
     assert np.diff(noisy.offsets).tolist() == (before + np.floor(level * before + 0.5)).tolist()
     known = {row.tobytes(): q for q in range(web.n_lists) for row in web.features[web.offsets[q] : web.offsets[q + 1]]}
     for i in range(0, noisy.n_lists, 7):
-        own = slice(noisy.offsets[i], noisy.offsets[i + 1])
-        origin = np.array([known[row.tobytes()] for row in noisy.features[own]])
+        rows = slice(noisy.offsets[i], noisy.offsets[i + 1])
+        origin = np.array([known[row.tobytes()] for row in noisy.features[rows]])
         added = origin != place[i]
         assert added.sum() == np.floor(level * before[i] + 0.5)
-        assert not noisy.labels[own][added].any()
+        assert not noisy.labels[rows][added].any()
         original = web.labels[web.offsets[place[i]] : web.offsets[place[i] + 1]]
-        assert sorted(noisy.labels[own][~added]) == sorted(original)
+        assert sorted(noisy.labels[rows][~added]) == sorted(original)
 
 
 def test_augmentation_keeps_weights_names_and_sparse_features() -> None:
@@ -72,8 +72,8 @@ def test_augmentation_draws_lists_equally_not_documents() -> None:
     features = np.repeat(np.arange(3.0), sizes)[:, None]
     data = pk.Dataset.from_arrays(features, np.ones(402), np.repeat(np.arange(3), sizes))
     noisy = Augmentation().apply(data, level=1.0, seed=0)
-    own = noisy.labels == 1
-    from_short = np.sum((noisy.features[:, 0] != 1) & ~own)
+    mask = noisy.labels == 1
+    from_short = np.sum((noisy.features[:, 0] != 1) & ~mask)
     # The long list gets 400 from the two short ones; each of those gets one from either other.
     assert from_short >= 400
 
@@ -112,8 +112,8 @@ def test_only_training_lists_are_touched_and_level_zero_is_the_plain_protocol(we
     source, plain = as_source(web), Splits(2)
     noisy = NoiseProtocol(plain, LabelNoise(), (0.0, 0.5))
     plan = noisy.splits(source)
-    for part, own in zip(plan[:2], plain.splits(source), strict=True):
-        assert (part.division, part.seed, part.name) == (own.division, own.seed, own.name)
+    for part, ours in zip(plan[:2], plain.splits(source), strict=True):
+        assert (part.division, part.seed, part.name) == (ours.division, ours.seed, ours.name)
     assert len({(part.division, part.seed) for part in plan}) == 4
     clean, dirty = noisy.load(source, plan[1]), noisy.load(source, plan[3])
     assert _same(clean.test, dirty.test)
@@ -137,26 +137,26 @@ def test_curves_have_a_point_per_level_and_differences_are_paired(tmp_path) -> N
     systems = {"steady": FeatureRanker(feature=3), "shaken": _Learner(feature=3)}
     compare(data, systems, protocol="splits:4", metrics="map", store=store)
     FITS.clear()
-    found = robustness(
+    result = robustness(
         data, systems, noise=LabelNoise((0.1, 0.1, 0.8)), levels=(0.0, 1.0), protocol="splits:4", store=store
     )
     assert len(FITS) == 8  # the trials without noise were in the store
-    steady, shaken = found.curves["steady"], found.curves["shaken"]
+    steady, shaken = result.curves["steady"], result.curves["shaken"]
     assert steady[0] == steady[1]
     assert shaken[1].mean < shaken[0].mean
-    d = found.differences["shaken"][1]
+    d = result.differences["shaken"][1]
     assert d.mean == pytest.approx(shaken[1].mean - steady[1].mean)
     assert d.low < d.mean < d.high
-    assert (found.trials, found.levels, found.alpha) == (4, (0.0, 1.0), 0.01)
+    assert (result.trials, result.levels, result.alpha) == (4, (0.0, 1.0), 0.01)
 
 
 def test_the_page_has_a_line_per_curve_and_escapes_names(tmp_path) -> None:
     systems = {"<a>": FeatureRanker(feature=3), "b": FeatureRanker(feature=0)}
-    found = robustness(small_data(), systems, noise=Augmentation(), levels=(0, 1), protocol="splits:3")
-    page = render_curves(found)
+    actual = robustness(small_data(), systems, noise=Augmentation(), levels=(0, 1), protocol="splits:3")
+    page = render_curves(actual)
     assert "&lt;a&gt;" in page
     assert "<a>" not in page
     # Two systems, and the difference of the second in the colour of its curve.
     assert re.findall(r'<polyline class="(c\d)"', page) == ["c0", "c1", "c1"]
-    write_curves(found, tmp_path / "curves.html")
+    write_curves(actual, tmp_path / "curves.html")
     assert (tmp_path / "curves.html").read_text() == page

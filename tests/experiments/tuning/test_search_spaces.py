@@ -31,9 +31,9 @@ def test_the_ends_of_every_dimension_can_be_set(name) -> None:
     space = search_space(name)
     assert space
     assert set(FAMILIES[family_of(name)]) - {"list_fraction"} <= set(space)
-    for key, each in space.items():
+    for key, item in space.items():
         get_setting(ranker, key)
-        for value in _ends(each):
+        for value in _ends(item):
             assert get_setting(with_settings(ranker, {key: value}), key) == value
     assert ranker.get_params() == pk.recipe(name).get_params()  # nothing was changed in place
 
@@ -41,10 +41,10 @@ def test_the_ends_of_every_dimension_can_be_set(name) -> None:
 @pytest.mark.parametrize("name", ["lambdamart", "umart", "rankboost", "listnet-linear"])
 def test_numbers_of_the_defaults_lie_inside(name) -> None:
     ranker = pk.recipe(name)
-    for key, each in search_space(name).items():
+    for key, item in search_space(name).items():
         now = get_setting(ranker, key)
-        if isinstance(now, (int, float)) and not isinstance(each, Choice):
-            assert each.low <= now <= each.high, key
+        if isinstance(now, (int, float)) and not isinstance(item, Choice):
+            assert item.low <= now <= item.high, key
 
 
 def test_what_a_recipe_cannot_take_is_not_searched() -> None:
@@ -79,5 +79,5 @@ def test_whole_numbers_have_whole_ends() -> None:
 @given(st.floats(1e-6, 1e3), st.floats(1.001, 1e3), st.booleans())
 def test_a_range_is_read_as_it_is_written(low, factor, log) -> None:
     high = low * factor
-    found = parse_dimension("x", f"{low!r}..{high!r}{':log' if log else ''}", Real(0.0, 1.0))
-    assert found == Real(low, high, log)
+    actual = parse_dimension("x", f"{low!r}..{high!r}{':log' if log else ''}", Real(0.0, 1.0))
+    assert actual == Real(low, high, log)

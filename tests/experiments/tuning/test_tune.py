@@ -26,19 +26,19 @@ SCRIPT = Path(tuned_systems.__file__)
 
 
 def _suggestions(found):
-    return [tuple(each.settings.values()) for each in found.trials]
+    return [tuple(item.settings.values()) for item in found.trials]
 
 
 def test_the_best_settings_are_those_of_the_best_trial(tmp_path) -> None:
-    found = search(tmp_path / "a.db", 12, pruner="none")
-    values = [each.value for each in found.trials]
-    assert found.value == max([*values, found.recipe_value])
-    assert found.best is not None
-    assert found.settings == found.best.settings
-    assert found.value > found.recipe_value
-    assert found.ran == 12
-    assert set(found.importance) == set(SPACE)
-    assert sum(found.importance.values()) == pytest.approx(1.0)
+    actual = search(tmp_path / "a.db", 12, pruner="none")
+    values = [item.value for item in actual.trials]
+    assert actual.value == max([*values, actual.recipe_value])
+    assert actual.best is not None
+    assert actual.settings == actual.best.settings
+    assert actual.value > actual.recipe_value
+    assert actual.ran == 12
+    assert set(actual.importance) == set(SPACE)
+    assert sum(actual.importance.values()) == pytest.approx(1.0)
 
 
 def test_a_search_that_goes_on_suggests_what_an_uninterrupted_one_does(tmp_path) -> None:
@@ -50,7 +50,7 @@ def test_a_search_that_goes_on_suggests_what_an_uninterrupted_one_does(tmp_path)
     assert rest.ran == 6
     assert 0 < len(FITS) <= 6
     assert _suggestions(rest) == _suggestions(whole)
-    assert [each.value for each in rest.trials] == [each.value for each in whole.trials]
+    assert [item.value for item in rest.trials] == [item.value for item in whole.trials]
     FITS.clear()
     again = search(tmp_path / "b.db", 13)
     assert (again.ran, FITS) == (0, [])
@@ -67,12 +67,12 @@ def test_another_seed_space_or_metric_is_another_search(tmp_path) -> None:
 
 
 def test_trials_that_are_behind_are_given_up_early(tmp_path) -> None:
-    found = search(tmp_path / "a.db", 16)
-    states = [each.state for each in found.trials]
+    actual = search(tmp_path / "a.db", 16)
+    states = [item.state for item in actual.trials]
     assert states[:5] == ["finished"] * 5
     assert 0 < states.count("pruned") < 11
-    assert found.best is not None
-    assert found.best.state == "finished"
+    assert actual.best is not None
+    assert actual.best.state == "finished"
 
 
 @pytest.mark.parametrize("pruner", ["hyperband", "none"])
@@ -80,18 +80,18 @@ def test_other_pruners(tmp_path, pruner) -> None:
     # Hyperband shares trials out among brackets, of which one prunes nothing, by the name of the
     # search, and that changes with the code: one search in which none is pruned is no fault.
     pruned = any(
-        each.state == "pruned"
+        item.state == "pruned"
         for seed in range(6 if pruner == "hyperband" else 1)
-        for each in search(tmp_path / "a.db", 9, pruner=pruner, seed=seed).trials
+        for item in search(tmp_path / "a.db", 9, pruner=pruner, seed=seed).trials
     )
     assert pruned == (pruner == "hyperband")
 
 
 def test_settings_that_cannot_be_fitted_fail_alone(tmp_path) -> None:
-    found = search(tmp_path / "a.db", 8, ranker=AngleRanker(forbidden=2.5))
-    failed = [each for each in found.trials if each.state == "failed"]
+    actual = search(tmp_path / "a.db", 8, ranker=AngleRanker(forbidden=2.5))
+    failed = [item for item in actual.trials if item.state == "failed"]
     assert failed
-    assert all(each.settings["angle"] > 2.5 for each in failed)
+    assert all(item.settings["angle"] > 2.5 for item in failed)
     assert "is forbidden" in failed[0].reason
     assert len(failed) < 8
 
@@ -102,10 +102,10 @@ def test_a_search_in_which_nothing_can_be_fitted_ends(tmp_path) -> None:
 
 
 def test_the_mean_over_folds_counts(tmp_path) -> None:
-    found = search(tmp_path / "a.db", 2, folds=4, pruner="none", space={"rate": "0.5..0.6"})
-    given = search(tmp_path / "a.db", 2, pruner="none", space={"rate": "0.5..0.6"})
-    assert found.study != given.study
-    assert found.recipe_value != given.recipe_value
+    actual = search(tmp_path / "a.db", 2, folds=4, pruner="none", space={"rate": "0.5..0.6"})
+    inputs = search(tmp_path / "a.db", 2, pruner="none", space={"rate": "0.5..0.6"})
+    assert actual.study != inputs.study
+    assert actual.recipe_value != inputs.recipe_value
     FITS.clear()
     search(tmp_path / "b.db", 2, folds=4, pruner="none", space={"rate": "0.5..0.6"})
     assert len(FITS) == 3 * 4
@@ -117,13 +117,13 @@ def test_validation_lists_of_folds_choose_and_their_test_lists_do_not() -> None:
     other = pk.Fold("a", train, validation, test)
     options = {"trials": 3, "space": SPACE, "refit": False}
     by_fold = tune(other, AngleRanker(), **options)
-    given = tune(train, AngleRanker(), validation=validation, **options)
-    assert [each.value for each in by_fold.trials] == [each.value for each in given.trials]
+    inputs = tune(train, AngleRanker(), validation=validation, **options)
+    assert [item.value for item in by_fold.trials] == [item.value for item in inputs.trials]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_recipe_is_tuned_refitted_saved_and_says_so(tmp_path, jobs) -> None:
-    found = tune(
+    actual = tune(
         small_data(),
         "listnet-linear",
         trials=4,
@@ -131,13 +131,13 @@ def test_a_recipe_is_tuned_refitted_saved_and_says_so(tmp_path, jobs) -> None:
         store=tmp_path / "a.db",
         jobs=jobs,
     )
-    assert len(found.trials) == 4
-    assert found.ranker is not None
-    found.ranker.save(tmp_path / "model")
+    assert len(actual.trials) == 4
+    assert actual.ranker is not None
+    actual.ranker.save(tmp_path / "model")
     loaded = pk.load(tmp_path / "model")
     kept = loaded.training_["tuning"]
-    assert (kept["trials"], kept["value"]) == (4, found.value)
-    for name, value in found.settings.items():
+    assert (kept["trials"], kept["value"]) == (4, actual.value)
+    for name, value in actual.settings.items():
         assert loaded.get_params()[name] == value
     assert not list(tmp_path.glob(".shared-*"))
 
@@ -153,7 +153,7 @@ def test_what_goes_wrong_in_a_worker_is_said_here(tmp_path) -> None:
 
 
 def test_nested_and_fixed_settings(tmp_path) -> None:
-    found = tune(
+    actual = tune(
         small_data(20),
         "lambdamart",
         trials=2,
@@ -161,12 +161,12 @@ def test_nested_and_fixed_settings(tmp_path) -> None:
         space={"leaves": Whole(3, 5), "lightgbm.max_depth": "2..3"},
         store=tmp_path / "a.db",
     )
-    assert "learning_rate" not in found.plan.space
-    assert {"objective.sigma", "lightgbm.lambda_l2", "lightgbm.max_depth"} <= set(found.plan.space)
-    for each in found.trials:
-        assert 3 <= each.settings["leaves"] <= 5
-        assert each.settings["lightgbm.max_depth"] in (2, 3)
-    ranker = found.ranker
+    assert "learning_rate" not in actual.plan.space
+    assert {"objective.sigma", "lightgbm.lambda_l2", "lightgbm.max_depth"} <= set(actual.plan.space)
+    for item in actual.trials:
+        assert 3 <= item.settings["leaves"] <= 5
+        assert item.settings["lightgbm.max_depth"] in (2, 3)
+    ranker = actual.ranker
     assert (ranker.trees, ranker.learning_rate) == (3, 0.1)
 
 
@@ -216,12 +216,12 @@ def test_killed_in_the_midst_of_a_trial_a_search_goes_on_with_it(tmp_path) -> No
     FITS.clear()
     # The same ranker as the script's: its settings, the pause among them, name the search.
     options = {"ranker": AngleRanker(pause=0.02), "folds": 2}
-    found = search(store, 6, **options)
-    assert 2 <= found.ran <= 3
-    assert len(FITS) <= 2 * found.ran
+    actual = search(store, 6, **options)
+    assert 2 <= actual.ran <= 3
+    assert len(FITS) <= 2 * actual.ran
     whole = search(tmp_path / "b.db", 6, **options)
-    assert _suggestions(found) == _suggestions(whole)
-    assert [each.value for each in found.trials] == [each.value for each in whole.trials]
+    assert _suggestions(actual) == _suggestions(whole)
+    assert [item.value for item in actual.trials] == [item.value for item in whole.trials]
     with RunStore(store) as kept:
         assert kept.held() == {}
 

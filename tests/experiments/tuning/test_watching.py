@@ -37,7 +37,7 @@ def test_every_step_is_told_with_its_metric(kind, parts) -> None:
     assert len({total for _, total, _ in told}) == 1
     assert steps[-1] <= told[0][1]
     if kind == "linear":
-        kept = [each.means[0] for each in ranker.trials_ if each.means is not None]
+        kept = [item.means[0] for item in ranker.trials_ if item.means is not None]
     else:
         kept = ranker.curves_["validation"]["ndcg@10"]
     np.testing.assert_allclose([mean for _, _, mean in told], kept)

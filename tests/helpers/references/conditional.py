@@ -17,12 +17,12 @@ def cube(n_goods, n_bads):
 
 def valid_rankings(n_goods, n_bads):
     """The sign vectors of all total orders."""
-    found = {}
+    result = {}
     for order in permutations(range(n_goods + n_bads)):
         rank = np.argsort(order)
         signs = np.where(rank[:n_goods, None] < rank[None, n_goods:], 1, -1)
-        found[signs.tobytes()] = signs
-    return list(found.values())
+        result[signs.tobytes()] = signs
+    return list(result.values())
 
 
 def gain_of_ranking(signs, gain, cutoff=10, discount="jk"):

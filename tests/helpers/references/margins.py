@@ -31,11 +31,11 @@ def svmmap(scores, labels, scale):
     """The structured hinge as a maximum over all rankings of the list."""
     relevant = np.asarray(labels) > 0
     goods, bads = np.flatnonzero(relevant), np.flatnonzero(~relevant)
-    each = 1 / (len(goods) * len(bads)) if scale is None else scale
+    item = 1 / (len(goods) * len(bads)) if scale is None else scale
     candidates = []
     for order in permutations(range(len(labels))):
         rank = {document: r for r, document in enumerate(order)}
         wrong = [(g, b) for g in goods for b in bads if rank[g] > rank[b]]
         margin = sum((scores[g] - scores[b] for g, b in wrong), torch.zeros((), dtype=torch.float64))
-        candidates.append(1 - average_precision(relevant[list(order)]) - 2 * each * margin)
+        candidates.append(1 - average_precision(relevant[list(order)]) - 2 * item * margin)
     return torch.stack(candidates).max()

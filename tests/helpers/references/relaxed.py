@@ -72,7 +72,7 @@ def soft_ranks(scores, epsilon):
             direction, longest = best - point, 1.0
             step = min(-(slope @ direction) / (direction @ direction), longest)
             shares = (1 - step) * shares
-            known = [k for k, each in enumerate(corners) if np.array_equal(each, best)]
+            known = [k for k, item in enumerate(corners) if np.array_equal(item, best)]
             if known:
                 shares[known[0]] += step
             else:

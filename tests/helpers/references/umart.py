@@ -19,7 +19,7 @@ def umart(scores, labels, window, sigma, score_norm, hess_factor):
         for start in range(0, len(lower), size):
             chunk = lower[start : start + size]
             normaliser = np.exp(sigma * s[d]) + np.sum(np.exp(sigma * s[chunk]))
-            own = np.exp(sigma * s[d]) / normaliser
+            mask = np.exp(sigma * s[d]) / normaliser
             for j in chunk:
                 p = np.exp(sigma * s[j]) / normaliser
                 z = (2 ** y[d] - 2 ** y[j]) * abs(discount[d] - discount[j]) / ideal
@@ -27,6 +27,6 @@ def umart(scores, labels, window, sigma, score_norm, hess_factor):
                     z /= 0.01 + abs(s[d] - s[j])
                 g[d] -= sigma * z * p
                 g[j] += sigma * z * p
-                h[d] += hess_factor * sigma**2 * z * p * own
+                h[d] += hess_factor * sigma**2 * z * p * mask
                 h[j] += hess_factor * sigma**2 * z * p * (1 - p)
     return g, h

@@ -37,8 +37,8 @@ def test_arrays_cannot_be_written_afterwards() -> None:
     ensemble = Ensemble(**GOOD)
     with pytest.raises(ValueError, match="read-only"):
         ensemble.left[0] = 7
-    own = GOOD["left"]
-    assert own.flags.writeable
+    ours = GOOD["left"]
+    assert ours.flags.writeable
 
 
 def test_the_text_of_an_ensemble_says_its_size() -> None:

@@ -120,8 +120,8 @@ def test_an_imported_model_is_saved_and_loaded(boosters, file, tmp_path) -> None
 
 def test_an_imported_model_is_evaluated(boosters) -> None:
     ranker = import_model(boosters[0] / "lightgbm.txt", feature_names=NAMES)
-    found = evaluate(ranker.predict(data()), data(), ["ndcg@5"])
-    assert found["ndcg@5"] > 0.6
+    values = evaluate(ranker.predict(data()), data(), ["ndcg@5"])
+    assert values["ndcg@5"] > 0.6
 
 
 def test_features_are_checked_by_name_where_names_are_given(boosters) -> None:

@@ -47,9 +47,9 @@ def awkward(ensemble: Ensemble, n_docs: int) -> Any:
     features, _ = data(2)
     features = features[:n_docs]
     for column in range(N_FEATURES):
-        own = ensemble.threshold[ensemble.feature == column]
+        ours = ensemble.threshold[ensemble.feature == column]
         with np.errstate(over="ignore", under="ignore"):
-            near = np.append(own.astype(np.float32), np.float32(0.5))
+            near = np.append(ours.astype(np.float32), np.float32(0.5))
             pool = [
                 near,
                 np.nextafter(near, np.float32(-np.inf)),
@@ -107,8 +107,8 @@ def test_features_of_float64_are_compared_as_lightgbm_does() -> None:
     ensemble = read_lightgbm(booster.model_to_string())
     rng = np.random.default_rng(0)
     features = awkward(ensemble, 500).astype(np.float64)
-    own = rng.choice(ensemble.threshold, features.shape)
-    features = np.where(rng.random(features.shape) < 0.5, np.nextafter(own, 9.0), features)
+    ours = rng.choice(ensemble.threshold, features.shape)
+    features = np.where(rng.random(features.shape) < 0.5, np.nextafter(ours, 9.0), features)
     expected = booster.predict(features, raw_score=True)
     np.testing.assert_array_equal(ensemble.predict(features), expected)
 

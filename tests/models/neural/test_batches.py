@@ -42,8 +42,8 @@ def test_a_batch_holds_the_documents_of_its_lists_in_their_order(sizes, data) ->
 @given(SIZES, st.integers(1, 50))
 def test_scoring_batches_cover_all_documents_in_order(sizes, documents) -> None:
     offsets = offsets_from_sizes(sizes)
-    found = [np.arange(offsets[-1])[batch.documents] for batch in scoring_batches(offsets, documents)]
-    assert np.array_equal(np.concatenate(found), np.arange(offsets[-1]))
+    actual = [np.arange(offsets[-1])[batch.documents] for batch in scoring_batches(offsets, documents)]
+    assert np.array_equal(np.concatenate(actual), np.arange(offsets[-1]))
 
 
 def test_lists_of_one_level_have_nothing_to_learn_from() -> None:

@@ -52,11 +52,11 @@ def test_a_fit_does_not_depend_on_what_a_program_has_set(surroundings, parts, tm
     for place, ranker in enumerate(NETS):
         expected = ranker.clone().fit(*parts[:2])
         with surroundings():
-            found = ranker.clone().fit(*parts[:2])
-            found.save(tmp_path / f"model-{place}")
+            result = ranker.clone().fit(*parts[:2])
+            result.save(tmp_path / f"model-{place}")
             loaded = load(tmp_path / f"model-{place}")
             scores = loaded.predict(parts[2])
-        assert same(found, expected)
+        assert same(result, expected)
         assert np.array_equal(scores, expected.predict(parts[2]))
 
 

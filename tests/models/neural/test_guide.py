@@ -22,8 +22,8 @@ def test_the_examples_run_one_after_the_other(parts, tmp_path, monkeypatch) -> N
     names |= {"offsets": test.offsets, "scores": leaf, "step": 3}
     examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     assert len(examples) >= 5
-    for each in examples:
-        exec(compile(each, str(GUIDE), "exec"), names)
+    for example in examples:
+        exec(compile(example, str(GUIDE), "exec"), names)
     assert np.isfinite(leaf.grad.numpy()).all()
     assert leaf.grad.abs().max() > 0
     assert names["ranker"].predict(test).shape == (test.n_docs,)

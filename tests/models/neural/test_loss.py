@@ -15,8 +15,8 @@ CPU = torch.device("cpu")
 
 
 def _net(**settings):
-    given = NeuralRanker(layers=(6, 5), activation="tanh", recurrent="rnn").set_params(**settings)
-    return build_net(given, 4)
+    inputs = NeuralRanker(layers=(6, 5), activation="tanh", recurrent="rnn").set_params(**settings)
+    return build_net(inputs, 4)
 
 
 def _reference(net, features, labels, pooling):
@@ -44,14 +44,14 @@ def test_loss_and_gradient_are_those_of_the_paper(pooling, which, small) -> None
     batch = make_batch(small.offsets, np.array(which))
     features = FeatureRows(small.features, CPU)
     total = task.total(net, features[batch.documents], batch, 0)
-    found = torch.autograd.grad(total, list(net.parameters()))
+    actual = torch.autograd.grad(total, list(net.parameters()))
     expected_total = sum(
         _reference(net, features[slice(a, b)], small.labels[a:b], pooling)
         for a, b in (small.offsets[q : q + 2].tolist() for q in which)
     )
     expected = torch.autograd.grad(expected_total, list(net.parameters()))
     assert total.item() == pytest.approx(expected_total.item(), rel=1e-5)
-    for ours, theirs in zip(found, expected, strict=True):
+    for ours, theirs in zip(actual, expected, strict=True):
         assert ours.numpy() == pytest.approx(theirs.numpy(), rel=1e-3, abs=1e-5)
 
 

@@ -23,9 +23,9 @@ PEERS = {
 @pytest.mark.parametrize("decay", [0.0, 0.05])
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_one_vector_of_weights_moves_as_pytorch_moves_them_one_by_one(name, decay, clip) -> None:
-    given = NeuralRanker(layers=(5,), clip=clip, learning_rate=0.1, optimizer=name, weight_decay=decay)
-    ours, theirs = build_net(given, 3), build_net(given, 3)
-    optimizer = Optimizer(ours, given)
+    inputs = NeuralRanker(layers=(5,), clip=clip, learning_rate=0.1, optimizer=name, weight_decay=decay)
+    ours, theirs = build_net(inputs, 3), build_net(inputs, 3)
+    optimizer = Optimizer(ours, inputs)
     peer = PEERS[name](theirs.parameters(), decay)
     x, offsets = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), np.array([0, 6])
     for step in range(6):
@@ -46,10 +46,10 @@ def test_the_learning_rate_follows_the_schedule(schedule, rates) -> None:
     """AdaGrad's first step from a fresh state is in proportion to the rate."""
     moved = []
     for progress in (0.0, 0.5, 0.75):
-        given = NeuralRanker(layers=(), optimizer="adagrad", schedule=schedule)
-        net = build_net(given, 2)
+        inputs = NeuralRanker(layers=(), optimizer="adagrad", schedule=schedule)
+        net = build_net(inputs, 2)
         before = [p.detach().clone() for p in net.parameters()]
-        Optimizer(net, given).step(net(torch.ones(1, 2), np.array([0, 1])).sum(), progress)
+        Optimizer(net, inputs).step(net(torch.ones(1, 2), np.array([0, 1])).sum(), progress)
         after = list(net.parameters())
         moved.append((after[0].detach() - before[0])[0, 0].item())
     assert np.array(moved) / moved[0] == pytest.approx(rates, rel=1e-3)

@@ -79,9 +79,9 @@ def test_the_best_weights_on_validation_are_kept(parts) -> None:
     curve = ranker.curves_["validation"]["ndcg@3"]
     followed = ranker.curves_["train"]["ndcg@3"]
     assert followed[int(np.argmax(curve))] == pytest.approx(evaluate(ranker.predict(train), train, "ndcg@3")["ndcg@3"])
-    found = evaluate(ranker.predict(validation), validation, "ndcg@3")["ndcg@3"]
+    values = evaluate(ranker.predict(validation), validation, "ndcg@3")["ndcg@3"]
     assert len(curve) == len(ranker.curves_["train"]["loss"]) == 8
-    assert found == pytest.approx(max(curve), abs=1e-9)
+    assert values == pytest.approx(max(curve), abs=1e-9)
 
 
 def test_several_metrics_are_compared_in_their_order(parts) -> None:
@@ -150,12 +150,12 @@ def test_sparse_features_give_nearly_the_same_scores(parts) -> None:
 
 def test_a_user_module_is_copied_and_trained(parts) -> None:
     train, validation, test = parts
-    own = torch.nn.Sequential(torch.nn.Linear(46, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
-    before = {name: value.clone() for name, value in own.state_dict().items()}
-    ranker = NeuralRanker(module=own, **QUICK).fit(train, validation)
+    ours = torch.nn.Sequential(torch.nn.Linear(46, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    before = {name: value.clone() for name, value in ours.state_dict().items()}
+    ranker = NeuralRanker(module=ours, **QUICK).fit(train, validation)
     nothing = evaluate(np.zeros(test.n_docs), test, "ndcg@10")["ndcg@10"]
     assert evaluate(ranker.predict(test), test, "ndcg@10")["ndcg@10"] > nothing + 0.05
-    assert _equal([before], [own.state_dict()])
+    assert _equal([before], [ours.state_dict()])
 
 
 def test_a_function_that_makes_a_module_starts_from_the_seed(parts) -> None:
@@ -201,8 +201,8 @@ def test_further_nets_are_kept_only_while_validation_improves(parts) -> None:
     kept = len(ranker.networks_)
     assert all(b > a for a, b in pairwise(best[:kept]))
     assert len(ranker.epochs_) in (kept, kept + 1)
-    found = evaluate(ranker.predict(validation), validation, "ndcg@10")["ndcg@10"]
-    assert found == pytest.approx(best[kept - 1], abs=1e-9)
+    values = evaluate(ranker.predict(validation), validation, "ndcg@10")["ndcg@10"]
+    assert values == pytest.approx(best[kept - 1], abs=1e-9)
 
 
 def test_progress_never_goes_back_from_one_net_to_the_next(parts) -> None:

@@ -77,9 +77,9 @@ def test_the_device_refuses_what_a_gpu_refuses() -> None:
         there.double,
         lambda: torch.ones(3, dtype=torch.float64).to(NAME),
     ]
-    for each in refused:
+    for item in refused:
         with pytest.raises((RuntimeError, TypeError)):
-            each()
+            item()
     assert torch.equal((there * torch.tensor(2.0)).cpu(), here * 2)
     assert torch.equal(there[torch.tensor([0, 1])].to("cpu"), here[:2])
 
@@ -103,9 +103,9 @@ def test_cells_on_the_device_give_nearly_the_scores_of_the_cpu(cell, device, par
     there = NeuralRanker(**settings, device=NAME).fit(*parts[:2])
     assert any(f"fused_{cell}_cell_backward" in name for name in device.done)
     here = NeuralRanker(**settings, device="cpu").fit(*parts[:2])
-    found, expected = (each.predict(parts[2]) for each in (there, here))
+    actual, expected = (item.predict(parts[2]) for item in (there, here))
     # The loss does not depend on the last bias, which Adam moves by rounding errors.
-    assert found - found.mean() == pytest.approx(expected - expected.mean(), rel=1e-3, abs=1e-4)
+    assert actual - actual.mean() == pytest.approx(expected - expected.mean(), rel=1e-3, abs=1e-4)
 
 
 @pytest.mark.usefixtures("device")
@@ -124,7 +124,7 @@ def test_attention_on_the_device_gives_the_weights_of_the_cpu(dropout, parts) ->
 @pytest.mark.parametrize("settings", [{}, {"recurrent": "rnn"}, {"module": Tied}], ids=_name)
 def test_boosted_nets_on_the_device_equal_those_of_the_cpu(settings, parts) -> None:
     settings = QUICK | settings | {"learners": 3, "shrinkage": 0.1}
-    there, here = (BoostedNeuralRanker(**settings, device=each).fit(parts[0]) for each in (NAME, "cpu"))
+    there, here = (BoostedNeuralRanker(**settings, device=item).fit(parts[0]) for item in (NAME, "cpu"))
     assert len(there.networks_) == 3
     assert _equal(there, here)
     assert np.array_equal(there.predict(parts[2]), here.predict(parts[2]))
@@ -133,8 +133,8 @@ def test_boosted_nets_on_the_device_equal_those_of_the_cpu(settings, parts) -> N
 @pytest.mark.usefixtures("device")
 def test_the_lexicographic_selection_on_the_device_equals_that_of_the_cpu(parts) -> None:
     there, here = (
-        recipe("urank", **QUICK | {"epochs": 5}, device=each).fit(*parts[:2], metric=LEXICOGRAPHIC)
-        for each in (NAME, "cpu")
+        recipe("urank", **QUICK | {"epochs": 5}, device=item).fit(*parts[:2], metric=LEXICOGRAPHIC)
+        for item in (NAME, "cpu")
     )
     assert there.curves_ == here.curves_
     assert _equal(there, here)
@@ -195,13 +195,13 @@ def test_a_module_that_makes_tensors_elsewhere_is_told(parts) -> None:
 def test_gradients_of_scores_from_there_go_back_there(small) -> None:
     lists = objective("approxndcg").bind(small.labels, small.offsets)
     scores = torch.randn(small.n_docs)
-    found = []
-    for each in (scores, scores.to(NAME)):
-        leaf = each.clone().requires_grad_()
-        (listwise_values(leaf, lists) * torch.arange(1.0, 11.0, device=each.device)).sum().backward()
-        found.append(leaf.grad)
-    assert isinstance(found[1], SimulatedTensor)
-    assert torch.equal(found[0], found[1].cpu())
+    result = []
+    for item in (scores, scores.to(NAME)):
+        leaf = item.clone().requires_grad_()
+        (listwise_values(leaf, lists) * torch.arange(1.0, 11.0, device=item.device)).sum().backward()
+        result.append(leaf.grad)
+    assert isinstance(result[1], SimulatedTensor)
+    assert torch.equal(result[0], result[1].cpu())
 
 
 @pytest.mark.usefixtures("device")

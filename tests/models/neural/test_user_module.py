@@ -53,8 +53,8 @@ def test_a_module_is_trained_and_not_changed(maker, parts) -> None:
 def test_tied_weights_are_trained_as_one_and_stay_tied(parts, tmp_path) -> None:
     ranker = NeuralRanker(module=Tied, **QUICK).fit(parts[0])
     ranker.save(tmp_path / "model")
-    for each in (ranker, load(tmp_path / "model", module=Tied)):
-        net = each.networks_[0].net
+    for item in (ranker, load(tmp_path / "model", module=Tied)):
+        net = item.networks_[0].net
         assert net.again.weight is net.middle.weight
 
 

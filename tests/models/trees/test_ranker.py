@@ -22,12 +22,12 @@ def _ndcg(scores, data) -> float:
     return pk.evaluate(scores, data, "ndcg@10")["ndcg@10"]
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda each: each.name)
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda item: item.name)
 def test_every_objective_and_its_stochastic_form_grow_trees(objective, parts) -> None:
     train, _, test = parts
     nothing = _ndcg(np.zeros(test.n_docs), test)
-    for each in (objective(), pk.Stochastic(objective(), samples=2, beta=0.25)):
-        ranker = pk.TreeRanker(objective=each, threads=1, **SMALL).fit(train)
+    for item in (objective(), pk.Stochastic(objective(), samples=2, beta=0.25)):
+        ranker = pk.TreeRanker(objective=item, threads=1, **SMALL).fit(train)
         assert _ndcg(ranker.predict(test), test) > nothing
 
 
@@ -116,7 +116,7 @@ def test_monotone_features_by_name_never_lower_the_score(parts) -> None:
     ranker = pk.TreeRanker(monotone={name: 1}, **SMALL | {"trees": 30}).fit(train)
     low, high = np.array(test.features), np.array(test.features)
     low[:, 4], high[:, 4] = 0.1, 0.9
-    scores = [ranker.predict(test.with_features(each)) for each in (low, high)]
+    scores = [ranker.predict(test.with_features(item)) for item in (low, high)]
     assert np.all(scores[1] >= scores[0])
 
 

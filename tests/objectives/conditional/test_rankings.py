@@ -85,11 +85,11 @@ def test_flips_connect_all_rankings(n_goods, n_bads) -> None:
 @pytest.mark.parametrize(("n_goods", "n_bads"), [size for size in SIZES if sum(size) > 2])
 def test_flip_probabilities_span_all_from_one_over_n_minus_one_to_one(n_goods, n_bads) -> None:
     least = 1 / (n_goods + n_bads - 1)
-    found = [
+    actual = [
         alpha(state_of(bits), g, b) for bits in valid_rankings(n_goods, n_bads) for g, b in np.ndindex(n_goods, n_bads)
     ]
-    assert min(found) == pytest.approx(least, rel=1e-14)
-    assert max(found) == pytest.approx(1, rel=1e-14)
+    assert min(actual) == pytest.approx(least, rel=1e-14)
+    assert max(actual) == pytest.approx(1, rel=1e-14)
     for state in (ideal_state(n_goods, n_bads), worst_state(n_goods, n_bads)):
         for g, b in np.ndindex(n_goods, n_bads):
             assert alpha(state, g, b) == pytest.approx(least, rel=1e-14)

@@ -87,7 +87,7 @@ def test_convexloss_is_at_least_l1_plus_l2_and_at_most_an_eighth_more(gain, case
     assert l1 >= 0  # the ideal ranking is in the sample
 
 
-@pytest.mark.parametrize("objective", [each(space="sampled") for each in CONDITIONAL], ids=lambda o: o.name)
+@pytest.mark.parametrize("objective", [item(space="sampled") for item in CONDITIONAL], ids=lambda o: o.name)
 def test_gradient_is_that_of_the_value_by_finite_differences(objective) -> None:
     rng = np.random.default_rng(0)
     scores, labels = 0.05 * rng.normal(size=40), rng.integers(0, 2, 40)
@@ -98,7 +98,7 @@ def test_gradient_is_that_of_the_value_by_finite_differences(objective) -> None:
     assert bound.evaluate(scores).gradient @ direction == pytest.approx((high - low) / 2e-6, rel=1e-5)
 
 
-@pytest.mark.parametrize("objective", [each(space="sampled") for each in CONDITIONAL], ids=lambda o: o.name)
+@pytest.mark.parametrize("objective", [item(space="sampled") for item in CONDITIONAL], ids=lambda o: o.name)
 def test_far_scores_stay_finite(objective) -> None:
     for scores in ([700.0, -700.0, 0.0], [-700.0, 700.0, 690.0], [700.0, 0.0, -700.0]):
         d = evaluate(objective, scores, [2, 0, 1])
@@ -165,12 +165,12 @@ def test_over_all_rankings_of_one_good_the_sample_is_the_cube() -> None:
 def test_names_are_those_of_losses_and_gains_and_objects_are_values() -> None:
     losses = ("expgain", "convexloss", "l2", "l3")
     names = ["mle", *(f"{loss}-{gain}" for loss in losses for gain in ("auc", "map", "ndcg"))]
-    assert [each.name for each in CONDITIONAL] == names
-    for each in CONDITIONAL:
-        one = each(samples=50)
-        assert one == each(samples=50) != each(samples=51)
+    assert [item.name for item in CONDITIONAL] == names
+    for item in CONDITIONAL:
+        one = item(samples=50)
+        assert one == item(samples=50) != item(samples=51)
         assert pickle.loads(pickle.dumps(one)) == one
-        assert eval(repr(one), {each.__name__: each}) == one
+        assert eval(repr(one), {item.__name__: item}) == one
     assert BY_NAME["l2-auc"]().space == BY_NAME["mle"]().space == "cube"
     assert BY_NAME["l2-map"]().space == "sampled"
 

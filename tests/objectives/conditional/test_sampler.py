@@ -45,12 +45,12 @@ def walk_to(bits):
 )
 def test_all_samples_are_rankings_the_first_is_ideal_and_none_comes_twice(options, sizes) -> None:
     n_goods, n_bads = sizes
-    found = sample_rankings(n_goods, n_bads, samples=300, key=5, **options)
-    assert found.good_wins.shape == (300, n_goods)
-    assert found.bad_wins.shape == (300, n_bads)
-    assert np.all(found.good_wins[0] == n_bads)
+    result = sample_rankings(n_goods, n_bads, samples=300, key=5, **options)
+    assert result.good_wins.shape == (300, n_goods)
+    assert result.bad_wins.shape == (300, n_bads)
+    assert np.all(result.good_wins[0] == n_bads)
     seen = set()
-    for good_wins, bad_wins in zip(*found, strict=True):
+    for good_wins, bad_wins in zip(*result, strict=True):
         state = state_of(signs_of(good_wins, bad_wins))  # refuses what is no ranking
         assert np.array_equal(state.good_wins, good_wins)
         assert np.array_equal(state.bad_wins, bad_wins)
@@ -59,16 +59,16 @@ def test_all_samples_are_rankings_the_first_is_ideal_and_none_comes_twice(option
 
 
 def test_without_dedupe_rankings_may_come_again() -> None:
-    found = sample_rankings(2, 3, samples=100, dedupe=False)
-    rows = np.hstack(found)
+    actual = sample_rankings(2, 3, samples=100, dedupe=False)
+    rows = np.hstack(actual)
     assert len(rows) == 100
     assert len(np.unique(rows, axis=0)) < 47
 
 
 @pytest.mark.parametrize(("n_goods", "n_bads", "valid"), [(1, 1, 2), (2, 2, 14), (2, 3, 46)])
 def test_short_lists_give_every_ranking_once(n_goods, n_bads, valid) -> None:
-    found = sample_rankings(n_goods, n_bads, samples=1000, best=0.5)
-    assert len(found.good_wins) == valid
+    result = sample_rankings(n_goods, n_bads, samples=1000, best=0.5)
+    assert len(result.good_wins) == valid
 
 
 def test_mutations_follow_the_law_of_the_paper() -> None:
@@ -103,8 +103,8 @@ def test_a_walk_keeps_its_books() -> None:
 
 
 def test_with_one_good_the_first_mutation_halves_average_precision() -> None:
-    found = sample_rankings(1, 20, samples=2, key=1, walk=10)
-    assert gain_of(found.good_wins[1], 20, gain="map") == 0.5
+    result = sample_rankings(1, 20, samples=2, key=1, walk=10)
+    assert gain_of(result.good_wins[1], 20, gain="map") == 0.5
 
 
 def test_losses_spread_far_around_the_best_ranking_and_little_around_the_worst() -> None:

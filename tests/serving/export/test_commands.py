@@ -24,7 +24,7 @@ def run():
     app.command("import")(import_)
 
     def invoke(*arguments):
-        return CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
+        return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
     return invoke
 

@@ -32,8 +32,8 @@ def assert_close(found, expected) -> None:
 @pytest.mark.parametrize("model", ["linear", "linear-plain", "linear-crossfit"])
 def test_search_engines_score_the_same(tmp_path, model, form) -> None:
     X = documents(100, 3)
-    found = ENGINES[form](text_of(tmp_path, model, form), X, NAMES)
-    assert_close(found, scores(model, X))
+    actual = ENGINES[form](text_of(tmp_path, model, form), X, NAMES)
+    assert_close(actual, scores(model, X))
 
 
 @pytest.mark.parametrize("form", ENGINES)
@@ -85,9 +85,9 @@ def test_onnx_applies_every_transform(tmp_path, model) -> None:
     if model.endswith("missing"):
         X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {"features": X})
+    (actual,) = session.run(None, {"features": X})
     expected = scores(model, X)
-    np.testing.assert_allclose(found[:, 0], expected, rtol=3e-7, atol=3e-7)
+    np.testing.assert_allclose(actual[:, 0], expected, rtol=3e-7, atol=3e-7)
 
 
 def test_onnx_carries_the_names(tmp_path) -> None:
@@ -97,4 +97,4 @@ def test_onnx_carries_the_names(tmp_path) -> None:
     properties = session.get_modelmeta().custom_metadata_map
     assert json.loads(properties["feature_names"]) == list(NAMES)
     assert properties["name"] == "ours"
-    assert [each.name for each in session.get_inputs()] == ["features"]
+    assert [item.name for item in session.get_inputs()] == ["features"]

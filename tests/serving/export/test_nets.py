@@ -22,8 +22,8 @@ ONNX = [*SOLR, "net-elu", "net-gelu", "net-silu", "net-impute-missing", "net-rnn
 def test_solr_scores_the_same(tmp_path, model) -> None:
     export(fitted(model), tmp_path / "model", "solr")
     X = documents(60, 3)
-    found = solr((tmp_path / "model").read_text(), X, NAMES)
-    np.testing.assert_allclose(found, scores(model, X), rtol=1e-5, atol=1e-5)
+    actual = solr((tmp_path / "model").read_text(), X, NAMES)
+    np.testing.assert_allclose(actual, scores(model, X), rtol=1e-5, atol=1e-5)
 
 
 def test_boosted_nets_are_several() -> None:
@@ -37,8 +37,8 @@ def test_onnx_scores_the_same(tmp_path, model) -> None:
     if model.endswith("missing"):
         X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {"features": X})
-    np.testing.assert_allclose(found[:, 0], scores(model, X), rtol=1e-5, atol=1e-5)
+    (actual,) = session.run(None, {"features": X})
+    np.testing.assert_allclose(actual[:, 0], scores(model, X), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -86,15 +86,15 @@ ROWS = {
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_modules_of_ones_own_that_are_rows_of_layers_score_the_same(tmp_path, row) -> None:
-    own = _own(*row())
+    ours = _own(*row())
     X = documents(60, 3)
-    assert export(own, tmp_path / "model.onnx", "onnx")
+    assert export(ours, tmp_path / "model.onnx", "onnx")
     session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
-    (found,) = session.run(None, {"features": X})
-    np.testing.assert_allclose(found[:, 0], own.predict(X), rtol=1e-5, atol=1e-5)
-    export(own, tmp_path / "model.json", "solr")
-    found = solr((tmp_path / "model.json").read_text(), X, NAMES)
-    np.testing.assert_allclose(found, own.predict(X), rtol=1e-5, atol=1e-5)
+    (actual,) = session.run(None, {"features": X})
+    np.testing.assert_allclose(actual[:, 0], ours.predict(X), rtol=1e-5, atol=1e-5)
+    export(ours, tmp_path / "model.json", "solr")
+    actual = solr((tmp_path / "model.json").read_text(), X, NAMES)
+    np.testing.assert_allclose(actual, ours.predict(X), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

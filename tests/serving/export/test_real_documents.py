@@ -38,8 +38,8 @@ def test_documents_of_ohsumed_score_the_same(ohsumed, trees, form, tmp_path, mon
     X, names = ohsumed
     monkeypatch.setattr("target_readers.NAMES", names)
     export(trees, tmp_path / "model", form)
-    found = READ[form](suffixed(tmp_path / "model", form), X)
-    np.testing.assert_allclose(found, trees.predict(X), rtol=0, atol=SINGLE)
+    actual = READ[form](suffixed(tmp_path / "model", form), X)
+    np.testing.assert_allclose(actual, trees.predict(X), rtol=0, atol=SINGLE)
 
 
 _TREES = ("solr", "lightgbm-json", "xgboost-dump")
@@ -73,5 +73,5 @@ def _assert_scores(ranker, form, ohsumed, tmp_path) -> None:
     X, names = ohsumed
     export(ranker, tmp_path / "model", form)
     expected = ranker.predict(X)
-    found = READ_OTHERS[form](tmp_path / "model", X, names)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * (1 + np.abs(expected).max()))
+    actual = READ_OTHERS[form](tmp_path / "model", X, names)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * (1 + np.abs(expected).max()))

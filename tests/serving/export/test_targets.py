@@ -44,8 +44,8 @@ def stumps(threshold, *, feature=None, n_features=1):
 def any_float32(n, seed=0):
     """Finite float32 numbers of every size and sign."""
     bits = np.random.default_rng(seed).integers(0, 2**32, 2 * n, dtype=np.uint64)
-    found = bits.astype(np.uint32).view(np.float32)
-    return found[np.isfinite(found) & (np.abs(found) < 3e38)][:n]
+    actual = bits.astype(np.uint32).view(np.float32)
+    return actual[np.isfinite(actual) & (np.abs(actual) < 3e38)][:n]
 
 
 def test_an_unknown_target_lists_the_known_ones(tmp_path) -> None:
@@ -92,8 +92,8 @@ def test_targets_that_read_zero_get_only_models_that_do(tmp_path) -> None:
         export(fitted("trees-missing"), path, "xgboost-dump", missing="zero")
     export(fitted("trees"), path, "xgboost-dump", missing="zero")
     X = probes("trees", missing=True)
-    found = plugin_xgboost_dump(path.read_text(), np.nan_to_num(X, nan=0.0), NAMES)
-    np.testing.assert_allclose(found, scores("trees", X), rtol=0, atol=2e-6)
+    actual = plugin_xgboost_dump(path.read_text(), np.nan_to_num(X, nan=0.0), NAMES)
+    np.testing.assert_allclose(actual, scores("trees", X), rtol=0, atol=2e-6)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_features_without_names_are_numbered_from_one(tmp_path) -> None:
     plain = Dataset.from_arrays(named.features, named.labels, ids)
     export(TreeRanker(**SMALL).fit(plain), tmp_path / "model", "solr")
     listed = json.loads((tmp_path / "model").read_text())["features"]
-    assert [each["name"] for each in listed] == ["f1", "f2", "f3", "f4", "f5", "f6"]
+    assert [item["name"] for item in listed] == ["f1", "f2", "f3", "f4", "f5", "f6"]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_refused_export_leaves_the_old_file(tmp_path) -> None:
     with pytest.raises(UsageError, match="splits on categories"):
         export(fitted("trees-categories"), path, "ranklib")
     assert path.read_text() == "old"
-    assert [each.name for each in tmp_path.iterdir()] == ["model"]
+    assert [item.name for item in tmp_path.iterdir()] == ["model"]
 
 
 ZERO_AS_MISSING = """tree
@@ -231,12 +231,12 @@ def test_solr_thresholds_are_exact_or_refused() -> None:
     kept = 0
     for threshold in wanted[np.abs(wanted) > 1e-30]:
         try:
-            found = subtract_slack(stumps([threshold]), ("f",))
+            actual = subtract_slack(stumps([threshold]), ("f",))
         except UsageError:
             assert abs(threshold) < 2.0
             continue
         kept += 1
-        assert found[0] + SLACK == threshold
+        assert actual[0] + SLACK == threshold
     assert kept > 1000
 
 
@@ -298,8 +298,8 @@ def test_verification_can_be_left_out(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(exporting, "verify_scores", fail)
     export(fitted("trees"), tmp_path / "model", "ranklib", verify=False, missing="never")
     X = probes("trees")
-    found = ranklib((tmp_path / "model").read_text(), X)
-    np.testing.assert_allclose(found, scores("trees", X), atol=2e-6)
+    actual = ranklib((tmp_path / "model").read_text(), X)
+    np.testing.assert_allclose(actual, scores("trees", X), atol=2e-6)
 
 
 @pytest.mark.parametrize("target", ["xgboost-json", "xgboost-ubj", "lightgbm-text", "onnx"])

@@ -40,9 +40,9 @@ def documents_for(model, form, **options):
 def test_complete_documents_score_the_same_at_and_beside_thresholds(tmp_path, model, form) -> None:
     path = suffixed(written(tmp_path, model, form, missing="never"), form)
     X = documents_for(model, form)
-    found = READ[form](path, X)
+    actual = READ[form](path, X)
     tolerance = 1e-12 if form in ("lightgbm-text", "lightgbm-json") else SINGLE
-    np.testing.assert_allclose(found, scores(model, X), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(actual, scores(model, X), rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("form", TAKE_MISSING)
@@ -50,9 +50,9 @@ def test_complete_documents_score_the_same_at_and_beside_thresholds(tmp_path, mo
 def test_documents_with_missing_features_score_the_same(tmp_path, model, form) -> None:
     path = suffixed(written(tmp_path, model, form), form)
     X = documents_for(model, form, missing=True)
-    found = READ[form](path, X)
+    actual = READ[form](path, X)
     tolerance = 1e-12 if form in ("lightgbm-text", "lightgbm-json") else SINGLE
-    np.testing.assert_allclose(found, scores(model, X), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(actual, scores(model, X), rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("form", READ)
@@ -91,8 +91,8 @@ def test_categories_go_to_lightgbm_text_and_nowhere_else(tmp_path) -> None:
     assert "cat_threshold=" in path.read_text()
     X = probes("trees-categories", missing=True)
     X[:, 1] = np.where(np.isnan(X[:, 1]), X[:, 1], np.arange(len(X)) % 60 - 3)
-    found = from_lightgbm(path, X)
-    np.testing.assert_allclose(found, scores("trees-categories", X), rtol=0, atol=1e-12)
+    actual = from_lightgbm(path, X)
+    np.testing.assert_allclose(actual, scores("trees-categories", X), rtol=0, atol=1e-12)
     for form in READ:
         if form != "lightgbm-text":
             with pytest.raises(UsageError, match="splits on categories"):

@@ -36,8 +36,8 @@ def rank(app, body, path="/rank", **options):
 
 @pytest.fixture(scope="module")
 def app(saved):
-    with app_of({"trees": saved("trees"), "linear": saved("linear")}) as made:
-        yield made
+    with app_of({"trees": saved("trees"), "linear": saved("linear")}) as created:
+        yield created
 
 
 def check_scores(name, path):
@@ -64,15 +64,15 @@ def test_scores_of_nets_are_those_of_predict(name, saved) -> None:
 
 
 def test_ids_come_back_in_the_order_of_the_ranking(app) -> None:
-    found = rank(app, {"documents": X[:3].tolist(), "ids": ["a", "b", 3], "top": 2}).json
-    assert found["ids"] == [["a", "b", 3][i] for i in found["order"]]
-    assert len(found["order"]) == 2
-    assert len(found["scores"]) == 3
+    actual = rank(app, {"documents": X[:3].tolist(), "ids": ["a", "b", 3], "top": 2}).json
+    assert actual["ids"] == [["a", "b", 3][i] for i in actual["order"]]
+    assert len(actual["order"]) == 2
+    assert len(actual["scores"]) == 3
 
 
 def test_equal_documents_keep_their_order(app) -> None:
-    found = rank(app, {"documents": [X[0].tolist()] * 5}).json
-    assert found["order"] == [0, 1, 2, 3, 4]
+    actual = rank(app, {"documents": [X[0].tolist()] * 5}).json
+    assert actual["order"] == [0, 1, 2, 3, 4]
 
 
 def test_compact_bodies_and_answers(app) -> None:
@@ -80,25 +80,25 @@ def test_compact_bodies_and_answers(app) -> None:
     kind = "application/octet-stream"
     expected = fitted("trees").predict(X)
     headers = {"x-list-sizes": "20,10"}
-    found = rank(app, body, kind=kind, headers=headers)
-    scores = [score for part in found.json["lists"] for score in part["scores"]]
+    result = rank(app, body, kind=kind, headers=headers)
+    scores = [score for part in result.json["lists"] for score in part["scores"]]
     assert scores == expected.tolist()
     raw = rank(app, body, kind=kind, headers={"accept": kind})
     assert np.frombuffer(raw.body, "<f8").tolist() == expected.tolist()
-    assert raw.headers["x-version"] == found.json["version"]
+    assert raw.headers["x-version"] == result.json["version"]
 
 
 def test_models_and_versions_are_found_by_name(app) -> None:
     models = ask(app, "GET", "/models").json["models"]
-    assert [each["name"] for each in models] == ["trees", "linear"]
+    assert [model["name"] for model in models] == ["trees", "linear"]
     version = models[1]["version"]
     about = ask(app, "GET", f"/models/linear/versions/{version}").json
     assert about["features"] == list(NAMES)
     assert about["kind"] == "LinearRanker"
     body = {"documents": X.tolist()}
-    found = rank(app, body, f"/models/linear/versions/{version}/rank").json
-    assert (found["model"], found["version"]) == ("linear", version)
-    assert found["scores"] == fitted("linear").predict(X).tolist()
+    actual = rank(app, body, f"/models/linear/versions/{version}/rank").json
+    assert (actual["model"], actual["version"]) == ("linear", version)
+    assert actual["scores"] == fitted("linear").predict(X).tolist()
     assert "there are: trees, linear" in rank(app, body, "/models/x/rank").detail
     lost = rank(app, body, "/models/linear/versions/0/rank")
     assert (lost.status, version in lost.detail) == (404, True)
@@ -107,19 +107,19 @@ def test_models_and_versions_are_found_by_name(app) -> None:
 def test_missing_features_are_refused_by_models_that_take_none(app) -> None:
     row = [None, *X[0, 1:].tolist()]
     assert rank(app, {"documents": [row]}, "/models/trees/rank").status == 200
-    found = rank(app, {"documents": [X[0].tolist(), row]}, "/models/linear/rank")
-    assert found.status == 422
-    assert "document 1" in found.detail
-    assert "'bm25'" in found.detail
+    result = rank(app, {"documents": [X[0].tolist(), row]}, "/models/linear/rank")
+    assert result.status == 422
+    assert "document 1" in result.detail
+    assert "'bm25'" in result.detail
     assert not ask(app, "GET", "/models/linear").json["takes_missing"]
 
 
 def test_scores_beyond_all_numbers_are_refused(saved) -> None:
     pytest.importorskip("torch")
     with app_of({"m": saved("net")}) as app:
-        found = rank(app, {"documents": [[3e38] * 6, [-3e38] * 6]})
-    assert found.status in (200, 422)
-    assert b"null" not in found.body
+        result = rank(app, {"documents": [[3e38] * 6, [-3e38] * 6]})
+    assert result.status in (200, 422)
+    assert b"null" not in result.body
 
 
 @pytest.mark.parametrize(
@@ -141,11 +141,11 @@ def test_scores_beyond_all_numbers_are_refused(saved) -> None:
     ],
 )
 def test_wrong_requests_get_a_reason(app, method, path, options, status, reason) -> None:
-    found = ask(app, method, path, b"{}", **options)
-    assert found.status == status
-    assert found.headers["content-type"] == "application/problem+json"
-    assert re.search(reason, found.detail)
-    assert found.json["status"] == status
+    result = ask(app, method, path, b"{}", **options)
+    assert result.status == status
+    assert result.headers["content-type"] == "application/problem+json"
+    assert re.search(reason, result.detail)
+    assert result.json["status"] == status
 
 
 def test_local_names_are_served_without_a_token(app) -> None:
@@ -154,25 +154,25 @@ def test_local_names_are_served_without_a_token(app) -> None:
 
 
 def test_head_has_no_body(app) -> None:
-    found = ask(app, "HEAD", "/health")
-    assert (found.status, found.body) == (200, b"")
-    assert int(found.headers["content-length"]) > 0
+    result = ask(app, "HEAD", "/health")
+    assert (result.status, result.body) == (200, b"")
+    assert int(result.headers["content-length"]) > 0
 
 
 # ---- explanations and examples ------------------------------------------------------------------
 
 
 def test_contributions_of_trees_sum_to_the_score(app) -> None:
-    found = rank(app, {"documents": X.tolist()}, "/models/trees/explain").json
-    assert found["method"] == "shap"
-    sums = np.sum(found["contributions"], axis=1) + found["base"]
-    assert sums == pytest.approx(np.array(found["scores"]), abs=1e-9)
+    actual = rank(app, {"documents": X.tolist()}, "/models/trees/explain").json
+    assert actual["method"] == "shap"
+    sums = np.sum(actual["contributions"], axis=1) + actual["base"]
+    assert sums == pytest.approx(np.array(actual["scores"]), abs=1e-9)
 
 
 def test_contributions_of_linear_models_sum_to_the_score(app) -> None:
-    found = rank(app, {"lists": [{"documents": X.tolist()}]}, "/models/linear/explain").json
-    assert found["method"] == "weights"
-    part = found["lists"][0]
+    actual = rank(app, {"lists": [{"documents": X.tolist()}]}, "/models/linear/explain").json
+    assert actual["method"] == "weights"
+    part = actual["lists"][0]
     assert np.sum(part["contributions"], axis=1) == pytest.approx(np.array(part["scores"]), abs=1e-5)
 
 
@@ -182,18 +182,18 @@ def test_other_models_are_explained_by_steps_weights_or_replacement(name, saved)
     features[2, 3] = np.nan if name == "stumps-missing" else 1.0
     rows = [[None if np.isnan(v) else float(v) for v in row] for row in features]
     with app_of({"m": saved(name)}) as app:
-        found = rank(app, {"documents": rows}, "/explain").json
+        actual = rank(app, {"documents": rows}, "/explain").json
     method = "replacement" if name == "net" else "weights"
-    assert found["method"] == method
+    assert actual["method"] == method
     if method == "weights":
-        assert np.sum(found["contributions"], axis=1) == pytest.approx(found["scores"], abs=1e-5)
+        assert np.sum(actual["contributions"], axis=1) == pytest.approx(actual["scores"], abs=1e-5)
     if method == "replacement":
         changed = features.copy()
         changed[:, 0] = np.median(features[:, 0])
         ranker = fitted(name)
         expected = ranker.predict(features) - ranker.predict(changed)
-        assert np.array(found["contributions"])[:, 0] == pytest.approx(expected)
-        assert not np.array(found["contributions"])[:, 5].any()  # always one
+        assert np.array(actual["contributions"])[:, 0] == pytest.approx(expected)
+        assert not np.array(actual["contributions"])[:, 5].any()  # always one
 
 
 def test_examples_are_made_up_or_real(saved) -> None:
@@ -202,16 +202,16 @@ def test_examples_are_made_up_or_real(saved) -> None:
     models = {"trees": saved("trees"), "linear": saved("linear")}
     with app_of(models) as app:
         for name in models:
-            found = ask(app, "GET", f"/models/{name}/examples").json
-            assert found["made_up"]
-            example = found["examples"][0]
+            actual = ask(app, "GET", f"/models/{name}/examples").json
+            assert actual["made_up"]
+            example = actual["examples"][0]
             body = {"documents": example["documents"], "ids": example["ids"]}
             scores = rank(app, body, f"/models/{name}/rank").json["scores"]
             assert len(set(scores)) > 2
     with app_of(models, examples=Examples(data())) as app:
-        found = ask(app, "GET", "/models/trees/examples").json
-        assert not found["made_up"]
-        assert found["examples"][0]["name"].startswith("query ")
+        actual = ask(app, "GET", "/models/trees/examples").json
+        assert not actual["made_up"]
+        assert actual["examples"][0]["name"].startswith("query ")
 
 
 def test_examples_must_fit_some_model(saved) -> None:

@@ -48,12 +48,12 @@ def test_limits_and_their_defaults_are_right() -> None:
         "concurrency": limits.concurrency,
         "timeout": limits.seconds,
     }
-    given = {name: each.default for name, each in inspect.signature(serve).parameters.items()}
+    inputs = {name: item.default for name, item in inspect.signature(serve).parameters.items()}
     for option, number in told.items():
-        assert given[option.replace("-", "_")] == number
+        assert inputs[option.replace("-", "_")] == number
     settings = Settings()
     for name in ("host", "port", "watch", "grace"):
-        assert given[name] == getattr(settings, name)
+        assert inputs[name] == getattr(settings, name)
 
 
 def test_the_first_example_is_answered_in_the_form_that_is_shown(saved) -> None:
@@ -61,7 +61,7 @@ def test_the_first_example_is_answered_in_the_form_that_is_shown(saved) -> None:
     body = json.loads(re.search(r"-d '\n\s*(\{.*?\})'", text, re.S).group(1))
     shown = json.loads(re.search(r"```json\n(.*?)\n```", text, re.S).group(1))
     with app_of({"ours": saved("trees")}) as app:
-        found = ask(app, "POST", "/rank", body | {"absent": "missing"})
-    assert found.status == 200
-    assert list(found.json) == list(shown)
+        result = ask(app, "POST", "/rank", body | {"absent": "missing"})
+    assert result.status == 200
+    assert list(result.json) == list(shown)
     assert sorted(shown["ids"]) == sorted(body["ids"])

@@ -34,11 +34,11 @@ def test_a_token_is_asked_for(saved) -> None:
     with app_of({"m": saved("trees")}, token=TOKEN) as app:
         body = {"documents": X.tolist()}
         wrong = ("", "Bearer no", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer \xff")
-        for header in ({"authorization": each} for each in wrong):
+        for header in ({"authorization": item} for item in wrong):
             for path in ("/rank", "/models/m/explain", "/admin/reload"):
-                found = rank(app, body, path, headers=header)
-                assert found.status == 401
-                assert found.headers["www-authenticate"] == "Bearer"
+                result = rank(app, body, path, headers=header)
+                assert result.status == 401
+                assert result.headers["www-authenticate"] == "Bearer"
             assert ask(app, "GET", "/metrics", headers=header).status == 401
         right = {"authorization": f"bearer {TOKEN}", "host": "any.example"}
         assert rank(app, body, headers=right).status == 200
@@ -85,18 +85,18 @@ def test_large_bodies_are_refused_however_they_come(saved) -> None:
         chunked = rank(app, b"", chunks=[b"[" * 400] * 5)
         lying = rank(app, b"", chunks=[b"[" * 400] * 5, headers={"content-length": "10"})
         odd = rank(app, b"{}", headers={"content-length": "x"})
-    for found in (told, chunked, lying):
-        assert found.status == 413
-        assert "1000 bytes" in found.detail
-        assert found.headers["connection"] == "close"
+    for actual in (told, chunked, lying):
+        assert actual.status == 413
+        assert "1000 bytes" in actual.detail
+        assert actual.headers["connection"] == "close"
     assert odd.status == 422
 
 
 def test_slow_bodies_are_cut_off(saved) -> None:
     with app_of({"m": saved("trees")}, limits=Limits(seconds=0.1)) as app:
-        found = rank(app, b"", chunks=[b"{"] * 50, pause=0.05)
-    assert found.status == 408
-    assert "0.1 seconds" in found.detail
+        result = rank(app, b"", chunks=[b"{"] * 50, pause=0.05)
+    assert result.status == 408
+    assert "0.1 seconds" in result.detail
 
 
 def test_clients_that_leave_are_noted(saved) -> None:
@@ -122,9 +122,9 @@ def test_too_many_at_a_time_are_told_to_come_back(saved) -> None:
             gate.set()
             return await asyncio.gather(*tasks)
 
-        found = asyncio.run(crowd())
-        assert sorted(each.status for each in found) == [200, 200, 503, 503, 503]
-        refused = next(each for each in found if each.status == 503)
+        result = asyncio.run(crowd())
+        assert sorted(item.status for item in result) == [200, 200, 503, 503, 503]
+        refused = next(item for item in result if item.status == 503)
         assert refused.headers["retry-after"] == "1"
         assert app.metrics.scoring == 0
 
@@ -137,23 +137,23 @@ def test_what_takes_too_long_is_given_up(saved) -> None:
         body = json.dumps({"documents": X.tolist()}).encode()
 
         async def late():
-            found = await call(app, "POST", "/rank", body)
+            result = await call(app, "POST", "/rank", body)
             held = app.metrics.scoring  # the thread is still at it
             gate.set()
             while app.metrics.scoring:
                 await asyncio.sleep(0.01)
-            return found, held
+            return result, held
 
-        found, held = asyncio.run(late())
-    assert found.status == 504
+        result, held = asyncio.run(late())
+    assert result.status == 504
     assert held == 1
 
 
 def test_too_many_documents_to_explain_are_refused(saved) -> None:
     with app_of({"m": saved("trees")}, limits=Limits(explained=10)) as app:
-        found = rank(app, {"documents": X.tolist()}, "/explain")
-    assert found.status == 413
-    assert "10 are explained" in found.detail
+        result = rank(app, {"documents": X.tolist()}, "/explain")
+    assert result.status == 413
+    assert "10 are explained" in result.detail
 
 
 def test_a_fault_of_ours_is_told_without_what_was_sent(saved) -> None:
@@ -164,9 +164,9 @@ def test_a_fault_of_ours_is_told_without_what_was_sent(saved) -> None:
             raise ValueError("secret 123.456")
 
         object.__setattr__(model, "scorer", fail)
-        found = rank(app, {"documents": [[123.456] * 6]}, headers={"x-request-id": "abc-1"})
-        assert found.status == 500
-        assert "abc-1" in found.detail
+        result = rank(app, {"documents": [[123.456] * 6]}, headers={"x-request-id": "abc-1"})
+        assert result.status == 500
+        assert "abc-1" in result.detail
         line = logged(app)[0]
         assert (line["event"], line["error"], line["id"]) == ("failure", "ValueError", "abc-1")
         assert "123.456" not in app.stream.getvalue()

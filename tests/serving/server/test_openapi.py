@@ -35,8 +35,8 @@ HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 
 @pytest.fixture(scope="module")
 def app(saved):
-    with app_of({"trees": saved("trees"), "linear": saved("linear")}, token=TOKEN) as made:
-        yield made
+    with app_of({"trees": saved("trees"), "linear": saved("linear")}, token=TOKEN) as created:
+        yield created
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +45,15 @@ def described(app):
 
 
 def test_every_route_is_described(app) -> None:
-    found = ask(app, "GET", "/openapi.json").json
-    assert found["openapi"].startswith("3.1")
-    assert set(found["paths"]) == {route.path for route in ROUTES}
-    identities = [op["operationId"] for item in found["paths"].values() for op in item.values()]
+    actual = ask(app, "GET", "/openapi.json").json
+    assert actual["openapi"].startswith("3.1")
+    assert set(actual["paths"]) == {route.path for route in ROUTES}
+    identities = [op["operationId"] for item in actual["paths"].values() for op in item.values()]
     assert len(set(identities)) == len(identities)
-    assert found["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    assert actual["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 
 
-@pytest.mark.parametrize(("route", "mode"), ASKED, ids=lambda each: getattr(each, "path", None) or each.value)
+@pytest.mark.parametrize(("route", "mode"), ASKED, ids=lambda element: getattr(element, "path", None) or element.value)
 def test_no_request_makes_the_server_fail(described, route, mode) -> None:
     operation = described[route.path][route.method]
 

@@ -23,9 +23,9 @@ def server(saved, tmp_path_factory):
     need_browser()
     log = tmp_path_factory.mktemp("log") / "log"
     models = [saved("trees"), saved("linear")]
-    made = Process(models, log=log, token=TOKEN).wait_until_ready()
-    yield made
-    made.stop()
+    result = Process(models, log=log, token=TOKEN).wait_until_ready()
+    yield result
+    result.stop()
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +129,8 @@ def test_what_is_wrong_is_said(window) -> None:
 
 def test_documents_cannot_bring_elements_into_the_page(window) -> None:
     attack = TABLE.replace("d0,", "<img src=x onerror=alert(1)>,")
-    found = paste(window, attack)
-    assert "<img src=x onerror=alert(1)>" in found
+    actual = paste(window, attack)
+    assert "<img src=x onerror=alert(1)>" in actual
     assert window.run("return document.querySelectorAll('#list img').length") == 0
 
 
@@ -181,9 +181,9 @@ def test_the_pages_need_nothing_from_elsewhere(saved) -> None:
             assert "default-src 'none'" in policy
             assert "unsafe" not in policy
             for asset in re.findall(rb'(?:src|href)="(assets/[^"]*)"', page.body):
-                found = ask(app, "GET", f"/{asset.decode()}")
-                assert found.status == 200
-                assert b"http" not in found.body
+                result = ask(app, "GET", f"/{asset.decode()}")
+                assert result.status == 200
+                assert b"http" not in result.body
             assert b"http" not in page.body
         for path in ("/assets/", "/assets/index.html", "/assets/../app.py", "/assets/__init__.py"):
             assert ask(app, "GET", path).status == 404

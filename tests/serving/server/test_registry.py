@@ -35,10 +35,10 @@ def test_a_replaced_model_is_loaded_and_the_old_one_still_works(folder) -> None:
     assert registry.reload().loaded == []
     assert current(registry) is old
     fitted("linear").save(folder)
-    found = registry.reload()
+    result = registry.reload()
     new = current(registry)
-    assert [m.version for m in found.loaded] == [new.version] != [old.version]
-    assert found.removed == []
+    assert [m.version for m in result.loaded] == [new.version] != [old.version]
+    assert result.removed == []
     offsets = np.array([0, 10])
     assert new.scorer(X, offsets).tolist() == fitted("linear").predict(X).tolist()
     assert old.scorer(X, offsets).tolist() == fitted("trees").predict(X).tolist()
@@ -70,9 +70,9 @@ def test_a_damaged_model_leaves_the_old_one_in_place(folder, damage) -> None:
     else:
         shutil.rmtree(folder)
     for _ in range(2):  # a problem is a problem until it is gone
-        found = registry.reload()
-        assert len(found.problems) == 1
-        assert found.problems[0].startswith("m: ")
+        result = registry.reload()
+        assert len(result.problems) == 1
+        assert result.problems[0].startswith("m: ")
         assert current(registry) is old
     shutil.rmtree(folder, ignore_errors=True)
     fitted("linear").save(folder)
@@ -128,9 +128,9 @@ def test_reload_by_request(folder) -> None:
     with app_of({"m": folder}, token=TOKEN) as app:
         before = ask(app, "GET", "/models", headers=ADMIN).json["models"][0]["version"]
         fitted("linear").save(folder)
-        found = ask(app, "POST", "/admin/reload", headers=ADMIN)
-        assert found.status == 200
-        (loaded,) = found.json["loaded"]
+        result = ask(app, "POST", "/admin/reload", headers=ADMIN)
+        assert result.status == 200
+        (loaded,) = result.json["loaded"]
         assert loaded["version"] != before
         (folder / "manifest.json").write_text("[]")
         failed = ask(app, "POST", "/admin/reload", headers=ADMIN)

@@ -177,7 +177,7 @@ def good(draw):
     """A body as clients send it."""
     lists = draw(st.lists(st.lists(GOOD_DOCUMENT, min_size=1, max_size=4), min_size=1, max_size=3))
     data = {"absent": draw(st.sampled_from(["missing", "zero"]))}
-    groups = [{"documents": each, "ids": [f"d{i}" for i in range(len(each))]} for each in lists]
+    groups = [{"documents": item, "ids": [f"d{i}" for i in range(len(item))]} for item in lists]
     data |= {"lists": groups} if draw(st.booleans()) else groups[0]
     shuffled = {key: data[key] for key in draw(st.permutations(list(data)))}
     separators = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", "\t:\r ")]))

@@ -32,9 +32,9 @@ def server(saved, tmp_path_factory):
     """A server with tight limits that the tests of this file share."""
     log = tmp_path_factory.mktemp("log") / "log"
     options = ("--max-mb", "0.25", "--timeout", "1.5", "--watch", "0")
-    made = Process([saved("trees")], *options, log=log).wait_until_ready()
-    yield made
-    assert made.stop() == 0
+    result = Process([saved("trees")], *options, log=log).wait_until_ready()
+    yield result
+    assert result.stop() == 0
     assert "Traceback" not in log.read_text()
 
 
@@ -170,7 +170,7 @@ class Clients:
             assert status == 200, answer
             by_version.setdefault(answer["version"], []).append(answer["scores"])
         for scores in by_version.values():
-            assert all(each == scores[0] for each in scores)
+            assert all(score == scores[0] for score in scores)
             assert scores[0] in expected.values()
         return by_version
 

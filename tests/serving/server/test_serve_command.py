@@ -16,16 +16,16 @@ from server_harness import TOKEN, ask
 def started(monkeypatch):
     """Runs the command up to the point where it would listen, and gives the app."""
 
-    found = []
+    result = []
     monkeypatch.setattr(running, "exit_process", lambda: None)
-    monkeypatch.setattr(running, "serve_app", lambda app, **_: found.append(app))
+    monkeypatch.setattr(running, "serve_app", lambda app, **_: result.append(app))
 
     def run(*models, **options):
-        serve([str(each) for each in models], port=0, **options)
-        return found[-1]
+        serve([str(model) for model in models], port=0, **options)
+        return result[-1]
 
     yield run
-    for app in found:
+    for app in result:
         app.close()
 
 
@@ -49,8 +49,8 @@ def test_examples_come_from_a_data_set(started, saved, tmp_path) -> None:
     app = started(saved("trees"), examples=text)
     (example,) = ask(app, "GET", "/models/trees/examples").json["examples"]
     assert example["name"] == "query 1"
-    found = dict(zip(example["ids"], example["documents"], strict=True))
-    assert found == {"a": [2.5, 0, 0, 50, 0, 0], "row 2": [0.5, 0, 0, 0, 0, 0]}
+    actual = dict(zip(example["ids"], example["documents"], strict=True))
+    assert actual == {"a": [2.5, 0, 0, 50, 0, 0], "row 2": [0.5, 0, 0, 0, 0, 0]}
 
 
 @pytest.mark.parametrize(
