@@ -21,10 +21,10 @@ def ray_head() -> Iterator[Head]:
 
 @pytest.fixture(scope="module")
 def sent_by_value() -> Iterator[None]:
-    """Workers do not see this folder: what ``turning`` defines is sent to them whole."""
+    """Workers do not see this folder: what ``tuned_systems`` defines is sent to them whole."""
     cloudpickle = pytest.importorskip("ray.cloudpickle", reason="needs the extra distributed")
-    import turning
+    import tuned_systems
 
-    cloudpickle.register_pickle_by_value(turning)
+    cloudpickle.register_pickle_by_value(tuned_systems)
     yield
-    cloudpickle.unregister_pickle_by_value(turning)
+    cloudpickle.unregister_pickle_by_value(tuned_systems)

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 import plackett as pk
-import turning
+import tuned_systems
 from plackett.experiments.store import RunStore
 from ray_processes import QUIET, wait_for
-from turning import PAUSE, TurningRanker, search
+from tuned_systems import PAUSE, AngleRanker, search
 
 pytest.importorskip("optuna", reason="needs the extra tune")
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("sent_by_value")]
 
 TASK = "ray::_run_task"
-SCRIPT = Path(turning.__file__)
+SCRIPT = Path(tuned_systems.__file__)
 
 
 def _told(found):
@@ -47,7 +47,7 @@ def test_one_worker_suggests_and_prunes_as_one_process_does_and_either_goes_on(r
 
 
 def test_two_workers_one_of_them_killed_find_what_one_process_finds(ray_head, tmp_path) -> None:
-    options = {"ranker": TurningRanker(pause=PAUSE), "pruner": "none", "folds": 2}
+    options = {"ranker": AngleRanker(pause=PAUSE), "pruner": "none", "folds": 2}
     killed: list[int] = []
     done = threading.Event()
 
@@ -76,7 +76,7 @@ def test_two_workers_one_of_them_killed_find_what_one_process_finds(ray_head, tm
 
 def test_killed_with_all_its_workers_a_search_goes_on(ray_head, tmp_path) -> None:
     store = tmp_path / "tuning.db"
-    command = [sys.executable, str(SCRIPT), str(store), "8", ray_head.cluster()]
+    command = [sys.executable, str(SCRIPT), str(store), "8", str(PAUSE), ray_head.cluster()]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | QUIET)
     assert process.stdout is not None
     with process.stdout as said:
@@ -85,7 +85,7 @@ def test_killed_with_all_its_workers_a_search_goes_on(ray_head, tmp_path) -> Non
     os.kill(process.pid, signal.SIGKILL)
     process.wait(timeout=20)
     wait_for(lambda: not ray_head.running(TASK), 60)  # they end with it
-    options = {"ranker": TurningRanker(pause=PAUSE), "pruner": "none", "folds": 2}
+    options = {"ranker": AngleRanker(pause=PAUSE), "pruner": "none", "folds": 2}
     result = search(store, 8, cluster=ray_head.cluster(), **options)
     assert 0 < result.ran <= 5
     whole = search(tmp_path / "whole.db", 8, **options)

@@ -15,7 +15,7 @@ from plackett.experiments import tune
 from plackett.experiments.compare import compare
 from plackett.experiments.store import RunStore
 from ray_processes import QUIET, head
-from turning import PAUSE, TurningRanker, search
+from tuned_systems import PAUSE, AngleRanker, search
 
 pytest.importorskip("optuna", reason="needs the extra tune")
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("sent_by_value")]
@@ -24,13 +24,13 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("sent_by_value")
 @pytest.mark.parametrize(
     ("fault", "settings", "reason"),
     [
-        ("refuses", {}, "is too much"),
+        ("refuses", {}, "is too large"),
         ("dies", {"retries": 0}, "its worker died repeatedly"),
         ("hangs", {"step_seconds": 15}, r"finished no step within 15 s \(step_seconds\)"),
     ],
 )
 def test_settings_that_cannot_be_fitted_fail_alone(ray_head, tmp_path, fault, settings, reason) -> None:
-    ranker = TurningRanker(limit=2.5, fault=fault)
+    ranker = AngleRanker(limit=2.5, fault=fault)
     result = search(tmp_path / "t.db", 6, ranker=ranker, cluster=ray_head.cluster(**settings))
     failed = [trial for trial in result.trials if trial.state == "failed"]
     assert failed
@@ -66,7 +66,7 @@ def test_when_the_head_goes_the_search_ends_in_time_and_what_is_finished_stays(t
         monkeypatch.setenv(name, value)
     gone: list[float] = []
     store = tmp_path / "t.db"
-    options = {"ranker": TurningRanker(pause=PAUSE), "pruner": "none"}
+    options = {"ranker": AngleRanker(pause=PAUSE), "pruner": "none"}
     with head() as started:
 
         def kill(_: str, done: int, __: int) -> None:

@@ -88,17 +88,17 @@ def test_other_pruners(tmp_path, pruner) -> None:
 
 
 def test_settings_that_cannot_be_fitted_fail_alone(tmp_path) -> None:
-    actual = search(tmp_path / "a.db", 8, ranker=AngleRanker(forbidden=2.5))
+    actual = search(tmp_path / "a.db", 8, ranker=AngleRanker(limit=2.5))
     failed = [item for item in actual.trials if item.state == "failed"]
     assert failed
     assert all(item.settings["angle"] > 2.5 for item in failed)
-    assert "is forbidden" in failed[0].reason
+    assert "is too large" in failed[0].reason
     assert len(failed) < 8
 
 
 def test_a_search_in_which_nothing_can_be_fitted_ends(tmp_path) -> None:
-    with pytest.raises(UsageError, match=r"none of the first 5 trials .* is forbidden"):
-        search(tmp_path / "a.db", 20, ranker=AngleRanker(forbidden=0.5), space={"angle": "1.0..2.0"})
+    with pytest.raises(UsageError, match=r"none of the first 5 trials .* is too large"):
+        search(tmp_path / "a.db", 20, ranker=AngleRanker(limit=0.5), space={"angle": "1.0..2.0"})
 
 
 def test_the_mean_over_folds_counts(tmp_path) -> None:
