@@ -41,8 +41,8 @@ def require_regular(path: Path) -> None:
     for is_kind, name in _SPECIAL_FILES:
         if is_kind(mode):
             raise DataError(
-                f"is {name}, which may never end, and not a regular file; copy it to a file, or "
-                "let standard input be it and give - instead",
+                f"is {name}, which may never end, and not a regular file; copy it to a file, or redirect it "
+                "to standard input and give - instead",
                 path=str(path),
             )
 
