@@ -12,6 +12,7 @@ import plackett as pk
 from plackett.base.errors import UsageError
 from plackett.cli.options import expand_groups
 from plackett.cli.robustness import robustness
+from plackett.experiments.robustness import NOISE_KINDS
 from plackett.experiments.store import RunStore
 
 _SMALL = ("--set", "trees=3", "--set", "leaves=4", "--trials", "2", "--threads", "1")
@@ -86,3 +87,8 @@ def test_wrong_names_and_levels_are_refused_before_anything_is_read(tmp_path) ->
     result = _run(absent, "--models", _MODELS, "--levels", "none")
     assert isinstance(result.exception, UsageError)
     assert "such as 0,0.5,1" in str(result.exception)
+
+
+def test_the_help_names_every_kind_of_noise() -> None:
+    text = _run("--help").output
+    assert all(name in text for name in NOISE_KINDS)
