@@ -71,17 +71,6 @@ def test_curvature_bounds_the_hessian_and_the_newton_step(objective, reference, 
     assert np.all(d.curvature >= 1e-6 * np.mean(d.curvature) * (1 - 1e-5))
 
 
-@pytest.mark.parametrize("objective", [ApproxNDCG(), ApproxMRR(), ApproxMAP(), ApproxERR()])
-def test_gradient_is_that_of_the_value_by_finite_differences(objective) -> None:
-    scores, labels = np.array([0.1, -0.05, 0.2, 0.1]), [1, 0, 2, 0]
-    d = evaluate(objective, scores, labels)
-    for k in range(4):
-        step = 1e-6 * np.eye(4)[k]
-        high = evaluate(objective, scores + step, labels).values[0]
-        low = evaluate(objective, scores - step, labels).values[0]
-        assert d.gradient[k] == pytest.approx((high - low) / 2e-6, rel=1e-6, abs=1e-8)
-
-
 def test_a_steep_comparison_gives_minus_the_metric() -> None:
     scores, labels = [0.3, 0.9, -0.2, 0.1, 0.6], [2, 0, 3, 1, 0]
     gains = 2.0 ** np.array([0, 0, 2, 1, 3]) - 1  # by falling score
@@ -101,15 +90,6 @@ def test_mrr_of_a_list_without_an_irrelevant_document_is_zero_throughout() -> No
     assert d.values[0] == 0.0
     assert not np.any(d.gradient)
     assert not np.any(d.curvature)
-
-
-@pytest.mark.parametrize("objective", [ApproxNDCG(), ApproxMRR(), ApproxMAP(), ApproxERR(), ApproxNDCG(eta=0.1)])
-def test_far_scores_and_huge_labels_stay_finite(objective) -> None:
-    for labels in ([0, 1, 2, 0], [0, 700, 1e30, 5]):
-        for scores in ([700.0, -700.0, 0.0, -700.01], [-700.0, -700.02, 700.0, 700.0]):
-            d = evaluate(objective, scores, labels)
-            assert all(np.all(np.isfinite(item)) for item in d)
-            assert d.gradient.sum() == pytest.approx(0.0, abs=1e-12)
 
 
 def test_close_scores_far_below_the_top_are_still_compared() -> None:

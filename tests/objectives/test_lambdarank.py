@@ -80,18 +80,6 @@ def test_binary_metrics_see_no_difference_between_relevant_documents(weight) -> 
     assert not np.any(d.gradient)
 
 
-@pytest.mark.parametrize("weight", ["ndcg", "map", "err", "mrr"])
-@pytest.mark.parametrize("norm", [False, True])
-def test_far_scores_and_huge_labels_stay_finite(weight, norm) -> None:
-    objective = LambdaRank(sigma=2.0, weight=weight, score_norm=norm, query_norm=norm)
-    for labels in ([0, 1, 2, 0], [0, 700, 1e30, 5]):
-        for scores in ([700.0, -700.0, 0.0, -700.0], [-700.0, -699.9, 700.0, 700.0]):
-            d = evaluate(objective, scores, labels)
-            assert all(np.all(np.isfinite(item)) for item in d)
-            assert np.all(d.curvature >= 0)
-            assert d.gradient.sum() == pytest.approx(0.0, abs=1e-9)
-
-
 def lightgbm_derivatives(scores, labels, truncation, norm, copies=500):
     """Gradient and curvature of LightGBM's own objective, from a tree with one document per leaf.
 

@@ -67,16 +67,6 @@ def test_all_derivatives_agree_with_autograd(objective, case, shuffle) -> None:
     np.testing.assert_allclose(d.curvature, diagonal, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.parametrize("objective", [ListMLE(), PListMLE()])
-def test_gradient_is_that_of_the_value_by_finite_differences(objective) -> None:
-    rng = np.random.default_rng(0)
-    scores, labels, direction = rng.normal(size=50), rng.integers(0, 5, 50), rng.normal(size=50)
-    high = evaluate(objective, scores + 1e-5 * direction, labels).values[0]
-    low = evaluate(objective, scores - 1e-5 * direction, labels).values[0]
-    slope = evaluate(objective, scores, labels).gradient @ direction
-    assert slope == pytest.approx((high - low) / 2e-5, rel=1e-7)
-
-
 def test_equal_labels_come_in_every_order_equally_often() -> None:
     # The value tells the six orders of three tied documents apart.
     scores, labels = np.array([0.0, 1.0, 3.0, 0.5]), np.array([1.0, 1.0, 1.0, 0.0])

@@ -35,15 +35,6 @@ def test_all_derivatives_agree_with_autograd(case) -> None:
     np.testing.assert_allclose(d.curvature, diagonal, rtol=1e-8, atol=1e-11)
 
 
-def test_gradient_is_that_of_the_value_by_finite_differences() -> None:
-    rng = np.random.default_rng(0)
-    scores, labels, direction = rng.normal(size=50), rng.integers(0, 5, 50), rng.normal(size=50)
-    high = evaluate(scores + 1e-5 * direction, labels).values[0]
-    low = evaluate(scores - 1e-5 * direction, labels).values[0]
-    slope = evaluate(scores, labels).gradient @ direction
-    assert slope == pytest.approx((high - low) / 2e-5, rel=1e-7)
-
-
 def test_it_is_the_number_of_pairs_times_the_normalizers_of_boosting() -> None:
     # Freund et al. 2003: with distribution D over pairs, each round multiplies the loss by
     # Z = sum D exp(-alpha (h_i - h_j)) <= sqrt(1 - r^2), r = sum D (h_i - h_j).

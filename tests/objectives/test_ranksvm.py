@@ -81,17 +81,6 @@ def test_real_valued_labels_agree_with_pairs_on_a_long_list(squared) -> None:
 
 
 @pytest.mark.parametrize("squared", [False, True])
-def test_gradient_is_that_of_the_value_by_finite_differences(squared) -> None:
-    rng = np.random.default_rng(0)
-    scores, labels, direction = rng.normal(size=30), rng.integers(0, 5, 30), rng.normal(size=30)
-    objective = RankSVM(squared=squared)
-    high = evaluate(objective, scores + 1e-6 * direction, labels).values[0]
-    low = evaluate(objective, scores - 1e-6 * direction, labels).values[0]
-    slope = evaluate(objective, scores, labels).gradient @ direction
-    assert slope == pytest.approx((high - low) / 2e-6, rel=1e-6)
-
-
-@pytest.mark.parametrize("squared", [False, True])
 def test_far_scores_stay_finite_and_far_from_zero_changes_nothing(squared) -> None:
     d = evaluate(RankSVM(squared=squared), [700.0, -700.0, 0.0], [0, 1, 2])
     # Margins 1401 and 701 are violated.

@@ -67,25 +67,6 @@ def test_without_ties_in_labels_terms_are_those_of_listmle_weighted_by_gain() ->
     assert evaluate(URank(), scores, labels).values[0] == pytest.approx(np.dot(gains, terms) / 3, rel=1e-13)
 
 
-def test_gradient_is_that_of_the_value_by_finite_differences() -> None:
-    rng = np.random.default_rng(0)
-    scores, labels, direction = rng.normal(size=50), rng.random(50), rng.normal(size=50)
-    for objective in (URank(), URank(window=7)):
-        high = evaluate(objective, scores + 1e-6 * direction, labels).values[0]
-        low = evaluate(objective, scores - 1e-6 * direction, labels).values[0]
-        slope = evaluate(objective, scores, labels).gradient @ direction
-        assert slope == pytest.approx((high - low) / 2e-6, rel=1e-7)
-
-
-@pytest.mark.parametrize("objective", [URank(), URank(window=2)])
-def test_far_scores_and_huge_labels_stay_finite(objective) -> None:
-    for labels in ([0, 1, 2, 0, 1], [3, 700, 1e30, 5, 700]):
-        for scores in ([1000.0, -1000.0, 0.0, -1000.0, 1.0], [-1000.0, 999.0, 1000.0, 0.0, 0.0]):
-            d = evaluate(objective, scores, labels)
-            assert all(np.all(np.isfinite(item)) for item in d)
-            assert np.all(d.curvature >= 0)
-
-
 def test_a_document_that_is_wrong_by_a_thousand_costs_a_thousand_times_its_gain() -> None:
     d = evaluate(URank(), [1000.0, 0.0], [0, 2])
     assert d.values[0] == pytest.approx(3000.0, rel=1e-13)
