@@ -2,12 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-try:
-    import msgspec  # noqa: F401
-    import prometheus_client  # noqa: F401
-    import starlette  # noqa: F401
-except ImportError as error:
-    raise ImportError(f"plackett serve needs {error.name}: pip install 'plackett[serve]'") from error
+from plackett.base.errors import require
+
+require("msgspec", "prometheus_client", "starlette")
 
 from plackett.serving.server.app import App
 from plackett.serving.server.page import Examples
