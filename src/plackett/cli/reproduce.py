@@ -83,9 +83,9 @@ def reproduce(
     if listed:
         chosen_papers = list(PAPERS.values()) if paper is None else [find_paper(paper)]
         payload = []
-        for each in chosen_papers:
-            datasets = PaperDatasets(each, budget, data, console.byte_progress, named)
-            payload += _print_items(datasets, _select_items(each, table or [], figure or []), cores, json)
+        for one in chosen_papers:
+            datasets = PaperDatasets(one, budget, data, console.byte_progress, named)
+            payload += _print_items(datasets, _select_items(one, table or [], figure or []), cores, json)
         if json:
             console.print_json(payload)
         return
@@ -121,13 +121,13 @@ def _print_items(
         return [
             {
                 "paper": paper.letter,
-                "name": each.item.name,
-                "title": each.item.title,
-                "data": each.datasets,
-                "trials": each.trials,
-                "seconds": each.seconds,
+                "name": entry.item.name,
+                "title": entry.item.title,
+                "data": entry.datasets,
+                "trials": entry.trials,
+                "seconds": entry.seconds,
             }
-            for each in listed
+            for entry in listed
         ]
     console.print_text(f"{paper.letter}: {paper.authors}: {paper.title}")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
@@ -136,10 +136,10 @@ def _print_items(
     table.add_column("data")
     table.add_column("trials", justify="right")
     table.add_column("time", justify="right", no_wrap=True)
-    for each in listed:
-        states = "\n".join(f"{name}: {state}" for name, state in each.datasets.items())
-        time = console.duration(each.seconds) if each.trials else "at once"
-        table.add_row(each.item.name, each.item.title, states or "none", str(each.trials), time)
+    for entry in listed:
+        states = "\n".join(f"{name}: {state}" for name, state in entry.datasets.items())
+        time = console.duration(entry.seconds) if entry.trials else "at once"
+        table.add_row(entry.item.name, entry.item.title, states or "none", str(entry.trials), time)
     console.OUT.print(table)
     console.OUT.print(
         "time: a rough estimate for this machine if all data sets are there and no model stops "

@@ -381,9 +381,9 @@ def _from_function(function: ListMetric, name: str | None = None) -> FunctionMet
             f"a metric of a function cannot be called {label!r}, which {reason}; give it another "
             'name, for example pk.metric(function, name="my_metric").'
         )
-    made = FunctionMetric(label, None, DEFAULT_CONVENTION, MetricSettings(), function)
-    _FUNCTIONS[label] = made
-    return made
+    result = FunctionMetric(label, None, DEFAULT_CONVENTION, MetricSettings(), function)
+    _FUNCTIONS[label] = result
+    return result
 
 
 MetricLike: TypeAlias = str | Metric | ListMetric
@@ -469,12 +469,12 @@ def metrics(specs: MetricLike | Iterable[MetricLike]) -> tuple[Metric, ...]:
         specs = split(specs)
     elif not isinstance(specs, Iterable):
         specs = (specs,)
-    made = tuple(dict.fromkeys(metric(spec) for spec in specs))
-    names = [str(each) for each in made]
+    result = tuple(dict.fromkeys(metric(spec) for spec in specs))
+    names = list(map(str, result))
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"two metrics are called {name!r}; name one with pk.metric(f, name=).")
-    return made
+    return result
 
 
 def _read(definition: Definition, options: Mapping[str, Option]) -> dict[str, Option]:

@@ -103,18 +103,18 @@ class Propensities:
         self.values.flags.writeable = False
 
     @classmethod
-    def of(cls, given: Propensities | Mapping[int, float] | ArrayLike) -> Propensities:
+    def of(cls, values: Propensities | Mapping[int, float] | ArrayLike) -> Propensities:
         """Make propensities from a mapping of positions, or one value per position from 1 on.
 
         >>> Propensities.of({1: 1.0, 3: 0.4}).values.tolist()
         [1.0, nan, 0.4]
         """
-        if isinstance(given, Propensities):
-            return given
-        if isinstance(given, Mapping):
-            return cls(_from_mapping(given))
+        if isinstance(values, Propensities):
+            return values
+        if isinstance(values, Mapping):
+            return cls(_from_mapping(values))
         try:
-            return cls(np.array(given, dtype=np.float64))
+            return cls(np.array(values, dtype=np.float64))
         except (TypeError, ValueError) as error:
             raise DataError(f"propensities must be numbers: {error}.") from error
 

@@ -108,8 +108,8 @@ def open_files(paths: Sequence[Path], options: ReadOptions, name: str) -> Column
     with name_file_in_errors(Path(name)):
         n_features = _count_features(shards, roles)
         if options.n_features not in (None, n_features):
-            given = Parameter("n_features", options.n_features)
-            raise DataError(Message(f"there are {n_features} features, and ", given, " was given."))
+            parameter = Parameter("n_features", options.n_features)
+            raise DataError(Message(f"there are {n_features} features, and ", parameter, " was given."))
     return ColumnarFiles(name, shards, roles, n_features)
 
 

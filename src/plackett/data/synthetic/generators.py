@@ -363,8 +363,8 @@ def _draw_words(state, traits, idf, counts, lengths):  # type: ignore[no-untyped
     lengths[4] = 0.0
     counts[4, :] = 0.0
     for s in range(4):
-        own = traits[LENGTH] if s == BODY else normal(state)
-        length = np.floor(1.0 + np.exp(_LENGTH[s] + _SPREAD[s] * own))
+        deviation = traits[LENGTH] if s == BODY else normal(state)
+        length = np.floor(1.0 + np.exp(_LENGTH[s] + _SPREAD[s] * deviation))
         # Most pages have no links to them; few have no text or no title.
         empty = logistic(1.0 - 1.2 * traits[AUTHORITY]) if s == ANCHOR else 0.025
         length = 0.0 if uniform(state) < empty and s != URL else length

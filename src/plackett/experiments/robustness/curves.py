@@ -170,17 +170,17 @@ def _curves(plan: Plan, noisy: NoiseProtocol, means: Mapping[str, Values]) -> Ro
         trials=base.shape[1],
         baseline=plan.baseline,
         alpha=noisy.protocol.alpha,
-        curves={name: tuple(_point(row) for row in own) for name, own in means.items()},
+        curves={name: tuple(_point(row) for row in rows) for name, rows in means.items()},
         differences={
-            name: tuple(_difference(a - b, noisy.protocol) for a, b in zip(own, base, strict=True))
-            for name, own in means.items()
+            name: tuple(_difference(a - b, noisy.protocol) for a, b in zip(rows, base, strict=True))
+            for name, rows in means.items()
             if name != plan.baseline
         },
         noisy="training and validation lists" if noisy.noise.validation else "training lists",
-        slopes={name: _point(_slopes(noisy.levels, own)) for name, own in means.items()},
+        slopes={name: _point(_slopes(noisy.levels, rows)) for name, rows in means.items()},
         slope_differences={
-            name: _difference(_slopes(noisy.levels, own) - _slopes(noisy.levels, base), noisy.protocol)
-            for name, own in means.items()
+            name: _difference(_slopes(noisy.levels, rows) - _slopes(noisy.levels, base), noisy.protocol)
+            for name, rows in means.items()
             if name != plan.baseline
         },
     )

@@ -277,7 +277,7 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
     settings = {**entry.settings}
     if preset is not None:
         if preset not in entry.presets:
-            others = ", ".join(other for other, each in RECIPES.items() if preset in each.presets)
+            others = ", ".join(other for other, candidate in RECIPES.items() if preset in candidate.presets)
             note = f" Recipes with that preset: {others}." if others else ""
             raise unknown_name("preset", preset, entry.presets, of=name, note=note)
         settings |= entry.presets[preset]

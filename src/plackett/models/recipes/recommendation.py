@@ -107,19 +107,19 @@ def _one_relevant(dataset: Dataset) -> bool:
 
 
 def _cautions(dataset: Dataset, useless: int, missing_share: float, recipe: str) -> list[str]:
-    found = []
+    cautions = []
     if useless:
-        found.append(f"{useless:,} of {dataset.n_lists:,} lists have one label level; training skips them")
+        cautions.append(f"{useless:,} of {dataset.n_lists:,} lists have one label level; training skips them")
     top = float(dataset.labels.max())
     if top > _MANY_GAINS:
-        found.append(
+        cautions.append(
             f"labels go up to {top:g}, and the gain 2^y - 1 lets the highest decide alone: map them to grades 0 to 4"
         )
     if missing_share and recipe == "listnet-linear":
-        found.append('features have missing values: --set transforms=["impute","standard"]')
+        cautions.append('features have missing values: --set transforms=["impute","standard"]')
     if dataset.document_weights is not None:
-        found.append("lightgbm-lambdarank, lightgbm-xendcg and svmmap do not support the weights of clicks")
-    return found
+        cautions.append("lightgbm-lambdarank, lightgbm-xendcg and svmmap do not support the weights of clicks")
+    return cautions
 
 
 __all__ = ["Recommendation", "recommend"]

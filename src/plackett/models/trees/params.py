@@ -407,11 +407,11 @@ def _check_lightgbm_names(ranker: TreeRanker) -> None:
 
 def _check_quantization(ranker: TreeRanker) -> None:
     """Raise UsageError where rounded gradients would ruin the ranking, or LightGBM would fail."""
-    given = ranker.lightgbm
-    bins = given.get("num_grad_quant_bins", _QUANTIZED["num_grad_quant_bins"] if ranker.quantized else 4)
-    if not (ranker.quantized or given.get("use_quantized_grad")):
+    params = ranker.lightgbm
+    bins = params.get("num_grad_quant_bins", _QUANTIZED["num_grad_quant_bins"] if ranker.quantized else 4)
+    if not (ranker.quantized or params.get("use_quantized_grad")):
         return
-    sampled = [name for name in given if name.startswith(_SAMPLING) and given[name] not in (0, 1)]
+    sampled = [name for name in params if name.startswith(_SAMPLING) and params[name] not in (0, 1)]
     if ranker.feature_fraction < 1 or sampled:
         names = ", ".join(sampled) or f"feature_fraction={ranker.feature_fraction}"
         raise UsageError(
