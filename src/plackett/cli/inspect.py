@@ -36,18 +36,6 @@ _KIND_NAMES = {
     "CrossFit": "average",
     "AutoRanker": "ensemble",
 }
-_METRIC_TITLES = {
-    "ndcg": "normalized discounted cumulative gain",
-    "dcg": "discounted cumulative gain",
-    "err": "expected reciprocal rank",
-    "map": "average precision; its mean is MAP",
-    "mrr": "reciprocal rank of the first relevant document; its mean is MRR",
-    "precision": "share of relevant documents among the first k",
-    "recall": "share of the relevant documents that are among the first k",
-    "success": "1 if one of the first k documents is relevant",
-    "auc": "share of pairs of documents in the right order",
-    "rbp": "rank-biased precision",
-}
 
 
 def inspect(model: Annotated[Path, typer.Argument(help="Folder of a model.")], json: Json = False) -> None:
@@ -339,7 +327,7 @@ def metrics(json: Json = False) -> None:
     rows: list[dict[str, Any]] = [
         {
             "name": definition.name,
-            "title": _METRIC_TITLES[definition.name],
+            "title": definition.title,
             "cutoff": definition.has_cutoff,
             "options": list(definition.options),
             "conventions": [c.name for c in CONVENTIONS if definition.name in c.metrics],

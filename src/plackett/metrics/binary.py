@@ -86,6 +86,7 @@ def _precision_params(settings: MetricSettings) -> tuple[float, ...]:
 
 PRECISION = Definition(
     "precision",
+    "share of relevant documents among the first k",
     precision_list,
     (*RELEVANCE, "denominator"),
     params=_precision_params,
@@ -102,7 +103,13 @@ def recall_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type
     return discounted_sum(ranked, ends, cutoff, discounts, BINARY, params[0]) / relevant
 
 
-RECALL = Definition("recall", recall_list, RELEVANCE, params=threshold_only)
+RECALL = Definition(
+    "recall",
+    "share of the relevant documents that are among the first k",
+    recall_list,
+    RELEVANCE,
+    params=threshold_only,
+)
 
 
 @list_function(SIGNATURE)
@@ -124,7 +131,9 @@ def success_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # typ
     return 0.0
 
 
-SUCCESS = Definition("success", success_list, RELEVANCE, params=threshold_only)
+SUCCESS = Definition(
+    "success", "1 if one of the first k documents is relevant", success_list, RELEVANCE, params=threshold_only
+)
 
 
 AP_DENOMINATORS = ("relevant", "cutoff", "found")
@@ -163,6 +172,7 @@ def _ap_params(settings: MetricSettings) -> tuple[float, ...]:
 
 MAP = Definition(
     "map",
+    "average precision; its mean is MAP",
     average_precision_list,
     (*RELEVANCE, "denominator"),
     params=_ap_params,
@@ -192,7 +202,13 @@ def reciprocal_rank_list(ranked, ends, ideal, labels, cutoff, discounts, params)
     return 0.0
 
 
-MRR = Definition("mrr", reciprocal_rank_list, RELEVANCE, params=threshold_only)
+MRR = Definition(
+    "mrr",
+    "reciprocal rank of the first relevant document; its mean is MRR",
+    reciprocal_rank_list,
+    RELEVANCE,
+    params=threshold_only,
+)
 
 
 PAIRS = CHOICES["pairs"]
@@ -250,6 +266,7 @@ def _auc_params(settings: MetricSettings) -> tuple[float, ...]:
 
 AUC = Definition(
     "auc",
+    "share of pairs of documents in the right order",
     auc_list,
     ("ties", "seed", "rounding", "empty", "threshold", "pairs"),
     params=_auc_params,

@@ -260,6 +260,8 @@ class Definition:
     """A metric before its cut-off and convention are chosen."""
 
     name: str
+    title: str
+    """What it is, in a few words."""
     function: ListFunction
     options: tuple[str, ...]
     """Names of the options it uses."""

@@ -81,6 +81,7 @@ def rank_discounts(settings: MetricSettings, n: int) -> NDArray[np.float64]:
 
 NDCG = Definition(
     "ndcg",
+    "normalized discounted cumulative gain",
     ndcg_list,
     ("gain", "discount", "short", "ties", "seed", "rounding", "empty"),
     params=gain_kind,
@@ -111,6 +112,7 @@ def largest_label(settings: MetricSettings) -> float:
 
 DCG = Definition(
     "dcg",
+    "discounted cumulative gain",
     dcg_list,
     ("gain", "discount", "short", "ties", "seed", "rounding", "empty"),
     params=gain_kind,
@@ -181,6 +183,7 @@ def _largest_label(settings: MetricSettings) -> float:
 
 ERR = Definition(
     "err",
+    "expected reciprocal rank",
     err_list,
     ("gain", "short", "ties", "seed", "rounding", "empty", "grade"),
     params=_params,
@@ -202,4 +205,6 @@ def _attention(settings: MetricSettings, n: int) -> NDArray[np.float64]:
     return (1.0 - p) * p ** np.arange(n, dtype=np.float64)
 
 
-RBP = Definition("rbp", rbp_list, (*RELEVANCE, "persistence"), params=threshold_only, discounts=_attention)
+RBP = Definition(
+    "rbp", "rank-biased precision", rbp_list, (*RELEVANCE, "persistence"), params=threshold_only, discounts=_attention
+)
