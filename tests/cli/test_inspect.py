@@ -87,9 +87,6 @@ def test_what_there_is_is_listed_one_line_each(run, command, names) -> None:
     assert [line for line in lines if line in names] == names
 
 
-def test_every_metric_has_a_title() -> None:
-
-
 def test_objectives_are_written_with_what_differs_from_the_defaults() -> None:
     assert format_objective({"name": "xendcg", "order": 3, "seed": 5}) == "xendcg(seed=5)"
     assert format_objective({"custom": "mine", "params": [], "code": "1"}) == "custom:mine"
