@@ -47,13 +47,13 @@ def _nothing(_scores, _labels, _prepared, _key, _params, _gradient, _curvature):
 
 def test_a_list_function_is_looked_up_once() -> None:
     function = XENDCG().function
-    assert function.addresses is function.addresses
-    assert function.addresses != ListMLE().function.addresses
+    assert function.address is function.address
+    assert function.address != ListMLE().function.address
 
 
-def test_functions_are_not_kept_alive_by_their_addresses() -> None:
+def test_functions_are_not_kept_alive_by_their_address() -> None:
     function = ListFunction(_nothing, LIST_FUNCTION, cached=False)
-    assert function.addresses
+    assert function.address
     gone = weakref.ref(function)
     del function
     gc.collect()
@@ -142,11 +142,15 @@ def test_kernels_can_be_sent_to_other_processes() -> None:
 
 
 def test_numba_is_as_before_once_a_kernel_is_compiled() -> None:
+    from numba.core.cpu import CPUContext
+    from numba.core.ir import Inst
+    from numba.core.lowering import Lower
     from numba.core.targetconfig import TargetConfig
     from numba.core.types.functions import BaseFunction
 
-    before = BaseFunction.get_call_type, TargetConfig.__eq__, TargetConfig.__hash__, gc.isenabled()
+    kinds = BaseFunction, TargetConfig, Inst, CPUContext, Lower
+    before = [dict(vars(kind)) for kind in kinds], gc.isenabled()
     assert ListFunction(lambda values: values[0] + values[1], float64(FLOATS)).compiled(np.array([1.0, 2.0])) == 3.0
     with pytest.raises(Exception, match="unknown"):
         ListFunction(lambda values: values.unknown, float64(FLOATS)).compiled  # noqa: B018
-    assert (BaseFunction.get_call_type, TargetConfig.__eq__, TargetConfig.__hash__, gc.isenabled()) == before
+    assert ([dict(vars(kind)) for kind in kinds], gc.isenabled()) == before

@@ -12,8 +12,8 @@ too: so the order of their sums does not depend on their callers.
 A function that was compiled as a part of a kernel is compiled again if Python calls it.
 
 Most of the rest is type inference in Python. :func:`_quick_inference` cuts it by a third, without
-an effect on the code: signatures of Numba's own functions are kept, flags are compared faster, and
-the garbage collector pauses.
+an effect on the code: signatures of Numba's own functions are kept, flags are compared and
+variables listed faster, registries are not searched again, and the garbage collector pauses.
 """
 
 import gc
@@ -22,11 +22,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import config, sigutils
+from numba.core import config, ir, sigutils
 from numba.core.codegen import JITCodeLibrary, RuntimeLinker
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUContext
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher
 from numba.core.targetconfig import ConfigStack, TargetConfig
 from numba.core.types.functions import BaseFunction
@@ -89,7 +91,7 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
     def __init__(self, py_func: Any, locals: Any = None, targetoptions: Any = None) -> None:
         options = {"nopython": True, "boundscheck": None} | (targetoptions or {})
         super().__init__(py_func, locals or {}, options, _Compiler)
-        part = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        part = options | {"no_cpython_wrapper": True}
         self._part_compiler = _FunctionCompiler(py_func, self.targetdescr, part, {}, _Compiler)
         self._compiler: Any
         self._parts: set[Any] = set()
@@ -195,6 +197,26 @@ def _known_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
     return signature
 
 
+_variables_in = ir.Inst._rec_list_vars
+
+
+def _variables_of_fields(self: Any, fields: Any) -> Any:
+    """The variables of a statement, without a call for each field."""
+    if type(fields) is not dict:
+        return _variables_in(self, fields)
+    variables = []
+    for field in fields.values():
+        kind = type(field)
+        if kind is ir.Var:
+            variables.append(field)
+        elif kind not in _WITHOUT_VARIABLES:
+            variables.extend(_variables_in(self, field))
+    return variables
+
+
+_WITHOUT_VARIABLES = {str, int, bool, type(None), ir.Loc}
+
+
 def _is_same(self: Any, other: Any) -> Any:
     if not isinstance(other, TargetConfig):
         return NotImplemented
@@ -205,6 +227,16 @@ def _hash(self: Any) -> int:
     return hash(tuple(self.options))  # as in Numba: of the names, not of the values
 
 
+def _install_registries(self: Any) -> None:
+    """Install what is new in the registries; Numba imports thirty modules first, each time."""
+    for registry in list(self._registries):
+        self.install_registry(registry)
+
+
+def _make_no_wrapper(_self: Any) -> None:
+    """A part is not called from C; Numba wraps its own functions nevertheless."""
+
+
 @contextmanager
 def _quick_inference() -> Iterator[None]:
     """Speed up Numba's type inference while a kernel is compiled."""
@@ -212,6 +244,9 @@ def _quick_inference() -> Iterator[None]:
         (BaseFunction, "get_call_type", _known_call_type),
         (TargetConfig, "__eq__", _is_same),
         (TargetConfig, "__hash__", _hash),
+        (ir.Inst, "_rec_list_vars", _variables_of_fields),
+        (CPUContext, "load_additional_registries", _install_registries),
+        (Lower, "create_cfunc_wrapper", _make_no_wrapper),
     )
     before = [getattr(owner, name) for owner, name, _ in replacements]
     collects = gc.isenabled()

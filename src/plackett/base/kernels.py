@@ -7,8 +7,8 @@ function with a signature when it is decorated. :class:`ListFunction` and :class
 delay that until the first use, so that importing the package loads none of the dozens of them.
 
 Numba accepts a first-class function as an argument, but converting the Python object to a pointer
-takes about 35 microseconds per call, as long as a small batch. :attr:`ListFunction.addresses` does
-it once, and :func:`function_maker` makes the function from the addresses in compiled code.
+takes about 35 microseconds per call, as long as a small batch. :attr:`ListFunction.address` does
+it once, and :func:`function_maker` makes the function from the address in compiled code.
 
 All of them are cached on disk by :mod:`plackett.base.kernel_cache`.
 """
@@ -36,7 +36,7 @@ LABELS = readonly(float32)
 # keeps that form for all others. Hence the explicit fastmath=False.
 # error_model="numpy": a division by zero gives inf as in NumPy, not an exception, which no kernel
 # may raise; the check would also keep LLVM from vectorizing.
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False, "no_cfunc_wrapper": True}
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -51,7 +51,7 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 def parallel(function: Callable[..., Any]) -> Any:
     """Decorate a kernel with a parallel loop; it is compiled on first use and cached on disk."""
-    return dispatcher(function, parallel=True, nogil=True, error_model="numpy")
+    return dispatcher(function, parallel=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 
 
 # Always inlined. Otherwise there would be two copies, one compiled alone and one optimized again
@@ -97,17 +97,20 @@ class ListFunction:
 
     @cached_property
     def compiled(self) -> Any:
-        """The compiled function."""
-        make = compiled if self.cached else njit(**_OPTIONS)
-        return compile_for(make(self.function), self.signature)
+        """The compiled function, for calls from Python."""
+        return compile_for(compiled(self.function), self.signature)
 
     @cached_property
-    def addresses(self) -> tuple[int, int]:
-        """Addresses of the C wrapper and of the machine code, for :func:`function_maker`."""
-        result = self.compiled.get_compile_result(self.signature)
-        names = result.fndesc.llvm_cfunc_wrapper_name, result.fndesc.llvm_func_name
-        wrapper, machine_code = map(result.library.get_pointer_to_function, names)
-        return wrapper, machine_code
+    def _machine_code(self) -> Any:
+        """The compiled function without the wrappers for calls from Python and C."""
+        make = dispatcher if self.cached else njit
+        return compile_for(make(self.function, no_cpython_wrapper=True, **_OPTIONS), self.signature)
+
+    @cached_property
+    def address(self) -> int:
+        """Address of the machine code, for :func:`function_maker`."""
+        result = self._machine_code.get_compile_result(self.signature)
+        return int(result.library.get_pointer_to_function(result.fndesc.llvm_func_name))
 
     def __repr__(self) -> str:
         return f"ListFunction({self.function.__name__})"
@@ -119,21 +122,20 @@ def list_function(signature: Any) -> Callable[[Callable[..., Any]], ListFunction
 
 
 def function_maker(signature: Any) -> Any:
-    """A function for compiled code that makes a function with this signature from two addresses."""
+    """A function for compiled code that makes a function with this signature from its address."""
     kind = types.FunctionType(signature)
 
     @intrinsic
-    def function_at(_typing, wrapper, machine_code):  # type: ignore[no-untyped-def]
+    def function_at(_typing, address):  # type: ignore[no-untyped-def]
         def generate(context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
             pointer = context.get_value_type(types.voidptr)
             function = cgutils.create_struct_proxy(kind)(context, builder)
-            function.c_addr = builder.inttoptr(arguments[0], pointer)
-            function.jit_addr = builder.inttoptr(arguments[1], pointer)
-            # Only compiled code uses the function: there is no Python object to return.
-            function.py_addr = cgutils.get_null_value(pointer)
+            function.jit_addr = builder.inttoptr(arguments[0], pointer)
+            # Only compiled code uses the function: there is neither a C wrapper nor a Python object.
+            function.c_addr = function.py_addr = cgutils.get_null_value(pointer)
             return function._getvalue()
 
-        return kind(int64, int64), generate
+        return kind(int64), generate
 
     return function_at
 

@@ -276,7 +276,7 @@ def _values(metric: Metric, ranking: RankedLabels, ideal: RankedLabels, lists: S
     run_parallel(
         each_list.compiled,
         len(values),
-        *definition.function.addresses,
+        definition.function.address,
         ranking.labels,
         ranking.ends,
         ranking.starts,
@@ -303,8 +303,7 @@ _function_at = function_maker(SIGNATURE)
     void(
         int64,  # the first list
         int64,  # the end
-        int64,  # address of the list function's C wrapper
-        int64,  # and of its machine code
+        int64,  # address of the list function
         LABELS,
         RANKS,
         RANKS,
@@ -324,8 +323,7 @@ _function_at = function_maker(SIGNATURE)
 def each_list(  # type: ignore[no-untyped-def]
     first,
     last,
-    wrapper,
-    machine_code,
+    address,
     ranked,
     ends,
     starts,
@@ -342,7 +340,7 @@ def each_list(  # type: ignore[no-untyped-def]
     values,
 ):
     """Call a list function for each list and apply the rules for short and empty lists."""
-    function = _function_at(wrapper, machine_code)
+    function = _function_at(address)
     for q in range(first, last):
         low, high = starts[q], starts[q] + depth[q]
         list_labels = labels[offsets[q] : offsets[q + 1]]

@@ -95,7 +95,7 @@ def custom(
     numbers = tuple(float(p) for p in params)
     objective = Custom(kernel, numbers, exact, convex, shift_invariant, label, weighting)
     try:
-        objective.function.compiled  # noqa: B018 - compiles now, so that errors show here
+        objective.function.address  # noqa: B018 - compiles now, so that errors show here
     except NumbaError as error:
         raise UsageError(
             f"the function {label!r} cannot be compiled; it may use numbers, NumPy arrays and "

@@ -169,8 +169,7 @@ def has_one_level(labels):  # type: ignore[no-untyped-def]
 
 @parallel_function(
     void,
-    int64,  # address of the list function's C wrapper
-    int64,  # and of its machine code
+    int64,  # address of the list function
     FLOATS,  # scores
     LABELS,
     readonly(int64),  # offsets
@@ -188,8 +187,7 @@ def has_one_level(labels):  # type: ignore[no-untyped-def]
     float64[::1],  # curvature
 )
 def each_list(  # type: ignore[no-untyped-def]
-    wrapper,
-    machine_code,
+    address,
     scores,
     labels,
     offsets,
@@ -207,7 +205,7 @@ def each_list(  # type: ignore[no-untyped-def]
     curvature,
 ):
     """Call a list function for each list; fills all outputs."""
-    function = _function_at(wrapper, machine_code)
+    function = _function_at(address)
     for q in prange(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
         s, y, g, h = scores[low:high], labels[low:high], gradient[low:high], curvature[low:high]

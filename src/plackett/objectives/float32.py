@@ -254,7 +254,7 @@ class PairsGradient:
         run_parallel(
             _each_list,
             len(self._lists[-1]) - 1,
-            *_add_list.addresses,
+            _add_list.address,
             scores,
             *self._lists,
             keys,
@@ -321,8 +321,7 @@ def _add_list(  # type: ignore[no-untyped-def]
 def _each_list(  # type: ignore[no-untyped-def]
     first,
     last,
-    wrapper,
-    machine_code,
+    address,
     scores,
     gains,
     discounts,
@@ -342,7 +341,7 @@ def _each_list(  # type: ignore[no-untyped-def]
     gradient,
     curvature,
 ):
-    add_list = _function_at(wrapper, machine_code)
+    add_list = _function_at(address)
     for c in range(first, last):
         longest = 0
         for q in range(chunks[c], chunks[c + 1]):

@@ -308,7 +308,7 @@ class BoundObjective:
         s = self._check_scores(scores)
         values, gradient, curvature = np.empty(len(self.keys)), np.empty(len(s)), np.empty(len(s))
         driver.each_list.compiled(
-            *function.addresses,
+            function.address,
             s,
             self.labels,
             self.offsets,

@@ -104,7 +104,7 @@ class SoftmaxGradient:
         run_parallel(
             _each_list,
             len(self._lists[-1]) - 1,
-            *_add_list.addresses,
+            _add_list.address,
             scores,
             *self._lists,
             keys,
@@ -253,8 +253,7 @@ def _add_list(scores, shares, draw_unit, key, order, epsilon, samples, beta, wor
 def _each_list(  # type: ignore[no-untyped-def]
     first,
     last,
-    wrapper,
-    machine_code,
+    address,
     scores,
     shares,
     draw_units,
@@ -269,7 +268,7 @@ def _each_list(  # type: ignore[no-untyped-def]
     gradient,
     curvature,
 ):
-    add_list = _function_at(wrapper, machine_code)
+    add_list = _function_at(address)
     for c in range(first, last):
         longest = 0
         for q in range(chunks[c], chunks[c + 1]):

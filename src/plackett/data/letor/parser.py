@@ -42,6 +42,7 @@ _KNOWN_COLUMNS = 1 << 16  # columns whose index is compared as a word
 
 LONGEST = 256
 """An array of strings takes the length of the longest for each; longer ids are objects."""
+_FEW = 10_000  # strings that Python decodes in less time than it takes to compile a loop
 LARGEST_INDEX = 9 * 10**17 - 1
 """Larger indices count as its successor, ten times which still fits an int64."""
 
@@ -138,22 +139,12 @@ def is_utf8(text, at, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _longest(text, spans):  # type: ignore[no-untyped-def]
-    """Largest number of characters in a span."""
-    longest = 0
-    for row in range(len(spans)):
-        begin, length = spans[row]
-        if length > longest:
-            characters = 0
-            for i in range(begin, begin + length):
-                characters += text[i] & 0xC0 != 0x80
-            longest = max(longest, characters)
-    return longest
-
-
-@compiled
 def _decode(text, spans, points):  # type: ignore[no-untyped-def]
-    """Write the code points of each span into a row of ``points``, zeros behind them."""
+    """Write the code points of each span into a row of ``points``, zeros behind them.
+
+    Returns the largest number of code points.
+    """
+    longest = 0
     for row in range(len(spans)):
         at, end, column = spans[row, 0], spans[row, 0] + spans[row, 1], 0
         while at < end:
@@ -161,18 +152,22 @@ def _decode(text, spans, points):  # type: ignore[no-untyped-def]
             points[row, column] = point
             at += length
             column += 1
+        longest = max(longest, column)
         points[row, column:] = 0
+    return longest
 
 
 def decode_strings(text: NDArray[np.uint8], spans: Offsets) -> Ids:
     """Array of the strings at these spans (begin and length) of checked UTF-8."""
-    width = max(int(_longest(text, spans)), 1)
-    if width > LONGEST:
-        strings = [text[a : a + n].tobytes().decode("utf-8") for a, n in spans]
-        return np.array(strings, dtype=object)
-    points = np.empty((len(spans), width), dtype=np.uint32)
-    _decode(text, spans, points)
-    return points.view(f"U{width}")[:, 0]
+    size = int(spans[:, 1].max(initial=0))
+    if size > LONGEST or len(spans) <= _FEW:
+        view = memoryview(text.data)
+        strings = [str(view[begin : begin + n], "utf-8") for begin, n in spans.tolist()]
+        width = max(map(len, strings), default=0)
+        return np.array(strings, dtype=object if width > LONGEST else f"U{max(width, 1)}")
+    points = np.empty((len(spans), max(size, 1)), dtype=np.uint32)
+    width = max(int(_decode(text, spans, points)), 1)
+    return np.ascontiguousarray(points[:, :width]).view(f"U{width}")[:, 0]
 
 
 class Survey(NamedTuple):

@@ -263,52 +263,6 @@ class TreeOrder(NamedTuple):
     """For each inner node, the position of the leftmost leaf below it."""
 
 
-@compiled
-def _visit(left, right, node, leaf, first_leaf, stack):  # type: ignore[no-untyped-def]
-    """Number the nodes of one tree; return one that is in a loop or not reached, or -1."""
-    nodes = leaves = size = 0
-    current = 0 if len(node) else -1
-    while True:
-        if current >= 0:
-            if node[current] >= 0:
-                return current
-            node[current] = nodes
-            first_leaf[current] = leaves
-            nodes += 1
-            stack[size] = right[current]
-            size += 1
-            current = left[current]
-            continue
-        if leaf[~current] >= 0:
-            return len(node) + ~current
-        leaf[~current] = leaves
-        leaves += 1
-        if size == 0:
-            break
-        size -= 1
-        current = stack[size]
-    for i in range(len(node)):
-        if node[i] < 0:
-            return i
-    return -1
-
-
-@compiled
-def _visit_all(  # type: ignore[no-untyped-def]
-    node_offsets, leaf_offsets, left, right, node, leaf, first_leaf
-):
-    largest = 0
-    for tree in range(len(node_offsets) - 1):
-        largest = max(largest, node_offsets[tree + 1] - node_offsets[tree])
-    stack = np.empty(largest, np.int32)
-    for tree in range(len(node_offsets) - 1):
-        a, b, c, d = (node_offsets[tree], node_offsets[tree + 1], leaf_offsets[tree], leaf_offsets[tree + 1])
-        wrong = _visit(left[a:b], right[a:b], node[a:b], leaf[c:d], first_leaf[a:b], stack)
-        if wrong >= 0:
-            return tree, wrong
-    return -1, -1
-
-
 def depth_first(
     node_offsets: NDArray[np.int64],
     leaf_offsets: NDArray[np.int64],
@@ -317,6 +271,9 @@ def depth_first(
     right: NDArray[np.int32],
 ) -> tuple[TreeOrder, int, int]:
     """Order of all trees, and the first tree and node that are invalid (-1, -1 if none is).
+
+    NumPy walks all trees together, level by level. 500 trees of 64 leaves take 6 ms; a loop over
+    nodes would take 0.4 s to compile.
 
     Parameters
     ----------
@@ -327,11 +284,51 @@ def depth_first(
         Children of each inner node within its tree: ``c >= 0`` is an inner node, ``~c`` a leaf.
         They must be in range. A returned node beyond the inner ones is a leaf.
     """
-    order = TreeOrder(
-        np.full(len(left), -1, np.int32), np.full(int(leaf_offsets[-1]), -1, np.int32), np.zeros(len(left), np.int32)
+    counts, n_nodes = np.diff(node_offsets), len(left)
+    # Nodes of all trees come first, leaves after them.
+    children = np.stack([left, right]).astype(np.int64)
+    in_tree = np.where(children >= 0, np.repeat(node_offsets[:-1], counts), np.repeat(leaf_offsets[:-1], counts))
+    children = in_tree + np.where(children >= 0, children, n_nodes + ~children)
+    reached = np.bincount(children.ravel(), minlength=n_nodes + int(leaf_offsets[-1]))
+    roots = np.concatenate([node_offsets[:-1][counts > 0], n_nodes + leaf_offsets[:-1][counts == 0]])
+    reached[roots] += 1
+    tree, node = _first_wrong(reached != 1, node_offsets, leaf_offsets)
+    levels = [roots[roots < n_nodes]] if tree < 0 else []
+    while levels and len(levels[-1]):
+        reached[levels[-1]] = 0
+        below = children[:, levels[-1]].ravel()
+        levels.append(below[below < n_nodes])
+    if tree < 0:  # each node has one parent: those that are not below a root form loops
+        tree, node = _first_wrong(reached[:n_nodes] != 0, node_offsets, leaf_offsets)
+    leaves = np.ones(len(reached), np.int64)
+    for level in reversed(levels):
+        leaves[level] = leaves[children[:, level]].sum(axis=0)
+    place, first_leaf = np.zeros((2, len(reached)), np.int64)
+    for level in levels:
+        before = leaves[children[0, level]]  # a subtree has one inner node less than leaves
+        for child, nodes_before, leaves_before in ((children[0, level], 1, 0), (children[1, level], before, before)):
+            place[child] = place[level] + nodes_before
+            first_leaf[child] = first_leaf[level] + leaves_before
+    numbers = (place[:n_nodes], first_leaf[n_nodes:], first_leaf[:n_nodes])
+    return TreeOrder(*(number.astype(np.int32) for number in numbers)), tree, node
+
+
+def _first_wrong(
+    is_wrong: NDArray[np.bool_], node_offsets: NDArray[np.int64], leaf_offsets: NDArray[np.int64]
+) -> tuple[int, int]:
+    """The first tree with a wrong node or leaf, and which; -1, -1 if there is none."""
+    wrong, n_nodes = np.flatnonzero(is_wrong), node_offsets[-1]
+    nodes, leaves = wrong[wrong < n_nodes], wrong[wrong >= n_nodes] - n_nodes
+    trees = np.concatenate(
+        [np.searchsorted(node_offsets, nodes, side="right"), np.searchsorted(leaf_offsets, leaves, side="right")]
     )
-    tree, node = _visit_all(node_offsets, leaf_offsets, left, right, *order)
-    return order, int(tree), int(node)
+    if not len(trees):
+        return -1, -1
+    first = int(np.argmin(trees))
+    tree = int(trees[first]) - 1
+    if first < len(nodes):
+        return tree, int(nodes[first] - node_offsets[tree])
+    return tree, int(node_offsets[tree + 1] - node_offsets[tree] + leaves[first - len(nodes)] - leaf_offsets[tree])
 
 
 # LightGBM's kZeroThreshold; the others read every number as it is.

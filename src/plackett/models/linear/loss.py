@@ -104,7 +104,7 @@ class DenseLoss(_BoundLoss):
         run_parallel(
             _evaluate_blocks.compiled,
             len(parts),
-            *self.lists.function.addresses,
+            self.lists.function.address,
             self._features,
             weights,
             self.lists.labels,
@@ -252,8 +252,7 @@ def _rmatvec(first, last, features, gradient, parts):  # type: ignore[no-untyped
 _SIGNATURE = void(
     int64,  # the first block
     int64,  # the end
-    int64,  # address of the list function's C wrapper
-    int64,  # and of its machine code
+    int64,  # address of the list function
     readonly(float32, 2),  # features
     FLOATS,  # weights of the features
     LABELS,
@@ -274,8 +273,7 @@ _function_at = function_maker(LIST_FUNCTION)
 def _evaluate_blocks(  # type: ignore[no-untyped-def]
     first,
     last,
-    wrapper,
-    machine_code,
+    address,
     features,
     weights,
     labels,
@@ -289,7 +287,7 @@ def _evaluate_blocks(  # type: ignore[no-untyped-def]
     values,
     parts,
 ):
-    function = _function_at(wrapper, machine_code)
+    function = _function_at(address)
     for block in range(first, last):
         for q in range(blocks[block], blocks[block + 1]):
             low, high = offsets[q], offsets[q + 1]
