@@ -20,6 +20,7 @@ from plackett.experiments.papers.paper import (
     Study,
     decide,
 )
+from plackett.experiments.protocols import Protocol, Seeds
 from plackett.experiments.results import read_outcome
 from plackett.experiments.robustness import RobustnessCurves, curve_charts, curve_table
 from plackett.experiments.significance import randomisation_test
@@ -71,7 +72,7 @@ class LearningCurves(PaperFigure):
             rows += [_milestones(f"{data}: {name}", trials) for name, trials in validation.items()]
             for pair in self.faster:
                 if set(pair) <= set(validation):
-                    claims += _claim_faster(data, metric, *pair, validation)
+                    claims += _claim_faster(data, metric, *pair, validation, finished.plan.protocol)
         columns = ("validation lists, means of trials", "best", "at step", "after 10 %", "after 25 %", "steps")
         table = TextTable(f"{self.name}: the curves in numbers", columns, tuple(rows))
         plain = {data: {", ".join(key): own for key, own in c.items()} for data, c in numbers.items()}
@@ -106,7 +107,7 @@ def _milestones(name: str, trials: Sequence[Sequence[float]]) -> Row:
 
 
 def _claim_faster(
-    data: str, metric: str, quick: str, slow: str, curves: Mapping[str, Sequence[Sequence[float]]]
+    data: str, metric: str, quick: str, slow: str, curves: Mapping[str, Sequence[Sequence[float]]], protocol: Protocol
 ) -> list[Claim]:
     """A larger area under the curve, and fewer steps to 99 % of the other's best value."""
     areas, steps = [], []
@@ -119,7 +120,8 @@ def _claim_faster(
     test = "no test: a single trial"
     ps: list[float | None] = [None, None]
     if len(areas) > 1:
-        test = f"paired randomisation test over {len(areas)} trials"
+        unit = "seeds on the same lists" if isinstance(protocol, Seeds) else "trials"
+        test = f"paired randomisation test over {len(areas)} {unit}"
         least = 2.0 ** (1 - len(areas))
         if least >= _LEVEL:
             test += f", whose p cannot be below {least:.2g}"

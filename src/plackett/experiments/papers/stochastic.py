@@ -99,7 +99,7 @@ _PANELS = {
 
 _ALPHAS = ((1.0, 1.0, 1.0), (6.0, 2.0, 1.0))
 """The paper does not give its two; these are even and uneven."""
-_DRAWS, _DRAWN = 20_000, 1500
+_DRAWS, _DRAWN = 20_000, 500
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 _CONCRETE_LEVEL = 0.01
 
