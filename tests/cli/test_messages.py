@@ -23,6 +23,9 @@ def folder(tmp_path_factory):
     text = (path / "data.txt").read_text()
     (path / "wide.txt").write_text(text.replace(" 46:", " 99:"))
     pk.recipe("lambdamart", trees=3, leaves=4).fit(data).save(path / "model.plackett")
+    (path / "semicolons.csv").write_text("qid;grade;bm25\n1;0;0.5\n1;1;0.7\n")
+    (path / "headless.csv").write_text("1,0,0.5\n1,1,0.7\n")
+    (path / "text.csv").write_text("qid,grade,bm25,shop\n1,0,0.5,x\n1,1,0.7,y\n")
     (path / "model.onnx").write_bytes(b"\x08\x07\x12\x08plackett")
     return path
 
@@ -62,6 +65,16 @@ TRAIN = ("train", "data.txt", "--out", "m.plackett")
         ((*TRAIN, "--set", "trees"), "key=value, for example --set trees=200, got 'trees'"),
         ((*TRAIN, "--model", "lambda-mart"), "Did you mean 'lambdamart'"),
         ((*TRAIN, "--metric", "ncdg@5"), "Did you mean 'ndcg'"),
+        ((*TRAIN, "--n-estimators", "5"), "change it with --set n_estimators=VALUE"),
+        ((*TRAIN, "--set", "lightgbm=5x"), "--set lightgbm.max_bin=63"),
+        ((*TRAIN, "--features", "a"), "--features names columns of a Parquet, Arrow or CSV file"),
+        (("train", "semicolons.csv", "--out", "m"), "has one column, 'qid;grade;bm25'; columns are separated"),
+        (("train", "headless.csv", "--out", "m"), "the first line must hold the names of the columns"),
+        (("train", "text.csv", "--out", "m"), "take it as categories with --categorical, leave it out with --drop"),
+        (("evaluate", "data.txt", "model.plackett"), "model.plackett is a model, and data are needed here"),
+        (("compare", "data.txt", "--models", "umart", "--out", "model.plackett"), "which other files would damage"),
+        (("quickstart", "--out", "data.txt"), "data.txt is a file; --out is the folder of the report"),
+        (("verify", "nothing"), "there is no such file or directory"),
         (("export", "model.plackett", "--to", "vespas", "--out", "x"), "Did you mean 'vespa'"),
         (("compare", "data.txt", "--models", "x.plackett"), "x.plackett: does not exist"),
         (("compare", "data.txt", "--models", "lambdamart:leavs=3"), "leavs"),
@@ -92,6 +105,22 @@ def test_a_missing_library_is_one_line_with_a_command(fail, monkeypatch, module)
     message = fail(*EXTRAS[module], code=2)
     assert "which is not installed: python -m pip install '" in message
     assert message.count("error:") == 1
+
+
+def test_columns_are_read_in_the_order_of_the_model(capsys, monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = ["qid,grade,a,b,note"] + [f"{i // 5},{i % 3},{i % 7},{i % 3},n{i}" for i in range(50)]
+    (tmp_path / "train.csv").write_text("\n".join(rows))
+    swapped = [",".join((q, g, note, b, a)) for q, g, a, b, note in (row.split(",") for row in rows)]
+    (tmp_path / "test.csv").write_text("\n".join(swapped))
+    settings = ("--model", "lambdamart", "--set", "trees=3", "--set", "min_documents=1", "--validation-share", "0")
+    train = ("train", "train.csv", "--drop", "note", "--out", "m.plackett", *settings)
+    for command in (train, ("rank", "m.plackett", "test.csv", "--out", "s.npy")):
+        with mock.patch.object(sys, "argv", ["plackett", *command]), pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code, capsys.readouterr()
+    expected = pk.load("m.plackett").predict(pk.read("train.csv", drop=["note"]))
+    assert np.array_equal(np.load("s.npy"), expected)
 
 
 def test_a_run_is_evaluated_on_a_data_set(folder, capsys, monkeypatch) -> None:

@@ -94,7 +94,7 @@ class _Command(TyperCommand):
             takes_settings = any(parameter.name == "settings" for parameter in self.params)
             if name and takes_settings and name in _model_settings():
                 raise UsageError(
-                    f"there is no option --{name}; it is a setting of the model, which is changed "
+                    f"there is no option --{name}; if a setting of the model is meant, change it "
                     f"with --set {name}=VALUE."
                 ) from error
             raise
@@ -103,7 +103,8 @@ class _Command(TyperCommand):
 def _model_settings() -> set[str]:
     from plackett.models import RECIPES
 
-    return {name for entry in RECIPES.values() for name in entry.kind().get_params()}
+    kinds = {entry.kind for entry in RECIPES.values()}
+    return {name for kind in kinds for name in (*kind().get_params(), *kind.aliases)}
 
 
 class _Commands(TyperGroup):

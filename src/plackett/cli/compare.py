@@ -23,6 +23,7 @@ from plackett.cli.options import (
     SystemOptions,
     TrialOptions,
     check_mlflow,
+    check_report_folder,
 )
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def compare(
     from plackett.experiments.report.write import write_files
 
     check_mlflow(mlflow)
+    check_report_folder(out)
     rankers = systems.build()
     segments = {name: read_column(data, name, query=reading.query) for name in segment or ()}
     source = reading.open_source(data)
@@ -170,6 +172,7 @@ def quickstart(
     """Generate a data set, train models, compare them, and write a report."""
     from plackett.experiments.quickstart import quickstart as run
 
+    check_report_folder(out)
     start = time.perf_counter()
     with console.step_progress() as progress:
         result = run(out, n_lists=lists, seed=seed, progress=progress)

@@ -14,7 +14,7 @@ from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.files import atomic_file, tsv_cell
 from plackett.base.ragged import Ids, Scores, Values
 from plackett.cli.console import OUT, print_json
-from plackett.cli.options import DataOptions, Json, name_model_features
+from plackett.cli.options import DataOptions, Json, name_model_features, refuse_models
 from plackett.data import collect_lists, find_files
 from plackett.data.dataset import Dataset
 from plackett.data.trec import as_qrels, is_qrels, is_run, judge_run, read_qrels, read_run
@@ -84,6 +84,7 @@ def load_scores(ranking: Path, data: Sequence[Path], reading: DataOptions) -> tu
 
     If the data does not fit in memory, it is scored in blocks and returned without features.
     """
+    refuse_models(data)
     if ranking.is_dir():
         return _score_with_model(ranking, data, reading)
     if not ranking.is_file():

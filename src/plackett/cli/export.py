@@ -163,6 +163,8 @@ def verify(
     else:
         if sign_key is not None:
             raise UsageError(f"{path} is not a model; only models are signed.")
+        if not path.exists():
+            raise DataError("there is no such file or directory", path=str(path))
         if not path.is_dir():
             raise DataError("is neither a model nor a .pkdata directory, which alone have checksums", path=str(path))
         with byte_progress(f"reading {path.name}") as progress:

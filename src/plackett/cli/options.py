@@ -282,6 +282,14 @@ def refuse_models(paths: Sequence[Path]) -> None:
             raise UsageError(f"{path} is a model, and data are needed here; see --help.")
 
 
+def check_report_folder(path: Path) -> None:
+    """Raise UsageError, before any work is done, for a path where a report would spoil something."""
+    if path.is_file():
+        raise UsageError(f"{path} is a file; --out is the folder of the report.")
+    if (path / "manifest.json").exists():
+        raise UsageError(f"{path} is a model or a data set, which other files would damage; give another folder.")
+
+
 @contextmanager
 def name_model_features(ranker: Ranker | None) -> Iterator[None]:
     """Say that the model limits the number of features, where no option does."""

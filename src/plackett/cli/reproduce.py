@@ -14,7 +14,7 @@ from rich.table import Table
 
 from plackett.base.errors import UsageError
 from plackett.cli import console
-from plackett.cli.options import Json, Settings, Store, TrialOptions, parse_settings
+from plackett.cli.options import Json, Settings, Store, TrialOptions, check_report_folder, parse_settings
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster
@@ -93,6 +93,7 @@ def reproduce(
     items = _select_items(chosen, table or [], figure or [])
     datasets = PaperDatasets(chosen, budget, data, console.byte_progress, named)
     folder = out or Path(f"reproduce-{chosen.letter}")
+    check_report_folder(folder)
     result = _run(datasets, items, store or str(folder / "runs.db"), folder, cores, cluster)
     _print_result(result, folder, json)
 

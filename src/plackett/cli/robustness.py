@@ -11,7 +11,17 @@ import typer
 
 from plackett.base.errors import UsageError
 from plackett.cli import console
-from plackett.cli.options import Baseline, DataOptions, DataPaths, Json, Store, SystemOptions, TrialOptions, split_names
+from plackett.cli.options import (
+    Baseline,
+    DataOptions,
+    DataPaths,
+    Json,
+    Store,
+    SystemOptions,
+    TrialOptions,
+    check_report_folder,
+    split_names,
+)
 
 if TYPE_CHECKING:
     from plackett.distributed import Cluster
@@ -54,6 +64,7 @@ def robustness(
 
     kinds = {name: noise_kind(name) for name in split_names(perturb)}
     chosen_levels = _parse_levels(levels)
+    check_report_folder(out)
     rankers = systems.build()
     source = reading.open_source(data)
     plans = {

@@ -73,7 +73,7 @@ class Dataset:
     def __init__(
         self,
         data: Any,
-        *,
+        *arrays: Any,
         label: str | None = "label",
         query: str = "query_id",
         document: str | None = None,
@@ -89,6 +89,8 @@ class Dataset:
         ----------
         data
             A pandas or polars data frame, an Arrow table, or a mapping from names to columns.
+        arrays
+            None: arrays are given to :meth:`from_arrays`, which takes features, labels and query ids.
         label, query, document, weight
             The names of these columns. Where the default is absent, other usual names are tried, as
             in :func:`plackett.read`; ``label=None`` is for data without labels.
@@ -113,6 +115,10 @@ class Dataset:
         from plackett.data.columnar.reader import read_frame  # imports pyarrow
         from plackett.data.files import ReadOptions
 
+        if arrays:
+            raise UsageError(
+                "Dataset takes one table; for arrays use Dataset.from_arrays(features, labels, query_ids)."
+            )
         options = ReadOptions(
             label, query, document, weight, features, None, missing, drop=drop, categorical=categorical
         )
@@ -221,6 +227,13 @@ class Dataset:
             categories=categories,
         )
         return cls._group(table, weights)[0]
+
+    @classmethod
+    def from_pandas(cls, frame: Any, **options: Any) -> Dataset:
+        """Make a data set of a data frame; the same as ``Dataset(frame, **options)``."""
+        return cls(frame, **options)
+
+    from_polars = from_pandas
 
     @classmethod
     def from_table(cls, table: inputs.Table, *, strict: bool = False) -> Dataset:

@@ -14,7 +14,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from plackett.base.errors import DataError, Message, Parameter
+from plackett.base.errors import DataError, Message, Parameter, UsageError
 from plackett.base.ragged import Features, Rows, offsets_from_sizes
 from plackett.data.canonical import CanonicalOrder
 from plackett.data.dataset import Dataset, check_dataset
@@ -411,6 +411,8 @@ def shuffle_lists(dataset: Dataset, *, seed: int) -> tuple[Rows, int]:
     codes = group_codes(dataset)
     count = int(codes.max()) + 1
     place = np.empty(count, np.int64)
+    if not isinstance(seed, (int, np.integer)):
+        raise UsageError(f"seed must be a whole number, got {seed!r}.")
     place[np.random.default_rng(seed).permutation(count)] = np.arange(count)
     return place[codes], count
 

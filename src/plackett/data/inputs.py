@@ -304,8 +304,10 @@ def as_ids(ids: Any, n_docs: int, *, what: str) -> Ids:
         column = _from_objects(np.array(column.tolist(), dtype=object), what)
     if column.dtype.kind == "U":
         return _check_text(column, what)
+    if column.dtype.kind == "f" and np.all(np.floor(column) == column) and np.all(np.abs(column) < 2**53):
+        column = column.astype(np.int64)  # pandas turns integers to floats where a table had gaps
     if column.dtype.kind not in "iu":
-        raise DataError(f"{what} must be integers or strings, got {column.dtype}.")
+        raise DataError(f"{what} must be integers or strings, got {column.dtype}; convert them with astype(str).")
     if column.dtype == np.uint64 and len(column) and column.max() > np.iinfo(np.int64).max:
         return column.astype(np.str_)  # too large for int64
     return np.ascontiguousarray(column, dtype=np.int64)
@@ -340,7 +342,7 @@ def _from_objects(column: NDArray[Any], what: str) -> NDArray[Any]:
         except OverflowError:  # numbers of any size are ids as text
             return column.astype(np.str_)
     kinds = sorted({type(value).__name__ for value in column})
-    raise DataError(f"{what} must be all integers or all strings, got {', '.join(kinds)}.")
+    raise DataError(f"{what} must be all integers or all strings, got {', '.join(kinds)}; convert them to str.")
 
 
 def _check_text(column: NDArray[np.str_], what: str) -> Ids:

@@ -396,7 +396,7 @@ def protocol(name: str | Protocol, *, seed: int = 0) -> Protocol:
     """
     if isinstance(name, Protocol):
         return name
-    kind, colon, number = name.strip().lower().partition(":")
+    kind, colon, number = str(name).strip().lower().partition(":")
     if kind == "holdout" and not colon:
         return Holdout(seed)
     if kind in _COUNTED and not colon:

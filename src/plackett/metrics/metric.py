@@ -197,10 +197,12 @@ _OTHER_NAMES = {
     "ap": "map",
     "rr": "mrr",
     "recip_rank": "mrr",
+    "hit": "success",
+    "hr": "success",
     "ndcg_cut": "ndcg",
     "map_cut": "map",
 }
-"""Names of ir_measures and trec_eval, in lower case."""
+"""Names of ir_measures, trec_eval and recommender libraries, in lower case."""
 
 
 def _our_name(name: str) -> str:

@@ -119,7 +119,20 @@ def check_types(kind: type, parameters: Mapping[str, Any]) -> None:
     for name, value in parameters.items():
         if name in hints and not _matches(value, hints[name]):
             expected = _describe_hint(hints[name])
-            raise UsageError(f"{kind.__name__}'s {name} must be {expected}, got {value!r}.")
+            raise UsageError(f"{kind.__name__}'s {name} must be {expected}, got {value!r}{_remedy(name, value)}.")
+
+
+def _remedy(name: str, value: Any) -> str:
+    """What to give instead of some wrong values."""
+    if isinstance(value, type):
+        return f"; make an object of it: {name}={value.__name__}()"
+    if name == "objective" and callable(value):
+        return "; plackett.objectives.custom(function) makes an objective of a function of one list"
+    if name == "ranker" and isinstance(value, str):
+        return f"; a recipe is {name}=plackett.recipe({value!r})"
+    if name == "lightgbm" and isinstance(value, str):
+        return "; one of its entries is set with lightgbm__max_bin, on the command line with --set lightgbm.max_bin=63"
+    return ""
 
 
 def check_minimums(kind: Any, parameters: Mapping[str, Any]) -> None:

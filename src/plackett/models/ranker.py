@@ -381,7 +381,7 @@ class Ranker(Insight, ABC):
     def summary(self) -> str:
         """A one-line description."""
         name = (self.recipe_name or type(self).__name__) + self._other_objective()
-        return f"{name} on {self.n_features_} features"
+        return f"{name} on {self.n_features_} feature{'' if self.n_features_ == 1 else 's'}"
 
     def _other_objective(self) -> str:
         """Name the objective if it is not the one of the recipe."""

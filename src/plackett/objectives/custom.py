@@ -1,6 +1,7 @@
 """User-defined objectives: one Python function of one list, run like the built-in ones."""
 
 import hashlib
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -89,6 +90,12 @@ def custom(
     """
     if not callable(kernel):
         raise UsageError(f"custom needs a function of one list, got {type(kernel).__name__}.")
+    n_arguments = len(inspect.signature(getattr(kernel, "py_func", kernel)).parameters)
+    if n_arguments != 5:
+        raise UsageError(
+            "custom needs a function of five arguments, (scores, labels, params, gradient, curvature); "
+            f"{getattr(kernel, '__name__', 'it')} has {n_arguments}."
+        )
     if weighting not in (None, "gain", "share", "exponential"):
         raise UsageError(f"weighting must be 'gain', 'share', 'exponential' or None, got {weighting!r}.")
     label = name or str(getattr(kernel, "__name__", "custom"))

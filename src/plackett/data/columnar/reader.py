@@ -503,5 +503,6 @@ def as_arrow(frame: Any) -> pa.Table:
         return pa.table(frame)
     raise UsageError(
         f"Dataset takes a table with named columns (pandas, polars, Arrow), got "
-        f"{type(frame).__name__}; for arrays use Dataset.from_arrays(features, labels, query_ids)."
+        f"{type(frame).__name__}; for arrays use Dataset.from_arrays(features, labels, query_ids), for files "
+        "plackett.read(path)."
     )

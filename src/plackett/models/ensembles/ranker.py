@@ -67,6 +67,11 @@ def import_model(
     >>> import plackett as pk
     >>> ranker = pk.import_model("model.txt")  # doctest: +SKIP
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise UsageError(
+            f"import_model takes the path of a file, got {type(path).__name__}; write the model to one "
+            "first, with its save_model(path) (of scikit-learn estimators: booster_, get_booster())."
+        )
     file = Path(path)
     if file.is_dir():
         raise DataError(

@@ -271,8 +271,8 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
     >>> recipe("e-lambdamart", objective__beta=0.5).objective.beta
     0.5
     """
-    if name not in RECIPES:
-        raise unknown_name("recipe", name, RECIPES)
+    if not isinstance(name, str) or name not in RECIPES:
+        raise unknown_name("recipe", name if isinstance(name, str) else repr(name), RECIPES)
     entry = RECIPES[name]
     settings = {**entry.settings}
     if preset is not None:

@@ -51,7 +51,12 @@ OUR_NAMES = _names(
 )
 """Other names of the parameters of :class:`TreeRanker`, besides those of all rankers."""
 
-_XGBOOST_AND_CATBOOST = {"gamma": "min_gain_to_split", "l2_leaf_reg": "lambda_l2"}
+_XGBOOST_AND_CATBOOST = {
+    "gamma": "min_gain_to_split",
+    "l2_leaf_reg": "lambda_l2",
+    "depth": "max_depth",
+    "border_count": "max_bin",
+}
 _FRACTION = ("subsample", "bagging_fraction", "sub_row", "bagging")
 _FREQUENCY = ("subsample_freq", "bagging_freq")
 
@@ -71,6 +76,7 @@ _REFUSED = {
         "label_column label weight_column weight group_column group query group_id query_id "
         "query_column ignore_column blacklist ignore_feature header has_header save_binary "
         "is_save_binary is_save_binary_file snapshot_freq save_period output_result",
+        growth="tree_method booster grow_policy od_type use_best_model enable_categorical base_score silent",
     )
 }
 _ADVICE = {
@@ -79,6 +85,7 @@ _ADVICE = {
     "cluster": 'give fit(..., cluster="auto")',
     "importance": 'call importance("gain") or importance("split") on the fitted model',
     "delta": "use patience and smoothing",
+    "growth": "trees grow by leaves on histograms, and early stopping keeps the best; leave it out",
     "files": "data are given to fit and predict, not by files and columns of LightGBM",
 }
 _OF_BUILT_IN = {
