@@ -358,7 +358,7 @@ def test_other_labels_keep_order_and_keys_and_are_checked() -> None:
         ({"labels": [1, -1]}, "label -1"),
         ({"labels": [1, np.nan]}, "label nan"),
         ({"labels": [1]}, "labels must be 2 numbers"),
-        ({"query_ids": [1.0, 2.0]}, "query_ids must be integers"),
+        ({"query_ids": [1.5, 2.0]}, "query_ids must be integers"),
         ({"query_ids": np.array([1, "a"], object)}, "query_ids must be all integers or all str"),
         ({"query_ids": [1]}, "query_ids must be 2 values"),
         ({"document_ids": [1.5, 2.5]}, "document_ids must be integers"),

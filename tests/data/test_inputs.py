@@ -243,7 +243,7 @@ def test_strings_of_every_kind_become_text_ids(ids: Any) -> None:
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([1.0, 2.0], "integers or strings, got float64"),
+        ([1.5, 2.0], "integers or strings, got float64"),
         ([True, False], "integers or strings, got bool"),
         (np.array([1, "a"], object), "all integers or all strings, got int, str"),
         (pd.Series([1, None]), "integers or strings, got float64"),
