@@ -19,15 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from plackett._version import __version__
 from plackett.base.compilation_notice import set_notice
 from plackett.base.errors import PlackettError, UsageError, message_of
-from plackett.cli.console import (
-    ERR,
-    Interrupted,
-    compilation_notice,
-    print_text,
-    show_log,
-    show_warning,
-    use_option_names,
-)
+from plackett.cli import console
 
 COMMANDS = {
     "quickstart": "Generate a data set, train models, compare them, and write a report.",
@@ -132,7 +124,7 @@ app = typer.Typer(
 
 def _version(show: bool) -> None:
     if show:
-        print_text(f"plackett {__version__}")
+        console.print_text(f"plackett {__version__}")
         raise typer.Exit
 
 
@@ -147,10 +139,10 @@ def _root(
 
 def main() -> None:
     """Run the command line; an error of the user prints one line, not a traceback."""
-    warnings.showwarning = show_warning
-    show_log()
+    warnings.showwarning = console.show_warning
+    console.show_log()
     is_quiet = bool({"--json", "--quiet"} & set(sys.argv))
-    set_notice((lambda _: nullcontext()) if is_quiet else compilation_notice)
+    set_notice((lambda _: nullcontext()) if is_quiet else console.compilation_notice)
     for stream in (sys.stdout, sys.stderr):
         # Not every encoding has bars and marks; print a question mark instead of failing.
         if isinstance(stream, io.TextIOWrapper):
@@ -169,7 +161,7 @@ def main() -> None:
     except MemoryError as error:
         detail = f" ({error})" if str(error) else ""
         _fail(f"out of memory{detail}; --stream needs less memory.", code=1)
-    except (Interrupted, KeyboardInterrupt) as error:
+    except (console.Interrupted, KeyboardInterrupt) as error:
         _fail(f"interrupted; {error or 'nothing was written.'}", code=130)
 
 
@@ -178,6 +170,6 @@ def _describe_os_error(error: OSError) -> str:
 
 
 def _fail(error: Exception | str, *, code: int) -> None:
-    text = escape(use_option_names(message_of(error)))
-    ERR.print(f"[bold red]error:[/] {text}", soft_wrap=True)
+    text = escape(console.use_option_names(message_of(error)))
+    console.ERR.print(f"[bold red]error:[/] {text}", soft_wrap=True)
     sys.exit(code)

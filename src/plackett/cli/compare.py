@@ -11,20 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from plackett.cli import console
-from plackett.cli.options import (
-    Baseline,
-    DataOptions,
-    DataPaths,
-    DryRun,
-    Json,
-    MLflow,
-    Store,
-    SystemOptions,
-    TrialOptions,
-    check_mlflow,
-    check_report_folder,
-)
+from plackett.cli import console, options
 
 if TYPE_CHECKING:
     from plackett.experiments.compare import CompareResult
@@ -33,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def compare(
-    data: DataPaths,
-    systems: SystemOptions,
-    running: TrialOptions,
-    reading: DataOptions,
+    data: options.DataPaths,
+    systems: options.SystemOptions,
+    running: options.TrialOptions,
+    reading: options.DataOptions,
     protocol: Annotated[
         str | None,
         typer.Option(
@@ -48,11 +35,11 @@ def compare(
     metrics: Annotated[
         str, typer.Option(help="Metrics to report, separated by commas; systems are sorted by the first.")
     ] = "ndcg@10,ndcg@5,err@10",
-    baseline: Baseline = None,
+    baseline: options.Baseline = None,
     out: Annotated[Path, typer.Option(help="Folder for the report, tables, results and finished trials.")] = Path(
         "comparison"
     ),
-    store: Store = None,
+    store: options.Store = None,
     metric: Annotated[str, typer.Option(help="Metric for early stopping and model selection.")] = "ndcg@10",
     test: Annotated[
         Literal["randomisation", "t_test", "wilcoxon"] | None,
@@ -68,10 +55,10 @@ def compare(
             help="Column of the data files (Parquet, Arrow) by which the report groups test lists; repeatable."
         ),
     ] = None,
-    mlflow: MLflow = None,
+    mlflow: options.MLflow = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for the splits, the models and the tests.")] = 0,
-    dry_run: DryRun = False,
-    json: Json = False,
+    dry_run: options.DryRun = False,
+    json: options.Json = False,
 ) -> None:
     """Train models on the same lists, compare them, and write tables and a report.
 
@@ -81,8 +68,8 @@ def compare(
     from plackett.experiments.report.segments import read_column
     from plackett.experiments.report.write import write_files
 
-    check_mlflow(mlflow)
-    check_report_folder(out)
+    options.check_mlflow(mlflow)
+    options.check_report_folder(out)
     rankers = systems.build()
     segments = {name: read_column(data, name, query=reading.query) for name in segment or ()}
     source = reading.open_source(data)
@@ -167,12 +154,12 @@ def quickstart(
     out: Annotated[Path, typer.Option(help="Folder for the report and the results.")] = Path("quickstart"),
     lists: Annotated[int, typer.Option(min=50, help="Number of lists to generate.")] = 1200,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for the data, the split and the models.")] = 0,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Generate a data set, train models, compare them, and write a report."""
     from plackett.experiments.quickstart import quickstart as run
 
-    check_report_folder(out)
+    options.check_report_folder(out)
     start = time.perf_counter()
     with console.step_progress() as progress:
         result = run(out, n_lists=lists, seed=seed, progress=progress)

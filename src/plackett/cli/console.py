@@ -15,20 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rich import box
+from rich import box, progress as bars
 from rich.console import Console
 from rich.errors import LiveError
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 from plackett.base.compilation_notice import TEXT
@@ -60,7 +50,7 @@ def print_json(payload: Any) -> None:
 @contextmanager
 def byte_progress(label: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar for reading or writing; yields ``update(bytes_done, bytes_total)``."""
-    with _bar(DownloadColumn(), TimeRemainingColumn()) as bar:
+    with _bar(bars.DownloadColumn(), bars.TimeRemainingColumn()) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -68,7 +58,7 @@ def byte_progress(label: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def step_progress() -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar for work in steps; yields ``update(text, steps_done, steps_total)``."""
-    with _bar(MofNCompleteColumn(), TimeElapsedColumn()) as bar:
+    with _bar(bars.MofNCompleteColumn(), bars.TimeElapsedColumn()) as bar:
         task = bar.add_task("", total=None)
         yield lambda text, done, total: bar.update(task, description=text, completed=done, total=total)
 
@@ -93,11 +83,11 @@ def compilation_notice(count: int) -> Iterator[None]:
         status.stop()
 
 
-def _bar(*columns: ProgressColumn) -> Progress:
+def _bar(*columns: bars.ProgressColumn) -> bars.Progress:
     # Nothing is drawn into files and pipes, and the bar vanishes when the work is done.
-    return Progress(
-        TextColumn("[progress.description]{task.description}"),
-        BarColumn(),
+    return bars.Progress(
+        bars.TextColumn("[progress.description]{task.description}"),
+        bars.BarColumn(),
         *columns,
         console=ERR,
         transient=True,

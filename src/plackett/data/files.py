@@ -266,6 +266,11 @@ class DataFiles:
         return str(self.first) == STANDARD_INPUT
 
     @property
+    def is_compressed(self) -> bool:
+        """Whether the text is compressed, so that its size is not that of the file."""
+        return self.first.suffix.lower() in COMPRESSED_SUFFIXES
+
+    @property
     def is_columnar(self) -> bool:
         """Whether they are Parquet or Arrow files, which can be read block by block."""
         return self.format == "columnar"

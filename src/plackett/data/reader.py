@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any
 from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.memory import available_memory
 from plackett.data.dataset import Dataset
-from plackett.data.files import (
-    COMPRESSED_SUFFIXES,
-    ByteProgress,
-    DataFiles,
-    PathLike,
-    PathsLike,
-    ReadOptions,
-    find_files,
-)
+from plackett.data.files import ByteProgress, DataFiles, PathLike, PathsLike, ReadOptions, find_files
 from plackett.data.inputs import Missing, Table
 from plackett.data.mapped import open_mapped
 
@@ -220,7 +212,6 @@ def feature_bytes(files: DataFiles, options: ReadOptions) -> int | None:
     if files.is_columnar:
         columns = open_columnar(files, options)
         return 4 * columns.n_docs * columns.n_features
-    is_plain = files.first.suffix.lower() not in COMPRESSED_SUFFIXES and not files.is_input
-    if files.format == "letor" and is_plain:
+    if files.format == "letor" and not (files.is_compressed or files.is_input):
         return files.first.stat().st_size
     return None
