@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 import plackett as pk
+from commands import invoke
 from plackett.base.errors import UsageError
 from plackett.cli.compare import compare
-from plackett.cli.options import expand_groups
 from plackett.experiments.store import RunStore
 
 _MODELS = "listnet-linear,lambdamart"
@@ -25,10 +24,7 @@ def data(tmp_path_factory):
     return path
 
 
-def _run(*arguments: object):
-    app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(expand_groups(compare))
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+_run = partial(invoke, compare)
 
 
 def test_a_comparison_ends_in_a_table_and_files_and_goes_on_when_run_again(data, tmp_path) -> None:

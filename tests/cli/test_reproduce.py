@@ -9,14 +9,13 @@ import sqlite3
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
+from commands import invoke
 from plackett.base.errors import DataError, UsageError, message_of
 from plackett.cli.console import use_option_names, with_time_left
-from plackett.cli.options import expand_groups
 from plackett.cli.reproduce import reproduce
 from plackett.experiments.store import RunStore
 
@@ -24,10 +23,7 @@ _SMALL = ("--quick", "--trials", "2", "--set", "trees=2", "--set", "leaves=3", "
 _SECONDS = 120  # more than a machine under load needs
 
 
-def _run(*arguments: object):
-    app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(expand_groups(reproduce))
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+_run = partial(invoke, reproduce)
 
 
 def test_a_table_with_its_files_and_again_without_training(tmp_path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 import plackett as pk
+from commands import invoke
 from plackett.base.errors import UsageError
-from plackett.cli.options import expand_groups
 from plackett.cli.robustness import robustness
 from plackett.experiments.robustness import NOISE_KINDS
 from plackett.experiments.store import RunStore
@@ -26,10 +25,7 @@ def data(tmp_path_factory):
     return path
 
 
-def _run(*arguments: object):
-    app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(expand_groups(robustness))
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+_run = partial(invoke, robustness)
 
 
 def test_curves_end_in_tables_figures_and_a_report_and_trials_are_kept(data, tmp_path) -> None:

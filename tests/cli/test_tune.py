@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 import plackett as pk
+from commands import invoke
 from plackett.base.errors import UsageError
-from plackett.cli.options import expand_groups
 from plackett.cli.tune import tune
 from plackett.models.recipes.search_spaces import FAMILIES, OBJECTIVES
 
@@ -30,10 +29,7 @@ def data(tmp_path_factory):
     return path
 
 
-def _run(*arguments: object):
-    app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(expand_groups(tune))
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+_run = partial(invoke, tune)
 
 
 def test_a_search_ends_in_a_table_and_a_model_and_goes_on_when_run_again(data, tmp_path) -> None:

@@ -12,35 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from columnar_files import COLUMNS, EXPECTED, renamed as _renamed, write_file as _write
 from dataset_helpers import difference, make_rows
 from plackett.base.errors import DataError
 from plackett.data.dataset import Dataset
 from plackett.data.reader import read
 from plackett.data.writer import write
-
-COLUMNS: dict[str, Any] = {
-    "query_id": ["a", "a", "b"],
-    "label": [2, 0, 1],
-    "price": [1.5, 2.5, 3.5],
-    "clicks": [10, 0, 7],
-}
-EXPECTED = Dataset.from_arrays(
-    [[1.5, 10], [2.5, 0], [3.5, 7]], [2, 0, 1], ["a", "a", "b"], feature_names=["price", "clicks"]
-)
-
-
-def _write(path: Path, columns: dict[str, Any] | pa.Table) -> Path:
-    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
-    if path.suffix == ".parquet":
-        pq.write_table(table, path, row_group_size=2)
-    else:
-        with pa.ipc.new_file(path, table.schema) as writer:
-            writer.write_table(table, max_chunksize=2)
-    return path
-
-
-def _renamed(**names: str) -> dict[str, Any]:
-    return {names.get(name, name): column for name, column in COLUMNS.items()}
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather"])
