@@ -45,11 +45,15 @@ GROWTHS: dict[str, Callable[[float], float]] = {
 }
 _SAMPLED = tuple(f"{loss}-{gain}" for loss in ("expgain", "convexloss", "l2", "l3") for gain in ("map", "ndcg"))
 CLAIMS = {
-    "n": (*("crossentropy", "listnet", "xendcg", "listmle", "plistmle", "rankboost", "boltzrank"), *_SAMPLED),
-    "n log n": ("mdprank", "urank", "ranksvm"),
+    "n": (
+        *("crossentropy", "listnet", "xendcg", "listmle", "plistmle", "rankboost", "boltzrank", *_SAMPLED),
+        *("squared", "logistic", "ordinal", "calibrated-softmax", "circle"),
+    ),
+    "n log n": ("mdprank", "urank", "ranksvm", "pairhinge", "pairsquared", "yetirank"),
     "n²": (
         *("approxndcg", "approxmrr", "lambdarank", "lambdaloss", "ranknet", "umart", "svmmap"),
-        *("mle", "expgain-auc", "convexloss-auc", "l2-auc", "l3-auc"),
+        *("mle", "expgain-auc", "convexloss-auc", "l2-auc", "l3-auc", "lambdagap", "approxmap", "approxerr"),
+        *("softsort", "neuralndcg", "pirank", "fastsoftrank", "stochasticrank"),
     ),
     "n³": ("softrank",),
 }

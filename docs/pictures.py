@@ -92,7 +92,7 @@ def concrete() -> None:
     corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
     points = grid @ corners
     triangles = Triangulation(points[:, 0], points[:, 1])
-    figure, panels = plt.subplots(1, 3, figsize=(8, 2.9), layout="constrained")
+    figure, panels = plt.subplots(1, 3, figsize=(8, 2.45), layout="constrained")
     cases = [((1.0, 1.0, 1.0), 1.0), ((2.0, 1.0, 0.5), 1.0), ((2.0, 1.0, 0.5), 0.5)]
     for axes, (alpha, beta) in zip(panels, cases, strict=True):
         # softmax of log a + Gumbel(0, beta) has the density of a Concrete distribution of
@@ -268,21 +268,24 @@ def _wait_for(url: str) -> None:
 
 
 def screenshots() -> None:
-    """The report, its query browser, and the page of the server."""
+    """The report of the quickstart, queries and curves of another one, and the page of the server."""
     sys.path.insert(0, str(HERE.parent / "tests" / "helpers"))
     from webdriver import Browser
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        subprocess.run([*PLACKETT, "quickstart"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         report, model = _shop(folder)
         serve = [*PLACKETT, "serve", str(model), "--port", "8765"]
         server = subprocess.Popen([*serve, "--examples", str(folder / "test.parquet"), "--quiet"], cwd=folder)
         browser = Browser(folder / "profile")
         try:
             browser.devtools("Emulation.setScrollbarsHidden", hidden=True)
-            browser.open(report, width=1100, height=840)
+            browser.open(folder / "quickstart" / "report.html", width=1100, height=840)
             time.sleep(3)
             _shrink(browser.screenshot(), FOLDER / "report.png")
+            browser.open(report, width=1100, height=840)
+            time.sleep(3)
             browser.run("document.querySelector('button.name').click()")
             browser.run("document.querySelector('#queries-section').scrollIntoView()")
             time.sleep(2)

@@ -46,7 +46,7 @@ Float32Function: TypeAlias = Callable[[Scores, Keys, NDArray[np.bool_] | None], 
 
 
 class Derivatives(NamedTuple):
-    """Value, gradient and curvature of an objective at given scores; all float64."""
+    """Values (one per list), gradient and curvature (one per document) at given scores; all float64."""
 
     values: Values
     """One per list; NaN where the objective has no loss."""

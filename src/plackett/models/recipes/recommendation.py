@@ -84,10 +84,10 @@ def recommend(dataset: Dataset) -> Recommendation:
         reasons.append("labels are clicks with weights: XE-NDCG won back most of what position bias costs")
     else:
         recipe, others = "e-lambdaloss-mart", ("lightgbm-lambdarank", "xendcg-mart", "lambdamart")
-        reasons.append("chosen without test lists, it was ahead of LightGBM and XGBoost and level with CatBoost")
+        reasons.append("on OHSUMED and MQ2007 it was ahead of LightGBM and XGBoost and level with CatBoost")
     if recipe != "listnet-linear" and useful <= _SMALL:
         crossfit = 5
-        reasons.append(f"with {useful:,} lists none can be spared for validation: cross-fitting rotates them")
+        reasons.append(f"with {useful:,} lists you cannot spare any for validation; cross-fitting uses all of them")
     if dataset.categories:
         reasons.append("trees split categories by sets of values; nets and linear models take a mean label instead")
     return Recommendation(
