@@ -35,6 +35,9 @@ TRIALS: dict[str, tuple[Any, dict[str, Any], int]] = {
     "e-xendcg": ("e-xendcg-mart", {}, 5),
     "e-xendcg, path_smooth 10": ("e-xendcg-mart", _SMOOTH, 5),
     "CatBoost": ("catboost-yetirank", {}, 5),
+    "stopped on the next part": (_LOSS, {}, 5),
+    "8 members, stopped on the next part": (_LOSS, {}, 8),
+    "10 members, stopped on the next part": (_LOSS, {}, 10),
     "10 members": (_LOSS, {}, 10),
     "10 members, half of the lists per tree": (_LOSS, {"list_fraction": 0.5}, 10),
     "yetirank": ("yetirank-mart", {}, 5),
@@ -48,6 +51,7 @@ TRIALS: dict[str, tuple[Any, dict[str, Any], int]] = {
     "path_smooth 10, extra_trees": (_LOSS, _SMOOTH | {"lightgbm.extra_trees": True}, 5),
 }
 BOOTSTRAP = "Bayesian bootstrap of lists"
+NEXT = "stopped on the next part"
 
 
 def main() -> None:
@@ -75,7 +79,8 @@ def _run(store: Path, path: Path, number: int, name: str) -> None:
     start = processor_time()
     if name == BOOTSTRAP:
         tree_ranker.sample_lists, saved = _weigh_lists, tree_ranker.sample_lists
-    crossfit = pk.CrossFit(ranker, folds=folds).fit(fold.train, metric="ndcg@10")
+    stop_on = "next" if name.endswith(NEXT) else "held-out"
+    crossfit = pk.CrossFit(ranker, folds=folds, stop_on=stop_on).fit(fold.train, metric="ndcg@10")
     if name == BOOTSTRAP:
         tree_ranker.sample_lists = saved
     seconds = processor_time() - start
