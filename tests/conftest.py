@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 REAL_DATA = Path(os.environ.get("PLACKETT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+
+# The first call of a kernel compiles it, and a busy machine is slow: property tests have no deadline.
+settings.register_profile("plackett", deadline=None)
+settings.load_profile("plackett")
 
 # Every test in these folders runs compiled code, and so runs again with bounds checks.
 KERNEL_FOLDERS = ("data/letor", "data/transforms")

@@ -1,15 +1,10 @@
-"""Settings of the property tests, and fixtures for small files and tiny blocks."""
+"""Fixtures for small files and tiny blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
-
-# The first call of a kernel compiles it, which takes longer than any deadline.
-settings.register_profile("plackett", deadline=None)
-settings.load_profile("plackett")
 
 
 @pytest.fixture(autouse=True, scope="session")
