@@ -4,13 +4,13 @@ A :class:`Dataset` holds the data, an objective is a loss of one list, a ranker 
 minimizes an objective, and a metric states its convention.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import importlib as _importlib
+import typing as _typing
 
 from plackett._version import __version__
 from plackett.base.errors import ConvergenceWarning, DataError, DataWarning, FeatureMismatch, PlackettError, UsageError
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from plackett import objectives
     from plackett.data.clicks import read_clicks
     from plackett.data.dataset import Dataset
@@ -103,14 +103,14 @@ _NAMES = {
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 _PACKAGES = ("base", "cli", "data", "distributed", "experiments", "metrics", "models", "serving")
 
-if not TYPE_CHECKING:
+if not _typing.TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> _typing.Any:
         if name in _PACKAGES or name == "objectives":
-            return import_module(f"{__name__}.{name}")
+            return _importlib.import_module(f"{__name__}.{name}")
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        value = globals()[name] = getattr(_importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
         return value
 
 

@@ -31,6 +31,17 @@ def test_a_comparison_that_is_run_again_trains_nothing(data, systems, tmp_path) 
     assert first.board == again.board
 
 
+def test_a_comparison_prints_as_a_table(data, systems) -> None:
+    result = compare(data, {"<b>": systems["f0"], "f1": systems["f1"]}, metrics="ndcg@5,map", progress=None)
+    lines = repr(result).splitlines()
+    assert lines[0].split() == ["system", "ndcg@5", "map", "p"]
+    assert len(lines) == 4
+    assert "worse than <b> (base); p of ndcg@5" in lines[-1]
+    assert "<td>&lt;b&gt;</td>" in result._repr_html_()
+    first, *_ = result.board.rows()
+    assert list(first) == ["system", "ndcg@5", "map", "difference", "p", "verdict", "seconds"]
+
+
 def test_more_trials_models_or_metrics_train_only_what_is_new(data, systems, tmp_path) -> None:
     store = tmp_path / "runs.db"
     compare(data, systems, protocol="splits:2", metrics="ndcg@5", store=store)

@@ -37,15 +37,21 @@ from plackett.models.fit_context import MetricSpec, Progress, no_progress
 _POLL_SECONDS = 1.0  # between checks of what other processes have finished
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CompareResult:
-    """A finished comparison."""
+    """A finished comparison; it prints as its leaderboard."""
 
     plan: Plan
     board: Leaderboard
     results: ComparisonResults
     ran: int
     """Number of trials that were run now; the others were in the store."""
+
+    def __repr__(self) -> str:
+        return repr(self.board)
+
+    def _repr_html_(self) -> str:
+        return self.board._repr_html_()
 
 
 def compare(
@@ -63,7 +69,7 @@ def compare(
     seed: int = 0,
     test: Test | None = None,
     correction: Correction = "holm",
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
     select: MetricSpec | None = None,
 ) -> CompareResult:
     """Train systems on the splits of a protocol and compare them with significance tests.
@@ -143,7 +149,7 @@ def compare(
             seed=seed,
             test=test,
             correction=correction,
-            progress=progress,
+            progress=progress or no_progress,
         )
 
 

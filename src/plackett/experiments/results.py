@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
+from html import escape
 from typing import Any, Literal
 
 import numpy as np
@@ -48,9 +49,9 @@ class Entry:
     """95 % interval of the mean by metric."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Leaderboard:
-    """Systems ordered by the primary metric, the best first."""
+    """Systems ordered by the primary metric, the best first; it prints as a table."""
 
     entries: tuple[Entry, ...]
     metrics: tuple[str, ...]
@@ -70,6 +71,45 @@ class Leaderboard:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         return asdict(self)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dictionary per system, for a data frame: means, and the comparison by the primary metric."""
+        result = []
+        for entry in self.entries:
+            comparison = entry.comparisons.get(self.primary)
+            against = {
+                "difference": None if comparison is None else comparison.difference,
+                "p": entry.adjusted.get(self.primary),
+                "verdict": self.verdict(entry, self.primary),
+            }
+            result.append({"system": entry.name, **entry.means, **against, "seconds": entry.seconds})
+        return result
+
+    def _cells(self) -> list[list[str]]:
+        """The header and a row per system, as texts."""
+        marks = {"better": "▲", "worse": "▼", "": " "}
+        lines = [["system", *self.metrics, "p"]]
+        for entry in self.entries:
+            means = [f"{entry.means[m]:.4f}{marks[self.verdict(entry, m)]}" for m in self.metrics]
+            p = "(base)" if entry.name == self.baseline else f"{entry.adjusted[self.primary]:.4f}"
+            lines.append([entry.name, *means, p])
+        return lines
+
+    def __repr__(self) -> str:
+        lines = self._cells()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        texts = [
+            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in lines
+        ]
+        note = f"▲ better, ▼ worse than {self.baseline} (base); p of {self.primary}, {self.n_counted:,} {self.unit}"
+        return "\n".join([*texts, note])
+
+    def _repr_html_(self) -> str:
+        head, *body = [[escape(cell) for cell in line] for line in self._cells()]
+        rows = ["".join(f"<td>{cell}</td>" for cell in line) for line in body]
+        note = escape(repr(self).splitlines()[-1])
+        table = "".join(f"<tr>{row}</tr>" for row in ["".join(f"<th>{cell}</th>" for cell in head), *rows])
+        return f"<table>{table}</table><small>{note}</small>"
 
     def verdict(self, entry: Entry, metric: str) -> Literal["better", "worse", ""]:
         """Whether a system is significantly better or worse than the baseline."""

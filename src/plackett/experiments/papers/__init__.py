@@ -61,7 +61,7 @@ def reproduce(
     threads: int | None = None,
     cluster: Cluster | str | None = None,
     seed: int = 0,
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
 ) -> Reproduction:
     """Make the tables and figures of a paper, beside the numbers that it published.
 
@@ -108,7 +108,12 @@ def reproduce(
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         kept = (Path(out) if out is not None else scratch) / "runs.db"
         runs = stack.enter_context(RunStore(kept if store is None else store))
-        options: dict[str, Any] = {"jobs": jobs, "threads": threads, "cluster": cluster, "progress": progress}
+        options: dict[str, Any] = {
+            "jobs": jobs,
+            "threads": threads,
+            "cluster": cluster,
+            "progress": progress or no_progress,
+        }
         result = run_reproduction(plan, store=runs, scratch=scratch, **options)
     if out is not None:
         write_reproduction(result, Path(out), command=f"plackett.reproduce({letter!r})")

@@ -49,7 +49,7 @@ class TrialResult:
     """Why it failed."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TuneResult:
     """A finished search."""
 
@@ -69,6 +69,12 @@ class TuneResult:
     """Number of trials that were run now; the others were in the store."""
     ranker: Ranker | None = None
     """A model fitted with the best settings, if that was asked for."""
+
+    def __repr__(self) -> str:
+        return (
+            f"TuneResult({len(self.trials)} trials: {self.value:.4f}, the recipe's own settings "
+            f"{self.recipe_value:.4f}; settings={dict(self.settings)})"
+        )
 
     @property
     def best(self) -> TrialResult | None:
@@ -112,7 +118,7 @@ def tune(
     pruner: Pruner = "median",
     seed: int = 0,
     refit: bool = True,
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
     cluster: Cluster | str | None = None,
     share: float | None = None,
 ) -> TuneResult:
@@ -201,7 +207,7 @@ def tune(
             jobs=jobs,
             threads=threads,
             refit=refit,
-            progress=progress,
+            progress=progress or no_progress,
             cluster=cluster,
         )
 
