@@ -35,7 +35,7 @@ def test_commands_run_in_a_folder_of_their_own(tmp_path: Path) -> None:
     before = Path.cwd()
     assert warmup.run_task("data", str(tmp_path)) >= 0
     assert Path.cwd() == before
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["test.txt", "train.txt", "vali.txt"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["rare.txt", "test.txt", "train.txt", "vali.txt"]
 
 
 def test_a_cache_that_cannot_be_written_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

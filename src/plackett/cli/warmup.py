@@ -26,6 +26,7 @@ from plackett.cli.options import Json
 _COMMANDS = {
     "data": (
         "describe DATA/train.txt",
+        "describe DATA/rare.txt",
         "convert DATA/train.txt data.pkdata",
         "convert DATA/train.txt data.parquet",
         "convert data.parquet data.txt",
@@ -120,6 +121,9 @@ def _write_data(folder: Path) -> None:
 
     for part, n_lists in _LISTS.items():
         pk.write(pk.synthetic("letor", n_lists=n_lists, seed=n_lists), folder / f"{part}.txt")
+    # Exponents and letters beyond ASCII, which the kernel for most files leaves to another.
+    lines = (f"{i % 3} qid:é{i // 50} 1:{i}e-3\n" for i in range(20_000))
+    (folder / "rare.txt").write_text("".join(lines), "utf-8")
     test = pk.read(folder / "test.txt")
     pk.evaluate(test.labels, test, ["ndcg@1", "ndcg", "err@10", "map", "mrr", "precision@5"])
 

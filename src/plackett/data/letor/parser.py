@@ -5,15 +5,17 @@ allocated once. Indices rise along a line, so its last one is its largest: the p
 the ends of lines and at the last token of each. A wrong line may be counted as anything; the second
 pass stops at it.
 
-:func:`parse_rows` is the second pass. It stops at a line that it cannot parse, and
-:mod:`plackett.data.letor.errors` either parses that line (a decimal that needs exact arithmetic) or
-names the error. So there are no error codes here, and all messages are in one place.
+:func:`parse_rows` is the second pass: short decimals and ASCII. It stops at a line that it cannot
+parse, and :func:`parse_any_rows` goes on from there; most files do not need it, so it is not
+compiled for them. Where it stops, too, :mod:`plackett.data.letor.errors` either parses the line (a
+decimal that needs exact arithmetic) or names the error. So there are no error codes here, and all
+messages are in one place.
 
 Document ids are in comments. LETOR 3 and 4 write ``#docid = GX000-00-0000000 inc = 1 prob = 0.02``;
 others write the id alone.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float32, int64, uint32, uint64
@@ -267,112 +269,137 @@ def _value(text, at, allow_nan):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def fill_row(text, at, row, words, sizes, limit, absent):  # type: ignore[no-untyped-def]
-    """Read the features of one line into its row.
-
-    Returns where the data of the line ends (-1 if this parser cannot read it) and whether the row
-    lists every index.
-    """
-    column, full = 0, True
-    allow_nan = np.isnan(absent)
-    known = len(words)
-    width = len(row)
-    while True:
-        index = column + 1
-        if column < known:
-            size = sizes[column]
-            if (word_at(text, at) ^ words[column]) << uint64(64 - 8 * size) == 0:
-                at += size
-            else:
-                index = 0
-        else:
-            index = 0
-        if index == 0:
-            at = skip_blanks(text, at)
-            if ends_data(text, at):
-                break
-            index, at = index_at(text, at)
-            if index <= column or index > limit:
-                return -1, False
-            full &= index == column + 1
-            for skipped in range(column, min(index - 1, width)):
-                row[skipped] = absent
-        byte = text[at] - _ZERO
-        if text[at + 1] == _SPACE and 0 <= byte <= 9:
-            value, at = float32(byte), at + 1
-        else:
-            value, at = _value(text, at, allow_nan)
-            if at < 0 or not ends_token(text, at):
-                return -1, False
-        if index <= width:
-            row[index - 1] = value
-        column = index
-        at += text[at] == _SPACE
-    for skipped in range(column, width):
-        row[skipped] = absent
-    return at, full and column == width
+def _short_value(text, at, _allow_nan):  # type: ignore[no-untyped-def]
+    return parse_short_float32(text, at)
 
 
 @compiled
-def _query(text, at):  # type: ignore[no-untyped-def]
-    """Begin and end of the query id after ``qid:`` at ``at``; the end is -1 if there is none."""
-    if word_at(text, at) & uint64(_FOUR_BYTES) != uint64(_QID):
-        return at, -1
-    begin = end = at + 4
-    ascii_only = True
-    while not ends_token(text, end):
-        if is_control(text[end]):
-            return begin, -1
-        ascii_only &= text[end] < 128
-        end += 1
-    if end == begin or not (ascii_only or is_utf8(text, begin, end)):
-        return begin, -1
-    return begin, end
+def _is_ascii(text, at, end):  # type: ignore[no-untyped-def]
+    while at < end and text[at] < 128:
+        at += 1
+    return at >= end
 
 
 @compiled
-def _head(text, at):  # type: ignore[no-untyped-def]
-    """Label, and begin and end of the query id; the end is -1 if either is wrong."""
+def _label(text, at):  # type: ignore[no-untyped-def]
+    """Label at ``at``, and its end or -1."""
     mantissa, exponent, negative, end = parse_decimal(text, at)
     label, known = nearest_float32(mantissa, exponent)
-    blank = end >= 0 and (text[end] == _SPACE or text[end] == _TAB)
-    if not blank or not known or (negative and mantissa != 0):
-        return label, at, -1
-    begin, end = _query(text, skip_blanks(text, end))
-    return label, begin, end
+    if not known or (negative and mantissa != 0):
+        return label, -1
+    return label, end
 
 
 @compiled
-def parse_rows(text, at, stop, row, out, settings):  # type: ignore[no-untyped-def]
-    """Parse the lines from ``at`` to ``stop`` into the rows from ``row``.
+def _short_label(text, at):  # type: ignore[no-untyped-def]
+    label, end = parse_short_float32(text, at)
+    return label, (-1 if text[at] == _MINUS else end)
 
-    Returns where it stopped (``stop``, or the begin of a line that it cannot parse), the next row,
-    whether all rows so far were full, and whether all query ids were integers.
-    """
-    features, labels, queries, query_spans, document_spans = out
-    words, sizes, limit, absent = settings
-    full = integers = True
-    while at < stop:
-        begin = at
-        at = skip_blanks(text, at)
-        taken = not ends_data(text, at)
-        if taken:
-            label, first, last = _head(text, at)
-            if last < 0:
+
+def _make_parser(label_at: Any, value_at: Any, is_text: Any) -> Any:
+    """A kernel that parses lines with these functions for labels, values and the text of ids."""
+
+    @compiled
+    def query_at(text, at):  # type: ignore[no-untyped-def]
+        """Begin and end of the query id after ``qid:`` at ``at``; the end is -1 if there is none."""
+        if word_at(text, at) & uint64(_FOUR_BYTES) != uint64(_QID):
+            return at, -1
+        begin = end = at + 4
+        while not ends_token(text, end):
+            if is_control(text[end]):
+                return begin, -1
+            end += 1
+        if end == begin or not is_text(text, begin, end):
+            return begin, -1
+        return begin, end
+
+    @compiled
+    def fill_row(text, at, row, words, sizes, limit, absent):  # type: ignore[no-untyped-def]
+        """Read the features of one line into its row.
+
+        Returns where the data of the line ends (-1 if this parser cannot read it) and whether the row
+        lists every index.
+        """
+        column, full = 0, True
+        allow_nan = np.isnan(absent)
+        known = len(words)
+        width = len(row)
+        while True:
+            index = column + 1
+            if column < known:
+                size = sizes[column]
+                if (word_at(text, at) ^ words[column]) << uint64(64 - 8 * size) == 0:
+                    at += size
+                else:
+                    index = 0
+            else:
+                index = 0
+            if index == 0:
+                at = skip_blanks(text, at)
+                if ends_data(text, at):
+                    break
+                index, at = index_at(text, at)
+                if index <= column or index > limit:
+                    return -1, False
+                full &= index == column + 1
+                for skipped in range(column, min(index - 1, width)):
+                    row[skipped] = absent
+            byte = text[at] - _ZERO
+            if text[at + 1] == _SPACE and 0 <= byte <= 9:
+                value, at = float32(byte), at + 1
+            else:
+                value, at = value_at(text, at, allow_nan)
+                if at < 0 or not ends_token(text, at):
+                    return -1, False
+            if index <= width:
+                row[index - 1] = value
+            column = index
+            at += text[at] == _SPACE
+        for skipped in range(column, width):
+            row[skipped] = absent
+        return at, full and column == width
+
+    @compiled
+    def parse(text, at, stop, row, out, settings):  # type: ignore[no-untyped-def]
+        features, labels, queries, query_spans, document_spans = out
+        words, sizes, limit, absent = settings
+        full = integers = True
+        while at < stop:
+            begin = at
+            at = skip_blanks(text, at)
+            taken = not ends_data(text, at)
+            if taken:
+                label, at = label_at(text, at)
+                if at < 0 or not (text[at] == _SPACE or text[at] == _TAB):
+                    return begin, row, full, integers
+                first, last = query_at(text, skip_blanks(text, at))
+                if last < 0:
+                    return begin, row, full, integers
+                at = last + (text[last] == _SPACE)
+                at, whole = fill_row(text, at, features[row], words, sizes, limit, absent)
+                if at < 0:
+                    return begin, row, full, integers
+                labels[row] = label
+                query_spans[row, 0], query_spans[row, 1] = first, last - first
+                queries[row], known = parse_integer(text, first, last)
+                first, last = document_id(text, at)
+                document_spans[row, 0], document_spans[row, 1] = first, last - first
+            at = line_end(text, at)
+            if at < 0 or (taken and not is_text(text, first, last)):
                 return begin, row, full, integers
-            at = last + (text[last] == _SPACE)
-            at, whole = fill_row(text, at, features[row], words, sizes, limit, absent)
-            if at < 0:
-                return begin, row, full, integers
-            labels[row] = label
-            query_spans[row, 0], query_spans[row, 1] = first, last - first
-            queries[row], known = parse_integer(text, first, last)
-            first, last = document_id(text, at)
-            document_spans[row, 0], document_spans[row, 1] = first, last - first
-        at = line_end(text, at)
-        if at < 0 or (taken and not is_utf8(text, first, last)):
-            return begin, row, full, integers
-        if taken:
-            full, integers, row = full and whole, integers and known, row + 1
-        at += 1
-    return at, row, full, integers
+            if taken:
+                full, integers, row = full and whole, integers and known, row + 1
+            at += 1
+        return at, row, full, integers
+
+    return parse
+
+
+parse_rows = _make_parser(_short_label, _short_value, _is_ascii)
+"""Parse the lines from ``at`` to ``stop`` into the rows from ``row``.
+
+Returns where it stopped (``stop``, or the begin of a line that it cannot parse), the next row,
+whether all rows so far were full, and whether all query ids were integers.
+"""
+parse_any_rows = _make_parser(_label, _value, is_utf8)
+"""Like :func:`parse_rows`, also for long decimals, exponents, NaN and ids in UTF-8."""

@@ -33,6 +33,7 @@ from plackett.data.letor.parser import (
     Survey,
     decode_strings,
     encode_indices,
+    parse_any_rows,
     parse_integer,
     parse_rows,
     survey,
@@ -271,10 +272,13 @@ def _parse_piece(task: _PieceRows, arrays: _Arrays, settings: tuple[object, ...]
     piece, row, at = task.piece, task.first_row, task.piece.start
     out = tuple(arrays)
     all_full = all_integers = True
+    parse = parse_rows
     while at < piece.stop:
-        at, row, full, integers = parse_rows(piece.text, at, piece.stop, row, out, settings)
+        at, row, full, integers = parse(piece.text, at, piece.stop, row, out, settings)
         all_full, all_integers = all_full and full, all_integers and integers
-        if at < piece.stop:
+        if at < piece.stop and parse is parse_rows:
+            parse = parse_any_rows
+        elif at < piece.stop:
             text = piece.line(at)
             line = _read_line(text, task, at, job)
             arrays.store(row, at, line, job.rules.absent)
