@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
+
+import numpy as np
 import pytest
+
+import plackett as pk
 
 pytest.importorskip("ray", reason="needs the extra distributed")
 
+from ray.exceptions import ActorDiedError
 from ray.train import ControllerError
 from ray.train.v2._internal.exceptions import WorkerGroupStartupFailedError, WorkerGroupStartupTimeoutError
 
@@ -48,4 +57,34 @@ def test_the_message_says_what_happened(monkeypatch: pytest.MonkeyPatch) -> None
     died = training_job._failure_text(DIED, 2, job, "")
     assert "a worker died while it was being started, 2 times (retries=1)" in died
     assert "within" not in died
+    gone = training_job._failure_text(ActorDiedError(), 2, job, "")
+    assert "the controller of the workers died, 2 times (retries=1)" in gone
     assert "could not be started within" in training_job._failure_text(LATE, 2, job, "")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["ray::RayTrainWorker", "ray::TrainController"])
+def test_a_process_killed_as_soon_as_it_is_there_is_replaced(name, ray_head) -> None:
+    data = pk.synthetic("letor", n_lists=30, seed=1)
+    exact = {"min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 1.0}
+    ranker = pk.TreeRanker(trees=3, leaves=4, threads=1, lightgbm=exact)
+    expected = ranker.fit(data).predict(data)
+    killed: list[int] = []
+    is_over = threading.Event()
+
+    def kill() -> None:
+        while not killed and not is_over.is_set():
+            for process in ray_head.running(name)[:1]:
+                os.kill(process, signal.SIGKILL)
+                killed.append(process)
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        found = ranker.fit(data, cluster=ray_head.cluster())
+    finally:
+        is_over.set()
+        thread.join()
+    assert killed
+    np.testing.assert_allclose(found.predict(data), expected, rtol=0, atol=1e-9)

@@ -109,7 +109,7 @@ def torture(name: str, job: Job, data: Path, kills: int, draw: random.Random) ->
         killed = finished = resumed = 0
         while killed < kills:
             old = begin()
-            for _ in range(KILLS_PER_ROUND):
+            for _ in range(min(KILLS_PER_ROUND, kills - killed)):
                 process = in_fork(lambda: run(job.command(data, folder)), log)
                 time.sleep(draw.uniform(0, duration))
                 if os.waitpid(process, os.WNOHANG) != (0, 0):

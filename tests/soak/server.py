@@ -34,6 +34,7 @@ BAD = [
     b"POST /rank HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\n\r\n{{{{{",
     b"POST /rank HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999999\r\n\r\n",
     b"POST /rank HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 500\r\n\r\n{",  # and leaves
+    b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: localhost\r\n\r\n",
     b"\x16\x03\x01\x02\x00" * 20,
 ]
 

@@ -293,14 +293,17 @@ class DriverProcess:
         except subprocess.TimeoutExpired:
             return ClusterError(f"the process connected to {location} closed its pipe.")
         self._log.seek(0)
-        output = self._log.read().decode(errors="replace").strip()[-_SHOWN:]
-        if any(sign in output for sign in _HEAD_LOST):
+        text = self._log.read().decode(errors="replace")
+        # Ray writes its state, thousands of lines, after the reason.
+        output = "\n".join(line for line in text.splitlines() if "[state-dump]" not in line).strip()[-_SHOWN:]
+        if any(sign in output + text[-_SHOWN:] for sign in _HEAD_LOST):
             return ClusterError(
                 f"the connection to {location} is lost: its head is gone. Start the cluster again, "
                 "then run the same again: it continues from its checkpoint, if it has one."
             )
         return ClusterError(
-            f"the process connected to {location} ended with code {code}.{' Its output: ' + output if output else ''}"
+            f"the process connected to {location} ended with code {code}. Run the same again: it continues from its "
+            f"checkpoint, if it has one.{' Its output: ' + output if output else ''}"
         )
 
     def close(self) -> None:

@@ -273,15 +273,15 @@ def run_workers(pipe: Pipe, job: TrainingJob) -> None:
 
 
 def fit_with_restarts(fit: Callable[[], Any], *, retries: int, on_restart: Callable[[], None]) -> None:
-    """Call ``fit`` again if a worker dies while it is being started, at most ``retries`` times.
+    """Call ``fit`` again if a worker dies before all have started, or Ray Train's controller dies.
 
-    Ray Train replaces workers that die later, but ends when one dies before all have started.
+    At most ``retries`` times. Workers that die later are replaced by Ray Train.
     """
     for attempt in range(retries + 1):
         try:
             fit()
         except Exception as error:
-            if attempt == retries or _start_failure(error) != _DIED:
+            if attempt == retries or _start_failure(error) not in (_DIED, _CONTROLLER_DIED):
                 raise
             on_restart()
         else:
@@ -423,9 +423,10 @@ def _forward_one(pipe: Pipe, seen: _Seen, kind: str, content: Any) -> None:
 def _failure_text(error: Exception, workers: int, job: TrainingJob, trace: str) -> str:
     cluster = job.cluster
     failure = _start_failure(error)
-    if failure == _DIED:
+    if failure in (_DIED, _CONTROLLER_DIED):
+        what = "a worker died while it was being started" if failure == _DIED else "the controller of the workers died"
         return (
-            f"{cluster.location}: a worker died while it was being started, {cluster.retries + 1} "
+            f"{cluster.location}: {what}, {cluster.retries + 1} "
             f"times (retries={cluster.retries}). Look for the reason in Ray's logs on that "
             "machine; too little memory is the most frequent one."
         )
@@ -443,13 +444,17 @@ def _failure_text(error: Exception, workers: int, job: TrainingJob, trace: str) 
 
 
 _DIED = "WorkerGroupStartupFailedError"
+_CONTROLLER_DIED = "RayActorError"
 _START_FAILURES = (_DIED, "WorkerGroupStartupTimeoutError", "InsufficientClusterResourcesError")
 
 
 def _start_failure(error: Exception) -> str | None:
-    """Name of Ray's error if the workers could not be started, else None."""
+    """Name of Ray's error if the workers could not be started or their controller died, else None."""
+    from ray.exceptions import RayActorError
     from ray.train import ControllerError
 
+    if isinstance(error, RayActorError):
+        return _CONTROLLER_DIED
     if not isinstance(error, ControllerError):
         return None
     kind = type(error.controller_failure).__name__

@@ -53,6 +53,8 @@ def name_file_in_errors(path: Path | None, kind: str = "Parquet or Arrow file") 
         if os.strerror(errno.ENOMEM) in str(error):  # Arrow does not set the error number
             raise MemoryError(f"{name}: {error}") from error
         reason = str(error).strip().splitlines()[0] if str(error).strip() else "unreadable"
+        if reason.startswith("Unknown error: Wrapping"):  # of text in an object of Python
+            reason = "text that is not UTF-8"
         raise DataError(f"not a readable {kind}: {reason}", path=name) from error
 
 
