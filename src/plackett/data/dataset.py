@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -357,6 +358,15 @@ class Dataset:
     def keys(self) -> Keys:
         """One per list: the hash of its contents, which seeds its random numbers."""
         return self.order.restore_lists(self.order.keys)
+
+    def to_rows(self, scores: ArrayLike) -> NDArray[Any]:
+        """Return the scores as they are: they are in the order of the rows already."""
+        warnings.warn(
+            "Dataset.to_rows is deprecated: scores are in the order of the rows already.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return np.asarray(scores)
 
     def reduce_lists(self, function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
         """Combine one value per row into one per list, for example with ``np.maximum``."""
