@@ -34,6 +34,19 @@ not ours), corrected by Holm's method over the systems of a table. *ms*: process
 100 documents. *s*: processor time of training. *MB*: the saved model. These three are means over folds.
 """
 
+_FINDINGS = """\
+## Findings
+
+- Our cross-fitted trees are level with the best cross-fitted peer on both sets: CatBoost on MQ2007, XGBoost on OHSUMED,
+  where they are above CatBoost. They take a fourth of CatBoost's time.
+- AutoRanker with 5 minutes of one core is level with the best peer on the folds that have been run, not above it. Its
+  advantage is that the best kind of model need not be known: that differs from set to set.
+- Distillation into trees loses less than .001.
+- Nothing that was tried with cross-fitted trees is better than the recipe as it is on both sets beyond chance: shrunken
+  leaves, other objectives, more members, less correlated samples, or symmetric trees as CatBoost grows them, with our
+  objectives. AutoRanker's honest members learn from all parts but two, so it cuts the lists into eight parts.
+"""
+
 
 def write_page(outcomes: list[dict[str, Any]], trials: list[dict[str, Any]]) -> None:
     """Write the page from what has been run."""
@@ -44,6 +57,7 @@ def write_page(outcomes: list[dict[str, Any]], trials: list[dict[str, Any]]) -> 
             "Not everything has been run: the end of the page says what is missing. Mind the numbers of lists.",
             "",
         ]
+    lines.append(_FINDINGS)
     budgets = [minutes for minutes in (0.0, *MINUTES) if any(o["minutes"] == minutes for o in outcomes)]
     for minutes in budgets:
         lines += _budget(outcomes, minutes)
