@@ -9,7 +9,7 @@ import scipy.sparse
 from hypothesis import given, settings, strategies as st
 
 from plackett.base.errors import DataError, FeatureMismatch, UsageError
-from plackett.models.ensembles.scoring import FEW, MIN_PER_THREAD
+from plackett.models.ensembles.scoring import FEW, MIN_PER_THREAD, round_down
 from reference_trees import N_FEATURES, awkward_features, plain_scores, random_ensemble
 
 pytestmark = pytest.mark.kernels
@@ -168,3 +168,12 @@ def test_features_of_another_number_are_refused() -> None:
 def test_fewer_threads_than_one_are_refused() -> None:
     with pytest.raises(UsageError, match="at least 1, got 0"):
         random_ensemble(0, [3]).predict(np.zeros((2, 4), np.float32), n_threads=0)
+
+
+def test_extreme_thresholds_are_rounded_without_a_warning() -> None:
+    largest = float(np.finfo(np.float32).max)
+    numbers = np.array([-1e300, -largest, np.nextafter(-largest, -np.inf), 1e-50, -1e-50, 1e300, np.inf])
+    rounded = round_down(numbers)
+    assert np.all(rounded <= numbers)
+    assert rounded[0] == -np.inf
+    assert rounded[5] == np.float32(largest)

@@ -380,7 +380,7 @@ def round_down(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
     """The largest float32 not above each number: ``x <= t`` stays the same for every float32 x."""
     with np.errstate(over="ignore", under="ignore"):
         near = numbers.astype(np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
-    return np.where(near > numbers, np.nextafter(near, np.float32(-np.inf)), near)
+        return np.where(near > numbers, np.nextafter(near, np.float32(-np.inf)), near)
 
 
 def _find_questions(
