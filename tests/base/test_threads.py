@@ -63,6 +63,7 @@ def test_several_threads_may_call_at_the_same_time() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of JAX, where another test has imported it
 def test_a_forked_process_starts_threads_of_its_own() -> None:
     run_parallel(lambda *_: None, 100)
     child = os.fork()

@@ -336,7 +336,7 @@ def test_train_cross_fits_and_goes_on_from_a_checkpoint(folder, tmp_path) -> Non
     [
         (("--model", "lambdamrt"), "Did you mean 'lambdamart'?"),
         (("--set", "trees"), "a setting is written key=value"),
-        (("--set", "depth=3"), "has no parameter 'depth'"),
+        (("--set", "height=3"), "has no parameter 'height'"),
         (("--model", "umart", "--preset", "Z"), "no preset 'Z' of 'umart'. There are: D-ohsumed"),
     ],
 )

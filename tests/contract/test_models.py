@@ -111,8 +111,8 @@ def test_parameters_can_be_read_and_set(name) -> None:
     ranker = recipe(name)
     copy = type(ranker)(**ranker.get_params())
     assert copy.get_params() == ranker.get_params()
-    with pytest.raises(UsageError, match="has no parameter 'depth'"):
-        ranker.set_params(depth=3)
+    with pytest.raises(UsageError, match="has no parameter 'height'"):
+        ranker.set_params(height=3)
 
 
 def test_missing_features_go_into_trees_but_not_into_linear_models() -> None:
