@@ -55,14 +55,24 @@ class BudgetExceededError(AssertionError):
 
 
 def run(target: Target, data: bytes) -> None:
-    """Check one input, with its budget of processor time and memory."""
+    """Check one input, with its budget of processor time and memory.
+
+    What is over its time is measured once more: the first input on a rare path pays for compiling its kernels.
+    """
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    allowed = SECONDS + SECONDS_PER_BYTE * len(data)
+    seconds = _seconds(target, data)
+    if seconds > allowed:
+        seconds = _seconds(target, data)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+    if seconds > allowed or grown > BYTES + BYTES_PER_BYTE * len(data):
+        raise BudgetExceededError(f"{len(data):,} bytes took {seconds:.2f} s and {grown >> 20} MB")
+
+
+def _seconds(target: Target, data: bytes) -> float:
     begin = time.process_time()
     target.check(data)
-    seconds = time.process_time() - begin
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
-    if seconds > SECONDS + SECONDS_PER_BYTE * len(data) or grown > BYTES + BYTES_PER_BYTE * len(data):
-        raise BudgetExceededError(f"{len(data):,} bytes took {seconds:.2f} s and {grown >> 20} MB")
+    return time.process_time() - begin
 
 
 def mutants(seeds: list[bytes], tokens: tuple[bytes, ...], count: int, seed: int) -> Iterator[bytes]:
