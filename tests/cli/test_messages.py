@@ -67,6 +67,7 @@ TRAIN = ("train", "data.txt", "--out", "m.plackett")
         ((*TRAIN, "--metric", "ncdg@5"), "Did you mean 'ndcg'"),
         ((*TRAIN, "--n-estimators", "5"), "change it with --set n_estimators=VALUE"),
         ((*TRAIN, "--set", "lightgbm=5x"), "--set lightgbm.max_bin=63"),
+        ((*TRAIN, "--validation", "data.txt", "--validation-share", "0.1"), "validation data is given; leave it out"),
         ((*TRAIN, "--features", "a"), "--features names columns of a Parquet, Arrow or CSV file"),
         (("train", "semicolons.csv", "--out", "m"), "has one column, 'qid;grade;bm25'; columns are separated"),
         (("train", "headless.csv", "--out", "m"), "the first line must hold the names of the columns"),

@@ -31,11 +31,13 @@ def train(
         Path | None, typer.Option(help="Validation data for early stopping and model selection.")
     ] = None,
     validation_share: Annotated[
-        float,
+        float | None,
         typer.Option(
-            min=0, max=0.9, help="Share of the lists to hold out for validation if there is no validation data."
+            min=0,
+            max=0.9,
+            help="Share of the lists to hold out for validation if there is no validation data.  \\[default: 0.2]",
         ),
-    ] = 0.2,
+    ] = None,
     metric: Annotated[
         str,
         typer.Option(
@@ -70,8 +72,12 @@ def train(
     place = find_cluster(cluster)
     ranker = _build_ranker(model, preset, parse_settings(settings), seed, threads, crossfit)
     training_data, validation_data, _ = reading.open_parts(data, validation)
-    if validation_data is None and crossfit is None and validation_share:
-        training_data, validation_data = _hold_out(training_data, validation_share, seed)
+    if validation_share is not None and (validation_data is not None or crossfit is not None):
+        other = "--crossfit uses all lists" if crossfit is not None else "validation data is given"
+        raise UsageError(f"--validation-share {validation_share:g} has no use: {other}; leave it out.")
+    share = 0.2 if validation_share is None else validation_share
+    if validation_data is None and crossfit is None and share:
+        training_data, validation_data = _hold_out(training_data, share, seed)
     begin = time.perf_counter()
     with explain_interrupt(partial(_describe_checkpoint, checkpoint)), step_progress() as progress:
         ranker.fit(training_data, validation_data, metric, checkpoint, progress=progress, cluster=place)
