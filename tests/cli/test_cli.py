@@ -395,3 +395,39 @@ def test_evaluate_takes_models(folder, model) -> None:
     assert payload["metrics"]["ndcg@10"] == expected
     against = _run("evaluate", model, folder / "data.txt", "--baseline", folder / "good.txt")
     assert "difference" in against.stdout
+
+
+@pytest.fixture(scope="module")
+def folds(folder):
+    """Two folds, and the first one's validation lists in two shards."""
+    parts = pk.split(pk.read(folder / "data.txt"), (0.25,) * 4)
+    for number, (one, two, vali, test) in enumerate((parts, parts[::-1]), 1):
+        path = folder / "folds" / f"Fold{number}"
+        path.mkdir(parents=True)
+        for name, part in {"train": pk.concat([one, two]), "vali": vali, "test": test}.items():
+            pk.write(part, path / f"{name}.parquet")
+    for name, part in zip("ab", pk.split(pk.read(folder / "folds/Fold1/vali.parquet"), (0.6, 0.4)), strict=True):
+        pk.write(part, folder / f"{name}.parquet")
+    return folder / "folds"
+
+
+def test_commands_take_a_fold(folds, model, tmp_path) -> None:
+    fold = folds / "Fold1"
+    test = pk.read(fold / "test.parquet")
+    assert json.loads(_run("evaluate", model, fold, "--json").stdout)["lists"] == test.n_lists
+    assert json.loads(_run("rank", model, fold, "--out", tmp_path / "s.npy", "--json").stdout)["lists"] == test.n_lists
+    exported = _run("export", model, "--to", "vespa", "--out", tmp_path / "m.json", "--data", fold)
+    assert f"compared on {test.n_docs} documents" in exported.stdout
+    assert json.loads(_run("convert", fold, tmp_path / "all.txt", "--json").stdout)["lists"] == 20
+    assert json.loads(_run("convert", folds, tmp_path / "all.txt", "--json").stdout)["lists"] == 2 * test.n_lists
+    assert "Begin with" in _run("recipes", "--for", fold).stdout
+    refused = _run("evaluate", model, folds)
+    assert refused.returncode == 2
+    assert "has 2 folds; use one of them, for example" in refused.stderr
+
+
+def test_options_take_shards(folds, folder, tmp_path) -> None:
+    shards = [word for name in "ab" for word in ("--validation", folder / f"{name}.parquet")]
+    command = ("train", folds / "Fold1/train.parquet", "--model", "listnet-linear", "--out", tmp_path / "m", "--json")
+    by_shards, by_fold = _run(*command, *shards), _run(command[0], folds / "Fold1", *command[2:])
+    assert json.loads(by_shards.stdout)["metrics"] == json.loads(by_fold.stdout)["metrics"]

@@ -32,9 +32,12 @@ def auto(
         typer.Option(help="Candidates, separated by commas: recipes, or families (trees, nets, linear). auto: all."),
     ] = "auto",
     validation: Annotated[
-        Path | None, typer.Option(help="More lists to train on; cross-fitting rotates over both files.")
+        list[Path] | None,
+        typer.Option(help="More lists to train on; cross-fitting rotates over both data sets. Repeatable."),
     ] = None,
-    test: Annotated[Path | None, typer.Option(help="Test data to evaluate the finished model on.")] = None,
+    test: Annotated[
+        list[Path] | None, typer.Option(help="Test data to evaluate the finished model on. Repeatable.")
+    ] = None,
     distill: Annotated[
         bool,
         typer.Option("--distill", help="Replace members that are not trees by one tree model trained on their scores."),

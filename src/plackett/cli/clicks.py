@@ -30,7 +30,8 @@ def clicks(
         ),
     ],
     features: Annotated[
-        Path, typer.Option(help="Data set with query ids, document ids and features of the documents.")
+        list[Path],
+        typer.Option(help="Data set with query ids, document ids and features of the documents. Repeatable."),
     ],
     out: Annotated[Path, typer.Option(help="Training data to write: .parquet, .arrow or .pkdata.")],
     propensities: Annotated[
@@ -85,7 +86,7 @@ def clicks(
         click_log = read_clicks(log, progress=progress, **_parse_columns(columns or []))
     estimates = _propensities(propensities, click_log, deepest, iterations)
     reading = DataOptions(missing=missing, label=None, query=query, strict=strict)
-    documents = reading.open([features])
+    documents = reading.open(features)
     data = Dataset.from_clicks(click_log, documents, by=by, propensities=estimates, clip=clip)
     write(data, out)
     if save is not None and estimates is not None:

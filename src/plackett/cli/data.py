@@ -14,30 +14,30 @@ from plackett.cli.options import DataOptions, DataPaths, Json
 from plackett.data import open_data_or_folds
 from plackett.data.dataset import Dataset
 from plackett.data.description import Description, describe as describe_dataset
-from plackett.data.folds import Fold, concat
+from plackett.data.folds import Fold, is_folds, join_folds
+from plackett.data.writer import ConvertReport, convert as convert_file, write
 from plackett.models.artifact import is_model
 
 
 def convert(
-    source: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Data set to read: LETOR text, Parquet, Arrow, CSV, .pkdata; several Parquet or Arrow files are one."
-        ),
-    ],
+    source: DataPaths,
     target: Annotated[Path, typer.Argument(help="File to write; its suffix selects the format.")],
     reading: DataOptions,
     json: Json = False,
 ) -> None:
     """Convert a data set to LETOR text, Parquet, Arrow or the memory-mapped form (.pkdata).
 
-    Data larger than memory is streamed. The memory-mapped form opens in milliseconds.
+    Data larger than memory is streamed. The memory-mapped form opens in milliseconds. All lists of a
+    folder of folds are written.
     """
-    from plackett.data.writer import convert as convert_file
-
     start = time.perf_counter()
-    with byte_progress(f"converting {source[0].name}") as progress:
-        report = convert_file(source, target, progress=progress, **reading.read_options())
+    report: ConvertReport | Dataset
+    if is_folds(source[0]):
+        report = reading.open(source)
+        write(report, target)
+    else:
+        with byte_progress(f"converting {source[0].name}") as progress:
+            report = convert_file(source, target, progress=progress, **reading.read_options())
     seconds = time.perf_counter() - start
     if json:
         print_json(
@@ -70,7 +70,7 @@ def describe(data: DataPaths, reading: DataOptions, json: Json = False) -> None:
             data, stream=reading.stream, cache=reading.cache, progress=progress, **reading.read_options()
         )
     folds = [] if isinstance(opened, Dataset) else opened
-    dataset = opened if isinstance(opened, Dataset) else _join_folds(opened)
+    dataset = opened if isinstance(opened, Dataset) else join_folds(opened)
     parts = {f"{fold.name} {role}": part for fold in folds for role, part in _list_parts(fold)}
     description = describe_dataset(dataset)
     if json:
@@ -88,13 +88,6 @@ def describe(data: DataPaths, reading: DataOptions, json: Json = False) -> None:
 def _list_parts(fold: Fold) -> list[tuple[str, Dataset]]:
     validation = [] if fold.validation is None else [("validation", fold.validation)]
     return [("train", fold.train), *validation, ("test", fold.test)]
-
-
-def _join_folds(folds: list[Fold]) -> Dataset:
-    """Return every list once: the test lists of several folds, or all parts of one."""
-    if len(folds) > 1:
-        return concat([fold.test for fold in folds])
-    return concat([part for _, part in _list_parts(folds[0])])
 
 
 def _statistics_table(name: str, d: Description) -> Table:

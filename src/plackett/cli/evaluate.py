@@ -14,7 +14,7 @@ from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.files import atomic_file, tsv_cell
 from plackett.base.ragged import Ids, Scores, Values
 from plackett.cli.console import OUT, print_json
-from plackett.cli.options import DataOptions, Json, name_model_features, refuse_models
+from plackett.cli.options import DataOptions, Json, find_test_set, name_model_features
 from plackett.data import collect_lists, find_files
 from plackett.data.dataset import Dataset
 from plackett.data.trec import as_qrels, is_qrels, is_run, judge_run, read_qrels, read_run
@@ -36,8 +36,8 @@ def evaluate(
     data: Annotated[
         list[Path],
         typer.Argument(
-            help="Data set (several Parquet or Arrow files are one), or TREC qrels for a run. A "
-            "run names the documents of a data set by their ids, or by their rows from 0 on."
+            help="Data set (several Parquet or Arrow files are one; of a fold, its test set), or TREC "
+            "qrels for a run. A run names the documents of a data set by their ids, or by their rows from 0 on."
         ),
     ],
     reading: DataOptions,
@@ -84,7 +84,7 @@ def load_scores(ranking: Path, data: Sequence[Path], reading: DataOptions) -> tu
 
     If the data does not fit in memory, it is scored in blocks and returned without features.
     """
-    refuse_models(data)
+    data = find_test_set(data)
     if ranking.is_dir():
         return _score_with_model(ranking, data, reading)
     if not ranking.is_file():

@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.cli.console import byte_progress, print_json, print_text
-from plackett.cli.options import Json
+from plackett.cli.options import DataOptions, Json, find_test_set
+from plackett.data import find_files
 from plackett.data.mapped import verify_mapped
 
 _TARGETS = (
@@ -38,7 +38,8 @@ def export(
         bool, typer.Option(help="Read the file back and compare scores, if plackett can read this target.")
     ] = True,
     data: Annotated[
-        Path | None, typer.Option(help="Documents to compare scores on, in addition to random ones: LETOR, Parquet ...")
+        list[Path] | None,
+        typer.Option(help="Data set to compare scores on, in addition to random documents. Repeatable."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -51,7 +52,12 @@ def export(
     from plackett.serving.export.parts import find_kind, find_parts
 
     ranker = load(model)
-    documents = None if data is None else _read_documents(data)
+    documents = None
+    if data:
+        files = find_files(find_test_set(data))
+        reading = DataOptions(missing=None if files.format == "letor" else "nan").for_model(ranker, files)
+        features = reading.open(files.paths).features
+        documents = features.toarray() if hasattr(features, "toarray") else np.asarray(features)
     difference = export_and_compare(
         ranker,
         out,
@@ -115,13 +121,6 @@ def _describe_difference(difference: float | None, documents: int) -> str:
     on = f" on {documents:,} documents and random ones" if documents else ""
     same = "all scores equal" if difference == 0 else f"largest difference of scores {difference:.2g}"
     return f"read back and compared{on}: {same}"
-
-
-def _read_documents(path: Path) -> NDArray[np.float32]:
-    from plackett.data import read
-
-    features = read(path).features
-    return features.toarray() if hasattr(features, "toarray") else np.asarray(features)
 
 
 def _read_names(path: Path | None) -> tuple[str, ...] | None:

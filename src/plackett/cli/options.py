@@ -22,9 +22,9 @@ import typer
 
 from plackett.base.errors import DataError, FeatureMismatch, Message, Parameter, UsageError, require
 from plackett.cli.console import byte_progress, explain_interrupt
-from plackett.data import DataFiles, ReadOptions, find_files, fits_in_memory, open_data, open_data_or_folds, read_blocks
+from plackett.data import DataFiles, ReadOptions, fits_in_memory, open_data_or_folds, read_blocks
 from plackett.data.dataset import Dataset
-from plackett.data.folds import is_folds
+from plackett.data.folds import find_splits, fold_folders, is_folds, join_folds
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,6 +39,9 @@ DataPaths = Annotated[
         help="A data set (LETOR text, Parquet, Arrow, CSV, .pkdata; several Parquet or Arrow files "
         "are one data set), or a folder of folds."
     ),
+]
+Validation = Annotated[
+    list[Path] | None, typer.Option(help="Validation data for early stopping and model selection. Repeatable.")
 ]
 Missing = Annotated[Literal["nan"] | None, typer.Option(help='"nan" accepts NaN as a missing value.')]
 QueryColumn = Annotated[str, typer.Option(help="Name of the query column in Parquet, Arrow and CSV files.")]
@@ -154,15 +157,17 @@ class DataOptions:
         return replace(self, features=_Names(ranker.feature_names_ or ()), categorical=_Names(categories))
 
     def open(self, paths: Sequence[Path], *, cache: str = "", **changes: Any) -> Dataset:
-        """Open one data set, in memory or on disk.
+        """Open one data set, in memory or on disk; of a folder of folds, all lists.
 
         ``cache`` is the data set's subfolder of ``--cache``; ``changes`` replace read options.
         """
         refuse_models(paths)
-        files = find_files(paths)
         folder = None if self.cache is None else self.cache / cache
-        with byte_progress(f"reading {files.first.name}") as progress:
-            return open_data(files, stream=self.stream, cache=folder, progress=progress, **self.read_options(**changes))
+        with byte_progress(f"reading {paths[0].name}") as progress:
+            data = open_data_or_folds(
+                paths, stream=self.stream, cache=folder, progress=progress, **self.read_options(**changes)
+            )
+        return data if isinstance(data, Dataset) else join_folds(data)
 
     def open_source(self, paths: Sequence[Path]) -> DataSource:
         """Open a data set or a folder of folds for an experiment."""
@@ -177,26 +182,22 @@ class DataOptions:
         return as_source(data, name=name)
 
     def open_parts(
-        self, paths: Sequence[Path], validation: Path | None = None, test: Path | None = None
+        self, paths: Sequence[Path], validation: Sequence[Path] | None = None, test: Sequence[Path] | None = None
     ) -> tuple[Dataset, Dataset | None, Dataset | None]:
         """Open training, validation and test lists; a folder with one fold has all of them."""
         validation_data: Dataset | None = None
         test_data: Dataset | None = None
         if len(paths) == 1 and is_folds(paths[0]):
-            folds = self.open_source(paths).folds
-            if len(folds) > 1:
-                raise UsageError(
-                    f"{paths[0]} has {len(folds)} folds; use one of them, for example {paths[0]}/{folds[0].name}."
-                )
-            training_data, validation_data, test_data = folds[0].train, folds[0].validation, folds[0].test
+            fold = self.open_source([_single_fold(paths[0])]).folds[0]
+            training_data, validation_data, test_data = fold.train, fold.validation, fold.test
         else:
             training_data = self.open(paths, cache="train")
         # LETOR text may leave out its last features: it has as many as the training data.
         width = training_data.n_features
-        if validation is not None:
-            validation_data = self.open([validation], cache="validation", n_features=width)
-        if test is not None:
-            test_data = self.open([test], cache="test", n_features=width)
+        if validation:
+            validation_data = self.open(validation, cache="validation", n_features=width)
+        if test:
+            test_data = self.open(test, cache="test", n_features=width)
         return training_data, validation_data, test_data
 
     def reads_in_blocks(self, files: DataFiles) -> bool:
@@ -280,6 +281,22 @@ def refuse_models(paths: Sequence[Path]) -> None:
     for path in paths:
         if path.is_dir() and path.suffix == ".plackett":
             raise UsageError(f"{path} is a model, and data are needed here; see --help.")
+
+
+def find_test_set(paths: Sequence[Path]) -> Sequence[Path]:
+    """Replace a folder with one fold by its test set: what a model is evaluated on."""
+    refuse_models(paths)
+    if len(paths) == 1 and is_folds(paths[0]):
+        return [find_splits(_single_fold(paths[0]))["test"]]
+    return paths
+
+
+def _single_fold(path: Path) -> Path:
+    folders = fold_folders(path)
+    name, folder = next(iter(folders.items()))
+    if len(folders) > 1:
+        raise UsageError(f"{path} has {len(folders)} folds; use one of them, for example {path}/{name}.")
+    return folder
 
 
 def check_report_folder(path: Path) -> None:

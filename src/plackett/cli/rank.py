@@ -24,7 +24,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_file, tsv_cell
 from plackett.base.ragged import Scores
 from plackett.cli.console import print_json, print_text, step_progress
-from plackett.cli.options import ClusterOption, DataOptions, Json, find_cluster, name_model_features
+from plackett.cli.options import ClusterOption, DataOptions, Json, find_cluster, find_test_set, name_model_features
 from plackett.data import DataFiles, find_files
 from plackett.data.dataset import Dataset
 from plackett.data.trec import format_run
@@ -56,7 +56,10 @@ class RankDataOptions(DataOptions):
 def rank(
     model: Annotated[Path, typer.Argument(help="Folder of a model.")],
     data: Annotated[
-        list[Path], typer.Argument(help="Documents to rank; several Parquet or Arrow files are one data set.")
+        list[Path],
+        typer.Argument(
+            help="Documents to rank; several Parquet or Arrow files are one data set; of a fold, its test set."
+        ),
     ],
     reading: RankDataOptions,
     out: Annotated[
@@ -73,7 +76,7 @@ def rank(
     if out is not None and place is None:
         check_suffix(out, top)
     ranker = load(model)
-    files = find_files(data)
+    files = find_files(find_test_set(data))
     limit = name_model_features(None if reading.width else ranker)
     reading = reading.for_model(ranker, files)
     if files.format in ("letor", "mapped"):  # they always have labels

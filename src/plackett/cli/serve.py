@@ -1,5 +1,6 @@
 """``plackett serve``: models over HTTP."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from plackett.base.errors import require
 from plackett.cli.console import ERR
-from plackett.cli.options import DataOptions
+from plackett.cli.options import DataOptions, find_test_set
 from plackett.data.dataset import Dataset
 from plackett.data.files import detect_format
 
@@ -50,7 +51,8 @@ def serve(
         float, typer.Option(min=0, help="Seconds that a stopping server waits for running requests.")
     ] = 10.0,
     examples: Annotated[
-        Path | None, typer.Option(help="Data set whose lists the page offers to try.  \\[default: random documents]")
+        list[Path] | None,
+        typer.Option(help="Data set whose lists the page offers to try. Repeatable.  \\[default: random documents]"),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not log each request, only events of the server.")] = False,
 ) -> None:
@@ -79,22 +81,23 @@ def serve(
     settings.check()
     free_port = check_port(settings)  # before models are loaded, which may take a while
     with ERR.status("loading models"):
-        app = make_app(models, settings, examples=Examples(_read_examples(examples, models)))
+        app = make_app(models, settings, examples=Examples(_read_examples(examples or [], models)))
     serve_app(app, port=free_port, on_ready=_show_address)
     exit_process()
 
 
-def _read_examples(path: Path | None, models: list[str]) -> Dataset | None:
+def _read_examples(paths: Sequence[Path], models: list[str]) -> Dataset | None:
     from plackett.models.artifact import read_manifest
     from plackett.serving.server.registry import parse_sources
 
-    if path is None:
+    if not paths:
         return None
+    paths = find_test_set(paths)
     folders = parse_sources(models)[0].folders()
-    if detect_format(path) == "letor" and folders:  # text may leave out features that are zero
+    if detect_format(paths[0]) == "letor" and folders:  # text may leave out features that are zero
         n_features = read_manifest(folders[-1]).get("features", {}).get("count")
-        return DataOptions(n_features=n_features).open([path])
-    return DataOptions(missing="nan").open([path])
+        return DataOptions(n_features=n_features).open(paths)
+    return DataOptions(missing="nan").open(paths)
 
 
 def _show_address(address: str) -> None:

@@ -11,7 +11,16 @@ import typer
 
 from plackett.base.errors import DataError, UsageError
 from plackett.cli.console import explain_interrupt, print_json, print_text, step_progress
-from plackett.cli.options import ClusterOption, DataOptions, DataPaths, Json, Settings, find_cluster, parse_settings
+from plackett.cli.options import (
+    ClusterOption,
+    DataOptions,
+    DataPaths,
+    Json,
+    Settings,
+    Validation,
+    find_cluster,
+    parse_settings,
+)
 from plackett.data.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -27,9 +36,7 @@ def train(
     ] = "e-lambdaloss-mart",
     preset: Annotated[str | None, typer.Option(help="Settings of a paper's experiment, for example C-web30k.")] = None,
     settings: Settings = None,
-    validation: Annotated[
-        Path | None, typer.Option(help="Validation data for early stopping and model selection.")
-    ] = None,
+    validation: Validation = None,
     validation_share: Annotated[
         float | None,
         typer.Option(

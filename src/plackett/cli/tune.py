@@ -46,7 +46,7 @@ def tune(
         typer.Option("--set", help="Fix a setting instead of searching it: --set leaves=31. May be repeated."),
     ] = None,
     preset: Annotated[str | None, typer.Option(help="Start from the settings of a paper's experiment.")] = None,
-    validation: Annotated[Path | None, typer.Option(help="Validation data to select on.")] = None,
+    validation: Annotated[list[Path] | None, typer.Option(help="Validation data to select on. Repeatable.")] = None,
     validation_share: Annotated[
         float,
         typer.Option(
@@ -134,10 +134,10 @@ def _run(
         )
 
 
-def _open_source(data: list[Path], validation: Path | None, reading: DataOptions) -> DataSource:
+def _open_source(data: list[Path], validation: list[Path] | None, reading: DataOptions) -> DataSource:
     from plackett.experiments.tuning import with_validation
 
-    if validation is None:
+    if not validation:
         return reading.open_source(data)
     training_data, validation_data, _ = reading.open_parts(data, validation)
     assert validation_data is not None

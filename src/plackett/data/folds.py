@@ -119,7 +119,7 @@ def read_folds(
     prefix = "" if expected is None else expected.prefix
     if expected is not None and n_features is None:
         n_features = expected.features  # of sparse text, such as Yahoo's, each file shows some only
-    layout = {name: _find_splits(folder, prefix) for name, folder in _fold_folders(Path(path)).items()}
+    layout = {name: find_splits(folder, prefix) for name, folder in fold_folders(Path(path)).items()}
     files = _find_copies([file for splits in layout.values() for file in splits.values()])
     options = ReadOptions(
         label,
@@ -179,7 +179,8 @@ def is_folds(path: PathLike) -> bool:
     return folder.is_dir() and any(_FOLD.fullmatch(entry.name) or split_name(entry) for entry in folder.iterdir())
 
 
-def _fold_folders(folder: Path) -> dict[str, Path]:
+def fold_folders(folder: Path) -> dict[str, Path]:
+    """The folders of the folds of a directory by name; one that holds the files of a fold is that fold."""
     if not folder.is_dir():
         raise DataError("is not a directory of folds", path=str(folder))
     entries = [(_FOLD.fullmatch(entry.name), entry) for entry in folder.iterdir() if entry.is_dir()]
@@ -189,7 +190,7 @@ def _fold_folders(folder: Path) -> dict[str, Path]:
     return {folder.resolve().name: folder}
 
 
-def _find_splits(folder: Path, prefix: str = "") -> dict[SplitName, Path]:
+def find_splits(folder: Path, prefix: str = "") -> dict[SplitName, Path]:
     """The files of a folder by split; with a prefix, those whose names begin with it."""
     splits: dict[SplitName, Path] = {}
     entries = sorted(folder.iterdir())
@@ -324,6 +325,14 @@ def _pad_columns(features: Features, width: int, absent: float) -> Features:
     wide = np.full((len(features), width), absent, np.float32)
     wide[:, : features.shape[1]] = features
     return wide
+
+
+def join_folds(folds: Sequence[Fold]) -> Dataset:
+    """Every list once: the test lists of several folds, or all parts of one."""
+    if len(folds) > 1:
+        return concat([fold.test for fold in folds])
+    parts = (folds[0].train, folds[0].validation, folds[0].test)
+    return concat([part for part in parts if part is not None])
 
 
 def concat(parts: Sequence[Dataset]) -> Dataset:
