@@ -15,7 +15,7 @@ fastest of several epochs in turns; memory is the peak of an epoch beyond what t
 """
 
 COSTS = """
-D says that uRank is 7 to 14 times as fast as p-ListMLE, 15 to 32 times as fast as MDPRank, and as
+Zhu & Klabjan say that uRank is 7 to 14 times as fast as p-ListMLE, 15 to 32 times as fast as MDPRank, and as
 tensors 2 to 3 times as fast as in loops. Found here, in an epoch with one list a batch: p-ListMLE
 takes {plistmle:.2f} and MDPRank {mdprank:.2f} of the time of uRank, as every loss is a compiled
 kernel; uRank as PyTorch tensors is {tensors:.1f} times as fast as in loops.

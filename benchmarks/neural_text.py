@@ -38,21 +38,21 @@ SETTINGS = {", slower": "Slower, the recipes' learning rate:\n", "": "Fast:\n"}
 """What the names of systems end in, and what it means."""
 
 CLAIMS: list[tuple[str, str, str, str]] = [
-    ("E[ApproxNDCG] above ApproxNDCG (A)", "e-approxndcg-net", "approxndcg-net", "above"),
-    ("E[CrossEntropy] gains nothing (A)", "e-crossentropy-net", "crossentropy-net", "equal"),
-    ("ApproxNDCG above CrossEntropy (A)", "approxndcg-net", "crossentropy-net", "above"),
-    ("uRank above LambdaLoss (D)", "urank", "lambdaloss-net", "above"),
-    ("uRank above p-ListMLE (D)", "urank", "plistmle-net", "above"),
-    ("uRank above MDPRank (D)", "urank", "mdprank", "above"),
-    ("uBoost above uRank (D)", "uboost", "urank", "above"),
-    ("urBoost above uRank (D)", "urboost", "urank", "above"),
-    ("uRank above LambdaLoss (D)", "urank, slower", "lambdaloss-net, slower", "above"),
-    ("uRank above p-ListMLE (D)", "urank, slower", "plistmle-net, slower", "above"),
-    ("uRank above MDPRank (D)", "urank, slower", "mdprank, slower", "above"),
-    ("uBoost above uRank (D)", "uboost, slower", "urank, slower", "above"),
-    ("urBoost above uRank (D)", "urboost, slower", "urank, slower", "above"),
-    ("LambdaLoss above p-ListMLE (D)", "lambdaloss-net", "plistmle-net", "above"),
-    ("MDPRank above p-ListMLE (D)", "mdprank", "plistmle-net", "above"),
+    ("E[ApproxNDCG] above ApproxNDCG (Bruch et al. 2020)", "e-approxndcg-net", "approxndcg-net", "above"),
+    ("E[CrossEntropy] gains nothing (Bruch et al. 2020)", "e-crossentropy-net", "crossentropy-net", "equal"),
+    ("ApproxNDCG above CrossEntropy (Bruch et al. 2020)", "approxndcg-net", "crossentropy-net", "above"),
+    ("uRank above LambdaLoss (Zhu & Klabjan 2020)", "urank", "lambdaloss-net", "above"),
+    ("uRank above p-ListMLE (Zhu & Klabjan 2020)", "urank", "plistmle-net", "above"),
+    ("uRank above MDPRank (Zhu & Klabjan 2020)", "urank", "mdprank", "above"),
+    ("uBoost above uRank (Zhu & Klabjan 2020)", "uboost", "urank", "above"),
+    ("urBoost above uRank (Zhu & Klabjan 2020)", "urboost", "urank", "above"),
+    ("uRank above LambdaLoss (Zhu & Klabjan 2020)", "urank, slower", "lambdaloss-net, slower", "above"),
+    ("uRank above p-ListMLE (Zhu & Klabjan 2020)", "urank, slower", "plistmle-net, slower", "above"),
+    ("uRank above MDPRank (Zhu & Klabjan 2020)", "urank, slower", "mdprank, slower", "above"),
+    ("uBoost above uRank (Zhu & Klabjan 2020)", "uboost, slower", "urank, slower", "above"),
+    ("urBoost above uRank (Zhu & Klabjan 2020)", "urboost, slower", "urank, slower", "above"),
+    ("LambdaLoss above p-ListMLE (Zhu & Klabjan 2020)", "lambdaloss-net", "plistmle-net", "above"),
+    ("MDPRank above p-ListMLE (Zhu & Klabjan 2020)", "mdprank", "plistmle-net", "above"),
 ]
 """What is claimed, the two systems, and whether the first is said to be above or equal."""
 
@@ -64,30 +64,31 @@ randomisation test, not corrected for the number of variants.
 
 FINDINGS = """## Which claims of the papers hold
 
-A = Bruch et al. (2020), D = Zhu & Klabjan (2020). In the table p is the smallest of the three
-metrics, corrected by Holm's method for all tests of the table. In words:
+Claims of Bruch et al. (2020) and of Zhu & Klabjan (2020). In the table p is the smallest of the
+three metrics, corrected by Holm's method for all tests of the table. In words:
 
-- A's main claim holds on MQ2007: E[ApproxNDCG] is above ApproxNDCG in the means at every cut-off,
-  and beyond chance for at least one (convergence: above). On OHSUMED, with 63 lists to learn from,
-  the two are level.
-- A's negative claim holds: E[CrossEntropy] gains nothing over CrossEntropy on either set.
-- uRank reaches D's NDCG@3, @5 and @10 on OHSUMED with D's learning rate (*slower*); its NDCG@1 of
-  .583, with a deviation of .022 over seeds, is within one deviation of D's .602 but below it. With
+- The main claim of Bruch et al. holds on MQ2007: E[ApproxNDCG] is above ApproxNDCG in the means at
+  every cut-off, and beyond chance for at least one (convergence: above). On OHSUMED, with 63 lists to
+  learn from, the two are level.
+- Their negative claim holds: E[CrossEntropy] gains nothing over CrossEntropy on either set.
+- uRank reaches the NDCG@3, @5 and @10 of Zhu & Klabjan on OHSUMED with their learning rate
+  (*slower*); its NDCG@1 of .583, with a deviation of .022 over seeds, is within one deviation of
+  their .602 but below it. With
   ten times the rate NDCG@1 is .03 lower; p is .016 before any correction, in a table of more than
   twenty tests, so this is a hint, not a result.
 - That uBoost and urBoost are above uRank is not found on OHSUMED with either way of training: a
   further net is kept where it improves validation, and test does not follow. On MQ2007 both are
   above in the means, by .001 to .004, within chance once corrected.
-- LambdaLoss and p-ListMLE are far above D's rows for them when trained as uRank is, fast or slower,
+- LambdaLoss and p-ListMLE are far above the paper's rows for them when trained as uRank is, fast or slower,
   and with RankNet and ListMLE they are level with uRank: no difference between these losses is
-  beyond chance. D's margin over its baselines is a matter of how they were trained, as far as these
+  beyond chance. The paper's margin over its baselines is a matter of how they were trained, as far as these
   sets can tell.
-- MDPRank reaches D's NDCG@3 to @10 and is .02 (slower) or .04 (fast) below at @1. It is the one
-  loss below uRank throughout; it is below p-ListMLE, not above it as in D.
-- D's choices, five seeds each: ReLU or ELU, scaling within lists or over all, lexicographic choice
-  or one metric, RNN, LSTM or GRU make no difference beyond chance. ELU, which D prints, is .022
-  below ReLU in NDCG@1 with the slow settings (p .11), so it does not explain D's .602 either. Mean
-  pooling is above max pooling, D's choice, by .015 in NDCG@1 (p .05 before any correction). Going
+- MDPRank reaches the paper's NDCG@3 to @10 and is .02 (slower) or .04 (fast) below at @1. It is the one
+  loss below uRank throughout; it is below p-ListMLE, not above it as in the paper.
+- The choices of Zhu & Klabjan, five seeds each: ReLU or ELU, scaling within lists or over all, lexicographic choice
+  or one metric, RNN, LSTM or GRU make no difference beyond chance. ELU, which they print, is .022
+  below ReLU in NDCG@1 with the slow settings (p .11), so it does not explain their .602 either. Mean
+  pooling is above max pooling, their choice, by .015 in NDCG@1 (p .05 before any correction). Going
   down level by level changes next to nothing up to the tenth rank: the first level alone mostly
   fills it.
 - Beyond the papers: a single net with attention over the documents of a list, or with groups of
@@ -99,6 +100,6 @@ metrics, corrected by Holm's method for all tests of the table. In words:
 
 Choices that were not blind: the fast settings were taken after short runs of uRank with three
 pairs of rate and length whose test values on OHSUMED were seen, and the slow settings, which are
-D's learning rate with the length of an earlier trial, were added, and made the recipes' defaults,
+the paper's learning rate with the length of an earlier trial, were added, and made the recipes' defaults,
 after the fast results had been seen. Between the losses nothing was tuned.
 """

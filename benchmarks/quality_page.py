@@ -126,16 +126,20 @@ def _averages(merged: dict[str, Values], seeds: dict[str, list[Values]]) -> str:
 
 
 CLAIMS = (
-    ("C: xendcg-mart over lambdamart", "xendcg-mart", "lambdamart"),
-    ("C: lambdamart over listnet-mart", "lambdamart", "listnet-mart"),
-    ("A: e-lambdamart over lambdamart", "e-lambdamart", "lambdamart"),
-    ("D: umart (window 2) over lambdamart", "umart", "lambdamart"),
-    ("D: window 2 over window 1", "umart", "umart, window 1"),
-    ("D: window 2 over 5", "umart", "umart, window 5"),
-    ("D: window 2 over 10", "umart", "umart, window 10"),
-    ("D: window 2 over all", "umart", "umart, window all"),
-    ("D: umart over RankLib's LambdaMART", "umart", "lambdamart-ranklib"),
-    ("D, Table 6: umart over lambdamart, both chosen on test", "umart, on test", "lambdamart, on test"),
+    ("Bruch (2021): xendcg-mart over lambdamart", "xendcg-mart", "lambdamart"),
+    ("Bruch (2021): lambdamart over listnet-mart", "lambdamart", "listnet-mart"),
+    ("Bruch et al. (2020): e-lambdamart over lambdamart", "e-lambdamart", "lambdamart"),
+    ("Zhu & Klabjan (2020): umart (window 2) over lambdamart", "umart", "lambdamart"),
+    ("Zhu & Klabjan (2020): window 2 over window 1", "umart", "umart, window 1"),
+    ("Zhu & Klabjan (2020): window 2 over 5", "umart", "umart, window 5"),
+    ("Zhu & Klabjan (2020): window 2 over 10", "umart", "umart, window 10"),
+    ("Zhu & Klabjan (2020): window 2 over all", "umart", "umart, window all"),
+    ("Zhu & Klabjan (2020): umart over RankLib's LambdaMART", "umart", "lambdamart-ranklib"),
+    (
+        "Zhu & Klabjan (2020), Table 6: umart over lambdamart, both chosen on test",
+        "umart, on test",
+        "lambdamart, on test",
+    ),
 )
 
 

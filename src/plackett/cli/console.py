@@ -279,7 +279,7 @@ def count_table(title: str, counts: Mapping[str, int], *, width: int = 40) -> Ta
     return table
 
 
-_VERDICT_COLORS = {"yes": "green", "no": "red", "undecided": "dim"}
+_VERDICT_COLORS = {"yes": "green", "no": "red", "undecided": "dim", "not tested": "dim"}
 
 
 def print_tables(tables: Sequence[TextTable]) -> None:

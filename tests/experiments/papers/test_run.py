@@ -139,11 +139,12 @@ def test_learning_curves_follow_both_parts_where_models_do(tmp_path) -> None:
 
 
 def test_the_samplers_figures_and_the_cells_of_paper_b(tmp_path) -> None:
-    for number in (5, 7):
+    for number, lines, rows, claims in ((5, 4, 4, 2), (7, 3, 3, 1), (8, 1, 11, 2)):
         ((_, content),) = _made("B", "figure", number, tmp_path).contents
         (chart,) = content.charts.values()
-        assert len(chart.lines) in (3, 4)
-        assert len(content.tables[0].rows) == (4 if number == 5 else 3)
+        assert len(chart.lines) == lines
+        assert len(content.tables[0].rows) == rows
+        assert len(content.claims) == claims
         assert all(claim.p is not None for claim in content.claims)
 
 
@@ -203,8 +204,9 @@ def test_paper_b_shows_both_ways_to_clean(tmp_path) -> None:
         "logrank-mle, copies by features",
         "logrank-mle, copies by document id",
     ]
-    assert [claim.text for claim in content.claims] == ["ConvexLoss-AUC beats RankSVM"]
-    assert all(claim.p is not None for claim in content.claims)
+    tested = [claim.text for claim in content.claims if claim.p is not None]
+    assert tested == ["ConvexLoss-AUC beats RankSVM"]
+    assert {claim.verdict for claim in content.claims if claim.p is None} == {"not tested"}
 
 
 def test_concrete_samples_have_the_expected_order(tmp_path) -> None:

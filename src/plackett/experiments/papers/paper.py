@@ -197,7 +197,7 @@ class Claim:
     here: str
     """Our numbers."""
     holds: bool | None
-    """None if what was run cannot decide it."""
+    """None if what was run cannot decide it, or if it was not tested."""
     p: float | None = None
     """p-value of the test."""
     test: str = ""
@@ -206,7 +206,9 @@ class Claim:
     @property
     def verdict(self) -> str:
         """For people."""
-        return "undecided" if self.holds is None else "yes" if self.holds else "no"
+        if self.holds is None:
+            return "not tested" if self.p is None else "undecided"
+        return "yes" if self.holds else "no"
 
     @property
     def p_text(self) -> str:

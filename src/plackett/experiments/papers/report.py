@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,8 +83,9 @@ def _summarize_claims(reproduction: Reproduction) -> str:
     claims = [claim for _, content in reproduction.contents for claim in content.claims]
     if not claims:
         return ""
-    holds = sum(claim.holds is True for claim in claims)
-    text = f"Of the {len(claims)} claims of the paper that are checked below, {holds} hold here."
+    counts = Counter(claim.verdict for claim in claims)
+    parts = [f"{verdict} {counts[verdict]}" for verdict in ("yes", "no", "undecided", "not tested")]
+    text = f"Claims of the paper that hold here, of {len(claims)}: {', '.join(parts)}."
     if reproduction.plan.datasets.budget.quick:
         text += " On few lists or synthetic data, that says nothing about the paper."
     return text

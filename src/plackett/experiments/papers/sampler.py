@@ -26,11 +26,21 @@ from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.experiments.figures import Chart, Line, LineChart
-from plackett.experiments.papers.paper import Budget, Claim, FinishedStudy, ItemContent, ItemInputs, PaperFigure, Study
+from plackett.experiments.papers.paper import (
+    Budget,
+    Claim,
+    FinishedStudy,
+    ItemContent,
+    ItemInputs,
+    PaperFigure,
+    Study,
+    decide,
+)
 from plackett.experiments.papers.result_tables import judge, metric_heading
 from plackett.experiments.protocols import Folds
 from plackett.experiments.results import read_outcome
 from plackett.experiments.runners import BY_PENALTY
+from plackett.experiments.significance import randomisation_test, wilcoxon_test
 from plackett.experiments.tables import Row, TextTable
 from plackett.metrics import Metric, evaluate, metric
 from plackett.models.linear import GRID, LinearRanker
@@ -195,6 +205,8 @@ def _choose(loss: RankingLoss, lists: int, rankings: int, seed: int) -> NDArray[
 
 
 _OBJECTIVE = "convexloss-ndcg"
+_CLOSED = "convexloss-auc"
+"""The same loss for a gain that has a closed form."""
 _CHOSEN = "chosen on validation"
 _RESTARTS = {"the ideal ranking": 0, "in between": 2, "the worst ranking": 60}
 _GOODS, _BADS = 3, 60
@@ -211,6 +223,10 @@ class SamplerCurves(PaperFigure):
     values: tuple[float, ...] = field(kw_only=True)
     fixed: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     """Other options, the same for all values."""
+    better: tuple[tuple[str, float, float], ...] = field(kw_only=True)
+    """What the paper says, the value that is said to be better, and the other one."""
+    saturated: tuple[float, float] | None = field(default=None, kw_only=True)
+    """Values between which accuracy is said to grow little."""
 
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
         systems = {
@@ -224,6 +240,7 @@ class SamplerCurves(PaperFigure):
     def show(self, inputs: ItemInputs) -> ItemContent:
         tables, numbers = [], {}
         charts: dict[str, Chart] = {}
+        claims: list[Claim] = []
         for data, finished in inputs.single_studies():
             means = judge(finished.results, {}, alpha=0.05).means
             lines = [
@@ -233,8 +250,28 @@ class SamplerCurves(PaperFigure):
             charts[self.file_name(data)] = LineChart(title, self.option, lines, y_label="mean over test lists")
             tables.append(_accuracy_table(f"{self.name}: {data}", self.option, finished))
             numbers[data] = dict(means)
+            claims += self._claims(data, finished)
         note = "One seed; differences of a hundredth mean little on sets of this size."
-        return ItemContent(tuple(tables), charts, (), (note,), numbers)
+        return ItemContent(tuple(tables), charts, tuple(claims), (note,), numbers)
+
+    def _claims(self, data: str, finished: FinishedStudy) -> list[Claim]:
+        claims = []
+        for text, above, below in self.better:
+            mean, p, here, test = self._compare(finished, above, below)
+            claims.append(Claim(f"{data}: {text}", here, decide([(mean, p)], _ALPHA), p, test))
+        if self.saturated is not None:
+            mean, p, here, test = self._compare(finished, *self.saturated)
+            text = f"{data}: accuracy is close to saturation at the largest numbers"
+            claims.append(Claim(text, here, p >= _ALPHA, p, f"{test}; no difference found is no proof of none"))
+        return claims
+
+    def _compare(self, finished: FinishedStudy, above: float, below: float) -> tuple[float, float, str, str]:
+        """MAP of one value minus that of another: mean, p-value, and both in words."""
+        names = [f"{self.option} {value:g}" for value in (above, below)]
+        a, b = (finished.results.values[name]["map"] for name in names)
+        d = (a - b)[~np.isnan(a - b)]
+        here = f"{names[0]} − {names[1]}: MAP {d.mean():+.4f}"
+        return float(d.mean()), randomisation_test(d), here, f"paired randomisation test over {len(d):,} lists, MAP"
 
 
 def _accuracy_table(caption: str, option: str, finished: FinishedStudy) -> TextTable:
@@ -338,8 +375,11 @@ class Evolution(PaperFigure):
     def show(self, inputs: ItemInputs) -> ItemContent:
         tables, numbers = [], {}
         charts: dict[str, Chart] = {}
+        claims: list[Claim] = []
         for data, source in inputs.sources.items():
             path = dynamics(source.folds[0].train, name=_OBJECTIVE, seed=inputs.budget.seed)
+            closed = dynamics(source.folds[0].train, name=_CLOSED, seed=inputs.budget.seed)
+            claims += [_claim_improving(data, closed), _claim_dominates(data, path)]
             mean = np.abs(path.compatibilities[1:]).mean(axis=0)
             charts[self.file_name(data)] = LineChart(
                 f"{data}: |w·δφ| of sampled rankings, mean of ten iterations",
@@ -354,4 +394,28 @@ class Evolution(PaperFigure):
             columns = ("iteration", "sampled objective", "mean of |w·δφ|")
             tables.append(TextTable(f"{self.name}: {source.name}, fold 1", columns, tuple(rows)))
             numbers[data] = {"sampled": path.sampled.tolist(), "losses": path.losses.tolist()}
-        return ItemContent(tuple(tables), charts, (), (), numbers)
+        return ItemContent(tuple(tables), charts, tuple(claims), (), numbers)
+
+
+def _claim_improving(data: str, path: Dynamics) -> Claim:
+    """Both the sampled objective and the exact one fall over the iterations."""
+    text = f"{data}: the exact and the sampled objective improve as iterations progress"
+    parts, trends = [], []
+    for name, values in (("sampled", path.sampled), ("exact", path.exact)):
+        assert values is not None
+        trend = scipy.stats.kendalltau(range(len(values)), values)
+        trends.append((-float(trend.statistic), float(trend.pvalue)))
+        parts.append(f"{name} {values[0]:.1f} to {values[-1]:.1f}")
+    test = f"Kendall's test of a trend over {len(path.sampled) - 1} iterations of ConvexLoss-AUC, the larger p"
+    return Claim(text, ", ".join(parts), decide(trends, _ALPHA), max(p for _, p in trends), test)
+
+
+def _claim_dominates(data: str, path: Dynamics) -> Claim:
+    """The size of w . phi against the loss, ranking by ranking."""
+    size = np.abs(path.compatibilities[1:]).mean(axis=0)
+    d = size - path.losses
+    text = f"{data}: w·φ dominates the loss once w has left zero"
+    here = f"|w·δφ| is above the loss for {np.mean(d > 0):.0%} of {len(d)} rankings; means {size.mean():.2f}"
+    here += f" and {path.losses.mean():.2f}"
+    p = wilcoxon_test(d)
+    return Claim(text, here, decide([(float(np.median(d)), p)], _ALPHA), p, "Wilcoxon's test over rankings")
