@@ -220,6 +220,8 @@ def test_quantized_gradients_rank_about_as_well_and_repeat_to_the_bit(growth, pa
     assert quantized.model_ != exact.model_
     assert abs(values[0] - values[1]) < 0.05
     assert quantized.clone().fit(train, validation).model_ == quantized.model_
+    by_columns = quantized.clone().set_params(lightgbm={"force_col_wise": True}).fit(train, validation)
+    assert by_columns.model_.split("\nparameters:")[0] == quantized.model_.split("\nparameters:")[0]
 
 
 def test_an_unlucky_draw_of_lists_does_not_end_the_fit() -> None:
