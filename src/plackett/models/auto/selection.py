@@ -12,6 +12,12 @@ Without such evidence the whole path is used: in simulations with 60 and 400 lis
 the length with the highest cross-validated mean (within .001 of NDCG@10), and the best single
 candidate was .01 lower.
 
+With few lists the metric cannot tell good candidates apart, and greedy weights follow chance. They
+are therefore averaged with equal weights of the candidates that are not evidently worse than the best
+one (by more than two standard errors of the difference). The share of the equal weights is
+:math:`100 / (n + 100)` for n lists: about half for 100 lists, a tenth for 1,000. On OHSUMED and on
+samples of 84 lists of MQ2007 this was worth .001 to .003 of NDCG@10 on lists that were not used.
+
 The cross-validated scores are also the honest scores of the ensemble: no list has influenced the
 weights by which it is scored.
 """
@@ -34,8 +40,10 @@ Weights = NDArray[np.float64]
 ROUNDS = 20
 BAGS = 8
 PARTS = 5
-MIN_WEIGHT = 0.04
+MIN_WEIGHT = 0.02
 """Smaller weights are set to zero: they cost a model each and change nothing."""
+EQUAL_LISTS = 100
+"""Number of lists at which the selected and the equal weights count the same."""
 _MAX_DOCUMENTS = 100_000  # of the sample of lists on which weights are selected
 
 
@@ -121,11 +129,24 @@ def _follow(scores: NDArray[np.float64], lists: _Lists, single: NDArray[np.float
     total = bags.sum(axis=0)
     best = int(np.argmax([_weighted_mean(values, total) for values in single]))
     shares = sum(_follow_bag(scores, lists, single, bag) for bag in bags)
+    equal, n_lists = _equal_weights(single, best, total), int((total > 0).sum())
     paths = [np.eye(len(scores))[best]]
     for row in np.asarray(shares) / len(bags):
-        weights = np.where(row < MIN_WEIGHT, 0.0, row)
+        mixed = (n_lists * row + EQUAL_LISTS * equal) / (n_lists + EQUAL_LISTS)
+        weights = np.where(mixed < MIN_WEIGHT, 0.0, mixed)
         paths.append(weights / weights.sum())
     return paths
+
+
+def _equal_weights(single: NDArray[np.float64], best: int, total: Values) -> Weights:
+    """The same weight for each candidate that is not evidently worse than the best one."""
+    counted = (total > 0) & ~np.isnan(single[best])
+    is_good = np.arange(len(single)) == best
+    if counted.any():
+        differences = (single - single[best])[:, counted]
+        errors = differences.std(axis=1) / np.sqrt(differences.shape[1])
+        is_good |= differences.mean(axis=1) >= -2 * errors
+    return is_good / is_good.sum()
 
 
 def _follow_bag(
