@@ -123,6 +123,26 @@ def _add_pairs(a, up, down, gains, d, steps, g, h):  # type: ignore[no-untyped-d
 
 
 @reordered
+def _add_plain_pairs(a, up, down, gains, d, g, h):  # type: ignore[no-untyped-def]
+    """Like :func:`_add_pairs` for δ = 0, without the sum of |lambda|: a tenth faster."""
+    exponential, gain, discount = up[a], gains[a], d[a]
+    down, gains, d, g_later, h_later = (down[a + 1 :], gains[a + 1 :], d[a + 1 :], g[a + 1 :], h[a + 1 :])
+    sum_g, sum_h = float32(0.0), float32(0.0)
+    for b in range(len(down)):
+        difference = gain - gains[b]
+        w = difference * (discount - d[b])
+        q = float32(1.0) / (float32(1.0) + exponential * down[b])
+        slope = w * (q if difference > float32(0.0) else float32(1.0) - q)
+        bend = abs(w) * (q * (float32(1.0) - q))
+        sum_g += slope
+        sum_h += bend
+        g_later[b] += slope
+        h_later[b] += bend
+    g[a] -= sum_g
+    h[a] += sum_h
+
+
+@reordered
 def _add_other_pairs(a, s, gains, d, steps, sigma, score_norm, g, h):  # type: ignore[no-untyped-def]
     """Like :func:`_add_pairs`, with an exponential per pair, and ``score_norm``."""
     score, gain, discount = s[a], gains[a], d[a]
@@ -148,7 +168,7 @@ def _add_other_pairs(a, s, gains, d, steps, sigma, score_norm, g, h):  # type: i
 
 
 @reordered
-def _add_ranked(n, work, discounts, steps, rows, sigma, score_norm):  # type: ignore[no-untyped-def]
+def _add_ranked(n, work, discounts, steps, rows, sigma, score_norm, plain):  # type: ignore[no-untyped-def]
     """Sum over the pairs of a list in rank order; returns the sum of |lambda|."""
     s, gains, g, h = work[1, :n], work[2, :n], work[3, :n], work[4, :n]
     up, down, d = work[5, :n], work[6, :n], discounts[:n]
@@ -161,8 +181,12 @@ def _add_ranked(n, work, discounts, steps, rows, sigma, score_norm):  # type: ig
         for k in range(n):
             up[k] = exp_float32(sigma * (s[k] - s[0]))
             down[k] = exp_float32(sigma * (s[0] - s[k]))
-        for a in range(rows):
-            size += _add_pairs(a, up, down, gains, d, steps, g, h)
+        if plain:
+            for a in range(rows):
+                _add_plain_pairs(a, up, down, gains, d, g, h)
+        else:
+            for a in range(rows):
+                size += _add_pairs(a, up, down, gains, d, steps, g, h)
     else:
         for a in range(rows):
             size += _add_other_pairs(a, s, gains, d, steps, sigma, normed, g, h)
@@ -187,7 +211,8 @@ def add_sample(  # type: ignore[no-untyped-def]
         work[1, rank] = z[order[rank]]
         work[2, rank] = gains[order[rank]]
     rows = min(truncation, n - 1) if truncation > 0 else n - 1
-    total = float32(2.0) * sigma * _add_ranked(n, work, discounts, steps, rows, sigma, score_norm)
+    plain = not query_norm and steps[0] == float32(0.0)
+    total = float32(2.0) * sigma * _add_ranked(n, work, discounts, steps, rows, sigma, score_norm, plain)
     scale = float32(1.0)
     if query_norm and total > float32(0.0):
         scale = np.log2(float32(1.0) + total) / total
