@@ -91,14 +91,14 @@ class Job:
         return self.seed > 0 and not is_random
 
 
-def jobs(seeds: int, kinds: list[str]) -> Iterator[Job]:
-    """Every fit, in rounds of one fit of each system, so that an early stop leaves whole rounds."""
+def jobs(seeds: int, kinds: list[str], names: list[str]) -> Iterator[Job]:
+    """Fits of the named systems, or of all, in rounds of one fit of each: an early stop leaves whole rounds."""
     places = [(name, fold, seed) for seed in range(seeds) for name, folds in FOLDS.items() for fold in range(folds)]
     systems = [(kind, objective.name) for kind in KINDS if kind in kinds for objective in OBJECTIVES]
     recipes = [("recipes", name) for name in RECIPES if "recipes" in kinds]
     for some in (systems, recipes):
         for place in places:
-            yield from (Job(*place, *system) for system in some)
+            yield from (Job(*place, *system) for system in some if not names or system[1] in names)
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> None:
     finished = {Job(*(line[name] for name in Job.__dataclass_fields__)) for line in lines}
     failed = {(line["set"], line["kind"], line["name"]) for line in lines if "error" in line}
     signal.signal(signal.SIGPROF, _give_up)
-    for job in jobs(options.seeds, options.kinds):
+    for job in jobs(options.seeds, options.kinds, options.names):
         if job in finished or job.is_repetition or (job.set, job.kind, job.name) in failed:
             continue
         if time.monotonic() > end:
@@ -270,13 +270,13 @@ def _answer(columns: Columns) -> str:
         sum(not column.is_below(n) for n in column.p_values) / len(column.p_values) for column in columns.values()
     )
     parts = [
-        f"Of {len(columns)} columns in the table below {len({column.best for column in columns.values()})} different "
-        f"objectives are the best, and at least {least:.0%} of the others are within chance of it. {len(safe)} of the "
-        f"{len(everywhere)} that were run in all columns are within chance of the best in every one."
+        f"The {len(columns)} columns of the table below have {len({column.best for column in columns.values()})} "
+        f"different best objectives; in each at least {least:.0%} of the others are within chance of the best. "
+        f"{len(safe)} of the {len(everywhere)} that were run in all columns are so in every one."
     ]
     if safe:
         cost = {name: sum(column.seconds[name] for column in columns.values()) for name in safe[:10]}
-        parts[0] = f"**Start with `{safe[0]}`.** {parts[0]} It has the smallest mean gap to the best of these: " + (
+        parts[0] = f"**Start with `{safe[0]}`.** {parts[0]} Of these it has the smallest mean gap to the best: " + (
             f"{_gap(_mean_gap(safe[0], columns.values()))} in NDCG@10. Next come {_names(safe[1:6])}. The quickest of "
             f"the first ten is `{min(cost, key=cost.__getitem__)}`."
         )
@@ -469,6 +469,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--kinds", nargs="+", choices=[*KINDS, "recipes"], default=[*KINDS, "recipes"])
+    parser.add_argument("--names", nargs="+", default=[], help="only these objectives or recipes")
     parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--page", type=Path)
     options = parser.parse_args()

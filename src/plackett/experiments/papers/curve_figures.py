@@ -59,10 +59,10 @@ class LearningCurves(PaperFigure):
             numbers[data] = curves
             for panel, systems in self.panels.items():
                 lines = [
-                    Line(_title(name, part, self.parts), range(1, len(ys) + 1), ys, label=f"trial {i + 1}", thin=i > 0)
+                    line
                     for (name, part), trials in curves.items()
                     if name in systems
-                    for i, ys in enumerate(trials[:_SHOWN])
+                    for line in _lines(_title(name, part, self.parts), trials)
                 ]
                 if lines:
                     title = f"{data}, {panel}: {metric} during training"
@@ -96,6 +96,17 @@ def _read_curves(finished: FinishedStudy, metric: str, parts: Sequence[str]) -> 
 
 def _title(name: str, part: str, parts: Sequence[str]) -> str:
     return f"{name}, {part}" if len(parts) > 1 else name
+
+
+def _lines(name: str, trials: Sequence[Sequence[float]]) -> list[Line]:
+    """The mean of the trials, and thin lines for some of them."""
+    length = max(map(len, trials))
+    mean = np.mean([_extended(values, length) for values in trials], axis=0).tolist()
+    thin = [
+        Line(name, range(1, len(ys) + 1), ys, label=f"trial {i + 1}", thin=True)
+        for i, ys in enumerate(trials[:_SHOWN] if len(trials) > 1 else ())
+    ]
+    return [Line(name, range(1, length + 1), mean, label=f"mean of {len(trials)} trials"), *thin]
 
 
 def _milestones(name: str, trials: Sequence[Sequence[float]]) -> Row:

@@ -287,7 +287,9 @@ def _accuracy_table(caption: str, option: str, finished: FinishedStudy) -> TextT
         for name, values in by_system.items()
     ]
     columns = (option, "MAP, validation", *map(metric_heading, _METRICS))
-    note = f"Validation: mean over folds, for the best C. {_CHOSEN.capitalize()}: the best {option} of each fold."
+    note = (
+        f"Validation: mean over folds, for the best C. {_CHOSEN.capitalize()}: the best value of {option} in each fold."
+    )
     return TextTable(caption, columns, tuple(rows), note)
 
 
@@ -415,7 +417,7 @@ def _claim_dominates(data: str, path: Dynamics) -> Claim:
     size = np.abs(path.compatibilities[1:]).mean(axis=0)
     d = size - path.losses
     text = f"{data}: w·φ dominates the loss once w has left zero"
-    here = f"|w·δφ| is above the loss for {np.mean(d > 0):.0%} of {len(d)} rankings; means {size.mean():.2f}"
+    here = f"the size of w·δφ is above the loss for {np.mean(d > 0):.0%} of {len(d)} rankings; means {size.mean():.2f}"
     here += f" and {path.losses.mean():.2f}"
     p = wilcoxon_test(d)
     return Claim(text, here, decide([(float(np.median(d)), p)], _ALPHA), p, "Wilcoxon's test over rankings")

@@ -162,12 +162,12 @@ PAPER = Paper(
         LearningCurves(
             3, "NDCG@5 during training, the same settings for both losses", (WEB,),
             study=_same_settings, panels=_PANELS, parts=("train", "validation"), faster=_FASTER,
-            notes=("Thin lines are further seeds. A step is an epoch of a net or a tree.",),
+            notes=("Thick lines are means over seeds. A step is an epoch of a net or a tree.",),
         ),
         LearningCurves(
             4, "NDCG@5 on validation lists during training, settings of their own",
             (WEB,), study=_table, panels={"all": tuple(_RECIPES)}, faster=_FASTER,
-            notes=("Thin lines are further seeds; the trials are those of Table 1.",),
+            notes=("Thick lines are means over seeds; the trials are those of Table 1.",),
         ),
     ),
     convention="NDCG with gain 2^label - 1 and discount 1/log2(1 + rank); lists without a relevant "

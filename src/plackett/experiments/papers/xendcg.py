@@ -91,7 +91,7 @@ PAPER = Paper(
         LearningCurves(
             1, "NDCG@5 on validation lists as trees are added", (WEB, YAHOO),
             study=_two_systems, panels={"validation": (_LAMBDA, _XENDCG)}, faster=((_XENDCG, _LAMBDA),),
-            notes=("The paper shows one trial; thin lines are further ones of Table 1.", _LOST),
+            notes=("The paper shows one trial; thick lines are means over those of Table 1.", _LOST),
         ),
         NoiseCurves(
             2, "NDCG@5 under sampled negatives and perturbed labels", (WEB, YAHOO),
