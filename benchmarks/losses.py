@@ -39,6 +39,8 @@ METRIC = "ndcg@10"
 LIMIT, RECIPE_LIMIT = 12, 60
 LEVEL = 0.05
 """Of significance."""
+UNSTABLE = 0.02
+"""Deviation between seeds that is told."""
 KINDS: dict[str, tuple[type[Ranker], dict[str, Any]]] = {
     "linear": (pk.LinearRanker, {"C": (1e-6, 1e-4, 1e-2, 1.0, 100.0), "starts": ("path",), "max_iterations": 100}),
     "trees": (
@@ -212,7 +214,8 @@ class Column:
         if name not in self.means:
             return "–"
         mean = f"{self.means[name]:.4f}"[1:]
-        spread = f" ±{self.deviations[name]:.4f}".replace("0.", ".") if self.deviations[name] else ""
+        deviation = f"{self.deviations[name]:.4f}"[1:]
+        spread = f" ±{deviation}" if deviation != ".0000" else ""
         if name == self.best:
             return f"**{mean}**{spread}"
         return f"{mean}{spread} ({_format_p(self.p_values[name])})"
@@ -298,6 +301,9 @@ def _answer(columns: Columns) -> str:
             f"Beyond chance below the best in at least half of the columns: {_names(poor)}. Default parameters and "
             "small budgets may do them injustice."
         )
+    unstable = sorted({n for column in columns.values() for n, d in column.deviations.items() if d > UNSTABLE})
+    if unstable:
+        parts.append(f"The deviation between seeds is above {_gap(UNSTABLE)} in some column for {_names(unstable)}.")
     return "\n".join(f"- {part}" for part in parts)
 
 
