@@ -89,7 +89,7 @@ def disturb(kind: str, victim: str, phase: str, data: pk.Dataset, expected: np.n
     """One fit; what became of it. Raises if that is wrong."""
     with tempfile.TemporaryDirectory(prefix="cluster-") as base, head() as started:
         checkpoint = Path(base) / "fit"
-        where = Cluster(2, f"127.0.0.1:{started.port}", answer_seconds=5, step_seconds=30, start_seconds=60)
+        where = Cluster(2, f"127.0.0.1:{started.port}", answer_seconds=5, step_seconds=30, start_seconds=120)
         kill = Kill(started, victim, phase, checkpoint)
         thread = threading.Thread(target=kill.watch)
         thread.start()

@@ -1,6 +1,6 @@
 """The ``plackett`` command: its subcommands, error messages and exit codes.
 
-Exit codes: 0 success, 1 invalid input, 2 invalid command line, 130 interrupted.
+Exit codes: 0 success, 1 invalid input or a failing disk, store or cluster, 2 invalid command line, 130 interrupted.
 """
 
 import io

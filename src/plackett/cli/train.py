@@ -103,7 +103,8 @@ def train(
 def _describe_checkpoint(checkpoint: Path | None) -> str:
     if checkpoint is None:
         return "nothing was kept. With --checkpoint FOLDER, the same command goes on."
-    if not any(checkpoint.glob("step-*")) and not any(checkpoint.glob("member-*")):
+    # Of one model, of finished members of a cross-fit, or of the member that was being fitted.
+    if not any(any(checkpoint.glob(name)) for name in ("step-*", "member-*", "fit-*/step-*")):
         return f"no state was saved in {checkpoint} yet."
     return f"the state of the fit is kept in {checkpoint}: the same command goes on from there."
 

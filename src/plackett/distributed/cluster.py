@@ -37,7 +37,7 @@ class Cluster:
     start_seconds
         Time limit for all workers to start.
     answer_seconds
-        A worker of a fit that sends no heartbeat for this long is considered dead.
+        Ray considers a worker dead that does not answer for this long; messages name such workers.
     step_seconds
         Time limit for one step (a tree, an epoch, a step of a trial, a shard). Raised if it leaves
         no time to replace workers.

@@ -137,7 +137,7 @@ Backend = Literal["lightgbm", "torch"]
 
 _POLL_SECONDS = 0.2  # between reads of the coordinator's messages
 _PERMANENT = (DataError, UsageError, ImportError)
-"""Errors that another attempt would meet again."""
+"""Errors that another attempt would meet again, unless they are of the network: LightGBM's are DataErrors, too."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +205,8 @@ class TrainingJob:
                     watch(*content)
                 elif kind == "workers":
                     progress(f"training on {content}", 0, 0)
+                elif kind == "failure":
+                    progress(f"workers are replaced after: {content}", 0, 0)
 
 
 def _by_folder(data: Dataset | Path) -> Dataset | Path:
@@ -412,7 +414,9 @@ def _forward_one(pipe: Pipe, seen: _Seen, kind: str, content: Any) -> None:
     if kind == "error":
         can_retry, record = content
         seen.traceback = record[-1]
-        if not can_retry:
+        if can_retry:
+            pipe.send(("failure", _last_line(seen.traceback)))
+        else:
             seen.finished = True
             pipe.send(("failed", record))
         return
@@ -436,11 +440,15 @@ def _failure_text(error: Exception, workers: int, job: TrainingJob, trace: str) 
             f"not be started within {cluster.start_seconds:g} s: {describe_resources()}. Ask for "
             "fewer workers or threads, or wait until the cluster is free."
         )
-    last = (trace or f"{type(error).__name__}: {error}").strip().splitlines()[-1]
+    last = _last_line(trace or f"{type(error).__name__}: {error}")
     return (
-        f"workers failed more than {cluster.retries} times (retries), last with: {last[:500]}. The "
+        f"workers failed more than {cluster.retries} times (retries), last with: {last}. The "
         "last state is in the checkpoint, if there is one: run the same fit again to continue."
     )
+
+
+def _last_line(text: str) -> str:
+    return text.strip().splitlines()[-1][:500]
 
 
 _DIED = "WorkerGroupStartupFailedError"

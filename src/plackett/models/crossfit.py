@@ -428,7 +428,9 @@ class MemberProcesses:
 
     def __init__(self, jobs: int, *, threads: int, folder: Path) -> None:
         self.threads = threads
-        self.pool = LocalPool(jobs, threads=threads, folder=folder, kept="Finished members are in the checkpoint.")
+        self.pool = LocalPool(
+            jobs, threads=threads, folder=folder, kept="Finished members are in the checkpoint, if there is one."
+        )
         self._written: tuple[Dataset, Path] | None = None
 
     def submit(self, crossfit: CrossFit, data: Dataset, metrics: tuple[Metric, ...], i: int) -> Future[Member]:

@@ -57,7 +57,8 @@ class Ranker(Insight, ABC):
     """A model that gives each document of a list a score.
 
     Subclasses are dataclasses whose fields are the parameters, with scikit-learn's conventions: the
-    constructor only stores them, ``fit`` returns the ranker itself, fitted attributes end in ``_``.
+    constructor stores them and checks only ``minimums``, ``fit`` returns the ranker itself, fitted
+    attributes end in ``_``.
     """
 
     takes_missing: ClassVar[bool] = False
@@ -258,7 +259,7 @@ class Ranker(Insight, ABC):
         if named["validation"] is not None:
             validation = validation_data(named["validation"], options)
         metric, checkpoint = named["metric"], named["checkpoint"]
-        self.set_params(**self.get_params())  # the constructor does not check
+        self.set_params(**self.get_params())  # the constructor checks minimums only
         metrics = fit_context.parse_metrics(metric)
         workers = self._parse_cluster(cluster)
         callbacks = fit_context.check_callbacks(callbacks)

@@ -65,7 +65,7 @@ class RobustnessCurves:
     noise: str
     """Name of the kind of noise."""
     unit: str
-    """What a level is the share of."""
+    """What a level means, for example a share of a list's documents."""
     metric: str
     levels: tuple[float, ...]
     trials: int
@@ -82,7 +82,7 @@ class RobustnessCurves:
     """From the baseline; positive: loses less."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Plain data, for JSON, where the noise has its earlier name."""
         return {"corruption" if key == "noise" else key: value for key, value in asdict(self).items()}
 
 

@@ -4,9 +4,9 @@ To add a kind of noise:
 
 1. Subclass :class:`Noise` as a frozen dataclass. Set ``name`` and ``unit``, and implement
    ``_apply``, which returns the training lists with noise of a level above 0.
-2. Add it to :data:`NOISE_KINDS` with the levels to run by default.
+2. Add it to :data:`NOISE_KINDS` under its key, with the levels to run by default.
 
-``plackett robustness --perturb NAME``, its report and :func:`plackett.experiments.robustness`
+``plackett robustness --perturb KEY``, its report and :func:`plackett.experiments.robustness`
 then know it. Each trial of a protocol runs once per level; test lists never get noise.
 """
 

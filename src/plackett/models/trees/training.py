@@ -69,8 +69,7 @@ class BoostingLoop:
     """Trees of the model, with those of the model that the fit started from."""
     first: int = 0
     """Trees of the model that the fit started from."""
-    stopped: bool = False
-    """Whether a callback has ended the fit."""
+    ended_by_callback: bool = False
     empty: int = 0
     """Steps that grew no tree."""
     empty_in_a_row: int = 0
@@ -140,7 +139,7 @@ class BoostingLoop:
         context.progress(f"trees, {part} {name} {mean:.4f}", done, self.ranker.trees)
         if part == "validation":
             context.watch(done, self.ranker.trees, mean)
-        self.stopped = context.should_stop(done, self.ranker.trees, latest(self.curves))
+        self.ended_by_callback = context.should_stop(done, self.ranker.trees, latest(self.curves))
         if context.checkpoint is not None and context.checkpoint.due():
             with context.checkpoint.saving(self.step) as folder:
                 self._save(booster, folder)
@@ -160,8 +159,8 @@ class BoostingLoop:
             self.selection.offer(smooth(curves, self.selection.steps, self.ranker.smoothing))
 
     def _is_over(self) -> bool:
-        stopped = self.selection.best is not None and self.selection.steps_since_best >= self.ranker.patience
-        return stopped or self.stopped or self.step - self.first >= self.ranker.trees
+        is_patience_over = self.selection.best is not None and self.selection.steps_since_best >= self.ranker.patience
+        return is_patience_over or self.ended_by_callback or self.step - self.first >= self.ranker.trees
 
     @property
     def _draw(self) -> int:

@@ -35,7 +35,7 @@ class NameTable(NamedTuple):
 
     text: NDArray[np.uint8]
     """All names, UTF-8, one behind the other."""
-    ends: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     """Where the name of each feature begins, and last the end of all."""
     slots: NDArray[np.int64]
     """The table: a feature or -1; a power of two many, at least half of them free."""
@@ -44,13 +44,13 @@ class NameTable(NamedTuple):
 def make_name_table(names: tuple[str, ...]) -> NameTable:
     """Lay the names out for :func:`find_name`; names that JSON escapes are never found."""
     encoded = [_encode_plain(name) for name in names]
-    ends = np.cumsum([0, *(len(name) for name in encoded)])
+    offsets = np.cumsum([0, *(len(name) for name in encoded)])
     slots = np.full(1 << (2 * len(names)).bit_length(), -1, np.int64)
     for j, name in enumerate(encoded):
         if name:
             slots[_find_free_slot(slots, name)] = j
     text = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
-    return NameTable(text, ends.astype(np.int64), slots)
+    return NameTable(text, offsets.astype(np.int64), slots)
 
 
 def _encode_plain(name: str) -> bytes:
@@ -72,8 +72,8 @@ def _find_free_slot(slots: NDArray[np.int64], name: bytes) -> int:
 
 @compiled
 def _is_name(names, j, text, start, end):  # type: ignore[no-untyped-def]
-    begin = names.ends[j]
-    if names.ends[j + 1] - begin != end - start:
+    begin = names.offsets[j]
+    if names.offsets[j + 1] - begin != end - start:
         return False
     for i in range(end - start):  # noqa: SIM110 - Numba knows no all()
         if names.text[begin + i] != text[start + i]:
@@ -86,7 +86,7 @@ def find_name(names, text, start, end, guess):  # type: ignore[no-untyped-def]
     """The feature whose name stands from ``start`` to ``end``, or -1."""
     if start == end:
         return -1
-    if guess < len(names.ends) - 1 and _is_name(names, guess, text, start, end):
+    if guess < len(names.offsets) - 1 and _is_name(names, guess, text, start, end):
         return guess
     state = uint64(_START)
     for i in range(start, end):
@@ -224,7 +224,7 @@ class ScanArrays(NamedTuple):
 
 def empty_target(names: NameTable, n_rows: int, n_lists: int) -> ScanArrays:
     """Allocate a target for so many documents and lists."""
-    n_features = len(names.ends) - 1
+    n_features = len(names.offsets) - 1
     return ScanArrays(
         features=np.empty((n_rows, n_features), np.float32),
         seen=np.zeros(n_features, np.int64),
@@ -436,7 +436,7 @@ def scan_body(body: bytes, names: NameTable, limits: Limits) -> ScannedBody | No
     rules = BodyRules(names, absent == "refuse", _FILL[absent], _DOCUMENTS, _LISTS)
     text = np.frombuffer(body + END, np.uint8)
     # A number and its comma take two bytes: enough rows unless documents leave features out.
-    n_rows = len(body) // (2 * (len(names.ends) - 1)) + _SPARE_ROWS
+    n_rows = len(body) // (2 * (len(names.offsets) - 1)) + _SPARE_ROWS
     most = limits.lists * limits.documents
     while True:
         n_rows = min(n_rows, most + 1)
