@@ -71,12 +71,14 @@ class LocalPool:
     ) -> None:
         self.slots = count
         """Number of calls that run at the same time."""
-        self._threads = str(threads or os.cpu_count() or 1)
+        self.threads = threads or os.cpu_count() or 1
+        """Number of threads of each worker."""
         self.folder = _make_scratch(folder)
         """Where shared data are written; removed at the end."""
         self._kept = kept
         self._executors: list[ProcessPoolExecutor] = []
         self._idle: list[int] = []
+        self._shared: tuple[Dataset, Path] | None = None
 
     def submit(self, title: str, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Call a function in an idle worker, of which there must be one.
@@ -94,6 +96,12 @@ class LocalPool:
         call.add_done_callback(partial(self._settle, worker, title, result))
         return result
 
+    def share(self, data: Dataset) -> Path:
+        """Write data for the workers, unless they were shared last; see :func:`open_shared`."""
+        if self._shared is None or self._shared[0] is not data:
+            self._shared = data, write_shared(data, self.folder / f"data-{id(data)}")
+        return self._shared[1]
+
     def _start_worker(self) -> int:
         from loky import ProcessPoolExecutor
 
@@ -102,7 +110,7 @@ class LocalPool:
             1,
             initializer=_initialize_worker,
             initargs=(str(self._log(number)), os.getpid()),
-            env=dict.fromkeys(_THREAD_VARIABLES, self._threads),
+            env=dict.fromkeys(_THREAD_VARIABLES, str(self.threads)),
         )
         self._executors.append(executor)
         return number

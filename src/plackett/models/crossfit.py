@@ -43,7 +43,7 @@ from plackett.base.random import combine
 from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
 from plackett.distributed import ClusterError
-from plackett.distributed.local_pool import LocalPool, open_shared, write_shared
+from plackett.distributed.local_pool import LocalPool, open_shared
 from plackett.metrics import Metric
 from plackett.models.artifact import find_user_module
 from plackett.models.fit_context import Callback, Curves, FitContext, Progress, no_progress
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from plackett.distributed import TaskContext
 
 
+KEPT_MEMBERS = "Finished members are in the checkpoint, if there is one."
+"""What remains if a process that fits a member dies."""
 _FILE = "crossfit.json"
 _MIN_SCALE = 1e-100  # dividing by less would make scores infinite
 _POLL_SECONDS = 0.2  # between reports while processes work
@@ -122,7 +124,7 @@ class CrossFit(Ranker):
     stop_on: Literal["held-out", "next"] = "held-out"
     jobs: int = 1
 
-    processes: ClassVar[MemberProcesses | None] = None
+    processes: ClassVar[LocalPool | None] = None
     """Processes to use instead of new ones, set by who fits many cross-fits to the same data."""
 
     def set_params(self, **parameters: Any) -> Self:
@@ -344,19 +346,22 @@ class _Fit:
         members = {i: member for i, member in loaded.items() if member is not None}
         missing = [i for i in range(count) if i not in members]
         with ExitStack() as stack:
-            processes = crossfit.processes
-            if processes is None:
+            pool = crossfit.processes
+            if pool is None:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="plackett-")))
                 threads = ranker.get_params().get("threads") or os.cpu_count() or 1
                 jobs = min(crossfit.jobs, max(len(missing), 1))
-                processes = MemberProcesses(jobs, threads=max(threads // jobs, 1), folder=folder)
-                stack.callback(processes.pool.close)
+                pool = stack.enter_context(
+                    LocalPool(jobs, threads=max(threads // jobs, 1), folder=folder, kept=KEPT_MEMBERS)
+                )
+            copy = crossfit.clone().set_params(ranker=with_threads(ranker, pool.threads))
             running: dict[Future[Member], int] = {}
             try:
                 while missing or running:
-                    while missing and len(running) < processes.pool.slots:
+                    while missing and len(running) < pool.slots:
                         i = missing.pop(0)
-                        running[processes.submit(crossfit, self.data, context.metrics, i)] = i
+                        call = (fit_in_process, copy, pool.share(self.data), context.metrics, i)
+                        running[pool.submit(f"member {i + 1}", *call)] = i
                     context.progress(f"{len(members)} of {count} members", len(members), count)
                     for future in wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED).done:
                         member, scale = future.result()
@@ -364,7 +369,7 @@ class _Fit:
                         members[i] = _restore_threads(member, ranker), scale
                         self._save(i, member)
             except BaseException:
-                processes.pool.cancel()
+                pool.cancel()
                 raise
         context.progress(f"{count} of {count} members", count, count)
         return [members[i] for i in range(count)]
@@ -413,35 +418,6 @@ class _Fit:
             member.save(self.context.checkpoint.folder / f"member-{i}")
 
 
-class MemberProcesses:
-    """Processes that fit members of cross-fits; data are written for them once.
-
-    Parameters
-    ----------
-    jobs
-        Number of processes.
-    threads
-        Threads of each.
-    folder
-        Where the data may be written.
-    """
-
-    def __init__(self, jobs: int, *, threads: int, folder: Path) -> None:
-        self.threads = threads
-        self.pool = LocalPool(
-            jobs, threads=threads, folder=folder, kept="Finished members are in the checkpoint, if there is one."
-        )
-        self._written: tuple[Dataset, Path] | None = None
-
-    def submit(self, crossfit: CrossFit, data: Dataset, metrics: tuple[Metric, ...], i: int) -> Future[Member]:
-        """Start the fit of one member."""
-        if self._written is None or self._written[0] is not data:
-            self._written = (data, write_shared(data, self.pool.folder / f"data-{id(data)}"))
-        assert crossfit.ranker is not None
-        copy = crossfit.clone().set_params(ranker=with_threads(crossfit.ranker, self.threads))
-        return self.pool.submit(f"member {i + 1}", fit_in_process, copy, self._written[1], metrics, i)
-
-
 def fit_in_process(crossfit: CrossFit, path: Path, metrics: tuple[Metric, ...], i: int) -> Member:
     """The task of a process: fit one member."""
     return crossfit._fit_member(i, _open_once(path), metrics, None, no_progress)
@@ -478,7 +454,7 @@ def _restore_threads(member: Ranker, ranker: Ranker) -> Ranker:
 def _describe_failure(i: int, error: Exception) -> Exception:
     if not isinstance(error, ClusterError):
         return error
-    return ClusterError(f"member {i + 1}: {error}. Finished members are in the checkpoint, if there is one.")
+    return ClusterError(f"member {i + 1}: {error}. {KEPT_MEMBERS}")
 
 
 def _member_progress(progress: Progress, i: int, total: int) -> Progress:

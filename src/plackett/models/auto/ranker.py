@@ -21,12 +21,13 @@ from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
+from plackett.distributed.local_pool import LocalPool
 from plackett.models.auto.distillation import Distillation, distill_trees, is_sum_of_trees
 from plackett.models.auto.leaderboard import ENSEMBLE, LeaderboardRow, format_table, make_row, read_rows
 from plackett.models.auto.portfolio import BASELINE, Candidate, find_candidates, order_candidates, vary
 from plackett.models.auto.search import Search, TimeBudget, read_spent
 from plackett.models.auto.selection import EnsembleSelection, select_ensemble
-from plackett.models.crossfit import CrossFit, MemberProcesses
+from plackett.models.crossfit import KEPT_MEMBERS, CrossFit
 from plackett.models.ensembles import Ensemble, EnsembleRanker
 from plackett.models.ensembles.ensemble import merge
 from plackett.models.fit_context import Curves, FitContext, check_learnable
@@ -197,22 +198,21 @@ class AutoRanker(Ranker):
         return min(folds, n_groups // 2)
 
     @contextmanager
-    def _open_processes(self, data: Dataset, context: FitContext) -> Iterator[MemberProcesses | None]:
+    def _open_processes(self, data: Dataset, context: FitContext) -> Iterator[LocalPool | None]:
         """Processes for the members; None: members are fitted in this process or on a cluster."""
         jobs = min(self.threads or os.cpu_count() or 1, self._n_folds(data))
         fits = jobs > 1 and _PROCESS_VALUES <= data.n_docs * data.n_features <= _SMALL_VALUES
         if not fits or self.presets == "fast" or context.cluster is not None:
             yield None
             return
-        with tempfile.TemporaryDirectory(prefix="plackett-auto-") as folder:
-            processes = MemberProcesses(jobs, threads=1, folder=Path(folder))
-            try:
-                yield processes
-            finally:
-                processes.pool.close()
+        with (
+            tempfile.TemporaryDirectory(prefix="plackett-auto-") as folder,
+            LocalPool(jobs, threads=1, folder=Path(folder), kept=KEPT_MEMBERS) as pool,
+        ):
+            yield pool
 
     def _search(
-        self, folder: Path, data: Dataset, context: FitContext, budget: TimeBudget, processes: MemberProcesses | None
+        self, folder: Path, data: Dataset, context: FitContext, budget: TimeBudget, processes: LocalPool | None
     ) -> Search:
         missing = has_nan(data.features)
         folds = self._n_folds(data)
