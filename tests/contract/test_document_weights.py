@@ -12,8 +12,6 @@ from plackett.base.errors import DataError, UsageError
 from plackett.objectives import custom, objective
 from plackett.objectives.driver import weighted_labels
 
-pytestmark = pytest.mark.kernels
-
 PLAIN = tuple(loss for loss in objective_cases.PLAIN if loss.weighting is not None)
 ALL = tuple(loss for loss in objective_cases.ALL if loss.weighting is not None)
 
@@ -67,6 +65,7 @@ def _same(one, other) -> bool:
     return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(one, other, strict=True))
 
 
+@pytest.mark.kernels
 @every
 def test_weights_of_one_are_no_weights_to_the_bit(loss) -> None:
     scores, labels, offsets, weights = _lists(3)
@@ -99,6 +98,7 @@ def test_the_gradient_is_that_of_the_value_where_declared(loss, seed: int) -> No
     assert_gradient_is_exact(loss, *lists, documents=documents)
 
 
+@pytest.mark.kernels
 @every
 @given(seed=st.integers(0, 10_000))
 @few
@@ -125,6 +125,7 @@ def test_shifting_all_scores_changes_nothing_where_declared(loss) -> None:
     np.testing.assert_allclose(np.add.reduceat(here.gradient, offsets[:-1]), 0, atol=1e-6 * size)
 
 
+@pytest.mark.kernels
 @every
 def test_lists_do_not_see_each_other(loss) -> None:
     scores, labels, offsets, weights = _lists(8)
@@ -136,6 +137,7 @@ def test_lists_do_not_see_each_other(loss) -> None:
         assert np.array_equal(part.gradient, whole.gradient[rows])
 
 
+@pytest.mark.kernels
 @every
 def test_the_float32_gradient_is_that_of_newton(loss) -> None:
     scores, labels, offsets, weights = _lists(9)
@@ -150,6 +152,7 @@ def test_the_float32_gradient_is_that_of_newton(loss) -> None:
     np.testing.assert_allclose(curvature, expected.curvature, atol=1e-5 * size[1] + 1e-30)
 
 
+@pytest.mark.kernels
 @every
 def test_extreme_weights_stay_finite(loss) -> None:
     scores, labels, offsets, _ = _lists(10)
@@ -232,6 +235,7 @@ def test_the_softmax_family_compares_with_weighted_shares() -> None:
     np.testing.assert_allclose(result.gradient, rho - mass / mass.sum(), atol=1e-7)
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("gain", ["auc", "map", "ndcg"])
 def test_sampled_rankings_weigh_gains_and_pairs(gain: str) -> None:
     # Goods 0 and 2 with weights 3 and 1/2, bads 1 and 3; +1: the good is above the bad.

@@ -9,8 +9,6 @@ from plackett.base.errors import DataError, UsageError
 from plackett.metrics import CONVENTION_NAMES, CONVENTIONS, METRICS, NAMES, metric
 from plackett.metrics.definition import CHOICES, OPTIONS, read_option
 
-pytestmark = pytest.mark.kernels
-
 PAIRS = [(d, c) for c in CONVENTIONS for d in METRICS if d.name in c.metrics]
 IDS = [f"{d.name}-{c.name}" for d, c in PAIRS]
 LACKING = [(name, c) for c in CONVENTIONS for name in NAMES if name not in c.metrics]
@@ -40,6 +38,7 @@ def test_names_and_conventions_are_those_promised():
     )
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize(("definition", "convention"), PAIRS, ids=IDS)
 def test_a_metric_gives_one_float_per_list_and_no_infinity(definition, convention):
     values = metric(definition.name, convention.name)(*small_lists())
@@ -80,6 +79,7 @@ def test_settings_of_a_convention_are_values_that_the_options_allow(definition, 
         assert type(read) is type(value)
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("definition", METRICS, ids=NAMES)
 def test_every_option_of_a_metric_exists_and_every_value_of_it_works(definition):
     assert set(definition.options) <= set(OPTIONS)
