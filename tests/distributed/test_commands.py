@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+from pyarrow import parquet
 from typer.testing import CliRunner
 
 import plackett as pk
-from plackett.base.errors import UsageError
+from plackett.base.errors import DataError, UsageError
 from plackett.cli.app import app
 from plackett.distributed import ClusterError
 from plackett.experiments.store import RunStore
@@ -21,7 +23,6 @@ COMMANDS = ("train", "tune", "compare", "robustness", "reproduce", "rank")
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    pytest.importorskip("pyarrow", reason="needs the extra tables")
     folder = tmp_path_factory.mktemp("files")
     data = pk.synthetic("letor", n_lists=30, seed=2)
     pk.write(data, folder / "data.parquet")
@@ -42,15 +43,15 @@ def _arguments(command: str, files, out) -> list[str]:
     }[command]
 
 
-def _run(*arguments: str):
-    return CliRunner().invoke(app, arguments)
+def _run(*arguments: object):
+    return CliRunner().invoke(app, list(map(str, arguments)))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["train", "tune", "compare", "rank"])  # robustness and reproduce run as compare
 def test_a_cluster_that_is_not_there_is_named_in_time(files, tmp_path, command) -> None:
     if command == "tune":
         pytest.importorskip("optuna", reason="needs the extra tune")
-    result = _run(*_arguments(command, files, tmp_path / "out"), "--cluster", "127.0.0.1:1?start_seconds=2")
+    result = _run(*_arguments(command, files, tmp_path / "out"), "--cluster", "127.0.0.1:1?start_seconds=1")
     assert isinstance(result.exception, ClusterError)
     assert "Ray at 127.0.0.1:1 cannot be reached" in str(result.exception)
     assert "Is it running (`ray status`)" in str(result.exception)
@@ -95,3 +96,37 @@ def test_reproduce_runs_its_trials_on_a_cluster(ray_head, files, tmp_path) -> No
     assert [item["ran"] for item in actual] == [12, 12]
     numbers = [[e["means"] for e in item["exhibits"][0]["numbers"].values()] for item in actual]
     assert numbers[0] == numbers[1]
+
+
+def test_tune_searches_on_a_cluster_and_writes_a_model(ray_head, files, tmp_path) -> None:
+    pytest.importorskip("optuna", reason="needs the extra tune")
+    out = tmp_path / "m.plackett"
+    arguments = (*_arguments("tune", files, tmp_path), "--trials", "3", "--out", out, "--json")
+    result = _run(*arguments, "--cluster", ray_head.cluster())
+    assert result.exit_code == 0, result.output
+    payload = json.loads(result.stdout)
+    assert (payload["ran"], payload["counts"]["finished"]) == (3, 3)
+    assert pk.load(out).training_["tuning"]["value"] == payload["value"]
+
+
+def test_rank_scores_shards_on_a_cluster(ray_head, tmp_path) -> None:
+    data = pk.synthetic("letor", n_lists=30, seed=4)
+    ranker = pk.LinearRanker("listnet").fit(data)
+    ranker.save(tmp_path / "m.plackett")
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for place, (start, stop) in enumerate(((0, 10), (10, 18), (18, 30))):
+        pk.write(data.lists(start, stop), shards / f"part-{place}.parquet")
+    command = ("rank", tmp_path / "m.plackett", shards, "--out", tmp_path / "ranked", "--label", "label", "--json")
+    command += ("--cluster", ray_head.cluster())
+    facts, again = (json.loads(_run(*command).stdout) for _ in range(2))
+    assert (facts["lists"], facts["documents"], facts["ranked"]) == (30, data.n_docs, 3)
+    assert again["ranked"] == 0  # nothing is done twice
+    actual = [parquet.read_table(tmp_path / "ranked" / f"part-{p}.parquet") for p in range(3)]
+    scores = np.concatenate([table["score"].to_numpy() for table in actual])
+    np.testing.assert_allclose(np.sort(scores), np.sort(ranker.predict(data)), atol=1e-12)
+    assert all(table["rank"].to_numpy().min() == 1 for table in actual)
+    pk.write(data.lists(9, 11), shards / "part-3.parquet")
+    refused = _run(*command)
+    assert isinstance(refused.exception, DataError)
+    assert "queries have rows in two shards" in str(refused.exception)

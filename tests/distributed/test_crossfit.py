@@ -25,13 +25,12 @@ def parts():
 def _ranker(kind: str):
     return {
         "linear": pk.LinearRanker("listnet", C=1.0, transforms=("standard",)),
-        "stumps": pk.StumpRanker(rounds=5),
         "trees": pk.TreeRanker(objective=NOISY, trees=8, leaves=5, seed=3),
         "net": pk.NeuralRanker(layers=(6,), epochs=3, seed=3, threads=1),
     }[kind]
 
 
-@pytest.mark.parametrize("kind", ["linear", "stumps", "net"])
+@pytest.mark.parametrize("kind", ["linear", "net"])
 def test_members_of_every_kind_are_those_of_one_process(ray_head, parts, kind) -> None:
     if kind == "net":
         pytest.importorskip("torch", reason="needs the extra neural")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import plackett as pk
 import tuned_systems
 from plackett.experiments.store import RunStore
 from ray_processes import QUIET, wait_for
@@ -90,23 +88,3 @@ def test_killed_with_all_its_workers_a_search_goes_on(ray_head, tmp_path) -> Non
     assert 0 < result.ran <= 5
     whole = search(tmp_path / "whole.db", 8, **options)
     assert _told(result) == _told(whole)
-
-
-def test_the_command_searches_on_a_cluster_and_writes_a_model(ray_head, tmp_path) -> None:
-    pytest.importorskip("pyarrow", reason="needs the extra tables")
-    data, out = tmp_path / "data.parquet", tmp_path / "m.plackett"
-    pk.write(pk.synthetic("letor", n_lists=30, seed=2), data)
-    command = [sys.executable, "-m", "plackett", "tune", str(data), "--model", "listnet-linear"]
-    command += ["--trials", "3", "--store", str(tmp_path / "t.db"), "--out", str(out), "--json"]
-    run = subprocess.run(
-        [*command, "--cluster", ray_head.cluster()],
-        capture_output=True,
-        text=True,
-        env=os.environ | QUIET,
-        timeout=200,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    payload = json.loads(run.stdout)
-    assert (payload["ran"], payload["counts"]["finished"]) == (3, 3)
-    assert pk.load(out).training_["tuning"]["value"] == payload["value"]

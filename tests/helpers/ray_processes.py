@@ -22,6 +22,7 @@ QUIET = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # the loopback address may be a node's own
     "RAY_AUTH_MODE": "token",
     "RAY_AUTH_TOKEN": secrets.token_hex(32),
+    "RAY_worker_niceness": "0",  # by default 15: beside other tests, workers would have no core
     "OMP_WAIT_POLICY": "passive",
     "PYTHONWARNINGS": "ignore",
 }
