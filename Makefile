@@ -55,8 +55,8 @@ test-tools:
 	fi; \
 	echo "tests that need $$missing will be skipped (as root on Debian: apt-get install $(TOOLS))"
 
-# The suite in two processes, and beside it the kernels with bounds checks: while tests of clusters
-# and servers wait, another process has the core.
+# The suite in three processes, and beside it the kernels with bounds checks. This keeps two cores busy
+# while tests of clusters, servers and killed processes wait.
 test: $(VENV)/.dev test-tools
 	$(MAKE) --jobs=2 --output-sync=target --keep-going test-suite test-bounds
 
@@ -64,7 +64,7 @@ test: $(VENV)/.dev test-tools
 test-suite test-bounds: export OMP_WAIT_POLICY := passive
 
 test-suite: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 # Numba does not check indices unless asked to. tests/test_bounds.py holds a kernel that must fail, so
 # that the checks are known to run.

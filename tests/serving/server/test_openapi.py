@@ -58,7 +58,7 @@ def test_no_request_makes_the_server_fail(described, route, mode) -> None:
     operation = described[route.path][route.method]
 
     @settings(
-        max_examples=25 if route.action in ("rank", "explain") else 5,
+        max_examples=15 if route.action in ("rank", "explain") else 3,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         database=None,
