@@ -1,13 +1,14 @@
 """Training time and memory of tree recipes beside LightGBM's own ranking objectives.
 
-    python benchmarks/trees.py [--trees 40] [--rounds 3] [--leaves 63 400]
+    python benchmarks/trees.py [--trees 40] [--rounds 3] [--leaves 63 400] [--only times memory stages]
 
 The synthetic web set: about 240,000 documents with 136 features. Ours and the peer's fits take
 turns in one process, each from raw features to a model, on 2 threads; the ratio is that of the
 smallest times. Once with the same flags on both sides (deterministic, column-wise histograms) and
 once with LightGBM as it is by default. Quantized: gradients in 16 bins and leaf values from the exact
 ones, in LightGBM with its own objective, too. NDCG@10 is on other lists of the same kind, without early
-stopping. Memory is the peak of a process of its own that opens the data and does one fit.
+stopping. Memory is the peak of a process of its own that opens the data and does one fit. Stages:
+processor seconds of one fit with validation lists; a member of a cross-fit bins its own lists.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ LEARNING_RATE = 0.05
 MIN_DOCUMENTS = 50
 
 
-def ours(name: str, train: Dataset, trees: int, leaves: int) -> Any:
+def ours(name: str, train: Dataset, trees: int, leaves: int, validation: Dataset | None = None) -> Any:
     ranker = pk.recipe(name.split(",")[0], trees=trees, leaves=leaves, min_documents=MIN_DOCUMENTS, threads=THREADS)
     # What is compared is the work per tree: all lists, all features, as the peer does it.
     ranker.set_params(list_fraction=1.0, feature_fraction=1.0, learning_rate=LEARNING_RATE)
@@ -45,7 +46,7 @@ def ours(name: str, train: Dataset, trees: int, leaves: int) -> Any:
         ranker.set_params(lightgbm={"deterministic": False, "force_col_wise": False})
     if name == QUANTIZED:
         ranker.set_params(quantized=True)
-    return ranker.fit(train)
+    return ranker.fit(train, validation)
 
 
 def peer(objective: str, train: Dataset, trees: int, leaves: int, flags: dict[str, Any]) -> Any:
@@ -109,6 +110,48 @@ def rows(train: Dataset, test: Dataset, leaves: int, flags: dict[str, Any], opti
             print(f"{name:<22}{best[name]:>9.2f}{best[name] / best[against]:>8.2f}{ndcg:>9.4f}")
 
 
+def stages(options: argparse.Namespace) -> None:
+    """Where a fit spends its time: bins, gradients, the metric after each tree, and the rest, LightGBM's trees."""
+    from plackett.models.trees.training import BoostingLoop
+
+    spent = dict.fromkeys(("bins", "gradients", "metric"), 0.0)
+    data = pk.synthetic("web", n_lists=2500, seed=1)
+    train, validation = pk.split(data, (0.8, 0.2), seed=0)
+    methods = {name: getattr(BoostingLoop, name) for name in ("start_step", "finish_step", "_objective")}
+
+    def timed(stage: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            start = time.process_time()
+            result = work(*arguments)
+            spent[stage] += time.process_time() - start
+            return result
+
+        return run
+
+    def start_step(self: BoostingLoop, booster: Any) -> None:
+        if self.step == 0:
+            spent["bins"] = time.process_time() - begin
+        methods["start_step"](self, booster)
+
+    changed = {
+        "start_step": start_step,
+        "finish_step": timed("metric", methods["finish_step"]),
+        "_objective": lambda self: timed("gradients", methods["_objective"](self)),
+    }
+    for name in ("lambdamart", QUANTIZED, "e-lambdamart"):
+        ours(name, train.lists(0, 50), 2, 7)  # compiles
+        spent |= dict.fromkeys(spent, 0.0)
+        for method, function in changed.items():
+            setattr(BoostingLoop, method, function)
+        begin = time.process_time()
+        ours(name, train, options.trees, 63, validation)
+        total = time.process_time() - begin
+        for method, function in methods.items():
+            setattr(BoostingLoop, method, function)
+        cells = "".join(f"{stage} {s:.2f} s ({s / total:.1%}), " for stage, s in spent.items())
+        print(f"{name:<22}{cells}in all {total:.2f} s")
+
+
 def memory(options: argparse.Namespace) -> None:
     """Peak memory of one fit in a process of its own, which only reads the data from a file."""
     peaks = {}
@@ -144,14 +187,16 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--leaves", type=int, nargs="+", default=[63, 400])
+    parts = ("times", "memory", "stages")
+    parser.add_argument("--only", nargs="+", choices=parts, default=parts)
     parser.add_argument("--peak", help=argparse.SUPPRESS)
     parser.add_argument("--data", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peak:
         peak(options.peak, options.data, options.trees)
         return
-    compare(options)
-    memory(options)
+    for part in options.only:
+        {"times": compare, "memory": memory, "stages": stages}[part](options)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 The command line replaces the notice by one of its own (:mod:`plackett.cli.console`). This module
 imports nothing heavy, so that the command line can do so before Numba is imported.
+
+Kernels are counted, without a total: which ones a command needs depends on the data and on what is
+in the cache, and is known only when it has run.
 """
 
 import sys
