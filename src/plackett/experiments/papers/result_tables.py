@@ -242,6 +242,10 @@ _MARKS = (
 )
 
 
+_ROUNDING = 1e-9
+"""Differences between equal trials: sums are rounded."""
+
+
 @dataclass(frozen=True)
 class ResultTable(PaperTable):
     """Means of metrics by system, a table per data set."""
@@ -292,7 +296,7 @@ class ResultTable(PaperTable):
         if self.spread:
             half = judged.half_widths[system][metric]
             # Without anything random every trial is the same: an interval of 0 would say it is exact.
-            text += f"±{self._format(half)}" if half > 0 else " (deterministic)"
+            text += f"±{self._format(half)}" if half > _ROUNDING else " (deterministic)"
         return text + judged.mark(system, metric)
 
     def _format(self, value: float) -> str:
