@@ -18,7 +18,7 @@ from plackett.distributed.training_job import split_lists
 from plackett.models.trees.lightgbm_data import dataset_from_bins, find_bins
 
 OBJECTIVES = ("lambdarank", "ours")
-TREES = 20
+TREES = 10
 SETTINGS = {
     "num_leaves": 15,
     "min_data_in_leaf": 20,

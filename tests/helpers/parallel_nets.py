@@ -22,7 +22,7 @@ from plackett.models.neural.batches import BatchPlan, learnable
 from plackett.models.neural.boosted import BoostedTraining
 
 # Batches of 3 lists: in some of them, one of the workers has none.
-SETTINGS = {"layers": (8,), "epochs": 5, "batch_lists": 3, "seed": 2, "threads": 1, "clip": 1.0}
+SETTINGS = {"layers": (8,), "epochs": 3, "batch_lists": 3, "seed": 2, "threads": 1, "clip": 1.0}
 # Of a weight without effect, such as a constant added to all scores, the gradient is a rounding
 # error. Adam makes steps of full length from it; Adagrad, as in Bruch et al. (2020), none.
 STEADY = SETTINGS | {"optimizer": "adagrad", "learning_rate": 0.02}
