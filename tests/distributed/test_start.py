@@ -62,19 +62,20 @@ def test_the_message_says_what_happened(monkeypatch: pytest.MonkeyPatch) -> None
     assert "could not be started within" in training_job._failure_text(LATE, 2, job, "")
 
 
+EXACT = {"min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 1.0}  # limits that do not depend on the partition
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", ["ray::RayTrainWorker", "ray::TrainController"])
-def test_a_process_killed_as_soon_as_it_is_there_is_replaced(name, ray_head) -> None:
+def test_a_worker_killed_as_soon_as_it_is_there_is_replaced(ray_head) -> None:
     data = pk.synthetic("letor", n_lists=30, seed=1)
-    exact = {"min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 1.0}
-    ranker = pk.TreeRanker(trees=3, leaves=4, threads=1, lightgbm=exact)
+    ranker = pk.TreeRanker(trees=3, leaves=4, threads=1, lightgbm=EXACT)
     expected = ranker.fit(data).predict(data)
     killed: list[int] = []
     is_over = threading.Event()
 
     def kill() -> None:
         while not killed and not is_over.is_set():
-            for process in ray_head.running(name)[:1]:
+            for process in ray_head.running("ray::RayTrainWorker")[:1]:
                 os.kill(process, signal.SIGKILL)
                 killed.append(process)
             time.sleep(0.02)
@@ -87,4 +88,22 @@ def test_a_process_killed_as_soon_as_it_is_there_is_replaced(name, ray_head) -> 
         is_over.set()
         thread.join()
     assert killed
+    np.testing.assert_allclose(found.predict(data), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.timeout(600)
+def test_when_the_controller_is_killed_the_cores_of_its_workers_are_free_for_others(ray_head) -> None:
+    data = pk.synthetic("letor", n_lists=30, seed=1)
+    objective = pk.Stochastic(pk.objective("lambdarank"), samples=2000, seed=5)
+    ranker = pk.TreeRanker(objective=objective, trees=5, leaves=4, threads=1, lightgbm=EXACT)
+    expected = ranker.fit(data).predict(data)
+    told: list[str] = []
+
+    def kill(text: str, *_: int) -> None:
+        if text.startswith("training on") and not told:
+            os.kill(*ray_head.running("ray::TrainController"), signal.SIGKILL)
+        told.append(text)
+
+    found = ranker.fit(data, cluster=ray_head.cluster(), progress=kill)
+    assert "the controller of the workers died; starting again" in told
     np.testing.assert_allclose(found.predict(data), expected, rtol=0, atol=1e-9)

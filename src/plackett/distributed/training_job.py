@@ -7,7 +7,8 @@ job's function with the worker's own lists.
 
 If a worker dies, Ray Train replaces all of them, at most ``retries`` times; the new ones continue
 from the latest state that the first worker has sent to the
-:class:`~plackett.distributed.coordinator.Coordinator`.
+:class:`~plackett.distributed.coordinator.Coordinator`. If Ray Train's controller dies, so does the
+driver process, and another one begins from the latest state.
 
 **Partitions.** The lists, in canonical order, are cut into runs with about equally many documents.
 The canonical order is an order of hashes, so each run is a random sample, and a worker's lists are
@@ -187,15 +188,40 @@ class TrainingJob:
             that it raises ends the training.
         """
         # Memory-mapped data are opened by the driver instead of being sent to it.
-        parts = {name: _by_folder(data) for name, data in self.parts.items()}
+        job = replace(self, parts={name: _by_folder(data) for name, data in self.parts.items()})
+        for attempts_left in reversed(range(self.cluster.retries + 1)):
+            states: list[TrainingState] = []
+
+            def keep(state: TrainingState, states: list[TrainingState] = states) -> None:
+                states[:] = [state]
+                save_state(state)
+
+            try:
+                return job._run_driver(keep, progress, watch)
+            except _ControllerDiedError:
+                if not attempts_left:
+                    raise
+                job = replace(job, state=states[0] if states else job.state)
+                progress("the controller of the workers died; starting again", 0, 0)
+        raise AssertionError
+
+    def _run_driver(
+        self,
+        save_state: Callable[[TrainingState], None],
+        progress: Callable[[str, int, int], None],
+        watch: Callable[[int, int, float], None] | None,
+    ) -> Any:
+        """Train under one driver process, with which Ray gives back all that the training held."""
         cluster = self.cluster
-        with DriverProcess(cluster, run_workers, replace(self, parts=parts)) as driver:
+        with DriverProcess(cluster, run_workers, self) as driver:
             deadline = _Deadline(cluster)
             while True:
                 kind, content = driver.receive(deadline.time, deadline.message)
                 if kind == "done":
                     driver.finish(cluster.answer_seconds)
                     return content
+                if kind == "controller died":
+                    raise _ControllerDiedError(content)
                 deadline.update(kind, content)
                 if kind == "state":
                     save_state(content)
@@ -270,20 +296,28 @@ def run_workers(pipe: Pipe, job: TrainingJob) -> None:
                 on_restart=lambda: pipe.send(("restart", None)),
             )
         except Exception as error:
-            if not seen.finished:
-                raise ClusterError(_failure_text(error, workers, job, seen.traceback)) from error
+            text = _failure_text(error, workers, job, seen.traceback)
+            if not seen.finished and _start_failure(error) == _CONTROLLER_DIED:
+                # Its workers and their cores stay taken until this process has ended.
+                pipe.send(("controller died", text))
+            elif not seen.finished:
+                raise ClusterError(text) from error
+
+
+class _ControllerDiedError(ClusterError):
+    """Ray Train's controller died; another driver process can begin again."""
 
 
 def fit_with_restarts(fit: Callable[[], Any], *, retries: int, on_restart: Callable[[], None]) -> None:
-    """Call ``fit`` again if a worker dies before all have started, or Ray Train's controller dies.
+    """Call ``fit`` again if a worker dies before all have started, at most ``retries`` times.
 
-    At most ``retries`` times. Workers that die later are replaced by Ray Train.
+    Workers that die later are replaced by Ray Train.
     """
     for attempt in range(retries + 1):
         try:
             fit()
         except Exception as error:
-            if attempt == retries or _start_failure(error) not in (_DIED, _CONTROLLER_DIED):
+            if attempt == retries or _start_failure(error) != _DIED:
                 raise
             on_restart()
         else:
