@@ -46,7 +46,7 @@ def test_options_reach_the_server(started, saved) -> None:
 def test_examples_come_from_a_data_set(started, saved, tmp_path) -> None:
     text = tmp_path / "examples.txt"
     text.write_text("1 qid:1 1:2.5 4:50 # a\n0 qid:1 1:0.5\n0 qid:2 1:1\n")
-    app = started(saved("trees"), examples=text)
+    app = started(saved("trees"), examples=[text])
     (example,) = ask(app, "GET", "/models/trees/examples").json["examples"]
     assert example["name"] == "query 1"
     actual = dict(zip(example["ids"], example["documents"], strict=True))
