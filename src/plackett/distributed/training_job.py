@@ -189,21 +189,18 @@ class TrainingJob:
         """
         # Memory-mapped data are opened by the driver instead of being sent to it.
         job = replace(self, parts={name: _by_folder(data) for name, data in self.parts.items()})
-        for attempts_left in reversed(range(self.cluster.retries + 1)):
-            states: list[TrainingState] = []
+        latest = [self.state]
 
-            def keep(state: TrainingState, states: list[TrainingState] = states) -> None:
-                states[:] = [state]
-                save_state(state)
+        def keep(state: TrainingState) -> None:
+            latest[0] = state
+            save_state(state)
 
+        for _ in range(self.cluster.retries):
             try:
-                return job._run_driver(keep, progress, watch)
+                return replace(job, state=latest[0])._run_driver(keep, progress, watch)
             except _ControllerDiedError:
-                if not attempts_left:
-                    raise
-                job = replace(job, state=states[0] if states else job.state)
                 progress("the controller of the workers died; starting again", 0, 0)
-        raise AssertionError
+        return replace(job, state=latest[0])._run_driver(keep, progress, watch)
 
     def _run_driver(
         self,

@@ -124,7 +124,7 @@ def _add_pairs(a, up, down, gains, d, steps, g, h):  # type: ignore[no-untyped-d
 
 @reordered
 def _add_plain_pairs(a, up, down, gains, d, g, h):  # type: ignore[no-untyped-def]
-    """Like :func:`_add_pairs` for δ = 0, without the sum of |lambda|: a tenth faster."""
+    """Like :func:`_add_pairs` for δ = 0, without the sum of |lambda|, which only the normalization needs."""
     exponential, gain, discount = up[a], gains[a], d[a]
     down, gains, d, g_later, h_later = (down[a + 1 :], gains[a + 1 :], d[a + 1 :], g[a + 1 :], h[a + 1 :])
     sum_g, sum_h = float32(0.0), float32(0.0)
