@@ -1,8 +1,8 @@
 r"""LambdaRank and LambdaLoss in single precision, alone or averaged over Gumbel-perturbed scores.
 
-With the documents in rank order, all pairs of document a with the later ones b are one loop
-without branches. Let :math:`w = (G_a - G_b)(D_a - D_b + \delta_{b-a})`, which is negative for a
-pair in the wrong order, and :math:`q = 1 / (1 + e^{\sigma (s_a - s_b)})`. Then
+For documents a and b, a above b in the ranking, let :math:`w = (G_a - G_b)(D_a - D_b +
+\delta_{b-a})`, which is negative for a pair in the wrong order, and :math:`q = 1 / (1 +
+e^{\sigma (s_a - s_b)})`. Then
 
 .. math:: \lambda = w \cdot (q \text{ if } G_a > G_b \text{ else } 1 - q), \qquad
     \eta = |w|\, q (1 - q)
@@ -10,75 +10,83 @@ pair in the wrong order, and :math:`q = 1 / (1 + e^{\sigma (s_a - s_b)})`. Then
 and :math:`g_a \mathrel{-}= \sigma\lambda`, :math:`g_b \mathrel{+}= \sigma\lambda`,
 :math:`h_a, h_b \mathrel{+}= \sigma^2 \eta` (:mod:`plackett.objectives.lambdarank` has the
 formulas). The discounts D go by rank; :math:`\delta` goes by the distance of ranks and is 0 for
-LambdaRank (:mod:`plackett.objectives.lambdarank` defines it). Exponentials are computed per
-document, not per pair: :math:`e^{\sigma (s_a - s_b)} = e^{\sigma s_a} \cdot e^{-\sigma s_b}`, as
-long as the scores of the list are not too far apart for single precision. Sums are in any
-order (``reassoc``), without which the loop would not become vector code.
+LambdaRank (:mod:`plackett.objectives.lambdarank` defines it).
 
-**Ranking.** For lists of the usual length, comparing every pair of scores with vector instructions
-is several times as fast as sorting: a sort makes n log n unpredictable branches, this makes n² / 16
-comparisons without one. The comparisons are in single precision; a last pass in double precision
-corrects neighbors that single precision cannot distinguish.
+Each document's pairs are one loop without branches, which becomes vector code, as sums are in any
+order (``reassoc``). There are two ways to arrange the documents:
+
+- *By gain*, lowest first: the worse partners of a document are those before its level, and pairs of
+  one level, which have no weight, are not visited. This is for LambdaRank over all pairs.
+- *By rank*: the partners of a document are the later ones. Here :math:`\delta` and the truncation
+  need no search.
+
+Loops run to a multiple of the vector width. What they visit beyond the last partner has no weight.
+Exponentials are computed per document, not per pair: :math:`e^{\sigma (s_a - s_b)} = e^{\sigma s_a}
+\cdot e^{-\sigma s_b}`, as long as the scores of the list are not too far apart for single precision.
+
+**Ranking.** Documents are sorted into twice as many buckets of equal width as there are documents.
+That leaves neighbors in the wrong order, which insertion puts right. A merge sort makes n log n
+unpredictable branches and is only for scores so uneven that insertion would have far to go.
 """
 
 import numpy as np
-from numba import boolean, float32, float64, int32, int64, uint64, void
+from numba import boolean, float32, float64, int32, int64, uint32, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.arithmetic import exp_float32, stable_order
 from plackett.base.gains import discounts
-from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, list_function, reordered
+from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, list_function, readonly, reordered
 from plackett.base.ragged import CHUNKS, Keys, Scores, even_chunks
 from plackett.base.random import noise_state, perturb
 from plackett.base.threads import run_parallel
 from plackett.objectives.objective import BoundObjective
 
-PADDING = 64  # a multiple of the vector width, so that no remainder is left
+PADDING = 64  # that loops may read beyond the last document
+_WIDTH = 16  # of vectors
 _LEAST_PAIRS = 100_000  # that are worth a second thread
-_SORT_FROM = 600  # documents: from here on sorting is faster
+_BUCKETS = 2  # per document
+_MOVES = 16  # per document; from here on a merge sort is faster
+_SPREADS = (1e-290, 1e290)  # of scores, for which the width of a bucket is a finite number
 
 
 @compiled
-def padded(n):  # type: ignore[no-untyped-def]
-    """The next multiple of ``PADDING``."""
-    return (n + PADDING - 1) // PADDING * PADDING
-
-
-@compiled
-def fill_order(scores, rounded, order):  # type: ignore[no-untyped-def]
-    """Positions of the documents, best first; equal scores keep their order.
-
-    ``rounded`` holds the scores in single precision; its length is ``padded(len(scores))``.
-    """
-    n = len(scores)
-    if n < _SORT_FROM:
-        rounded[n:] = float32(-np.inf)
-        _rank_by_counting(rounded, n, order)
-        _sort_ties(scores, order)
-    else:
+def fill_order(scores, order):  # type: ignore[no-untyped-def]
+    """Positions of the documents, best first; equal scores keep their order."""
+    if not (_sort_into_buckets(scores, order) and _sort_by_insertion(scores, order)):
         best_first = stable_order(scores, True)
-        for place in range(n):
+        for place in range(len(order)):
             order[place] = best_first[place]
 
 
 @compiled
-def _rank_by_counting(rounded, n, order):  # type: ignore[no-untyped-def]
-    """A document's rank is the number of documents above it, or the next free one."""
-    for place in range(n):
-        order[place] = -1
+def _sort_into_buckets(scores, order):  # type: ignore[no-untyped-def]
+    """Roughly sorted positions, best first; returns whether the scores allow it."""
+    n = len(scores)
+    low = high = scores[0]
+    for i in range(1, n):
+        low, high = min(low, scores[i]), max(high, scores[i])
+    spread = high - low
+    if not spread < _SPREADS[1]:
+        return False
+    m = _BUCKETS * n
+    scale = (m - 1) / spread if spread > _SPREADS[0] else 0.0
+    bucket, ends = np.empty(n, np.uint32), np.zeros(m + 1, np.uint32)
     for i in range(n):
-        score = rounded[i]
-        above = int32(0)
-        for j in range(len(rounded)):
-            above += int32(rounded[j] > score)
-        while order[above] >= 0:
-            above += int32(1)
-        order[above] = i
+        bucket[i] = uint32((high - scores[i]) * scale)
+    for i in range(n):
+        ends[bucket[i] + uint32(1)] += uint32(1)
+    for k in range(1, m):
+        ends[k] += ends[k - 1]  # where bucket k begins, and the next document in it goes
+    for i in range(n):
+        order[ends[bucket[i]]] = i
+        ends[bucket[i]] += uint32(1)
+    return True
 
 
 @compiled
-def _sort_ties(scores, order):  # type: ignore[no-untyped-def]
-    """Insertion sort; only neighbors that rounding made equal are out of order."""
+def _sort_by_insertion(scores, order):  # type: ignore[no-untyped-def]
+    """Sort positions that are roughly sorted; returns whether that took few moves."""
+    moves = 0
     for place in range(1, len(order)):
         document = order[place]
         score = scores[document]
@@ -90,28 +98,76 @@ def _sort_ties(scores, order):  # type: ignore[no-untyped-def]
             order[hole] = other
             hole -= 1
         order[hole] = document
+        moves += place - hole
+        if moves > _MOVES * len(order):
+            return False
+    return True
 
 
 _SCORE_OFFSET = 0.01
 _WIDEST = 80.0  # largest exponent whose exponential fits single precision
 
 
-@reordered
-def _add_pairs(a, up, down, gains, d, steps, g, h):  # type: ignore[no-untyped-def]
-    """Add the pairs of the document at rank a with all later ones; returns the sum of |lambda|.
+@compiled
+def _whole(count):  # type: ignore[no-untyped-def]
+    """The next multiple of the vector width."""
+    return (count + _WIDTH - 1) // _WIDTH * _WIDTH
 
-    ``up`` and ``down`` are the exponentials of sigma times the scores and of their negatives.
+
+@reordered
+def _add_worse(a, count, up, down, gains, d, g, h):  # type: ignore[no-untyped-def]
+    """Add the pairs of a document with the first ``count``; returns the sum of lambda.
+
+    Only those with a smaller gain have a weight. ``up`` and ``down`` are the exponentials of sigma
+    times the scores and of their negatives.
     """
     exponential, gain, discount = up[a], gains[a], d[a]
-    steps = steps[: len(d) - a - 1]
-    down, gains, d, g_later, h_later = (down[a + 1 :], gains[a + 1 :], d[a + 1 :], g[a + 1 :], h[a + 1 :])
+    down, gains, d, g_worse, h_worse = down[:count], gains[:count], d[:count], g[:count], h[:count]
+    sum_g, sum_h = float32(0.0), float32(0.0)
+    for b in range(count):
+        w = max(gain - gains[b], float32(0.0)) * abs(discount - d[b])
+        q = float32(1.0) / (float32(1.0) + exponential * down[b])
+        slope = w * q
+        bend = slope - slope * q
+        sum_g += slope
+        sum_h += bend
+        g_worse[b] += slope
+        h_worse[b] += bend
+    g[a] -= sum_g
+    h[a] += sum_h
+    return sum_g
+
+
+@reordered
+def _add_by_gain(n, work):  # type: ignore[no-untyped-def]
+    """Sum over the pairs of a list in the order of gains; returns the sum of |lambda|."""
+    d, gains, g, h, up, down = work[0], work[2], work[3], work[4], work[5], work[6]
+    for k in range(n, _whole(n)):
+        gains[k], down[k], d[k] = float32(np.inf), float32(0.0), float32(0.0)
+    size = float32(0.0)
+    worse = 0
+    for a in range(1, n):
+        if gains[a] > gains[a - 1]:
+            worse = a
+        if worse > 0:
+            size += _add_worse(a, _whole(worse), up, down, gains, d, g, h)
+    return size
+
+
+@reordered
+def _add_later(a, count, up, down, gains, d, steps, g, h):  # type: ignore[no-untyped-def]
+    """Add the pairs of the document at rank a with the next ``count``; returns the sum of |lambda|."""
+    exponential, gain, discount = up[a], gains[a], d[a]
+    end = a + 1 + count
+    down, gains, d = down[a + 1 : end], gains[a + 1 : end], d[a + 1 : end]
+    steps, g_later, h_later = steps[:count], g[a + 1 : end], h[a + 1 : end]
     sum_g, sum_h, size = float32(0.0), float32(0.0), float32(0.0)
-    for b in range(len(down)):
+    for b in range(count):
         difference = gain - gains[b]
         w = difference * (discount - d[b] + steps[b])
         q = float32(1.0) / (float32(1.0) + exponential * down[b])
         slope = w * (q if difference > float32(0.0) else float32(1.0) - q)
-        bend = abs(w) * (q * (float32(1.0) - q))
+        bend = abs(w) * (q - q * q)
         sum_g += slope
         sum_h += bend
         size += abs(slope)
@@ -123,28 +179,8 @@ def _add_pairs(a, up, down, gains, d, steps, g, h):  # type: ignore[no-untyped-d
 
 
 @reordered
-def _add_plain_pairs(a, up, down, gains, d, g, h):  # type: ignore[no-untyped-def]
-    """Like :func:`_add_pairs` for δ = 0, without the sum of |lambda|, which only the normalization needs."""
-    exponential, gain, discount = up[a], gains[a], d[a]
-    down, gains, d, g_later, h_later = (down[a + 1 :], gains[a + 1 :], d[a + 1 :], g[a + 1 :], h[a + 1 :])
-    sum_g, sum_h = float32(0.0), float32(0.0)
-    for b in range(len(down)):
-        difference = gain - gains[b]
-        w = difference * (discount - d[b])
-        q = float32(1.0) / (float32(1.0) + exponential * down[b])
-        slope = w * (q if difference > float32(0.0) else float32(1.0) - q)
-        bend = abs(w) * (q * (float32(1.0) - q))
-        sum_g += slope
-        sum_h += bend
-        g_later[b] += slope
-        h_later[b] += bend
-    g[a] -= sum_g
-    h[a] += sum_h
-
-
-@reordered
 def _add_other_pairs(a, s, gains, d, steps, sigma, score_norm, g, h):  # type: ignore[no-untyped-def]
-    """Like :func:`_add_pairs`, with an exponential per pair, and ``score_norm``."""
+    """Like :func:`_add_later`, with an exponential per pair, and ``score_norm``."""
     score, gain, discount = s[a], gains[a], d[a]
     steps = steps[: len(d) - a - 1]
     s, gains, d, g_later, h_later = s[a + 1 :], gains[a + 1 :], d[a + 1 :], g[a + 1 :], h[a + 1 :]
@@ -168,57 +204,60 @@ def _add_other_pairs(a, s, gains, d, steps, sigma, score_norm, g, h):  # type: i
 
 
 @reordered
-def _add_ranked(n, work, discounts, steps, rows, sigma, score_norm, plain):  # type: ignore[no-untyped-def]
+def _add_by_rank(n, work, lowest_gain, discounts, steps, rows, sigma, narrow, normed):  # type: ignore[no-untyped-def]
     """Sum over the pairs of a list in rank order; returns the sum of |lambda|."""
-    s, gains, g, h = work[1, :n], work[2, :n], work[3, :n], work[4, :n]
-    up, down, d = work[5, :n], work[6, :n], discounts[:n]
-    g[:] = float32(0.0)
-    h[:] = float32(0.0)
-    normed = score_norm and s[0] != s[n - 1]
-    narrow = sigma * (s[0] - s[n - 1]) < float32(_WIDEST) and not normed
+    s, gains, g, h, up, down = work[1], work[2], work[3], work[4], work[5], work[6]
     size = float32(0.0)
     if narrow:
-        for k in range(n):
-            up[k] = exp_float32(sigma * (s[k] - s[0]))
-            down[k] = exp_float32(sigma * (s[0] - s[k]))
-        if plain:
-            for a in range(rows):
-                _add_plain_pairs(a, up, down, gains, d, g, h)
-        else:
-            for a in range(rows):
-                size += _add_pairs(a, up, down, gains, d, steps, g, h)
+        for k in range(n, n + _WIDTH):
+            gains[k], down[k] = lowest_gain, float32(np.inf)  # q = 0 for all with a larger gain
+        for a in range(rows):
+            size += _add_later(a, _whole(n - a - 1), up, down, gains, discounts, steps, g, h)
     else:
         for a in range(rows):
-            size += _add_other_pairs(a, s, gains, d, steps, sigma, normed, g, h)
+            size += _add_other_pairs(a, s[:n], gains[:n], discounts[:n], steps, sigma, normed, g[:n], h[:n])
     return size
 
 
 @reordered
-def add_sample(  # type: ignore[no-untyped-def]
-    scores, gains, discounts, steps, truncation, sigma, score_norm, query_norm, order, work, gradient, curvature
-):
+def add_sample(scores, gains, by_gain, discounts, steps, options, order, work, g, h):  # type: ignore[no-untyped-def]
     """Add the derivatives of one list at these scores, in units of sigma and sigma squared."""
+    truncation, sigma, score_norm, query_norm = options
     n = len(scores)
-    z = work[0, : padded(n)]
-    top = scores[0]
-    for i in range(1, n):
-        top = max(top, scores[i])
-    for i in range(n):
+    fill_order(scores, order)
+    top = scores[order[0]]
+    spread = float32(top - scores[order[n - 1]])
+    normed = score_norm and spread > float32(0.0)
+    narrow = sigma * spread < float32(_WIDEST) and not normed
+    all_pairs = narrow and truncation == 0 and steps[0] == float32(0.0)
+    if all_pairs:
+        for rank in range(n):
+            work[1, order[rank]] = discounts[rank]
+        for k in range(n):
+            work[0, k] = work[1, by_gain[k]]
+            order[k] = by_gain[k]
+    s, up, down = work[1], work[5], work[6]
+    for k in range(n):
         # Relative to the best score: single precision keeps the digits of differences.
-        z[i] = float32(scores[i] - top)
-    fill_order(scores, z, order)
-    for rank in range(n):
-        work[1, rank] = z[order[rank]]
-        work[2, rank] = gains[order[rank]]
-    rows = min(truncation, n - 1) if truncation > 0 else n - 1
-    plain = not query_norm and steps[0] == float32(0.0)
-    total = float32(2.0) * sigma * _add_ranked(n, work, discounts, steps, rows, sigma, score_norm, plain)
+        s[k] = float32(scores[order[k]] - top)
+        work[2, k] = gains[order[k]]
+    if narrow:
+        for k in range(n):
+            up[k] = exp_float32(sigma * s[k])
+            down[k] = exp_float32(-sigma * s[k])
+    work[3:5, : n + _WIDTH] = float32(0.0)
+    if all_pairs:
+        size = _add_by_gain(n, work)
+    else:
+        rows = min(truncation, n - 1) if truncation > 0 else n - 1
+        size = _add_by_rank(n, work, gains[by_gain[0]], discounts, steps, rows, sigma, narrow, normed)
+    total = float32(2.0) * sigma * size
     scale = float32(1.0)
     if query_norm and total > float32(0.0):
         scale = np.log2(float32(1.0) + total) / total
-    for rank in range(n):
-        gradient[order[rank]] += scale * work[3, rank]
-        curvature[order[rank]] += scale * work[4, rank]
+    for k in range(n):
+        g[order[k]] += scale * work[3, k]
+        h[order[k]] += scale * work[4, k]
 
 
 class PairsGradient:
@@ -248,11 +287,14 @@ class PairsGradient:
         far: float = 0.0,
     ) -> None:
         sizes = np.diff(bound.offsets)
-        by_rank = discounts(int(max(sizes, default=0)) + 1)
+        by_rank = discounts(int(max(sizes, default=0)) + PADDING)
+        gains = bound.prepared.values
+        by_gain = np.lexsort((gains, np.repeat(np.arange(len(sizes)), sizes)))
         weights = np.ones(len(sizes)) if bound.weights is None else bound.weights
         pairs = sizes * np.minimum(sizes, truncation) if truncation else sizes * sizes
         self._lists = (
-            bound.prepared.values.astype(np.float32),  # gains
+            gains.astype(np.float32),
+            (by_gain - np.repeat(bound.offsets[:-1], sizes)).astype(np.int32),
             (near * by_rank).astype(np.float32),
             (far * (by_rank[:-1] - by_rank[1:])).astype(np.float32),
             bound.offsets,
@@ -298,6 +340,7 @@ _LIST = void(
     int64,  # samples
     float64,  # beta
     LABELS,  # gains
+    readonly(int32),  # positions by gain, lowest first
     LABELS,  # discounts
     LABELS,  # steps
     int64,  # truncation
@@ -320,6 +363,7 @@ def _add_list(  # type: ignore[no-untyped-def]
     samples,
     beta,
     gains,
+    by_gain,
     discounts,
     steps,
     truncation,
@@ -333,13 +377,14 @@ def _add_list(  # type: ignore[no-untyped-def]
     h,
 ):
     """Add the derivatives of one list, summed over the samples."""
+    options = (truncation, sigma, score_norm, query_norm)
     for sample in range(max(samples, 1)):
         if samples > 0:
             perturb(scores, noise_state(key, sample), beta, noisy)
         else:
             for i in range(len(scores)):
                 noisy[i] = scores[i]
-        add_sample(noisy, gains, discounts, steps, truncation, sigma, score_norm, query_norm, order, work, g, h)
+        add_sample(noisy, gains, by_gain, discounts, steps, options, order, work, g, h)
 
 
 @compiled
@@ -349,6 +394,7 @@ def _each_list(  # type: ignore[no-untyped-def]
     address,
     scores,
     gains,
+    by_gain,
     discounts,
     steps,
     offsets,
@@ -385,6 +431,7 @@ def _each_list(  # type: ignore[no-untyped-def]
                 samples,
                 beta,
                 gains[low:high],
+                by_gain[low:high],
                 discounts,
                 steps,
                 truncation,
