@@ -7,6 +7,7 @@ import pytest
 
 import plackett as pk
 from plackett.data.folds import concat
+from plackett.models.checkpoint import Checkpoint
 from plackett.models.crossfit import pooled_deviation, standardize
 
 
@@ -205,3 +206,34 @@ def test_members_fitted_in_processes_are_those_of_one_process(parts, tmp_path) -
 def test_processes_refuse_callbacks(parts) -> None:
     with pytest.raises(pk.UsageError, match="jobs=1"):
         pk.CrossFit(_tree(), folds=3, jobs=2).fit(parts[0], callbacks=lambda _: False)
+
+
+def test_members_share_the_bins_of_all_lists(parts, monkeypatch) -> None:
+    from plackett.models.trees import lightgbm_data
+
+    binned = []
+    make = lightgbm_data.make_lightgbm_dataset
+    monkeypatch.setattr(
+        lightgbm_data, "make_lightgbm_dataset", lambda ranker, data: binned.append(data.n_docs) or make(ranker, data)
+    )
+    train, validation, _ = parts
+    fit = pk.CrossFit(_tree(), folds=3).fit(train, validation)
+    assert binned == [train.n_docs + validation.n_docs]
+    assert all(member.whole is None for member in fit.members_)
+
+
+def test_a_member_that_was_killed_between_trees_is_continued_to_the_bit(parts, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(Checkpoint, "due", lambda _: True)
+    calls = []
+
+    def stop(step) -> None:
+        calls.append(step.step)
+        if len(calls) == 25:
+            raise KeyboardInterrupt
+
+    whole = pk.CrossFit(_tree(), folds=3).fit(parts[0])
+    with pytest.raises(KeyboardInterrupt):
+        pk.CrossFit(_tree(), folds=3).fit(parts[0], checkpoint=tmp_path, callbacks=[stop])
+    assert len(list(tmp_path.rglob("model.txt"))) > 1
+    again = pk.CrossFit(_tree(), folds=3).fit(parts[0], checkpoint=tmp_path)
+    assert [m.model_ for m in again.members_] == [m.model_ for m in whole.members_]

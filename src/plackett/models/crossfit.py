@@ -46,7 +46,7 @@ from plackett.distributed import ClusterError
 from plackett.distributed.local_pool import LocalPool, open_shared
 from plackett.metrics import Metric
 from plackett.models.artifact import find_user_module
-from plackett.models.fit_context import Callback, Curves, FitContext, Progress, no_progress
+from plackett.models.fit_context import Callback, Curves, FitContext, Progress, WholeData, no_progress
 from plackett.models.insight import Method, shares
 from plackett.models.parameters import accept_aliases, split_nested
 from plackett.models.ranker import Ranker
@@ -281,10 +281,11 @@ class CrossFit(Ranker):
         if "seed" in member.get_params():
             member.set_params(seed=member.get_params()["seed"] + i)
         held, stopping = self._held_out(data, i), self._stopping_lists(data, i)
-        train, stopping_lists, held_out = (
-            data.select(np.flatnonzero(mask)) for mask in (~(held | stopping), stopping, held)
-        )
+        masks = {"train": ~(held | stopping), "validation": stopping, "held out": held}
+        train, stopping_lists, held_out = (data.select(np.flatnonzero(mask)) for mask in masks.values())
+        member.whole = WholeData(data, masks)
         member.fit(*(train, stopping_lists, metrics, checkpoint), progress=progress, callbacks=callbacks)
+        del member.whole
         return member, _scale_on(member, held_out)
 
     def _write(self, folder: Path) -> None:

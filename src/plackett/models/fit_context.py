@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.ragged import Scores
@@ -45,6 +46,15 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 Curves = dict[str, dict[str, list[float]]]
 """Part of the data ("train", "validation") -> loss or metric -> its mean after each step."""
+
+
+@dataclass(frozen=True)
+class WholeData:
+    """All lists of a cross-fit, of which a member gets some; preparations of them can be shared."""
+
+    data: Dataset
+    lists: Mapping[str, NDArray[np.bool_]]
+    """For each part of the member's data, a mask of its lists."""
 
 
 class StopFit(Exception):  # noqa: N818 - an order, not an error

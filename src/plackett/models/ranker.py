@@ -71,6 +71,8 @@ class Ranker(Insight, ABC):
     """Whether ``_fit`` reads features in canonical order without a copy of them."""
     threads_matter: ClassVar[bool] = False
     """Whether the last bits of the model depend on the number of threads."""
+    whole: fit_context.WholeData | None = None
+    """All lists of the cross-fit, while a member of one is fitted."""
     supports_cluster: ClassVar[bool] = False
     """Whether it can be fitted on several machines."""
     not_identity: ClassVar[tuple[str, ...]] = ()

@@ -80,17 +80,15 @@ class BoostingLoop:
         """Train until ``trees`` or early stopping is reached; return LightGBM's booster."""
         from lightgbm import train
 
-        from plackett.models.trees.lightgbm_data import make_lightgbm_dataset
+        from plackett.models.trees.lightgbm_data import make_lightgbm_datasets
 
         self.curves = {part: {m: [] for m in self.context.metric_names} for part in self.parts}
         booster = self._load_latest() or self._load_init()
         if booster is not None and self._is_over():
             return booster
-        data = make_lightgbm_dataset(self.ranker, self.parts["train"], self.bins)
-        validation = self.parts.get("validation")
-        valid_sets = None
-        if validation is not None:
-            valid_sets = [make_lightgbm_dataset(self.ranker, validation, data)]
+        with translate_errors():
+            datasets = make_lightgbm_datasets(self.ranker, self.parts, settings, self.bins)
+        data = datasets.pop("train")
         if self.gradients is not None:
             settings = settings | {"objective": self._objective()}
         if booster is None:
@@ -101,7 +99,7 @@ class BoostingLoop:
                 data,
                 # More than needed: finish_step decides when to stop.
                 num_boost_round=2 * self.ranker.trees + _MAX_EMPTY,
-                valid_sets=valid_sets,
+                valid_sets=list(datasets.values()) or None,
                 init_model=booster,
                 keep_training_booster=True,
                 callbacks=[_BeforeTree(self), _AfterTree(self)],
