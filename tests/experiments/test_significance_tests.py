@@ -18,7 +18,6 @@ from plackett.experiments.significance import (
     cohens_d,
     compare_paired,
     mean_interval,
-    micro_average,
     randomisation_test,
     resampled_t_test,
     t_test,
@@ -122,13 +121,6 @@ def test_comparison_counts_wins_and_losses_and_gives_the_effect() -> None:
     assert (result.wins, result.losses, result.n_lists) == (2, 1, 4)
     assert result.effect == pytest.approx(d.mean() / d.std(ddof=1)) == cohens_d(a[:4] - b[:4])
     assert result.wilcoxon == wilcoxon_test(a[:4] - b[:4])
-
-
-def test_micro_average_weighs_data_sets_by_their_lists() -> None:
-    sets = {"a": np.array([0.2, 0.4]), "b": np.array([1.0, np.nan, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])}
-    assert micro_average(sets) == pytest.approx((2 * 0.3 + 7 * 1.0) / 9)
-    with pytest.raises(DataError, match="no list of any data set counts"):
-        micro_average({"a": np.array([np.nan])})
 
 
 def test_values_without_a_column_per_system_are_refused() -> None:

@@ -31,6 +31,7 @@ def readonly(dtype: Any, ndim: int = 1) -> types.Array:
 
 FLOATS = readonly(float64)
 LABELS = readonly(float32)
+INTEGERS = readonly(int64)
 
 # A function without options inherits those of the caller that compiles it first, and the cache then
 # keeps that form for all others. Hence the explicit fastmath=False.

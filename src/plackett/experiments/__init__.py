@@ -16,7 +16,6 @@ from plackett.experiments.significance import (
     bootstrap_intervals,
     compare_paired,
     holm,
-    micro_average,
     randomisation_test,
 )
 from plackett.experiments.store import RunStore, StoreError
@@ -36,7 +35,6 @@ __all__ = [
     "compare_paired",
     "holm",
     "leaderboard",
-    "micro_average",
     "protocol",
     "quickstart",
     "randomisation_test",

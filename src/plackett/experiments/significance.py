@@ -21,7 +21,7 @@ since training sets overlap: the variance is then larger by the factor
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,31 +33,6 @@ from plackett.base.errors import DataError
 from plackett.base.kernels import compiled, parallel
 from plackett.base.ragged import Values
 from plackett.base.random import combine
-
-
-def micro_average(values: Mapping[str, Values]) -> float:
-    r"""Mean over the lists of all data sets, so that large sets count for more.
-
-    .. math:: \frac{\sum_d |Q_d|\, \bar v_d}{\sum_d |Q_d|}
-
-    with :math:`|Q_d|` the lists of data set d that count (Dubey et al. 2009).
-
-    Parameters
-    ----------
-    values
-        For each data set, one value per list, NaN where the metric drops the list.
-
-    Examples
-    --------
-    >>> micro_average({"small": np.array([1.0]), "large": np.array([0.0, 0.5, np.nan, 0.5])})
-    0.5
-    """
-    pooled = np.concatenate([np.empty(0), *values.values()])
-    counted = pooled[~np.isnan(pooled)]
-    if len(counted) == 0:
-        raise DataError("no list of any data set counts; there is nothing to average.")
-    return float(counted.mean())
-
 
 _RESAMPLES = 10_000
 _HALF = 32  # bits
@@ -313,6 +288,16 @@ def compare_paired(values: Values, baseline: Values, *, permutations: int = PERM
         wins=int(np.sum(d > 0)),
         losses=int(np.sum(d < 0)),
     )
+
+
+def decide(differences: Sequence[tuple[float, float]], alpha: float) -> bool | None:
+    """Whether one system is better than another everywhere, from differences and their p-values.
+
+    False if it is significantly worse somewhere; None if chance explains what was found.
+    """
+    if all(mean > 0 and p < alpha for mean, p in differences):
+        return True
+    return False if any(mean < 0 and p < alpha for mean, p in differences) else None
 
 
 def holm(p_values: Sequence[float]) -> NDArray[np.float64]:

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.base.gains import Discount, Gain, exp2_gain
-from plackett.base.kernels import FLOATS, LABELS, ListFunction, compiled, inlined, readonly
+from plackett.base.kernels import FLOATS, INTEGERS, LABELS, ListFunction, compiled, inlined
 
 EXP2, IDENTITY, BINARY = 0.0, 1.0, 2.0
 """Kinds of gain, as list functions get them in ``params``."""
@@ -213,12 +213,10 @@ _NUMBERS: dict[str, Callable[[str, Option], Option]] = {
 }
 
 
-RANKS = readonly(int64)
-
 NO_CUTOFF = 2**62
 """Cut-off of a metric without one: larger than any list."""
 
-SIGNATURE = float64(LABELS, RANKS, LABELS, LABELS, int64, FLOATS, FLOATS)
+SIGNATURE = float64(LABELS, INTEGERS, LABELS, LABELS, int64, FLOATS, FLOATS)
 """Of every list function: ``(ranked, ends, ideal, labels, cutoff, discounts, params) -> value``.
 
 ranked

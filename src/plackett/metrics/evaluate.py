@@ -14,10 +14,10 @@ from numba import boolean, float64, int64, void
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import FLOATS, LABELS, function_maker, list_function
+from plackett.base.kernels import FLOATS, INTEGERS, LABELS, function_maker, list_function
 from plackett.base.ragged import Ids, Keys, Labels, Offsets, Values, offsets_from_sizes
 from plackett.base.threads import run_parallel
-from plackett.metrics.definition import RANKS, SIGNATURE
+from plackett.metrics.definition import SIGNATURE
 from plackett.metrics.metric import MetricLike, metrics
 from plackett.metrics.ranking import (
     LEAST_LISTS,
@@ -305,13 +305,13 @@ _function_at = function_maker(SIGNATURE)
         int64,  # the end
         int64,  # address of the list function
         LABELS,
-        RANKS,
-        RANKS,
-        RANKS,
+        INTEGERS,
+        INTEGERS,
+        INTEGERS,
         LABELS,
-        RANKS,
+        INTEGERS,
         LABELS,
-        RANKS,
+        INTEGERS,
         int64,
         boolean,
         float64,

@@ -26,11 +26,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.arithmetic import stable_order
 from plackett.base.errors import DataError
-from plackett.base.kernels import FLOATS, LABELS, compiled, inlined, list_function, readonly
+from plackett.base.kernels import FLOATS, INTEGERS, LABELS, compiled, inlined, list_function, readonly
 from plackett.base.ragged import Ids, Keys, Labels, Offsets, Scores, as_offsets, offsets_from_sizes
 from plackett.base.random import combine, mix, to_uniform
 from plackett.base.threads import run_parallel
-from plackett.metrics.definition import RANKS
 
 BLOCK = 1 << 14
 """Documents that one thread inspects at a time."""
@@ -281,7 +280,7 @@ def _id_ranks(lists: ScoredLists) -> NDArray[np.float64]:
     return np.unique(lists.document_ids.astype(np.str_), return_inverse=True)[1].astype(np.float64)
 
 
-@list_function(void(int64, int64, uint64, readonly(uint64), RANKS, float64[::1]))
+@list_function(void(int64, int64, uint64, readonly(uint64), INTEGERS, float64[::1]))
 def draw_random_keys(first, last, seed, keys, offsets, values):  # type: ignore[no-untyped-def]
     """Fill random numbers that depend on seed, list key and position in the list."""
     for q in range(first, last):
@@ -353,7 +352,7 @@ def _top_by_two_keys(scores, second, best, place):  # type: ignore[no-untyped-de
         place[at] = i
 
 
-@list_function(void(int64, int64, FLOATS, FLOATS, LABELS, RANKS, RANKS, int64, float32[::1], int64[::1]))
+@list_function(void(int64, int64, FLOATS, FLOATS, LABELS, INTEGERS, INTEGERS, int64, float32[::1], int64[::1]))
 def top_of_lists(first, last, scores, second, labels, offsets, starts, limit, ranked, depth):  # type: ignore[no-untyped-def]
     """Write the labels of the first ``limit`` retrieved documents of each list."""
     best, place = np.empty(limit), np.zeros(limit, np.int64)
@@ -426,7 +425,7 @@ def _write(scores, labels, order, ranked, ends):  # type: ignore[no-untyped-def]
             ends[i] = ends[i + 1] if tied else i + 1
 
 
-@list_function(void(int64, int64, FLOATS, FLOATS, LABELS, RANKS, float64, float32[::1], int64[::1], int64[::1]))
+@list_function(void(int64, int64, FLOATS, FLOATS, LABELS, INTEGERS, float64, float32[::1], int64[::1], int64[::1]))
 def sort_lists(first, last, scores, second, labels, offsets, excluded, ranked, ends, depth):  # type: ignore[no-untyped-def]
     """Write the labels of all documents of each list except those with the score ``excluded``."""
     longest = 0
@@ -476,7 +475,7 @@ def _by_sorting(labels, out):  # type: ignore[no-untyped-def]
         out[i] = labels[order[i]]
 
 
-@list_function(void(int64, int64, LABELS, RANKS, RANKS, boolean, int64, float32[::1]))
+@list_function(void(int64, int64, LABELS, INTEGERS, INTEGERS, boolean, int64, float32[::1]))
 def ideal_lists(first, last, labels, offsets, starts, countable, top, ideal):  # type: ignore[no-untyped-def]
     """Fill in the largest labels of each list."""
     for q in range(first, last):

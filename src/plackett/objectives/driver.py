@@ -37,7 +37,7 @@ from numba import boolean, float64, int64, prange, uint64, void
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, parallel_function, readonly
+from plackett.base.kernels import FLOATS, INTEGERS, LABELS, compiled, function_maker, parallel_function, readonly
 from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
 from plackett.base.random import inner_key, noise_state, perturb
 
@@ -172,9 +172,9 @@ def has_one_level(labels):  # type: ignore[no-untyped-def]
     int64,  # address of the list function
     FLOATS,  # scores
     LABELS,
-    readonly(int64),  # offsets
+    INTEGERS,  # offsets
     FLOATS,  # prepared numbers
-    readonly(int64),  # its offsets
+    INTEGERS,  # its offsets
     readonly(uint64),  # keys
     FLOATS,  # params
     readonly(float64, 2),  # explicit uniform draws, samples x documents; or no rows

@@ -322,13 +322,13 @@ _TOP_LABEL = 900.0  # 2**900 leaves room for sums over documents, samples and li
 
 
 @compiled
-def _fill_returns(order, labels, gamma, discount, returns):  # type: ignore[no-untyped-def]
-    """Discounted returns gamma^(t-1) R_t."""
+def _fill_returns(order, labels, gamma, kind, returns):  # type: ignore[no-untyped-def]
+    """Returns gamma^(t-1) R_t; kind: of ``OBJECTIVE_DISCOUNTS``."""
     n = len(order)
     ahead = 0.0
     for t in range(n - 1, -1, -1):
         gain = 2.0 ** min(np.float64(labels[order[t]]), _TOP_LABEL) - 1.0
-        ahead = gain / inverse_discount(t, discount) + gamma * ahead
+        ahead = gain / inverse_discount(t, kind) + gamma * ahead
         returns[t] = ahead
     factor = 1.0
     for t in range(n):
@@ -338,7 +338,7 @@ def _fill_returns(order, labels, gamma, discount, returns):  # type: ignore[no-u
 
 @list_function(LIST_FUNCTION)
 def mdprank_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Surrogate, gradient and curvature; params: gamma, discount; prepared: an explicit episode."""
+    """Surrogate, gradient and curvature; params: gamma, kind of discount; prepared: an explicit episode."""
     order = prepared.astype(np.int64) if len(prepared) else draw_order(scores, key)
     returns = np.empty(len(scores))
     _fill_returns(order, labels, params[0], params[1], returns)
@@ -362,7 +362,7 @@ class MDPRank(Objective):
     function: ClassVar[ListFunction] = mdprank_list
 
     gamma: float = 1.0
-    """Discount of later rewards."""
+    """Factor of the rewards of later positions."""
     discount: ObjectiveDiscount = "jk"
     """Discount of positions in the reward."""
     seed: int = 0

@@ -10,7 +10,7 @@ from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold, read_folds, split
 from plackett.data.synthetic import synthetic
 from plackett.experiments.papers.conditional import CellResults, clean_fold, count_claims, run_protocol
-from plackett.experiments.papers.sampler import accuracy_of_samplers, dynamics, smear
+from plackett.experiments.papers.sampler import dynamics, smear
 
 
 def _folds(n_lists: int, seed: int) -> list[Fold]:
@@ -91,13 +91,6 @@ def test_compatibilities_start_at_zero_and_come_to_outweigh_losses() -> None:
     assert result.sampled[-1] < result.sampled[0]
     assert result.exact[-1] < result.exact[0]
     assert dynamics(train, name="convexloss-map", iterations=1).exact is None
-
-
-def test_samplers_are_compared_on_the_test_lists() -> None:
-    samplers = {"few": {"samples": 5}, "more": {"samples": 40}}
-    result = accuracy_of_samplers(_folds(40, 5), samplers, C=(1e-4, 1e-2))
-    assert list(result) == ["few", "more"]
-    assert all(0.0 < mean < 1.0 for means in result.values() for mean in means.values())
 
 
 def test_pairwise_systems_reach_what_is_known_of_two_folds_of_ohsumed(real_data) -> None:

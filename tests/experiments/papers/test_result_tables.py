@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from plackett.experiments.papers import PAPERS
-from plackett.experiments.papers.paper import Budget, decide
+from plackett.experiments.papers.paper import Budget
 from plackett.experiments.papers.result_tables import A_TABLE_1, D_TABLES, ResultTable, claim_better, judge, number
 from plackett.experiments.protocols import Splits
 from plackett.experiments.report.page import template_environment
 from plackett.experiments.results import ComparisonResults
-from plackett.experiments.significance import holm, resampled_t_test, t_test
+from plackett.experiments.significance import decide, holm, resampled_t_test, t_test
 from plackett.experiments.tables import Row, TextTable
 
 

@@ -15,15 +15,6 @@ def web():
     return pk.synthetic("web", n_lists=60, seed=0)
 
 
-def test_clicks_are_a_value_and_level_zero_keeps_the_labels(web) -> None:
-    assert Clicks().apply(web, level=0.0, seed=1) is web
-    once = Clicks().apply(web, level=0.05, seed=1)
-    again = Clicks().apply(web, level=0.05, seed=1)
-    assert np.array_equal(once.features, again.features)
-    assert np.array_equal(once.labels, again.labels)
-    assert once.n_docs != Clicks().apply(web, level=0.05, seed=2).n_docs
-
-
 def test_a_list_ends_at_its_only_click(web) -> None:
     result = Clicks().apply(web, level=0.05, seed=3)
     clicks = np.add.reduceat(result.labels, result.offsets[:-1])

@@ -12,7 +12,14 @@ import plackett as pk
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.compare import compare
 from plackett.experiments.protocols import Splits, as_source
-from plackett.experiments.robustness import Augmentation, LabelNoise, render_curves, robustness, write_curves
+from plackett.experiments.robustness import (
+    NOISE_KINDS,
+    Augmentation,
+    LabelNoise,
+    render_curves,
+    robustness,
+    write_curves,
+)
 from plackett.experiments.robustness.noise import NoiseProtocol
 from small_systems import FITS, FeatureRanker, small_data
 
@@ -26,8 +33,9 @@ def _same(one, other) -> bool:
     return all(np.array_equal(a, b) for a, b in ((one.features, other.features), (one.labels, other.labels)))
 
 
-@pytest.mark.parametrize("noise", [Augmentation(), LabelNoise()])
-def test_noise_is_a_value_and_none_of_it_changes_nothing(web, noise) -> None:
+@pytest.mark.parametrize("name", NOISE_KINDS)
+def test_noise_is_a_value_and_none_of_it_changes_nothing(web, name) -> None:
+    noise = NOISE_KINDS[name].noise
     assert noise.apply(web, level=0.0, seed=1) is web
     once = noise.apply(web, level=0.4, seed=1)
     assert _same(once, noise.apply(web, level=0.4, seed=1))

@@ -222,7 +222,7 @@ N_STREAMS = len(STREAMS)
 _TYPICAL_LENGTH = (600.0, 10.0, 8.0, 9.0, 625.0)
 _IDF_SCALE = (1.0, 2.1, 2.0, 2.05, 1.0)  # words are rarer in short streams
 _BM25_K, _BM25_B = 1.2, 0.75
-_DISCOUNT, _PRIOR, _BACKGROUND = 0.7, 2000.0, 0.1
+_SUBTRACTED, _PRIOR, _BACKGROUND = 0.7, 2000.0, 0.1  # of the three language models
 _VOCABULARY = 0.75  # distinct words of a text grow as this power of its length (Heaps' law)
 
 
@@ -249,10 +249,10 @@ def _language_models(counts, idf, length, out, first):  # type: ignore[no-untype
     """Log-likelihood of the query under three smoothed models of the stream."""
     absolute, dirichlet, mercer = 0.0, 0.0, 0.0
     n = max(length, 1.0)
-    spared = _DISCOUNT * n**_VOCABULARY / n
+    spared = _SUBTRACTED * n**_VOCABULARY / n
     for count, weight in zip(counts, idf):  # noqa: B905 - Numba's zip has no strict
         common = np.exp(-weight - 1.0)
-        absolute += np.log(max(count - _DISCOUNT, 0.0) / n + spared * common)
+        absolute += np.log(max(count - _SUBTRACTED, 0.0) / n + spared * common)
         dirichlet += np.log((count + _PRIOR * common) / (n + _PRIOR))
         mercer += np.log((1.0 - _BACKGROUND) * count / n + _BACKGROUND * common)
     out[first] = absolute

@@ -10,20 +10,11 @@ import numpy as np
 
 from plackett.base.ragged import Values
 from plackett.experiments.figures import Chart, Line, LineChart
-from plackett.experiments.papers.paper import (
-    Budget,
-    Claim,
-    FinishedStudy,
-    ItemContent,
-    ItemInputs,
-    PaperFigure,
-    Study,
-    decide,
-)
+from plackett.experiments.papers.paper import Budget, Claim, FinishedStudy, ItemContent, ItemInputs, PaperFigure, Study
 from plackett.experiments.protocols import Protocol, Seeds
 from plackett.experiments.results import read_outcome
 from plackett.experiments.robustness import RobustnessCurves, curve_charts, curve_table
-from plackett.experiments.significance import randomisation_test
+from plackett.experiments.significance import decide, randomisation_test
 from plackett.experiments.tables import Row, TextTable
 
 _SHOWN = 5

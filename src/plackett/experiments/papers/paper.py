@@ -216,16 +216,6 @@ class Claim:
         return "–" if self.p is None else format_p(self.p)
 
 
-def decide(differences: Sequence[tuple[float, float]], alpha: float) -> bool | None:
-    """Whether one system is better than another everywhere, from differences and their p-values.
-
-    False if it is significantly worse somewhere; None if chance explains what was found.
-    """
-    if all(mean > 0 and p < alpha for mean, p in differences):
-        return True
-    return False if any(mean < 0 and p < alpha for mean, p in differences) else None
-
-
 def format_p(p: float) -> str:
     """A p-value for people.
 

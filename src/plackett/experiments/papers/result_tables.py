@@ -22,12 +22,11 @@ from plackett.experiments.papers.paper import (
     ItemInputs,
     PaperTable,
     Study,
-    decide,
     format_p,
 )
 from plackett.experiments.protocols import Protocol, Splits
 from plackett.experiments.results import ComparisonResults
-from plackett.experiments.significance import holm, mean_interval, resampled_t_test, t_test
+from plackett.experiments.significance import decide, holm, mean_interval, resampled_t_test, t_test
 from plackett.experiments.tables import Row, TextTable
 
 Published = Mapping[str, tuple[str, ...]]

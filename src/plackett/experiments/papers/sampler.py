@@ -3,7 +3,7 @@ r"""How paper B's sampler of rankings affects learning: Figures 4 to 8 of Dubey 
 =========  ==================================================================================
 figure     function
 =========  ==================================================================================
-4          :func:`accuracy_of_samplers` over ``samples``: accuracy saturates
+4          :class:`SamplerCurves` over ``samples``: accuracy saturates
 5          the same over ``best``, the probability of restarting from the ideal ranking
 6          the same with ``restarts="many"`` over ``skew``
 7          :func:`smear`: losses of the rankings reached from a restart
@@ -24,25 +24,15 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.data.folds import Fold
 from plackett.experiments.figures import Chart, Line, LineChart
-from plackett.experiments.papers.paper import (
-    Budget,
-    Claim,
-    FinishedStudy,
-    ItemContent,
-    ItemInputs,
-    PaperFigure,
-    Study,
-    decide,
-)
+from plackett.experiments.papers.paper import Budget, Claim, FinishedStudy, ItemContent, ItemInputs, PaperFigure, Study
 from plackett.experiments.papers.result_tables import judge, metric_heading
 from plackett.experiments.protocols import Folds
 from plackett.experiments.results import read_outcome
 from plackett.experiments.runners import BY_PENALTY
-from plackett.experiments.significance import randomisation_test, wilcoxon_test
+from plackett.experiments.significance import decide, randomisation_test, wilcoxon_test
 from plackett.experiments.tables import Row, TextTable
-from plackett.metrics import Metric, evaluate, metric
+from plackett.metrics import metric
 from plackett.models.linear import GRID, LinearRanker
 from plackett.models.linear.lbfgs import minimize
 from plackett.models.linear.loss import DenseLoss, RankingLoss
@@ -53,42 +43,6 @@ from plackett.objectives.conditional.sampler import COLLECTED, WalkLength, advan
 METRICS = (metric("map"), *(metric(f"ndcg@{k}", discount="letor") for k in (1, 5, 10)))
 """Metrics of the paper, on binary labels."""
 _METRICS = tuple(map(str, METRICS))
-
-
-def accuracy_of_samplers(
-    folds: Sequence[Fold],
-    samplers: Mapping[str, Mapping[str, Any]],
-    *,
-    name: str = "convexloss-ndcg",
-    metrics: Sequence[str | Metric] = ("ndcg@10", "map"),
-    select: str | Metric = "map",
-    C: float | tuple[float, ...] = GRID,
-) -> dict[str, dict[str, float]]:
-    """Mean accuracy on the test lists for each way to sample.
-
-    Parameters
-    ----------
-    folds
-        The data.
-    samplers
-        Parameters of the objective by a name for them, such as ``{"50": {"samples": 50}}``.
-    name
-        The objective.
-    metrics
-        What to measure on the test lists.
-    select, C
-        What C is chosen by on the validation lists, and among what.
-    """
-    accuracy: dict[str, dict[str, float]] = {}
-    for label, parameters in samplers.items():
-        loss = objective(name, **parameters)
-        means: list[dict[str, float]] = []
-        for fold in folds:
-            ranker = LinearRanker(objective=loss, C=C)
-            scores = ranker.fit(fold.train, fold.validation, metric=select).predict(fold.test)
-            means.append(evaluate(scores, fold.test, list(metrics)))
-        accuracy[label] = {m: float(np.mean([own[m] for own in means])) for m in means[0]}
-    return accuracy
 
 
 def smear(

@@ -19,7 +19,6 @@ from plackett.experiments.papers.paper import (
     PaperFigure,
     PaperTable,
     Study,
-    decide,
 )
 from plackett.experiments.papers.result_tables import (
     D_TABLE_1,
@@ -34,7 +33,7 @@ from plackett.experiments.papers.result_tables import (
 )
 from plackett.experiments.protocols import DataSource, Folds, Protocol, Split, SplitData
 from plackett.experiments.results import read_outcome
-from plackett.experiments.significance import t_test
+from plackett.experiments.significance import decide, t_test
 from plackett.experiments.tables import Row, TextTable
 from plackett.models.fit_context import LEXICOGRAPHIC
 

@@ -39,8 +39,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Scores, offsets_from_sizes
-from plackett.models.ensembles import scoring as tree_layout
-from plackett.models.ensembles.scoring import score
+from plackett.models.ensembles import scoring
 
 LIBRARIES = ("lightgbm", "xgboost", "catboost")
 _MAX_COUNT = np.iinfo(np.int32).max
@@ -142,13 +141,13 @@ class Ensemble:
             float64, equal to ``Booster.predict(features, raw_score=True)`` of LightGBM, or
             ``output_margin=True`` of XGBoost, or CatBoost's raw values.
         """
-        return score(self, features, n_threads=n_threads)
+        return scoring.score(self, features, n_threads=n_threads)
 
     @cached_property
-    def layout(self) -> tree_layout.Layout:
+    def layout(self) -> scoring.Layout:
         """The arrays that the compiled loops read."""
-        order: tree_layout.TreeOrder = self.__dict__["_order"]
-        return tree_layout.make_layout(self, order)
+        order: scoring.TreeOrder = self.__dict__["_order"]
+        return scoring.make_layout(self, order)
 
     def __repr__(self) -> str:
         largest = int(np.diff(self.leaf_offsets).max(initial=0))
@@ -257,7 +256,7 @@ def _concatenate(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
     return np.concatenate(parts).astype(dtype) if parts else np.empty(0, dtype)
 
 
-def _check(ensemble: Ensemble) -> tree_layout.TreeOrder:
+def _check(ensemble: Ensemble) -> scoring.TreeOrder:
     """Raise if the arrays do not describe trees; return the order of their nodes."""
     if ensemble.library not in LIBRARIES:
         raise DataError(f"library {ensemble.library!r}; known are {', '.join(LIBRARIES)}.")
@@ -324,11 +323,9 @@ def _check_decisions(ensemble: Ensemble) -> None:
     outside = (feature < 0) | (feature >= ensemble.n_features)
     allowed = f"split features must be 0 to {ensemble.n_features - 1}"
     _raise_if(ensemble, outside, allowed, feature)
-    unknown = ((decision & ~np.uint8(tree_layout.KNOWN_BITS)) != 0) | (
-        tree_layout.missing_type(decision) > tree_layout.MISSING_NAN
-    )
+    unknown = ((decision & ~np.uint8(scoring.KNOWN_BITS)) != 0) | (scoring.missing_type(decision) > scoring.MISSING_NAN)
     _raise_if(ensemble, unknown, "unknown decision type", decision)
-    categorical = (decision & tree_layout.CATEGORICAL) != 0
+    categorical = (decision & scoring.CATEGORICAL) != 0
     n_sets = len(ensemble.set_offsets) - 1
     outside = categorical & ((sets < 0) | (sets >= n_sets))
     _raise_if(ensemble, outside, f"sets of categories must be 0 to {n_sets - 1}", sets)
@@ -346,14 +343,14 @@ def _check_children(ensemble: Ensemble) -> None:
         _raise_if(ensemble, outside, f"its {name} child is not in the tree", child)
 
 
-def _check_trees(ensemble: Ensemble) -> tree_layout.TreeOrder:
+def _check_trees(ensemble: Ensemble) -> scoring.TreeOrder:
     wrong = np.flatnonzero(~np.isfinite(ensemble.leaf_values))
     if len(wrong):
         tree = int(np.searchsorted(ensemble.leaf_offsets, wrong[0], side="right")) - 1
         leaf = int(wrong[0] - ensemble.leaf_offsets[tree])
         value = ensemble.leaf_values[wrong[0]]
         raise DataError(f"tree {tree}, leaf {leaf}: leaf values must be finite, got {value}.")
-    order, tree, node = tree_layout.depth_first(
+    order, tree, node = scoring.depth_first(
         ensemble.node_offsets, ensemble.leaf_offsets, left=ensemble.left, right=ensemble.right
     )
     if tree >= 0:

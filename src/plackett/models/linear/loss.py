@@ -24,7 +24,7 @@ from numba import float32, float64, int64, uint64, void
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from plackett.base.kernels import FLOATS, LABELS, compiled, function_maker, list_function, readonly, reordered
+from plackett.base.kernels import FLOATS, INTEGERS, LABELS, compiled, function_maker, list_function, readonly, reordered
 from plackett.base.ragged import Features, Offsets, Scores, offsets_from_sizes
 from plackett.base.threads import run_parallel
 from plackett.data.dataset import Dataset
@@ -256,13 +256,13 @@ _SIGNATURE = void(
     readonly(float32, 2),  # features
     FLOATS,  # weights of the features
     LABELS,
-    readonly(int64),  # offsets
+    INTEGERS,  # offsets
     FLOATS,  # prepared data of the lists
-    readonly(int64),  # their offsets
+    INTEGERS,  # their offsets
     readonly(uint64),  # keys
     FLOATS,  # params
     FLOATS,  # weights of the lists
-    readonly(int64),  # first list of each block, and the number of lists
+    INTEGERS,  # first list of each block, and the number of lists
     float64[::1],  # values
     float64[:, ::1],  # sums of the blocks
 )

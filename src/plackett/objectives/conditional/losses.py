@@ -280,7 +280,7 @@ NO_GAIN = -1
 """In place of a gain where the objective has none (MLE): all losses are 0."""
 
 Measure = tuple[int, int, int]
-"""A gain for compiled code: position in GAINS (or NO_GAIN), cut-off, position of the discount."""
+"""A gain for compiled code: position in GAINS (or NO_GAIN), cut-off, kind of discount."""
 
 
 def sample_sets(lists: ListLabels, *, seed: int, settings: SamplerSettings, measure: Measure) -> Prepared:
@@ -402,8 +402,8 @@ def _store(labels, weights, wins, beaten, count, measure, stored):  # type: igno
 
 @compiled
 def _gain(measure, good_wins, weights, labels, n_bads):  # type: ignore[no-untyped-def]
-    gain, cutoff, discount = measure
+    gain, cutoff, kind = measure
     if len(weights) == 0:
-        return gain_of_wins(gain, good_wins, n_bads, cutoff, discount)
+        return gain_of_wins(gain, good_wins, n_bads, cutoff, kind)
     good_weights = weights[labels > 0]
-    return gain_of_weighted_wins(gain, good_wins, good_weights, n_bads, cutoff, discount)
+    return gain_of_weighted_wins(gain, good_wins, good_weights, n_bads, cutoff, kind)

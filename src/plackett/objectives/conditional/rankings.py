@@ -189,8 +189,8 @@ def gain_of(
 
 
 @compiled
-def gain_of_wins(gain, good_wins, n_bads, cutoff, discount):  # type: ignore[no-untyped-def]
-    """The same for compiled code; gain and discount are positions in GAINS and in the discounts."""
+def gain_of_wins(gain, good_wins, n_bads, cutoff, kind):  # type: ignore[no-untyped-def]
+    """The same for compiled code; gain: of ``GAINS``, kind: of ``OBJECTIVE_DISCOUNTS``."""
     n_goods = len(good_wins)
     if gain == 0:
         return np.sum(good_wins) / (n_goods * n_bads)
@@ -202,13 +202,13 @@ def gain_of_wins(gain, good_wins, n_bads, cutoff, discount):  # type: ignore[no-
             total += (k + 1.0) / (rank + 1.0)
             ideal += 1.0
         else:
-            total += _discount(rank, cutoff, discount)
-            ideal += _discount(k, cutoff, discount)
+            total += _discount(rank, cutoff, kind)
+            ideal += _discount(k, cutoff, kind)
     return total / ideal
 
 
 @compiled
-def gain_of_weighted_wins(gain, good_wins, weights, n_bads, cutoff, discount):  # type: ignore[no-untyped-def]
+def gain_of_weighted_wins(gain, good_wins, weights, n_bads, cutoff, kind):  # type: ignore[no-untyped-def]
     """The same with weights: a good's part is multiplied by its weight.
 
     Goods with equal wins are adjacent in any order; the heavier come first,
@@ -226,13 +226,13 @@ def gain_of_weighted_wins(gain, good_wins, weights, n_bads, cutoff, discount):  
             total += weight * ((k + 1.0) / (rank + 1.0))
             ideal += weight
         else:
-            total += weight * _discount(rank, cutoff, discount)
-            ideal += weights[heaviest[k]] * _discount(k, cutoff, discount)
+            total += weight * _discount(rank, cutoff, kind)
+            ideal += weights[heaviest[k]] * _discount(k, cutoff, kind)
     return total / ideal
 
 
 @compiled
-def _discount(rank, cutoff, discount):  # type: ignore[no-untyped-def]
+def _discount(rank, cutoff, kind):  # type: ignore[no-untyped-def]
     if rank >= cutoff:
         return 0.0
-    return 1.0 / inverse_discount(rank, discount)
+    return 1.0 / inverse_discount(rank, kind)

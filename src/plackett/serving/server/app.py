@@ -25,11 +25,11 @@ from starlette.types import Message, Receive, Scope, Send
 from plackett.base.ragged import Scores
 from plackett.serving.server import schemas
 from plackett.serving.server.http import BYTES, JSON, AccessPolicy, BodyReader, HTTPError, too_busy
+from plackett.serving.server.model import MicroBatcher, Model, explain, rank
 from plackett.serving.server.openapi import SCORING_ERRORS, Operation, describe, list_operations, operation
 from plackett.serving.server.page import CONTENT_POLICY, FILES, Examples
 from plackett.serving.server.registry import ModelRegistry, ReloadReport
 from plackett.serving.server.requests import SIZES_HEADER, Lists, read_bytes, read_json
-from plackett.serving.server.scoring import MicroBatcher, Model, explain, rank
 from plackett.serving.server.settings import Settings
 from plackett.serving.server.telemetry import METRICS_TYPE, Log, Metrics
 

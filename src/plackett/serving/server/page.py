@@ -15,8 +15,8 @@ from plackett.base.errors import FeatureMismatch
 from plackett.data.dataset import Dataset
 from plackett.data.transforms import FittedChain
 from plackett.data.transforms.features import FittedStandard
+from plackett.serving.server.model import Model, plain_trees
 from plackett.serving.server.schemas import Example, ExampleList
-from plackett.serving.server.scoring import Model, plain_trees
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

@@ -17,8 +17,8 @@ from typing import Literal, TypeAlias
 from plackett.base.errors import DataError, PlackettError, UsageError
 from plackett.models.artifact import MANIFEST_FILE
 from plackett.models.load import load
-from plackett.serving.server import scoring
 from plackett.serving.server.http import HTTPError
+from plackett.serving.server.model import Model, make_scorer, parallel_loops, plain_trees, takes_missing, warm_up
 from plackett.serving.server.requests import FeatureNames
 from plackett.serving.server.scanner import scan_body
 from plackett.serving.server.settings import Limits
@@ -33,9 +33,9 @@ _Stamp: TypeAlias = tuple[int, int, int]
 class Catalog:
     """The versions of each model by name, the current version last."""
 
-    models: dict[str, tuple[scoring.Model, ...]]
+    models: dict[str, tuple[Model, ...]]
 
-    def find(self, name: str | None, version: str | None) -> scoring.Model:
+    def find(self, name: str | None, version: str | None) -> Model:
         """A model; without a name the first, without a version the current one."""
         versions = next(iter(self.models.values())) if name is None else self.models.get(name)
         if versions is None:
@@ -49,7 +49,7 @@ class Catalog:
         known = ", ".join(model.version for model in versions)
         raise HTTPError(404, f"{versions[-1].name} has no version {version!a}; it has: {known}.")
 
-    def all(self) -> list[scoring.Model]:
+    def all(self) -> list[Model]:
         """Every version of every model."""
         return [model for versions in self.models.values() for model in versions]
 
@@ -100,25 +100,25 @@ def _natural_order(path: Path) -> list[tuple[int, int, str]]:
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
 
 
-def load_model(name: str, path: Path) -> scoring.Model:
+def load_model(name: str, path: Path) -> Model:
     """Load a model, check it and run it once; raises DataError if it is not a model."""
     version = _read_version(path)
-    with scoring.parallel_loops():
+    with parallel_loops():
         ranker = load(path)
     assert ranker.n_features_ is not None
     names = ranker.feature_names_ or tuple(str(j + 1) for j in range(ranker.n_features_))
-    scorer = scoring.make_scorer(ranker)
-    scoring.warm_up(scorer, len(names))
+    scorer = make_scorer(ranker)
+    warm_up(scorer, len(names))
     feature_names = FeatureNames(names)
     scan_body(b'{"documents":[[0.5]]}', feature_names.table, Limits())  # compiles or loads it
-    model = scoring.Model(
+    model = Model(
         name=name,
         version=version,
         path=path,
         ranker=ranker,
         names=feature_names,
-        takes_missing=scoring.takes_missing(scorer, len(names)),
-        is_batched=scoring.plain_trees(ranker) is None,
+        takes_missing=takes_missing(scorer, len(names)),
+        is_batched=plain_trees(ranker) is None,
         scorer=scorer,
     )
     if _read_version(path) != version:
@@ -134,8 +134,8 @@ def _read_version(path: Path) -> str:
 class ReloadReport:
     """What a reload has changed."""
 
-    loaded: list[scoring.Model] = field(default_factory=list)
-    removed: list[scoring.Model] = field(default_factory=list)
+    loaded: list[Model] = field(default_factory=list)
+    removed: list[Model] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -171,7 +171,7 @@ class ModelRegistry:
         with self._lock:
             report = ReloadReport()
             before = {(model.name, model.path): model for model in self.catalog.all()}
-            models: dict[str, list[scoring.Model]] = {}
+            models: dict[str, list[Model]] = {}
             for source in self._sources:
                 for folder in self._folders(source):
                     old = before.get((source.name, folder))
@@ -195,14 +195,8 @@ class ModelRegistry:
             return [model.path for model in self.catalog.models.get(source.name, ())]
 
     def _reload_folder(
-        self,
-        source: ModelSource,
-        folder: Path,
-        old: scoring.Model | None,
-        report: ReloadReport,
-        on_error: str,
-        force: bool,
-    ) -> scoring.Model | None:
+        self, source: ModelSource, folder: Path, old: Model | None, report: ReloadReport, on_error: str, force: bool
+    ) -> Model | None:
         try:
             stamp = _read_stamp(folder)
             if old is not None and stamp == self._stamps.get(folder) and not force:

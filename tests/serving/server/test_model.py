@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="pip install 'plackett[serve]'")
 
-from plackett.serving.server import scoring
+from plackett.serving.server import model as served
 from server_harness import app_of, call
 from serving_models import documents, fitted
 
@@ -68,7 +68,7 @@ def test_a_request_that_fails_does_not_affect_others_of_its_batch(saved) -> None
 
 
 def test_large_requests_are_not_put_into_one_batch(saved, monkeypatch) -> None:
-    monkeypatch.setattr(scoring, "_BATCH_DOCUMENTS", 10)
+    monkeypatch.setattr(served, "_BATCH_DOCUMENTS", 10)
     bodies = [{"documents": X[:n].tolist()} for n in (1, 6, 4, 3, 20)]
     with app_of({"m": saved("linear")}) as app:
         responses, sizes = rank_during_first(app, bodies, n_docs=33)
@@ -90,6 +90,6 @@ def test_parallel_loops_are_locked_where_numba_needs_it(monkeypatch, layer, is_l
             raise ValueError("Threading layer is not initialized.")
         return layer
 
-    monkeypatch.setattr(scoring.numba, "threading_layer", threading_layer)
-    with scoring.parallel_loops() as held:
+    monkeypatch.setattr(served.numba, "threading_layer", threading_layer)
+    with served.parallel_loops() as held:
         assert (held is not None) is is_locked
