@@ -39,15 +39,7 @@ kind                          target :math:`\varphi_i` of label :math:`y_i`
 Powers are relative to the top label of the list, so that no label overflows; draws are then in
 units of :math:`2^{-\max y}`.
 
-**Single precision**, for trees, alone or averaged over Gumbel-perturbed scores:
-
-- Exponentials are relative to the best score (or log epsilon, if larger), so a document at the top
-  has e = 1 and any other one e < 1. The complement of the softmax of a document below the top is
-  then (total - e) / total with total - e >= 1, which loses no digits; that of one alone at the top
-  is summed from the others. The Neumann terms treat sums over all other documents in the same way.
-- Target shares are prepared once. XE-NDCG subtracts its draws from them at each step; they are the
-  draws of ``newton``, rounded to 24 bits.
-- Sums are in any order (``reassoc``), without which the loops would not become vector code.
+Trees use single precision (:mod:`plackett.objectives.softmax_float32`).
 """
 
 from collections.abc import Callable
@@ -56,250 +48,14 @@ from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
-from numba import float32, float64, int32, int64, uint64, void
-from numpy.typing import NDArray
+from numba import float32, uint64
 
-from plackett.base.arithmetic import exp, exp_float32, largest
-from plackett.base.kernels import FLOATS, LABELS, ListFunction, compiled, function_maker, list_function, reordered
-from plackett.base.ragged import CHUNKS, Keys, Scores, even_chunks
-from plackett.base.random import combine, inner_key, noise_state, perturb, to_uniform
-from plackett.base.threads import run_parallel
+from plackett.base.arithmetic import exp, largest
+from plackett.base.kernels import ListFunction, compiled, list_function, reordered
+from plackett.base.random import combine, to_uniform
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, has_one_level
 from plackett.objectives.objective import BoundObjective, Objective, check_between, check_choice, check_count
-
-_DRAW_BITS = 24  # the precision of float32
-_LEAST_DOCUMENTS = 5000  # that are worth a second thread
-
-
-class SoftmaxGradient:
-    """Gradient and curvature of the softmax family in float32, for a bound objective.
-
-    Parameters
-    ----------
-    bound
-        The objective.
-    kind
-        ``LABEL_SHARE``, ``SOFTMAX`` or ``PERTURBED_GAIN``.
-    order, epsilon
-        As in :class:`XENDCG`.
-    """
-
-    def __init__(self, bound: BoundObjective, kind: float, order: int, epsilon: float) -> None:
-        n_lists = len(bound.keys)
-        shares = np.empty(len(bound.labels), np.float32)
-        draw_units, factors = np.empty(n_lists, np.float32), np.empty(n_lists, np.float32)
-        weights = np.ones(n_lists) if bound.weights is None else bound.weights
-        _prepare(kind, bound.labels, bound.offsets, weights, shares, draw_units, factors)
-        chunks = even_chunks(np.diff(bound.offsets))
-        self._lists = shares, draw_units, bound.offsets, chunks
-        self._options = factors, order, epsilon, bound.noise.samples, bound.noise.beta
-
-    def __call__(
-        self,
-        scores: Scores,
-        keys: Keys,
-        drawn: NDArray[np.bool_] | None = None,  # noqa: ARG002 - all lists take less time than a choice
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        gradient, curvature = np.empty((2, len(scores)), np.float32)
-        run_parallel(
-            _each_list,
-            len(self._lists[-1]) - 1,
-            _add_list.address,
-            scores,
-            *self._lists,
-            keys,
-            *self._options,
-            gradient,
-            curvature,
-            least=CHUNKS if len(scores) < _LEAST_DOCUMENTS else 1,
-        )
-        return gradient, curvature
-
-
-@compiled
-def _prepare(kind, labels, offsets, weights, shares, draw_units, factors):  # type: ignore[no-untyped-def]
-    for q in range(len(offsets) - 1):
-        low, high = offsets[q], offsets[q + 1]
-        draw_units[q], factors[q] = 0.0, 0.0
-        if has_one_level(labels[low:high]):
-            continue
-        list_shares = np.empty(high - low)
-        factors[q] = weights[q]
-        draw_units[q] = fill_shares(kind, labels[low:high], list_shares)
-        if draw_units[q] == float32(0.0):  # also where labels are so large that draws vanish
-            total = sum_values(list_shares)
-            for i in range(high - low):
-                list_shares[i] /= total
-        for i in range(high - low):
-            shares[low + i] = list_shares[i]
-
-
-@reordered
-def _fill_exponentials(scores, top, z, e):  # type: ignore[no-untyped-def]
-    """Fill z = s - top and e**z; returns the sum of those below the top and the number at it."""
-    below, ties = float32(0.0), float32(0.0)
-    for i in range(len(scores)):
-        z[i] = float32(scores[i] - top)
-    for i in range(len(scores)):  # together with the sums it would not become vector code
-        e[i] = exp_float32(z[i])
-    for i in range(len(scores)):
-        below += e[i] if z[i] < float32(0.0) else float32(0.0)
-        ties += float32(0.0) if z[i] < float32(0.0) else float32(1.0)
-    return below, ties
-
-
-@reordered
-def _fill_targets(shares, draw_unit, key, targets):  # type: ignore[no-untyped-def]
-    """Subtract a draw from (0, 1), in units of draws, from each share; divide by the sum."""
-    scale, total = draw_unit * float32(2.0**-_DRAW_BITS), float32(0.0)
-    for i in range(len(shares)):
-        word = int32(combine(key, uint64(i)) >> uint64(64 - _DRAW_BITS))
-        targets[i] = shares[i] - (float32(word) + float32(0.5)) * scale
-        total += targets[i]
-    factor = float32(1.0) / total
-    for i in range(len(shares)):
-        targets[i] *= factor
-
-
-@compiled
-def _first_term(z, edge, rest, whole, targets, e, term, inverse, g, h):  # type: ignore[no-untyped-def]
-    """Fill t = rho - phi and 1 / (1 - rho); turn exponentials into rho; add to the derivatives."""
-    share = float32(1.0) / whole
-    for i in range(len(z)):
-        others = whole - e[i] if z[i] < edge else rest
-        complement = max(others * share, float32(_SMALLEST_COMPLEMENT))
-        rho = e[i] * share
-        e[i] = rho
-        term[i] = rho - targets[i]
-        inverse[i] = float32(1.0) / complement
-        g[i] += rho - targets[i]
-        h[i] += rho * complement
-
-
-@reordered
-def _divide_term(z, edge, inverse, term):  # type: ignore[no-untyped-def]
-    """Divide t by 1 - rho; returns its sum, and that over the documents below the edge."""
-    whole, below = float32(0.0), float32(0.0)
-    for i in range(len(z)):
-        quotient = term[i] * inverse[i]
-        term[i] = quotient
-        whole += quotient
-        below += quotient if z[i] < edge else float32(0.0)
-    return whole, below
-
-
-@compiled
-def _next_term(z, edge, rest, whole, rho, term, g):  # type: ignore[no-untyped-def]
-    """Turn quotients into the next Neumann term and add it to the gradient."""
-    for i in range(len(z)):
-        following = rho[i] * (whole - term[i] if z[i] < edge else rest)
-        term[i] = following
-        g[i] += following
-
-
-@compiled
-def _add_sample(scores, targets, order, epsilon, work, g, h):  # type: ignore[no-untyped-def]
-    """Add the derivatives of one list at these scores."""
-    n = len(scores)
-    z, e, term, inverse = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
-    top, slack = largest(scores), float32(0.0)
-    if epsilon > 0.0:
-        top = max(top, np.log(epsilon))
-        slack = float32(epsilon * np.exp(-top))
-    below, ties = _fill_exponentials(scores, top, z, e)
-    # Documents below the edge are subtracted from sums; a single one at the top is left out.
-    edge = float32(0.0) if ties == float32(1.0) else float32(1.0)
-    _first_term(z, edge, below + slack, below + ties + slack, targets, e, term, inverse, g, h)
-    for _ in range(1, order):
-        whole, rest = _divide_term(z, edge, inverse, term)
-        _next_term(z, edge, rest, whole, e, term, g)
-
-
-_LIST = void(
-    FLOATS,  # scores
-    LABELS,  # shares
-    float32,  # the unit of draws; 0 if nothing is drawn
-    uint64,  # key
-    int64,  # order
-    float64,  # epsilon
-    int64,  # samples
-    float64,  # beta
-    float32[:, ::1],  # buffer in single precision
-    float64[::1],  # buffer for perturbed scores
-    float32[::1],  # gradient
-    float32[::1],  # curvature
-)
-_function_at = function_maker(_LIST)
-
-
-@list_function(_LIST)
-def _add_list(scores, shares, draw_unit, key, order, epsilon, samples, beta, work, noisy, g, h):  # type: ignore[no-untyped-def]
-    """Add the derivatives of one list, summed over the samples; draw_unit 0: nothing is drawn."""
-    targets = work[4, : len(scores)]
-    for i in range(len(shares)):
-        targets[i] = shares[i]
-    if samples == 0:
-        if draw_unit > float32(0.0):
-            _fill_targets(shares, draw_unit, key, targets)
-        _add_sample(scores, targets, order, epsilon, work, g, h)
-    for sample in range(samples):
-        perturb(scores, noise_state(key, sample), beta, noisy)
-        if draw_unit > float32(0.0):
-            _fill_targets(shares, draw_unit, inner_key(key, sample), targets)
-        _add_sample(noisy, targets, order, epsilon, work, g, h)
-
-
-@compiled
-def _each_list(  # type: ignore[no-untyped-def]
-    first,
-    last,
-    address,
-    scores,
-    shares,
-    draw_units,
-    offsets,
-    chunks,
-    keys,
-    factors,
-    order,
-    epsilon,
-    samples,
-    beta,
-    gradient,
-    curvature,
-):
-    add_list = _function_at(address)
-    for c in range(first, last):
-        longest = 0
-        for q in range(chunks[c], chunks[c + 1]):
-            longest = max(longest, offsets[q + 1] - offsets[q])
-        work, noisy = np.empty((5, longest), np.float32), np.empty(longest)
-        for q in range(chunks[c], chunks[c + 1]):
-            low, high = offsets[q], offsets[q + 1]
-            g, h = gradient[low:high], curvature[low:high]
-            g[:] = float32(0.0)
-            h[:] = float32(0.0)
-            if factors[q] == float32(0.0):
-                continue
-            add_list(
-                scores[low:high],
-                shares[low:high],
-                draw_units[q],
-                keys[q],
-                order,
-                epsilon,
-                samples,
-                beta,
-                work,
-                noisy[: high - low],
-                g,
-                h,
-            )
-            factor = factors[q] / float32(max(samples, 1))
-            for i in range(high - low):
-                g[i] *= factor
-                h[i] *= factor
-
+from plackett.objectives.softmax_float32 import SMALLEST_COMPLEMENT, SoftmaxGradient
 
 LABEL_SHARE, SOFTMAX, PERTURBED_GAIN = 0.0, 1.0, 2.0
 _LOG_2 = np.log(2.0)
@@ -346,7 +102,6 @@ def fill_targets(kind, labels, gammas, key, targets):  # type: ignore[no-untyped
     targets /= sum_values(targets)
 
 
-_SMALLEST_COMPLEMENT = 1e-15  # below it a document's softmax is 1 to the last bit
 _DOMINANT_COMPLEMENT = 1e-6  # below this complement, differences of sums lose more than 1e-9
 
 
@@ -375,7 +130,7 @@ def _fill_softmax(scores, epsilon, rho, complement):  # type: ignore[no-untyped-
     total = before + slack
     after = 0.0
     for i in range(n - 1, -1, -1):
-        complement[i] = max((complement[i] + after) / total, _SMALLEST_COMPLEMENT)
+        complement[i] = max((complement[i] + after) / total, SMALLEST_COMPLEMENT)
         after += rho[i]
     for i in range(n):
         rho[i] /= total
@@ -450,6 +205,34 @@ def softmax_newton_list(scores, labels, prepared, key, params, gradient, curvatu
     return value
 
 
+@compiled
+def _prepare(kind, labels, offsets, weights, shares, draw_units, factors):  # type: ignore[no-untyped-def]
+    for q in range(len(offsets) - 1):
+        low, high = offsets[q], offsets[q + 1]
+        draw_units[q], factors[q] = 0.0, 0.0
+        if has_one_level(labels[low:high]):
+            continue
+        list_shares = np.empty(high - low)
+        factors[q] = weights[q]
+        draw_units[q] = fill_shares(kind, labels[low:high], list_shares)
+        if draw_units[q] == float32(0.0):  # also where labels are so large that draws vanish
+            total = sum_values(list_shares)
+            for i in range(high - low):
+                list_shares[i] /= total
+        for i in range(high - low):
+            shares[low + i] = list_shares[i]
+
+
+def _float32_gradient(bound: BoundObjective, kind: float, order: int, epsilon: float) -> SoftmaxGradient:
+    """The single-precision form, with the targets of the lists prepared."""
+    n_lists = len(bound.keys)
+    shares = np.empty(len(bound.labels), np.float32)
+    draw_units, factors = np.empty(n_lists, np.float32), np.empty(n_lists, np.float32)
+    weights = np.ones(n_lists) if bound.weights is None else bound.weights
+    _prepare(kind, bound.labels, bound.offsets, weights, shares, draw_units, factors)
+    return SoftmaxGradient(bound, shares, draw_units, factors, order, epsilon)
+
+
 @dataclass(frozen=True)
 class _Softmax(Objective):
     convex: ClassVar[bool] = True
@@ -486,7 +269,7 @@ class _Softmax(Objective):
     def float32_form(self) -> Callable[[BoundObjective], SoftmaxGradient] | None:
         if self.uses_one_level:
             return None
-        return partial(SoftmaxGradient, kind=self.target, order=self.order, epsilon=self.epsilon)
+        return partial(_float32_gradient, kind=self.target, order=self.order, epsilon=self.epsilon)
 
 
 @dataclass(frozen=True)
