@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from plackett.objectives.float32 import fill_order
-from plackett.objectives.lambdarank import LambdaLoss, LambdaRank
+from plackett.objectives.lambdaloss import LambdaLoss
+from plackett.objectives.lambdarank import LambdaRank
 
 pytestmark = pytest.mark.kernels
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 
 from plackett.base.errors import UsageError
-from plackett.objectives.lambdarank import SCHEMES, LambdaLoss, LambdaRank
+from plackett.objectives.lambdaloss import SCHEMES, LambdaLoss
+from plackett.objectives.lambdarank import LambdaRank
 from references.autograd import hessian_diagonal, value_and_gradient
 from references.lambdaloss import lambdaloss
 from references.lambdarank import ndcg, ranking

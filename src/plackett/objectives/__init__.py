@@ -28,7 +28,8 @@ from plackett.objectives.conditional import (
     ExpGainNDCG,
 )
 from plackett.objectives.custom import Custom, custom, digest
-from plackett.objectives.lambdarank import LambdaGap, LambdaLoss, LambdaRank
+from plackett.objectives.lambdaloss import LambdaLoss
+from plackett.objectives.lambdarank import LambdaGap, LambdaRank
 from plackett.objectives.listmle import ListMLE, MDPRank, PListMLE
 from plackett.objectives.objective import BoundObjective, Derivatives, Objective
 from plackett.objectives.pairwise import PairHinge, PairSquared, RankBoost, RankNet, RankSVM

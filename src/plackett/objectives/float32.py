@@ -10,7 +10,7 @@ e^{\sigma (s_a - s_b)})`. Then
 and :math:`g_a \mathrel{-}= \sigma\lambda`, :math:`g_b \mathrel{+}= \sigma\lambda`,
 :math:`h_a, h_b \mathrel{+}= \sigma^2 \eta` (:mod:`plackett.objectives.lambdarank` has the
 formulas). The discounts D go by rank; :math:`\delta` goes by the distance of ranks and is 0 for
-LambdaRank (:mod:`plackett.objectives.lambdarank` defines it).
+LambdaRank (:mod:`plackett.objectives.lambdaloss` defines it).
 
 Each document's pairs are one loop without branches, which becomes vector code, as sums are in any
 order (``reassoc``). There are two ways to arrange the documents:
