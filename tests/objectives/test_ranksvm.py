@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from plackett.objectives.pairwise import RankSVM
+from plackett.objectives.hinge import RankSVM
 from references.autograd import hessian_diagonal, value_and_gradient
 from references.margins import pairs, ranksvm
 from references.random_lists import one_list

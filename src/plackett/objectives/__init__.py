@@ -28,11 +28,12 @@ from plackett.objectives.conditional import (
     ExpGainNDCG,
 )
 from plackett.objectives.custom import Custom, custom, digest
+from plackett.objectives.hinge import PairHinge, RankSVM
 from plackett.objectives.lambdaloss import LambdaLoss
 from plackett.objectives.lambdarank import LambdaGap, LambdaRank
 from plackett.objectives.listmle import ListMLE, MDPRank, PListMLE
 from plackett.objectives.objective import BoundObjective, Derivatives, Objective
-from plackett.objectives.pairwise import PairHinge, PairSquared, RankBoost, RankNet, RankSVM
+from plackett.objectives.pairwise import PairSquared, RankBoost, RankNet
 from plackett.objectives.pointwise import CalibratedSoftmax, Circle, Logistic, Ordinal, Squared
 from plackett.objectives.relaxed import FastSoftRank, NeuralNDCG, PiRank, SoftSort
 from plackett.objectives.sampled import StochasticRank, YetiRank

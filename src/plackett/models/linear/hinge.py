@@ -12,7 +12,7 @@ most of the gap comes from the smoothing, :math:`\mu` is lowered; otherwise the 
 solved more exactly. Each stage starts at the best weights so far.
 
 **Cost.** Both squares are squared hinges, the second with margin :math:`1 - \mu`, so an evaluation
-costs O(n log n) per list. As in :mod:`plackett.objectives.pairwise`, documents enter a tree of sums
+costs O(n log n) per list. As in :mod:`plackett.objectives.hinge`, documents enter a tree of sums
 over the ranks of the scores, level by level; each queries it for the pairs whose scores differ by
 less than 1, and by less than :math:`1 - \mu`. With number N, sum S and sum of squares T of
 :math:`\max(0, m)` over the pairs of a document, and N', S', T' those of :math:`\max(0, m - \mu)`,
@@ -44,8 +44,8 @@ from plackett.models.linear.lbfgs import minimize
 from plackett.models.linear.loss import DenseLoss, ScoreLoss, is_sparse, matvec
 from plackett.objectives import RankSVM
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
+from plackett.objectives.hinge import MARGIN, enter_score, fill_reach, sum_margins
 from plackett.objectives.objective import Objective
-from plackett.objectives.pairwise import MARGIN, enter_score, fill_reach, sum_margins
 
 _WIDTH, _NARROWING, _MIN_WIDTH = 0.3, 4.0, 1e-6  # the parabola: first width, factor, last width
 _SHARE, _SHARPENING, _MIN_SHARE = 0.1, 30.0, 1e-17  # part of the gap that a stage may leave open
