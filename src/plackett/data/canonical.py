@@ -257,6 +257,15 @@ def dense_rows(features: Features | csr_array, rows: Rows | slice) -> Features:
     return take_rows(features, rows)
 
 
+def has_nan(features: Any) -> bool:
+    """Whether a value of the features is missing."""
+    if isinstance(features, PermutedRows):
+        features = features.matrix
+    values = features if isinstance(features, np.ndarray) else features.data
+    # A sum is NaN if and only if some value is; this needs no mask as large as the features.
+    return any(np.isnan(np.sum(values[rows], dtype=np.float64)) for rows in iter_blocks(values))
+
+
 @compiled
 def _sort_lists(first, last, hashes, starts, grouped, keys):  # type: ignore[no-untyped-def]
     for q in range(first, last):

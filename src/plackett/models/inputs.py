@@ -7,7 +7,7 @@ columns.
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
@@ -44,6 +44,26 @@ class InputOptions:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         unset = (None, ())
         return [name for name, value in values.items() if not any(value is u for u in unset)]
+
+
+def name_positional(values: tuple[Any, ...], *, is_dataset: bool, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The positional arguments of ``fit`` after the first, by name."""
+    names = ("validation", "metric", "checkpoint") if is_dataset else ("y",)
+    if len(values) > len(names):
+        raise TypeError(
+            "fit takes (train, validation, metric, checkpoint) for data sets and (X, y) for "
+            f"features, got {1 + len(values)} positional arguments; give the others by name."
+        )
+    if is_dataset and values and not isinstance(values[0], (Dataset, type(None))):
+        raise UsageError(
+            "a Dataset has its labels; the second argument is the validation set, a Dataset, got "
+            f"{type(values[0]).__name__}."
+        )
+    positional = dict(zip(names, values, strict=False))
+    for name in ("y", "validation"):
+        if name in positional and named[name] is not None:
+            raise TypeError(f"fit got {name!r} twice.")
+    return positional
 
 
 def training_data(data: Any, labels: Any, options: InputOptions) -> tuple[Dataset, Columns | None]:

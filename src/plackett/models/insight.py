@@ -218,12 +218,38 @@ def deviations(features: NDArray[np.float32] | csr_array) -> Importances:
     return np.sqrt(np.maximum(square / count - np.square(total / count), 0.0))
 
 
+def _objective_name(objective: Any) -> str:
+    if isinstance(objective, dict):
+        inner = objective.get("objective")
+        if isinstance(inner, dict):
+            return f"E[{_objective_name(inner)}]"
+        return str(objective.get("name") or objective.get("custom"))
+    return str(getattr(objective, "name", objective))
+
+
 class Insight:
     """The part of a ranker that tells about a fitted model."""
 
     @property
     def _ranker(self) -> Ranker:
         return cast("Ranker", self)
+
+    def summary(self) -> str:
+        """A one-line description."""
+        ranker = self._ranker
+        name = (ranker.recipe_name or type(self).__name__) + self._other_objective()
+        return f"{name} on {ranker.n_features_} feature{'' if ranker.n_features_ == 1 else 's'}"
+
+    def _other_objective(self) -> str:
+        """Name the objective if it is not the one of the recipe."""
+        from plackett.models.recipes import RECIPES
+
+        trained = (self._ranker.training_ or {}).get("objective")
+        entry = RECIPES.get(self._ranker.recipe_name or "")
+        if entry is None or not isinstance(trained, dict):
+            return ""
+        names = [_objective_name(objective) for objective in (trained, entry.settings.get("objective"))]
+        return "" if names[0] == names[1] else f" with {names[0]}"
 
     def importance(
         self, kind: str | None = None, data: Dataset | None = None, *, metric: MetricSpec = "ndcg@10", seed: int = 0

@@ -1,15 +1,20 @@
 """Parameters of rankers: their types, and the names that other libraries have for them."""
 
+from __future__ import annotations
+
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import lru_cache, wraps
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from plackett.base.errors import UsageError
+from plackett.base.errors import UsageError, rename_deprecated
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 T = TypeVar("T")
 
@@ -24,6 +29,69 @@ ALIASES = {
     "thread_count": "threads",
 }
 """Names that every ranker takes, and what it calls them."""
+
+
+class Parameterized:
+    """Parameters by name, with scikit-learn's conventions; for dataclasses whose fields they are."""
+
+    minimums: ClassVar[Mapping[str, int]] = {}
+    """The least values of parameters, checked when the ranker is built."""
+    aliases: ClassVar[Mapping[str, str]] = ALIASES
+    """Names of parameters in other libraries, and what this ranker calls them."""
+    recipe_name: str | None = None
+    """The recipe that made it, if any."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - for scikit-learn
+        """Parameters by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters by name, or by the names that other libraries have for them.
+
+        ``objective__beta`` is a parameter of the objective, ``lightgbm__max_bin`` an entry of the
+        dictionary ``lightgbm``.
+        """
+        nested = [name for name in parameters if name.startswith(("objective__", "lightgbm__"))]
+        if nested:
+            from plackett.models.recipes.search_spaces import change_nested
+
+            self.set_params(**{k: v for k, v in parameters.items() if k not in nested})
+            ranker: Any = self
+            for name in nested:
+                change_nested(ranker, name, parameters[name])
+            return self
+        parameters = self._translate(parameters, self.get_params())
+        known = self.get_params()
+        for name in parameters:
+            if name not in known:
+                raise unknown_parameter(type(self), name, known, self.aliases)
+        parameters = {name: to_python(value) for name, value in parameters.items()}
+        check_types(type(self), parameters)
+        check_minimums(type(self), parameters)
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
+
+    @classmethod
+    def _translate(
+        cls,
+        parameters: Mapping[str, Any],
+        current: Mapping[str, Any] | None = None,  # noqa: ARG003 - for subclasses
+    ) -> dict[str, Any]:
+        """Parameters by the names of this ranker; ``current`` are its values, if there are any."""
+        return translate(rename_deprecated(parameters), cls.aliases)
+
+    def clone(self) -> Self:
+        """Return a ranker with the same parameters that is not fitted."""
+        parameters = self.get_params()
+        for name, value in parameters.items():
+            parameters[name] = dict(value) if isinstance(value, dict) else value
+        copy = type(self)().set_params(**parameters)
+        copy.recipe_name = self.recipe_name
+        return copy
+
+    def __sklearn_clone__(self) -> Self:
+        return self.clone()
 
 
 def accept_aliases(kind: type[T]) -> type[T]:

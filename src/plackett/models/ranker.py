@@ -9,19 +9,18 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from plackett.base.errors import DataError, FeatureMismatch, UsageError, rename_deprecated, require
+from plackett.base.errors import DataError, FeatureMismatch, UsageError, require
 from plackett.base.files import read_key
 from plackett.base.ragged import Scores, list_blocks
-from plackett.data.canonical import PermutedRows
+from plackett.data.canonical import has_nan
 from plackett.data.dataset import Dataset, fingerprint
 from plackett.data.inputs import Categories, ids_from_sizes
 from plackett.data.large_arrays import check_before_use, is_large, iter_blocks, release_pages
@@ -35,13 +34,14 @@ from plackett.models.inputs import (
     InputOptions,
     column_names,
     n_rows,
+    name_positional,
     scoring_data,
     training_data,
     unknown_argument,
     validation_data,
 )
 from plackett.models.insight import Insight
-from plackett.models.parameters import ALIASES, check_minimums, check_types, to_python, translate, unknown_parameter
+from plackett.models.parameters import Parameterized
 from plackett.objectives import objective as as_objective, objective_to_dict
 from plackett.objectives.objective import reseed
 
@@ -53,7 +53,7 @@ SCORING_BLOCK = 1 << 15
 """Documents that are scored at a time where features are on disk; nets always score that many."""
 
 
-class Ranker(Insight, ABC):
+class Ranker(Parameterized, Insight, ABC):
     """A model that gives each document of a list a score.
 
     Subclasses are dataclasses whose fields are the parameters, with scikit-learn's conventions: the
@@ -77,8 +77,6 @@ class Ranker(Insight, ABC):
     """Whether it can be fitted on several machines."""
     not_identity: ClassVar[tuple[str, ...]] = ()
     """Parameters with which a checkpoint may be continued after they were changed."""
-    minimums: ClassVar[Mapping[str, int]] = {}
-    """The least values of parameters, checked when the ranker is built."""
     curves_by_step: ClassVar[bool] = True
     """Whether ``curves_`` has a value for each training step, not for each penalty."""
     supports_init: ClassVar[bool] = True
@@ -86,12 +84,7 @@ class Ranker(Insight, ABC):
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
     """Libraries whose versions a saved model records."""
 
-    aliases: ClassVar[Mapping[str, str]] = ALIASES
-    """Names of parameters in other libraries, and what this ranker calls them."""
-
     transforms: tuple[str, ...]
-    recipe_name: str | None = None
-    """The recipe that made it, if any."""
 
     n_features_: int | None = None
     """Number of features; None before ``fit``."""
@@ -105,57 +98,6 @@ class Ranker(Insight, ABC):
     _best_step: int | None = None
     training_: dict[str, Any] | None = None
     """Training data and metrics as plain data; None before ``fit``."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - for scikit-learn
-        """Parameters by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Change parameters by name, or by the names that other libraries have for them.
-
-        ``objective__beta`` is a parameter of the objective, ``lightgbm__max_bin`` an entry of the
-        dictionary ``lightgbm``.
-        """
-        nested = [name for name in parameters if name.startswith(("objective__", "lightgbm__"))]
-        if nested:
-            from plackett.models.recipes.search_spaces import change_nested
-
-            self.set_params(**{k: v for k, v in parameters.items() if k not in nested})
-            for name in nested:
-                change_nested(self, name, parameters[name])
-            return self
-        parameters = self._translate(parameters, self.get_params())
-        known = self.get_params()
-        for name in parameters:
-            if name not in known:
-                raise unknown_parameter(type(self), name, known, self.aliases)
-        parameters = {name: to_python(value) for name, value in parameters.items()}
-        check_types(type(self), parameters)
-        check_minimums(type(self), parameters)
-        for name, value in parameters.items():
-            setattr(self, name, value)
-        return self
-
-    @classmethod
-    def _translate(
-        cls,
-        parameters: Mapping[str, Any],
-        current: Mapping[str, Any] | None = None,  # noqa: ARG003 - for subclasses
-    ) -> dict[str, Any]:
-        """Parameters by the names of this ranker; ``current`` are its values, if there are any."""
-        return translate(rename_deprecated(parameters), cls.aliases)
-
-    def clone(self) -> Self:
-        """Return a ranker with the same parameters that is not fitted."""
-        parameters = self.get_params()
-        for name, value in parameters.items():
-            parameters[name] = dict(value) if isinstance(value, dict) else value
-        copy = type(self)().set_params(**parameters)
-        copy.recipe_name = self.recipe_name
-        return copy
-
-    def __sklearn_clone__(self) -> Self:
-        return self.clone()
 
     def fit(
         self,
@@ -256,7 +198,7 @@ class Ranker(Insight, ABC):
         qid = query_ids if qid is None else qid
         options = InputOptions(qid, group, label, query, document, features, drop, categorical, weights)
         named = {"y": y, "validation": validation, "metric": metric, "checkpoint": checkpoint}
-        named |= _name_positional(more, is_dataset=isinstance(train, Dataset), named=named)
+        named |= name_positional(more, is_dataset=isinstance(train, Dataset), named=named)
         train, columns = training_data(train, named["y"], options)
         if named["validation"] is not None:
             validation = validation_data(named["validation"], options)
@@ -380,22 +322,6 @@ class Ranker(Insight, ABC):
 
     def _init_kinds(self) -> tuple[type[Ranker], ...]:
         return (type(self),)
-
-    def summary(self) -> str:
-        """A one-line description."""
-        name = (self.recipe_name or type(self).__name__) + self._other_objective()
-        return f"{name} on {self.n_features_} feature{'' if self.n_features_ == 1 else 's'}"
-
-    def _other_objective(self) -> str:
-        """Name the objective if it is not the one of the recipe."""
-        from plackett.models.recipes import RECIPES
-
-        trained = (self.training_ or {}).get("objective")
-        entry = RECIPES.get(self.recipe_name or "")
-        if entry is None or not isinstance(trained, dict):
-            return ""
-        names = [_objective_name(objective) for objective in (trained, entry.settings.get("objective"))]
-        return "" if names[0] == names[1] else f" with {names[0]}"
 
     def save(self, path: str | os.PathLike[str], *, sign_key: str | os.PathLike[str] | None = None) -> None:
         """Write the fitted model as the folder ``path``; :func:`plackett.load` reads it back.
@@ -549,43 +475,5 @@ class Ranker(Insight, ABC):
         """Read the fitted model from the files in ``folder``, which may be malicious."""
 
 
-def _name_positional(values: tuple[Any, ...], *, is_dataset: bool, named: Mapping[str, Any]) -> dict[str, Any]:
-    """The positional arguments of ``fit`` after the first, by name."""
-    names = ("validation", "metric", "checkpoint") if is_dataset else ("y",)
-    if len(values) > len(names):
-        raise TypeError(
-            "fit takes (train, validation, metric, checkpoint) for data sets and (X, y) for "
-            f"features, got {1 + len(values)} positional arguments; give the others by name."
-        )
-    if is_dataset and values and not isinstance(values[0], (Dataset, type(None))):
-        raise UsageError(
-            "a Dataset has its labels; the second argument is the validation set, a Dataset, got "
-            f"{type(values[0]).__name__}."
-        )
-    positional = dict(zip(names, values, strict=False))
-    for name in ("y", "validation"):
-        if name in positional and named[name] is not None:
-            raise TypeError(f"fit got {name!r} twice.")
-    return positional
-
-
-def _objective_name(objective: Any) -> str:
-    if isinstance(objective, dict):
-        inner = objective.get("objective")
-        if isinstance(inner, dict):
-            return f"E[{_objective_name(inner)}]"
-        return str(objective.get("name") or objective.get("custom"))
-    return str(getattr(objective, "name", objective))
-
-
 def _summarize(data: Dataset) -> dict[str, Any]:
     return {"lists": data.n_lists, "documents": data.n_docs, "fingerprint": fingerprint(data)}
-
-
-def has_nan(features: Any) -> bool:
-    """Whether a value of the features is missing."""
-    if isinstance(features, PermutedRows):
-        features = features.matrix
-    values = features if isinstance(features, np.ndarray) else features.data
-    # A sum is NaN if and only if some value is; this needs no mask as large as the features.
-    return any(np.isnan(np.sum(values[rows], dtype=np.float64)) for rows in iter_blocks(values))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.ragged import Offsets, Scores
+from plackett.data.canonical import has_nan
 from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
 from plackett.distributed.local_pool import LocalPool
@@ -33,7 +34,7 @@ from plackett.models.ensembles.ensemble import merge
 from plackett.models.fit_context import Curves, FitContext, check_learnable
 from plackett.models.insight import Method
 from plackett.models.parameters import accept_aliases
-from plackett.models.ranker import Ranker, has_nan
+from plackett.models.ranker import Ranker
 from plackett.models.recipes import recipe
 from plackett.models.trees import TreeRanker
 
