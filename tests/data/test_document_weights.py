@@ -7,7 +7,7 @@ import pytest
 
 import plackett as pk
 from plackett.base.errors import DataError, DataWarning
-from plackett.data.dataset import fingerprint
+from plackett.data.description import fingerprint
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import plackett as pk
 from plackett.base.errors import DataError, DataWarning
 from plackett.data.clicks import simulate
-from plackett.data.dataset import fingerprint
+from plackett.data.description import fingerprint
 from plackett.experiments.protocols import as_source, protocol
 
 

@@ -3,8 +3,8 @@
 :func:`open_data` and :func:`open_data_or_folds` open any source that a user may name.
 """
 
-from plackett.data.dataset import Dataset, fingerprint
-from plackett.data.description import Description, describe
+from plackett.data.dataset import Dataset
+from plackett.data.description import Description, describe, fingerprint
 from plackett.data.files import DataFiles, ReadOptions, find_files
 from plackett.data.folds import Fold, concat, is_folds, open_data_or_folds, read_folds, split
 from plackett.data.reader import fits_in_memory, open_data, read

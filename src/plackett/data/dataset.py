@@ -1,11 +1,7 @@
-"""The data set of a ranking problem: lists of documents with features and labels.
-
-:func:`fingerprint` is a short hash of a data set, by which results name the data they come from.
-"""
+"""The data set of a ranking problem: lists of documents with features and labels."""
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -373,7 +369,7 @@ class Dataset:
         if self.is_grouped:
             return np.asarray(function.reduceat(values, self.offsets[:-1]))
         by_list = np.argsort(self.list_of_row, kind="stable")
-        return np.asarray(function.reduceat(values[by_list], _starts(self.list_sizes)))
+        return np.asarray(function.reduceat(values[by_list], offsets_from_sizes(self.list_sizes)[:-1]))
 
     def rank(self, scores: NDArray[np.float64]) -> Rows:
         """Rows list by list, best first; equal scores come in canonical order, as in metrics."""
@@ -528,10 +524,6 @@ class Dataset:
         )
 
 
-def _starts(sizes: Rows) -> Rows:
-    return offsets_from_sizes(sizes)[:-1]
-
-
 def check_dataset(value: object) -> None:
     """Raise UsageError for anything that is not a data set."""
     if not isinstance(value, Dataset):
@@ -539,28 +531,3 @@ def check_dataset(value: object) -> None:
             f"expected a plackett.Dataset, got {type(value).__name__}; plackett.read and "
             "plackett.Dataset.from_arrays make data sets."
         )
-
-
-def fingerprint(data: Dataset) -> str:
-    """Hash of features and their names, labels, lists, weights and groups: 32 hexadecimal digits.
-
-    The keys of the lists are hashes of their documents, so features are not read again. The order
-    of rows and the names of queries do not matter.
-    """
-    order = data.order
-    digest = hashlib.sha256()
-    for array in (order.keys, order.offsets, order.sort(data.labels)):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    weights, document_weights = take(data.weights, order.lists), data.document_weights
-    if weights is not None:
-        digest.update(b"weights" + np.ascontiguousarray(weights).tobytes())
-    if document_weights is not None:
-        digest.update(b"documents" + order.sort(document_weights).tobytes())
-    if data.positions is not None:
-        digest.update(b"positions" + order.sort(data.positions).tobytes())
-    if data.groups is not None:  # random splits depend on them
-        digest.update(b"groups" + inputs.factorize(data.groups[order.lists])[1].tobytes())
-    digest.update(repr((data.n_features, data.feature_names)).encode())
-    if data.categories is not None:
-        digest.update(repr(sorted(data.categories.items())).encode())
-    return digest.hexdigest()[:32]

@@ -1,12 +1,15 @@
-"""Statistics of a data set, as papers on ranking print them."""
+"""Statistics of a data set, as papers on ranking print them, and its fingerprint, by which results name it."""
 
+import hashlib
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from plackett.data.canonical import take
 from plackett.data.dataset import Dataset, check_dataset
+from plackett.data.inputs import factorize
 from plackett.data.large_arrays import check_before_use
 
 _MOST_BINS = 12
@@ -126,3 +129,28 @@ def _length_counts(sizes: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, int]
         low, high = 2**e, 2 ** (e + 1) - 1
         result[f"{low}" if low == high else f"{low}-{high}"] = int(np.sum(exponents == e))
     return result
+
+
+def fingerprint(data: Dataset) -> str:
+    """Hash of features and their names, labels, lists, weights and groups: 32 hexadecimal digits.
+
+    The keys of the lists are hashes of their documents, so features are not read again. The order
+    of rows and the names of queries do not matter.
+    """
+    order = data.order
+    digest = hashlib.sha256()
+    for array in (order.keys, order.offsets, order.sort(data.labels)):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    weights, document_weights = take(data.weights, order.lists), data.document_weights
+    if weights is not None:
+        digest.update(b"weights" + np.ascontiguousarray(weights).tobytes())
+    if document_weights is not None:
+        digest.update(b"documents" + order.sort(document_weights).tobytes())
+    if data.positions is not None:
+        digest.update(b"positions" + order.sort(data.positions).tobytes())
+    if data.groups is not None:  # random splits depend on them
+        digest.update(b"groups" + factorize(data.groups[order.lists])[1].tobytes())
+    digest.update(repr((data.n_features, data.feature_names)).encode())
+    if data.categories is not None:
+        digest.update(repr(sorted(data.categories.items())).encode())
+    return digest.hexdigest()[:32]

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from plackett.base.errors import DataWarning, UsageError
-from plackett.data.dataset import Dataset, fingerprint
+from plackett.data.dataset import Dataset
+from plackett.data.description import fingerprint
 from plackett.data.folds import Fold
 from plackett.experiments.external import SavedModel, ScoreFile
 from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData, as_source, protocol as as_protocol

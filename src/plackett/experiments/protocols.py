@@ -19,7 +19,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from plackett.base.errors import DataError, UsageError
-from plackett.data.dataset import Dataset, fingerprint
+from plackett.data.dataset import Dataset
+from plackett.data.description import fingerprint
 from plackett.data.folds import Fold, concat, shuffle_lists, split
 from plackett.data.large_arrays import check_before_use
 
