@@ -1,19 +1,9 @@
 """Metrics of rankings, each with an explicit convention: one list in, one number out."""
 
+from plackett.metrics.conventions import CONVENTION_NAMES, CONVENTIONS, METRICS, NAMES
 from plackett.metrics.definition import OPTIONS, MetricSettings
 from plackett.metrics.evaluate import LabelledLists, evaluate, per_list
-from plackett.metrics.metric import (
-    CONVENTION_NAMES,
-    CONVENTIONS,
-    METRICS,
-    NAMES,
-    FunctionMetric,
-    Metric,
-    MetricLike,
-    metric,
-    metrics,
-    split,
-)
+from plackett.metrics.metric import FunctionMetric, Metric, MetricLike, metric, metrics, split
 
 __all__ = [
     "CONVENTIONS",

@@ -1,20 +1,9 @@
-"""A metric as a value: frozen, hashable, with a spelling that can be parsed back; conventions of other tools.
+"""A metric as a value: frozen, hashable, with a spelling that can be parsed back.
 
 The spelling is ``name[@cutoff][:convention][:option=value]...``. It has no commas, so several
 metrics can be written ``ndcg@5,err@10:grade=4,map``. The names of ir_measures and trec_eval
 (``nDCG@10``, ``P@5``, ``AP``, ``RR``, ``RBP(p=0.8)``, ``ndcg_cut_10``) are read as well; they
 select the metric, not the tool's convention.
-
-A convention lists the metrics that a tool has for single lists and the options in which it differs
-from our defaults. The tests compare them with the tools themselves (LightGBM 4.7, XGBoost 3.2,
-CatBoost 1.2.10, trec_eval through pytrec_eval 0.5.11, scikit-learn 1.9) and with the rules of the
-Perl scripts of LETOR and MSLR.
-
-Options cannot express everything: XGBoost rejects ``map`` and ``precision`` of labels other than 0
-and 1, LightGBM and XGBoost reject labels above 30 and 31, and CatBoost's ``err`` is meaningless for
-labels above 1, which are an error here. XGBoost's ``auc`` for ranking is missing: it counts a pair
-of equal labels as in order if the row that comes first has the higher score, so it depends on the
-order of rows.
 """
 
 from __future__ import annotations
@@ -29,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.base.ragged import Values
-from plackett.metrics.binary import AUC, MAP, MRR, PRECISION, RECALL, SUCCESS
+from plackett.metrics.conventions import NAMES, default_settings, definition_of
 from plackett.metrics.definition import (
     NO_CUTOFF,
     OPTIONS,
@@ -39,117 +28,7 @@ from plackett.metrics.definition import (
     read_option,
     write_option,
 )
-from plackett.metrics.graded import DCG, ERR, NDCG, RBP
 from plackett.metrics.ranking import RankingRule, check_lists
-
-METRICS = (NDCG, DCG, ERR, MAP, MRR, PRECISION, RECALL, SUCCESS, AUC, RBP)
-NAMES = tuple(definition.name for definition in METRICS)
-_DEFINITIONS = {definition.name: definition for definition in METRICS}
-
-
-def definition_of(name: str) -> Definition:
-    """Look up a metric by name."""
-    if name not in _DEFINITIONS:
-        raise unknown_name("metric", name, NAMES)
-    return _DEFINITIONS[name]
-
-
-@dataclass(frozen=True)
-class Convention:
-    """Metrics of a tool, and the options in which they differ from the defaults."""
-
-    name: str
-    title: str
-    metrics: Mapping[str, Mapping[str, Option]]
-
-
-_LETOR_NDCG: dict[str, Option] = {"discount": "letor", "short": "zero", "empty": "0"}
-_CATBOOST_BINARY: dict[str, Option] = {"ties": "pessimistic", "threshold": 0.5}
-_TREC: dict[str, Option] = {"ties": "docid", "rounding": "float32", "empty": "0"}
-
-CONVENTIONS = (
-    Convention("papers", "the papers", {name: {} for name in NAMES}),
-    Convention(
-        "letor3",
-        "the LETOR 3.0 script",
-        {"ndcg": _LETOR_NDCG, "map": {"empty": "0"}, "precision": {"short": "zero", "empty": "0"}},
-    ),
-    Convention(
-        "letor4", "the LETOR 4.0 script", {"ndcg": _LETOR_NDCG, "map": {"empty": "0"}, "precision": {"empty": "0"}}
-    ),
-    Convention(
-        "mslr",
-        "the MSLR script",
-        {"ndcg": _LETOR_NDCG, "map": {"threshold": 1.0, "empty": "0"}, "precision": {"threshold": 1.0, "empty": "0"}},
-    ),
-    Convention(
-        "lightgbm",
-        "LightGBM",
-        {"ndcg": {"empty": "1"}, "map": {"threshold": 0.5, "denominator": "cutoff", "empty": "1"}},
-    ),
-    Convention(
-        "xgboost",
-        "XGBoost",
-        {
-            "ndcg": {"rounding": "float32", "empty": "1"},
-            "map": {"rounding": "float32", "denominator": "cutoff", "empty": "1"},
-            "precision": {"rounding": "float32", "denominator": "list", "empty": "0"},
-        },
-    ),
-    Convention(
-        "catboost",
-        "CatBoost",
-        {
-            "ndcg": {"gain": "identity", "ties": "pessimistic", "empty": "1"},
-            "dcg": {"gain": "identity", "ties": "pessimistic", "empty": "0"},
-            "err": {"gain": "identity", "ties": "pessimistic", "grade": 1.0, "empty": "0"},
-            "map": {**_CATBOOST_BINARY, "denominator": "cutoff", "empty": "0"},
-            "mrr": {**_CATBOOST_BINARY, "empty": "0"},
-            "precision": {**_CATBOOST_BINARY, "denominator": "list", "empty": "0"},
-            "recall": {**_CATBOOST_BINARY, "empty": "1"},
-            "auc": {"pairs": "graded", "empty": "0"},
-        },
-    ),
-    Convention(
-        "trec_eval",
-        "trec_eval",
-        {
-            "ndcg": {"gain": "identity", **_TREC},
-            "map": _TREC,
-            "mrr": _TREC,
-            "precision": _TREC,
-            "recall": _TREC,
-            "success": _TREC,
-        },
-    ),
-    Convention(
-        "sklearn",
-        "scikit-learn",
-        {
-            "ndcg": {"gain": "identity", "ties": "expected", "empty": "0"},
-            "dcg": {"gain": "identity", "ties": "expected", "empty": "0"},
-            "auc": {},
-        },
-    ),
-)
-CONVENTION_NAMES = tuple(convention.name for convention in CONVENTIONS)
-_CONVENTIONS_BY_NAME = {convention.name: convention for convention in CONVENTIONS}
-
-
-def default_settings(name: str, convention: str) -> MetricSettings:
-    """Settings of a metric under a convention, before the options of the user."""
-    definition = definition_of(name)
-    if convention not in _CONVENTIONS_BY_NAME:
-        raise unknown_name("convention", convention, CONVENTION_NAMES)
-    rules = _CONVENTIONS_BY_NAME[convention]
-    if name not in rules.metrics:
-        raise UsageError(
-            f"{rules.title} has no metric {name!r} of single lists; under the convention "
-            f"{convention!r} there is: {', '.join(rules.metrics)}. The convention 'papers' has all."
-        )
-    options = {**definition.defaults, **rules.metrics[name]}
-    return replace(MetricSettings(), **options)  # type: ignore[arg-type] # checked by a test
-
 
 DEFAULT_CONVENTION = "papers"
 MOST_DIGITS = 18
