@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plackett.base.errors import DataError
-from plackett.base.ragged import as_offsets, list_of_document, offsets_from_sizes
+from plackett.base.ragged import as_offsets, factorize, list_of_document, offsets_from_sizes
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,19 @@ def test_sizes_and_offsets_are_inverse() -> None:
     offsets = offsets_from_sizes(sizes)
     assert np.array_equal(np.diff(offsets), sizes)
     assert list_of_document(offsets).tolist() == [0, 0, 0, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("ids", "names", "codes", "contiguous"),
+    [
+        ([5, 5, 2, 2, 9], [5, 2, 9], [0, 0, 1, 1, 2], True),
+        ([5, 2, 5], [5, 2], [0, 1, 0], False),
+        (["b", "a", "a"], ["b", "a"], [0, 1, 1], True),
+        ([], [], [], True),
+    ],
+)
+def test_ids_are_numbered_by_first_appearance(ids, names, codes, contiguous) -> None:
+    actual = factorize(np.array(ids))
+    assert actual[0].tolist() == names
+    assert actual[1].tolist() == codes
+    assert actual[2] is contiguous

@@ -6,9 +6,9 @@ from hypothesis import given, strategies as st
 from scipy.sparse import csr_array
 
 from dataset_helpers import Rows, make_rows, row_sets
+from plackett.base.ragged import factorize
 from plackett.data import canonical
 from plackett.data.canonical import CanonicalOrder, PermutedRows, hash_documents, hash_ids, take_rows
-from plackett.data.inputs import factorize
 
 
 def arrange(features, codes, n_lists: int, document_ids=None) -> CanonicalOrder:

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from plackett.base.errors import DataError
-from plackett.data.inputs import as_features, as_ids, as_labels, as_weights, check_features, check_names, factorize
+from plackett.data.inputs import as_features, as_ids, as_labels, as_weights, check_features, check_names
 
 VALUES = np.array([[1.5, 0.0], [-2.0, 3.0], [0.0, 7.0]])
 
@@ -266,24 +266,6 @@ def test_strings_of_every_kind_become_text_ids(ids: Any) -> None:
 def test_other_ids_are_refused_by_their_kind(ids: Any, message: str) -> None:
     with pytest.raises(DataError, match=f"^query_ids must .*{message}"):
         as_ids(ids, 2, what="query_ids")
-
-
-@pytest.mark.parametrize(
-    ("ids", "names", "codes", "contiguous"),
-    [
-        ([5, 5, 2, 2, 9], [5, 2, 9], [0, 0, 1, 1, 2], True),
-        ([5, 2, 5], [5, 2], [0, 1, 0], False),
-        (["b", "a", "a"], ["b", "a"], [0, 1, 1], True),
-        ([], [], [], True),
-    ],
-)
-def test_ids_are_numbered_by_first_appearance(
-    ids: list[Any], names: list[Any], codes: list[int], contiguous: bool
-) -> None:
-    actual = factorize(np.array(ids))
-    assert actual[0].tolist() == names
-    assert actual[1].tolist() == codes
-    assert actual[2] is contiguous
 
 
 NAMES, CODES = np.array(["b", "a"]), np.array([0, 1, 1])

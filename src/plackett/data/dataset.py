@@ -13,7 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, Message, Parameter, UsageError
-from plackett.base.ragged import Features, Ids, Keys, Labels, Offsets, Rows, list_of_document, offsets_from_sizes
+from plackett.base.ragged import (
+    Features,
+    Ids,
+    Keys,
+    Labels,
+    Offsets,
+    Rows,
+    factorize,
+    list_of_document,
+    offsets_from_sizes,
+)
 from plackett.data import inputs
 from plackett.data.canonical import CanonicalOrder, PermutedRows, hash_documents, take, take_rows
 from plackett.data.large_arrays import allocate, iter_blocks
@@ -252,7 +262,7 @@ class Dataset:
         """Group rows into lists; also returns whether the rows of each query were contiguous."""
         if table.n_docs == 0:
             raise DataError(f"{table.source or 'the data'} has no documents.")
-        names, codes, contiguous = inputs.factorize(table.query_ids)
+        names, codes, contiguous = factorize(table.query_ids)
         dataset = cls._make(
             features=table.features,
             labels=table.labels,
@@ -444,7 +454,7 @@ class Dataset:
         mask = inputs.as_column(keep)
         if mask.dtype != np.bool_ or mask.shape != (self.n_docs,) or not mask.any():
             raise DataError(f"keep must be {self.n_docs} booleans, at least one of them true.")
-        lists, numbers, _ = inputs.factorize(self.list_of_row[mask])
+        lists, numbers, _ = factorize(self.list_of_row[mask])
         return self._take(np.flatnonzero(mask), lists, numbers)
 
     def _take(

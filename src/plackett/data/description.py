@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from plackett.base.ragged import factorize
 from plackett.data.canonical import take
 from plackett.data.dataset import Dataset, check_dataset
-from plackett.data.inputs import factorize
 from plackett.data.large_arrays import check_before_use
 
 _MOST_BINS = 12

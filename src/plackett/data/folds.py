@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, Message, Parameter, UsageError
-from plackett.base.ragged import Features, Rows, offsets_from_sizes
+from plackett.base.ragged import Features, Rows, factorize, offsets_from_sizes
 from plackett.data.canonical import CanonicalOrder
 from plackett.data.dataset import Dataset, check_dataset
 from plackett.data.files import (
@@ -29,7 +29,7 @@ from plackett.data.files import (
     find_files,
     split_name,
 )
-from plackett.data.inputs import Missing, Table, factorize
+from plackett.data.inputs import Missing, Table
 from plackett.data.known import find_known, refuse_other_sizes
 from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
 from plackett.data.reader import fits_in_memory, open_data, read_rows

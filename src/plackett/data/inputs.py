@@ -364,35 +364,6 @@ def _bad_text(row: int, value: str, what: str) -> DataError:
     )
 
 
-def factorize(ids: Ids) -> tuple[Ids, Rows, bool]:
-    """Number ids by first appearance.
-
-    Returns
-    -------
-    names
-        The distinct ids in order of first appearance.
-    codes
-        For each row, the number of its id.
-    contiguous
-        False if some id occurs again after another one.
-    """
-    if len(ids) == 0:
-        return ids, np.empty(0, np.int64), True
-    starts = run_starts(ids)
-    heads = ids[starts]  # one per run: usually far fewer than rows
-    unique, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    number = np.empty(len(order), np.int64)
-    number[order] = np.arange(len(order))
-    codes = np.repeat(number[inverse], np.diff(np.append(starts, len(ids))))
-    return unique[order], codes, len(unique) == len(heads)
-
-
-def run_starts(ids: Ids) -> Rows:
-    """Where each run of equal neighbours begins; ``ids`` is not empty."""
-    return np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
-
-
 def as_weights(weights: Any, names: Ids, codes: Rows) -> NDArray[np.float64]:
     """One weight per list, in order of first appearance, from any of the forms callers use.
 

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.files import atomic_directory, explain_full_disk, hash_json
-from plackett.base.ragged import Features, Rows, as_offsets, list_of_document, offsets_from_sizes
+from plackett.base.ragged import Features, Rows, as_offsets, factorize, list_of_document, offsets_from_sizes
 from plackett.data.canonical import CanonicalOrder, dense_rows, take_rows
 from plackett.data.dataset import Dataset
-from plackett.data.inputs import Categories, Missing, as_labels, check_names, factorize, read_categories
+from plackett.data.inputs import Categories, Missing, as_labels, check_names, read_categories
 from plackett.data.large_arrays import CHECKSUM_BYTES, check_before_use, expect, sum_blocks
 
 FORMAT, VERSION = "plackett data", 3

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, Message, Parameter, UsageError
-from plackett.base.ragged import Features, Ids, Rows
+from plackett.base.ragged import Features, Ids, Rows, factorize
 from plackett.data import inputs
 from plackett.data.columnar.roles import Roles, check_types, find_roles, is_category, refuse_other_roles, say_columns
 from plackett.data.files import ByteProgress, DataFiles, ReadLimits, ReadOptions, check_memory, open_binary
@@ -283,7 +283,7 @@ def _check_lists(table: inputs.Table, *, strict: bool) -> None:
         raise DataError("there are no documents.")
     if not strict and table.weights is None and table.groups is None:
         return
-    names, codes, contiguous = inputs.factorize(table.query_ids)
+    names, codes, contiguous = factorize(table.query_ids)
     if strict and not contiguous:
         refuse_scattered(names, codes)
     if table.weights is not None:

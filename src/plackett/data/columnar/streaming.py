@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.ragged import Features
+from plackett.base.ragged import Features, factorize, run_starts
 from plackett.data.canonical import CanonicalOrder, hash_documents, take
 from plackett.data.columnar.reader import (
     ColumnarFiles,
@@ -31,16 +31,7 @@ from plackett.data.columnar.reader import (
 )
 from plackett.data.dataset import Dataset
 from plackett.data.files import ByteProgress, ReadOptions
-from plackett.data.inputs import (
-    Categories,
-    Missing,
-    Table,
-    as_groups,
-    as_weights,
-    factorize,
-    run_starts,
-    warn_scattered,
-)
+from plackett.data.inputs import Categories, Missing, Table, as_groups, as_weights, warn_scattered
 from plackett.data.large_arrays import BLOCK_BYTES, release_pages, rows_per_block, scratch_array
 
 _SMALL_ARRAYS = ("labels", "document_ids", "weights", "document_weights", "positions", "groups")

@@ -23,9 +23,9 @@ from numba import get_num_threads
 
 from plackett.base.errors import DataError, Message, UsageError
 from plackett.base.memory import available_memory, format_bytes
-from plackett.base.ragged import Features, Ids, Labels, Offsets
+from plackett.base.ragged import Features, Ids, Labels, Offsets, run_starts
 from plackett.data.files import DEFAULT_LIMITS, ByteProgress, PathLike, ReadLimits, check_memory
-from plackett.data.inputs import Missing, Table, run_starts
+from plackett.data.inputs import Missing, Table
 from plackett.data.letor.blocks import Piece, TextFile, open_text
 from plackett.data.letor.errors import LineError, LineRules, ParsedLine, read_line
 from plackett.data.letor.parser import (

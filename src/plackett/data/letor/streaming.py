@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.files import atomic_directory, explain_full_disk
-from plackett.base.ragged import Features, Ids, Labels, Rows
+from plackett.base.ragged import Features, Ids, Labels, Rows, factorize
 from plackett.data.canonical import CanonicalOrder, hash_documents, take
 from plackett.data.files import ReadOptions, TwoPassProgress
-from plackett.data.inputs import factorize, warn_scattered
+from plackett.data.inputs import warn_scattered
 from plackett.data.large_arrays import RowSpool
 from plackett.data.letor.blocks import open_text
 from plackett.data.letor.reader import NO_FEATURES, iter_tables, join_document_ids, join_ids, refuse_scattered
