@@ -12,18 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from plackett.base import ragged
 from plackett.base.errors import DataError, Message, Parameter, UsageError
-from plackett.base.ragged import (
-    Features,
-    Ids,
-    Keys,
-    Labels,
-    Offsets,
-    Rows,
-    factorize,
-    list_of_document,
-    offsets_from_sizes,
-)
+from plackett.base.ragged import Features, Ids, Keys, Labels, Offsets, Rows
 from plackett.data import inputs
 from plackett.data.canonical import CanonicalOrder, PermutedRows, hash_documents, take, take_rows
 from plackett.data.large_arrays import allocate, iter_blocks
@@ -262,7 +253,7 @@ class Dataset:
         """Group rows into lists; also returns whether the rows of each query were contiguous."""
         if table.n_docs == 0:
             raise DataError(f"{table.source or 'the data'} has no documents.")
-        names, codes, contiguous = factorize(table.query_ids)
+        names, codes, contiguous = ragged.factorize(table.query_ids)
         dataset = cls._make(
             features=table.features,
             labels=table.labels,
@@ -352,7 +343,7 @@ class Dataset:
                 "the rows of some queries are not next to each other, so that lists have no "
                 "offsets; ds.grouped() is the same data with the rows of each query together."
             )
-        return offsets_from_sizes(self.list_sizes)
+        return ragged.offsets_from_sizes(self.list_sizes)
 
     @cached_property
     def order(self) -> CanonicalOrder:
@@ -379,7 +370,7 @@ class Dataset:
         if self.is_grouped:
             return np.asarray(function.reduceat(values, self.offsets[:-1]))
         by_list = np.argsort(self.list_of_row, kind="stable")
-        return np.asarray(function.reduceat(values[by_list], offsets_from_sizes(self.list_sizes)[:-1]))
+        return np.asarray(function.reduceat(values[by_list], ragged.offsets_from_sizes(self.list_sizes)[:-1]))
 
     def rank(self, scores: NDArray[np.float64]) -> Rows:
         """Rows list by list, best first; equal scores come in canonical order, as in metrics."""
@@ -412,7 +403,7 @@ class Dataset:
             features = take_rows(features, order.rows)
         else:
             features = PermutedRows(features, order.rows)
-        lists = list_of_document(order.offsets)
+        lists = ragged.list_of_document(order.offsets)
         identity = CanonicalOrder.identity(order.offsets, order.keys)
         return self._take(order.rows, order.lists, lists, order=identity, features=features)
 
@@ -454,7 +445,7 @@ class Dataset:
         mask = inputs.as_column(keep)
         if mask.dtype != np.bool_ or mask.shape != (self.n_docs,) or not mask.any():
             raise DataError(f"keep must be {self.n_docs} booleans, at least one of them true.")
-        lists, numbers, _ = factorize(self.list_of_row[mask])
+        lists, numbers, _ = ragged.factorize(self.list_of_row[mask])
         return self._take(np.flatnonzero(mask), lists, numbers)
 
     def _take(
