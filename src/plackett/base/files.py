@@ -144,14 +144,8 @@ class FullDiskError(OSError):
 def explain_full_disk(target: Path, temporary: Path, needed: int | None = None) -> Iterator[None]:
     """Make errors of a full disk name the target, the space it takes and what to do.
 
-    Parameters
-    ----------
-    target
-        What is being written.
-    temporary
-        The file or folder that holds what was written so far.
-    needed
-        Its size, if it is known; else the error says how much was written.
+    ``temporary`` holds what was written so far. Where ``needed`` bytes are not known, the error says how much was
+    written.
     """
     try:
         yield

@@ -81,14 +81,8 @@ def compile_for(kernel: Any, signature: Any) -> Any:
 class ListFunction:
     """A Python function of one list and its compiled form.
 
-    Parameters
-    ----------
-    function
-        A module-level function that Numba can compile.
-    signature
-        Its Numba signature.
-    cached
-        Cache the machine code on disk; False for closures, which the cache cannot distinguish.
+    The function is at module level. ``cached`` keeps the machine code on disk; False for closures, which the cache
+    cannot distinguish.
     """
 
     def __init__(self, function: Callable[..., Any], signature: Any, *, cached: bool = True) -> None:

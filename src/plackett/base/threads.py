@@ -83,16 +83,7 @@ if hasattr(os, "register_at_fork"):
 def run_parallel(kernel: Callable[..., Any], n: int, *arguments: Any, least: int = 1) -> None:
     """Call ``kernel(first, last, *arguments)`` so that 0 to n is covered once.
 
-    Parameters
-    ----------
-    kernel
-        Compiled function that works on items ``first`` to ``last``.
-    n
-        Number of items.
-    arguments
-        Further arguments; items write to different places of them.
-    least
-        Items that are worth a thread.
+    Items write to different places of the arguments; ``least`` items are worth a thread.
     """
     threads = min(numba.get_num_threads(), n // least)
     if threads < 2:

@@ -400,14 +400,7 @@ def split_name(path: Path) -> SplitName | None:
 
 
 class TwoPassProgress:
-    """Progress of two passes over the same bytes, reported as one.
-
-    Parameters
-    ----------
-    progress
-        Called with the work done and the total, which is twice that of the first pass. None
-        reports nothing.
-    """
+    """Progress of two passes over the same bytes, reported as one: the total is twice that of the first."""
 
     def __init__(self, progress: ByteProgress | None) -> None:
         self.progress, self.total = progress, 1

@@ -178,12 +178,8 @@ def _folder_of(array: NDArray[Any]) -> Path:
 class RowSpool:
     """A file of float32 rows, appended block by block and read back in any order.
 
-    Parameters
-    ----------
-    path
-        The file, removed when the spool is closed; where something failed, with its folder.
-    absent
-        Value of the last columns of a row that is narrower than the widest.
+    It is removed when the spool is closed; where something failed, with its folder. ``absent`` fills the last columns
+    of rows that are narrower than the widest.
     """
 
     def __init__(self, path: Path, absent: float) -> None:

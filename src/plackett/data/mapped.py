@@ -113,12 +113,7 @@ def is_mapped(path: Path) -> bool:
 def open_mapped(path: Path, *, missing: Missing = None) -> Dataset:
     """Open a memory-mapped data set; its features are not read.
 
-    Parameters
-    ----------
-    path
-        The directory.
-    missing
-        "nan" if NaN may stand for missing features; otherwise a set that has any is refused.
+    Unless ``missing`` is "nan", a set that has NaN is refused.
     """
     manifest = read_manifest(path)
     if manifest.missing == "nan" and missing is None:
@@ -190,20 +185,10 @@ def write_arrays(
     feature_names: tuple[str, ...] | None,
     categories: Categories | None = None,
 ) -> None:
-    """Write the files of a data set into a directory.
+    """Write the files of a data set into a directory, usually the temporary one of ``atomic_directory``.
 
-    Parameters
-    ----------
-    directory
-        The directory; usually the temporary one of ``atomic_directory``.
-    features
-        The features in blocks of any height.
-    arrays
-        Returns the other arrays of the data set by name; called when all features are written.
-    shape
-        Number of documents and of features.
-    feature_names, categories
-        Of the data set.
+    Features come in blocks of any height; ``shape`` is that of all of them. ``arrays`` returns the other arrays by name
+    and is called when all features are written.
     """
     has_nan = _write_features(_file(directory, "features"), features, shape)
     present = {name: _plain_text(array) for name, array in arrays().items() if array is not None}

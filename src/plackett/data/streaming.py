@@ -95,12 +95,7 @@ def collect_lists(
 ) -> tuple[Dataset, Scores | None]:
     """The lists of all blocks as one data set without features, and their scores.
 
-    Parameters
-    ----------
-    blocks
-        Blocks of whole lists, as :func:`read_blocks` yields them.
-    score
-        Computes the scores of a block while its features are in memory.
+    ``score`` is called for each block while its features are in memory.
     """
     parts: list[Dataset] = []
     scores: list[Scores] = []

@@ -211,14 +211,7 @@ class Pipe:
 class DriverProcess:
     """Runs ``function(pipe, *arguments)`` in a child process that is connected to a cluster.
 
-    Parameters
-    ----------
-    cluster
-        The cluster to connect to.
-    function
-        A module-level function. It receives its end of the pipe and the arguments.
-    arguments
-        Further arguments.
+    The function is at module level; ``pipe`` is its end of the pipe.
     """
 
     def __init__(self, cluster: Cluster, function: Callable[..., None], *arguments: Any) -> None:

@@ -50,20 +50,9 @@ _PREFIX = ".shared-"
 class LocalPool:
     """Worker processes; used in a ``with`` block, which kills them at its end.
 
-    Each worker is a loky pool of size one: if a process dies, loky fails all calls of its pool, and
-    here the error must name the call that the process was running.
-
-    Parameters
-    ----------
-    count
-        Number of processes.
-    threads
-        Threads of each; None: one for each core.
-    folder
-        A folder in which shared data and the output of workers may be written. A subfolder is made
-        for them and removed at the end.
-    kept
-        What remains if a process dies, for the message.
+    Each worker is a loky pool of size one: if a process dies, loky fails all calls of its pool, and here the error must
+    name the call that the process was running, and says what is ``kept``. Shared data and the output of workers go to a
+    subfolder of ``folder``, which is removed at the end.
     """
 
     def __init__(
@@ -81,15 +70,7 @@ class LocalPool:
         self._shared: tuple[Dataset, Path] | None = None
 
     def submit(self, title: str, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Call a function in an idle worker, of which there must be one.
-
-        Parameters
-        ----------
-        title
-            What is run, for messages.
-        function, arguments
-            The call; they must be picklable.
-        """
+        """Call a function in an idle worker, of which there must be one; ``title`` is for messages."""
         worker = self._idle.pop() if self._idle else self._start_worker()
         result: Future[Any] = Future()
         call = self._executors[worker].submit(_call, function, arguments)

@@ -38,18 +38,9 @@ class TaskEvent(NamedTuple):
 class TaskPool:
     """Runs tasks on a cluster. Used in a ``with`` block; leaving it stops all tasks.
 
-    A task whose worker dies is run again, at most ``cluster.retries`` times, and then sends its
-    messages again.
-
-    Parameters
-    ----------
-    cluster
-        Where to run the tasks.
-    function
-        A module-level function that is called with ``common``, the item and a
-        :class:`TaskContext`.
-    common
-        What all tasks share; goes to each machine once.
+    A task calls ``function``, which is at module level, with ``common``, its item and a :class:`TaskContext`;
+    ``common`` goes to each machine once. A task whose worker dies is run again, at most ``cluster.retries`` times, and
+    then sends its messages again.
     """
 
     def __init__(self, cluster: Cluster, function: TaskFunction, common: Any) -> None:
@@ -116,18 +107,9 @@ class TaskPool:
 def map_on_cluster(
     function: Callable[[Any], Any], items: Sequence[Any], *, cluster: Cluster, progress: Callable[[int, int], None]
 ) -> list[Any]:
-    """Call a function for each item; returns the results in no particular order.
+    """Call a module-level function for each item; returns the results in no particular order.
 
-    Parameters
-    ----------
-    function
-        A module-level function. It is called again for an item whose worker died.
-    items
-        Its arguments.
-    cluster
-        Where to call it.
-    progress
-        Called with the number of items done and the number of items.
+    It is called again for an item whose worker died.
     """
     results: list[Any] = []
     with TaskPool(cluster, _call, function) as pool:

@@ -72,13 +72,7 @@ class ExternalRanker(Ranker):
 
 @dataclass(eq=False)
 class SavedModel(ExternalRanker):
-    """A model on disk, which is not trained again.
-
-    Parameters
-    ----------
-    path
-        Folder of the model.
-    """
+    """A model on disk, in the folder ``path``, which is not trained again."""
 
     path: str = ""
 
@@ -107,13 +101,7 @@ class SavedModel(ExternalRanker):
 
 @dataclass(eq=False)
 class ScoreFile(ExternalRanker):
-    """Scores of another program: one per row of the data, in the order of the rows.
-
-    Parameters
-    ----------
-    path
-        A text file with one number per line, or a .npy file.
-    """
+    """Scores of another program, one per row in the order of the data: a text with a number per line, or .npy."""
 
     path: str = ""
 
@@ -146,16 +134,8 @@ class ScoreFile(ExternalRanker):
 class PeerRanker(ExternalRanker):
     """A ranker of LightGBM, XGBoost or CatBoost with its own settings, trained on each split.
 
-    The validation lists are its ``eval_set``: it stops early if its settings say so.
-
-    Parameters
-    ----------
-    estimator
-        An ``LGBMRanker``, ``XGBRanker`` or ``CatBoostRanker``; a copy of it is fitted.
-    seed
-        Added to the seed of the estimator.
-    threads
-        Number of threads; None: the estimator's.
+    A copy of the estimator is fitted; ``seed`` is added to its seed. The validation lists are its ``eval_set``: it
+    stops early if its settings say so.
     """
 
     estimator: Any = None

@@ -234,17 +234,7 @@ def can_draw() -> bool:
 
 
 def write_figure(chart: Chart, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Draw a chart to files; returns their paths.
-
-    Parameters
-    ----------
-    chart
-        What to draw.
-    stem
-        Path without suffix; the format is the suffix.
-    formats
-        ``svg``, ``png``, ``pdf``.
-    """
+    """Draw a chart to files ``stem`` + suffix, in the formats ``svg``, ``png``, ``pdf``; returns their paths."""
     paths = [stem.with_name(f"{stem.name}.{form}") for form in formats]
     if not paths:
         return []  # Matplotlib may be absent

@@ -201,17 +201,7 @@ _PARALLEL = 0.7  # share of a step that runs on all threads
 
 
 def forecast(*plans: Plan, store: RunStore, jobs: int = 1, threads: int | None = None) -> Forecast:
-    """Forecast the time of the trials that are not in the store.
-
-    Parameters
-    ----------
-    plans
-        Comparisons that are run one after the other; trials that they share count once.
-    store
-        The store of finished trials.
-    jobs, threads
-        Number of trials that run at the same time, and threads of each.
-    """
+    """Forecast the time of the trials that are not in the store; those that plans share count once."""
     cores = threads_per_trial(jobs, threads)
     seen: set[str] = set()
     finished, seconds = 0, 0.0
@@ -232,17 +222,7 @@ def forecast(*plans: Plan, store: RunStore, jobs: int = 1, threads: int | None =
 
 
 def estimate_seconds(ranker: Ranker, documents: int, features: int, *, threads: int | None = None) -> float:
-    """Rough time of fitting a ranker.
-
-    Parameters
-    ----------
-    ranker
-        Not fitted.
-    documents, features
-        Number of training documents and of features.
-    threads
-        Threads of the fit; None: one for each core.
-    """
+    """Rough time of fitting a ranker; threads None: one for each core."""
     params = ranker.get_params()
     inner = [value for value in params.values() if isinstance(value, Ranker)]
     if inner:  # a cross-fit

@@ -270,13 +270,7 @@ def _load_single(source: DataSource, part: Split, *, seed: int) -> SplitData:
 
 @dataclass(frozen=True)
 class Holdout(Protocol):
-    """The division that the data come with, or one random split 60/20/20.
-
-    Parameters
-    ----------
-    seed
-        Random seed of the models and of the split.
-    """
+    """The division that the data come with, or one random split 60/20/20; ``seed`` is that of models and split."""
 
     description: ClassVar[str] = "One division of the lists; tests pair the test lists."
 

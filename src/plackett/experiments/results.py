@@ -318,18 +318,9 @@ def read_outcome(trial: Trial, store: RunStore) -> Outcome:
 def metric_values(
     trial: Trial, outcome: Outcome, *, store: RunStore, metrics: Sequence[str], load: Callable[[], SplitData]
 ) -> ByMetric:
-    """Values of metrics on the test lists; those that are not stored yet are computed.
+    """Values of metrics on the test lists; those that are not stored yet are computed and stored.
 
-    Parameters
-    ----------
-    trial, outcome
-        A trial and its outcome.
-    store
-        Where newly computed values are added.
-    metrics
-        The metrics.
-    load
-        Returns the data of the split; called if a metric is missing.
+    ``load`` returns the data of the split; it is called if a metric is missing.
     """
     # The code of a function may have changed since its values were stored.
     functions = [m for m in metrics if isinstance(as_metric(m), FunctionMetric)]

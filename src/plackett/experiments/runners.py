@@ -101,13 +101,7 @@ class Runner(ABC):
 class InProcessRunner(Runner):
     """Runs one trial after the other in this process.
 
-    Parameters
-    ----------
-    load
-        Returns the data of a split. The trials of one split come one after the other, so it should
-        remember the data it made last.
-    settings
-        What the trials share.
+    The trials of one split come one after the other, so ``load`` should remember the data it made last.
     """
 
     slots = 1
@@ -130,19 +124,7 @@ class InProcessRunner(Runner):
 
 
 class LocalRunner(Runner):
-    """Runs trials in several processes of this machine.
-
-    Parameters
-    ----------
-    source
-        The data; all processes share one copy.
-    settings
-        What the trials share.
-    count
-        Number of processes.
-    folder
-        Where the data may be written.
-    """
+    """Runs trials in several processes of this machine, which share one copy of the data in ``folder``."""
 
     def __init__(self, source: DataSource, settings: TrialSettings, *, count: int, folder: Path) -> None:
         super().__init__(settings)
@@ -211,16 +193,9 @@ def share(source: DataSource, folder: Path) -> SharedSource:
 
 
 class ClusterRunner(Runner):
-    """Runs trials as tasks on a cluster.
+    """Runs trials as tasks on a cluster; the data go to each machine once.
 
-    Parameters
-    ----------
-    source
-        The data; they go to each machine once.
-    settings
-        What the trials share.
-    cluster
-        Where; ``step_seconds`` limits the time between two steps of a trial (trees, epochs).
+    ``cluster.step_seconds`` limits the time between two steps of a trial (trees, epochs).
     """
 
     def __init__(self, source: DataSource, settings: TrialSettings, cluster: Cluster) -> None:

@@ -130,16 +130,9 @@ CHOICES = {
 
 
 def read_option(name: str, value: Option, *, choices: tuple[str, ...] | None = None) -> Option:
-    """Convert the value of an option to the form that :class:`MetricSettings` holds.
+    """Convert text or a number to the form in which :class:`MetricSettings` holds an option.
 
-    Parameters
-    ----------
-    name
-        One of ``OPTIONS``.
-    value
-        Text or a number.
-    choices
-        The allowed values, where they depend on the metric.
+    ``choices`` are the allowed values, where they depend on the metric.
     """
     allowed = choices or CHOICES.get(name)
     if allowed is not None:

@@ -136,15 +136,7 @@ def find_user_module(ranker: Ranker | None) -> Any:
 
 
 class ModuleSource:
-    """The module that the caller of ``load`` supplies, if any, for the model in a folder.
-
-    Parameters
-    ----------
-    module
-        A module, a function that makes one, or None.
-    folder, manifest
-        The model.
-    """
+    """The module, or function that makes one, that the caller of ``load`` supplies for a model, if any."""
 
     def __init__(self, module: Any, folder: Path, manifest: dict[str, Any]) -> None:
         self._module = module

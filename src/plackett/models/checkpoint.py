@@ -75,13 +75,8 @@ class Checkpoint:
 def open_checkpoint(folder: str | os.PathLike[str], identity: dict[str, Any]) -> Iterator[Checkpoint]:
     """Open the checkpoint of the fit that ``identity`` describes, for this process alone.
 
-    Parameters
-    ----------
-    folder
-        Created if it does not exist.
-    identity
-        Everything that determines the fit, as plain data. If the folder belongs to another fit, a
-        UsageError says what differs.
+    ``identity`` is everything that determines the fit, as plain data. If the folder belongs to another fit, a
+    UsageError says what differs.
     """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
@@ -197,14 +192,7 @@ def _lock(folder: Path) -> Iterator[None]:
 class RemoteCheckpoint(Checkpoint):
     """A worker's checkpoint: the first worker sends its states, the others save nothing.
 
-    Parameters
-    ----------
-    folder
-        An empty folder that only this worker uses.
-    worker_group
-        The workers of the fit, through which states are sent.
-    seconds
-        Minimum time between two states; infinite: nothing is saved.
+    ``folder`` is empty and used by this worker only. States are ``seconds`` apart; infinite: nothing is saved.
     """
 
     def __init__(self, folder: Path, worker_group: WorkerGroup, seconds: float) -> None:

@@ -96,16 +96,8 @@ def _stamp(path: Path) -> _FileStamp | None:
 def spool(files: ColumnarFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None = None) -> Dataset:
     """The data set that reading the files gives, with its features in a scratch file.
 
-    Parameters
-    ----------
-    files
-        The files.
-    options
-        Those of :func:`plackett.read`; ``missing`` and ``strict`` are used.
-    folder
-        Folder of the scratch file, which takes the size of the features as float32.
-    progress
-        Called with the bytes done and the total.
+    The file is in ``folder`` and takes the size of the features as float32. Of the options, ``missing`` and ``strict``
+    are used.
     """
     small = _SmallArrays()
     features = scratch_array(folder, (files.n_docs, files.n_features), np.float32)

@@ -52,34 +52,14 @@ def read_table(
     limits: ReadLimits = DEFAULT_LIMITS,
     progress: ByteProgress | None = None,
 ) -> Table:
-    """Read a whole file.
+    """Read a whole file: text, text compressed as ``.gz`` or ``.xz``, or ``-`` for standard input.
 
-    Parameters
-    ----------
-    path
-        Text, text compressed as ``.gz`` or ``.xz``, or ``-`` for standard input.
-    n_features
-        Width of the result; an index above it is an error. Default: the largest index.
-    missing
-        ``"nan"``: features may be ``nan``, and those that a line leaves out are NaN. Default: those
-        left out are 0 and ``nan`` is an error.
-    strict
-        Refuse a query id that occurs again after lines of other queries.
-    limits
-        What the text may ask for.
-    progress
-        Called now and then with the bytes of the file done and their total.
+    The width is ``n_features``, by default the largest index; an index above it is an error. With ``missing="nan"``
+    features may be ``nan``, and those that a line leaves out are NaN; by default they are 0 and ``nan`` is an error.
+    ``strict`` refuses a query id that occurs again after lines of other queries.
 
-    Returns
-    -------
-    Table
-        Query ids are int64 if all of them are plain integers, else strings; document ids come
-        from the comments, and are None if no line names one.
-
-    Raises
-    ------
-    DataError
-        Names the first line that is wrong, and the reason.
+    Query ids are int64 if all of them are plain integers, else strings; document ids come from the comments, and are
+    None if no line names one. A DataError names the first line that is wrong, and the reason.
     """
     file = open_text(path, limits)
     with _open_job(file, n_features, missing, progress) as job:

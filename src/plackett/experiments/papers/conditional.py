@@ -135,15 +135,10 @@ def run_protocol(
 
 
 def clean_source(source: DataSource, conflicts: str = "conflicting-features") -> DataSource:
-    """Data after the paper's cleaning, with binary labels.
+    """Data in folds after the paper's cleaning, with binary labels.
 
-    Parameters
-    ----------
-    source
-        Data in folds.
-    conflicts
-        The rule that removes documents with conflicting labels: ``"conflicting-features"``, or
-        ``"conflicting"`` to tell copies by document id.
+    ``conflicts`` is the rule that removes documents with conflicting labels: ``"conflicting-features"``, or
+    ``"conflicting"`` to tell copies by document id.
     """
     return DataSource(source.name, folds=tuple(clean_fold(fold, conflicts) for fold in source.folds))
 

@@ -34,17 +34,7 @@ class ReproductionFiles:
 
 
 def write_reproduction(reproduction: Reproduction, folder: Path, *, command: str | None = None) -> ReproductionFiles:
-    """Write all files of a reproduction into a folder.
-
-    Parameters
-    ----------
-    reproduction
-        What to write.
-    folder
-        Made if it is not there; files in it are replaced.
-    command
-        The command that repeats it, for the reader.
-    """
+    """Write all files of a reproduction into a folder; ``command`` tells the reader how to repeat it."""
     formats = FORMATS if can_draw() else ()
     pages: list[Path] = []
     figures: list[Path] = []

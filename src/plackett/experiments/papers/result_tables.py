@@ -345,16 +345,7 @@ def _describe_pairs(pairs: Sequence[tuple[str, str]]) -> str:
 def claim_better(judged: TableTests, above: str, below: str, metrics: Sequence[str] = (), *, under: str = "") -> Claim:
     """The claim that a system is significantly better than another under all metrics.
 
-    Parameters
-    ----------
-    judged
-        The tests.
-    above, below
-        The systems; they must have been compared.
-    metrics
-        The metrics; by default all of the table.
-    under
-        What the metrics are called in the claim.
+    The systems must have been compared. By default all metrics of the table count; ``under`` names them in the claim.
     """
     wanted = [m for m in metrics or judged.metrics if (above, below, m) in judged.differences]
     differences = [judged.differences[above, below, m] for m in wanted]

@@ -51,16 +51,7 @@ def silent_progress_bar(_: str) -> AbstractContextManager[ReadProgress]:
 class PaperDatasets:
     """The data sets of a paper, each read once and prepared as the paper does.
 
-    Parameters
-    ----------
-    paper, budget
-        Whose data, and how much of them.
-    folder
-        Folder with the user's data sets; None: there are none.
-    progress_bar
-        Makes a progress bar for each data set that is read.
-    on
-        Data sets of the user's, by name or path, that take the place of the paper's.
+    ``folder`` holds the user's data sets; ``on`` names some of them, or paths, that take the place of the paper's.
     """
 
     paper: Paper
@@ -275,20 +266,8 @@ def run_reproduction(
 ) -> Reproduction:
     """Run the trials that are not in the store, and show every table and figure.
 
-    Parameters
-    ----------
-    plan
-        What to reproduce.
-    store
-        Store of finished trials: each is durable as soon as it is finished.
-    scratch
-        Folder in which the data may be written for several processes to see.
-    jobs, threads
-        Trials at the same time, and threads of each.
-    cluster
-        Run the trials as tasks on Ray.
-    progress
-        Called with what is being done, trials done and trials in all.
+    Each trial is durable in the store as soon as it is finished. The data may be written to ``scratch``, for several
+    processes to see.
     """
     total = len({trial.identity.digest for each in plan.plans() for trial in each.trials})
     done: set[str] = set()
@@ -353,19 +332,7 @@ def list_items(
     threads: int | None = None,
     progress: Progress = lambda *_: None,
 ) -> list[ListedItem]:
-    """Tables and figures, their data and their cost; the user's data are not read.
-
-    Parameters
-    ----------
-    datasets
-        What data are there, and the budget.
-    items
-        What to list.
-    jobs, threads
-        Trials at the same time, and threads of each.
-    progress
-        Called before each item.
-    """
+    """Tables and figures, their data and their cost; the user's data are not read."""
     costs = _Costs(datasets, jobs, threads)
     listed = []
     for i, item in enumerate(items):

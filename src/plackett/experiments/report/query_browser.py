@@ -139,20 +139,8 @@ def browse_queries(
 ) -> QueryBrowser | None:
     """Select the queries to show; those with the largest differences come with their documents.
 
-    Parameters
-    ----------
-    trials
-        Trials to show.
-    metric
-        Whose values to show.
-    baseline
-        The system that differences are from.
-    note
-        Which queries these are, for the reader.
-    systems
-        In the order in which to offer them; by default that of the trials.
-    features
-        Where features of documents come from; without it none are shown.
+    ``note`` says which queries these are. Systems are offered in the given order, by default that of the trials.
+    Without ``features`` no features of documents are shown.
     """
     systems = systems or (list(trials[0].scores) if trials else [])
     if not systems:

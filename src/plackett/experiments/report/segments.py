@@ -79,17 +79,7 @@ def segment_results(
     systems: Sequence[str],
     columns: Mapping[str, Column] | None = None,
 ) -> tuple[Segmentation, ...]:
-    """Results by length, number of relevant documents, and the user's columns.
-
-    Parameters
-    ----------
-    trials
-        Trials whose test lists are grouped.
-    metric, baseline, systems
-        What to average, and for whom.
-    columns
-        The user's: for each name, values by query id.
-    """
+    """Results by length, number of relevant documents, and the user's columns: by name, values by query id."""
     tests = [details.data.test for details in trials]
     values = {name: np.concatenate([details.values[name][metric] for details in trials]) for name in systems}
     by_column: dict[str, NDArray[Any]] = {
@@ -158,17 +148,7 @@ def _group(name: str, inside: NDArray[np.bool_], values: Mapping[str, Values], b
 
 
 def read_column(paths: Sequence[Path], name: str, *, query: str = "query_id") -> Column:
-    """A column of Parquet or Arrow files by query id; the first row of a query counts.
-
-    Parameters
-    ----------
-    paths
-        Files, or folders with files in them.
-    name
-        Name of the column.
-    query
-        The column of query ids.
-    """
+    """A column of Parquet or Arrow files by query id; the first row of a query counts."""
     from pyarrow import dataset
 
     inside = [file for path in paths if path.is_dir() for file in sorted(path.rglob("*"))]

@@ -128,16 +128,7 @@ def robustness(
 
 
 def read_curves(plan: Plan, *, store: RunStore) -> RobustnessCurves:
-    """The curves of a plan under noise whose trials are all in the store.
-
-    Parameters
-    ----------
-    plan
-        Of :func:`plackett.experiments.plan.plan_comparison` with a :class:`NoiseProtocol`;
-        its first metric counts.
-    store
-        Of finished trials.
-    """
+    """The curves, by the first metric, of a plan with a :class:`NoiseProtocol` whose trials are all in the store."""
     noisy = plan.protocol
     if not isinstance(noisy, NoiseProtocol):
         raise UsageError(f"curves under noise need a NoiseProtocol, got {noisy}.")
@@ -243,15 +234,7 @@ def level_text(level: float) -> str:
 
 
 def curve_charts(curves: RobustnessCurves, *, on: str = "") -> dict[str, LineChart]:
-    """Charts by name: the curves, and the differences from the baseline.
-
-    Parameters
-    ----------
-    curves
-        What to draw.
-    on
-        The data set, for titles.
-    """
+    """Charts by name: the curves, and the differences from the baseline; titles name the data set ``on``."""
     prefix = f"{on}: " if on else ""
     order = list(curves.curves)
     charts = {
@@ -297,17 +280,7 @@ class CurveFiles:
 
 
 def write_robustness(by_kind: CurvesByKind, folder: Path, *, command: str | None = None) -> CurveFiles:
-    """Write report, tables and figures of curves under several kinds of noise.
-
-    Parameters
-    ----------
-    by_kind
-        The curves.
-    folder
-        Made if it is not there; files in it are replaced.
-    command
-        The command that repeats it, for the reader.
-    """
+    """Write report, tables and figures of curves; ``command`` tells the reader how to repeat it."""
     formats = FORMATS if can_draw() else ()
     files = CurveFiles(
         folder / "report.html",

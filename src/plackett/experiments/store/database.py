@@ -58,12 +58,8 @@ class Database(ABC):
     def atomically(self, work: Callable[[], Result], *, alone: bool = False) -> Result:
         """Execute all statements of ``work`` in one durable transaction.
 
-        Parameters
-        ----------
-        work
-            Is called again if the connection is lost; doing it twice must have the effect of once.
-        alone
-            Lock out other processes that would create the tables.
+        ``work`` is called again if the connection is lost; doing it twice must have the effect of once. ``alone`` locks
+        out other processes that would create the tables.
         """
 
     @abstractmethod

@@ -383,10 +383,7 @@ _BEATS = 3  # renewals per lease, so that one may fail without the claim being l
 class Heartbeat:
     """A thread that renews claims until they are dropped or the ``with`` block ends.
 
-    Parameters
-    ----------
-    store
-        The store of the claims. The thread opens its own connections.
+    It opens its own connections.
     """
 
     def __init__(self, store: RunStore) -> None:

@@ -151,16 +151,9 @@ _SYNTAX = "a range such as 0.01..0.3:log or 8..64, or a choice such as relu,elu 
 def build_space(
     ranker: Ranker, defaults: Mapping[str, Dimension], changes: Mapping[str, Dimension | str]
 ) -> dict[str, Dimension]:
-    """The default search space with some dimensions replaced or added.
+    """The default search space with some dimensions, or their text, replaced or added.
 
-    Parameters
-    ----------
-    ranker
-        The ranker to tune; a name that is not one of its parameters is an error.
-    defaults
-        The recipe's search space.
-    changes
-        Dimensions, or their text.
+    A name that is not a parameter of the ranker is an error.
     """
     space = dict(defaults)
     for name, change in changes.items():
@@ -230,16 +223,9 @@ class TrialPruned(Exception):  # noqa: N818 - not an error
 
 
 class ReportSchedule:
-    """The reports of one fit.
+    """The reports of the fit on a split, with the values of the splits ``before`` it.
 
-    Parameters
-    ----------
-    split
-        Number of the split, from 0.
-    before
-        Values of the splits before it.
-    report
-        Called for each report; may raise :class:`TrialPruned`.
+    ``report`` may raise :class:`TrialPruned`.
     """
 
     def __init__(self, split: int, before: Sequence[float], report: Report) -> None:
@@ -286,20 +272,8 @@ def evaluate_ranker(
 ) -> float:
     """The mean over splits of the metric on validation lists.
 
-    Parameters
-    ----------
-    ranker
-        Not fitted.
-    plan, source
-        The search and its data.
-    known
-        Values of the first splits, if they were evaluated before.
-    save
-        Called with the number of a split and its value.
-    report
-        Called for each report of a fit; raises :class:`TrialPruned` to end the trial.
-    progress
-        As for ``fit``.
+    ``known`` are values of the first splits, evaluated before. ``save`` is called with the number of a split and its
+    value, ``report`` for each report of a fit; it raises :class:`TrialPruned` to end the trial.
     """
     values = list(known)
     count = plan.splits.count(source)

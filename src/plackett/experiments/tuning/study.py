@@ -117,16 +117,8 @@ _UNPRUNED = 5  # trials that are finished before any is pruned
 class TuningStudy:
     """One search in a store.
 
-    Parameters
-    ----------
-    location
-        File or URL, as for a run store.
-    plan
-        The search.
-    identity
-        What determines the search and its data.
-    n_reports
-        Reports of a trial over all splits.
+    ``location`` is a file or URL, as for a run store; ``identity`` is what determines the search and its data;
+    ``n_reports`` counts the reports of a trial over all splits.
     """
 
     def __init__(self, location: str | os.PathLike[str], plan: SearchPlan, identity: Identity, n_reports: int) -> None:

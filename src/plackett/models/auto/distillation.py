@@ -98,16 +98,8 @@ def distill_trees(
 ) -> Distillation:
     """Train trees on the scores of the members that are not trees.
 
-    Parameters
-    ----------
-    members, weights
-        The ensemble.
-    data
-        The lists that its members were fitted on.
-    metrics
-        The first is measured on unseen lists.
-    seconds
-        Time to spend: with little of it the model has fewer trees, or is not checked.
+    ``data`` are the lists that the members were fitted on; the first metric is measured on unseen lists. With few
+    ``seconds`` the model has fewer trees, or is not checked.
     """
     start = clock()
     others = [(member, float(w)) for member, w in zip(members, weights, strict=True) if not is_sum_of_trees(member)]

@@ -45,12 +45,7 @@ Clock = Callable[[], float]
 class OutOfTime(Exception):  # noqa: N818 - not an error
     """The budget is used up, or the current candidate would exceed it.
 
-    Parameters
-    ----------
-    message
-        What happened.
-    needed
-        Seconds that the candidate would have taken; 0 if unknown.
+    ``needed`` are the seconds that the candidate would have taken; 0 if unknown.
     """
 
     def __init__(self, message: str, needed: float = 0.0) -> None:

@@ -58,18 +58,10 @@ class EnsembleSelection:
 
 
 def select_ensemble(scores: NDArray[np.float64], data: Dataset, metric: Metric, *, seed: int = 0) -> EnsembleSelection:
-    """Select the weights of an ensemble.
+    """Select the weights of an ensemble that maximize the metric.
 
-    Parameters
-    ----------
-    scores
-        One row per candidate: out-of-fold scores, all on the same scale.
-    data
-        The lists, in the order of the scores.
-    metric
-        What to maximize.
-    seed
-        Of the parts and the bootstrap samples.
+    ``scores`` has a row of out-of-fold scores per candidate, all on the same scale. The seed is that of the parts and
+    the bootstrap samples.
     """
     n_candidates = len(scores)
     if n_candidates == 1:

@@ -39,24 +39,10 @@ _OTHER_FEATURES = "only splits on numbers are read; train without cat_features a
 
 
 def read_catboost(source: str | bytes | Path) -> Ensemble:
-    """Read a model that CatBoost has written.
+    """Read a model that CatBoost has written: its JSON or binary file, or the path of one.
 
-    Parameters
-    ----------
-    source
-        The content of a file of ``save_model(..., format="json")`` or ``save_model(...)``, or its
-        path.
-
-    Returns
-    -------
-    ensemble
-        Its trees; ``predict`` returns what CatBoost's ``predict`` returns as raw values.
-
-    Raises
-    ------
-    DataError
-        If the data is damaged, or the model has several scores per document or splits on features
-        that are not numbers.
+    ``predict`` returns CatBoost's raw values. A DataError says if the data is damaged, or the model has several scores
+    per document or splits on features that are not numbers.
     """
     if isinstance(source, Path):
         source = source.read_bytes()

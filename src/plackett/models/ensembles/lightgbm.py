@@ -27,24 +27,11 @@ _REQUIRED = ("num_leaves", "leaf_value", "threshold", "split_feature", "decision
 
 
 def read_lightgbm(source: str | bytes | Path) -> Ensemble:
-    """Read a model that LightGBM has written.
+    """Read a model that LightGBM has written: the text of ``Booster.model_to_string()``, or the path of a file.
 
-    Parameters
-    ----------
-    source
-        The text that ``Booster.model_to_string()`` gives, or the path of a file that
-        ``Booster.save_model()`` has written.
-
-    Returns
-    -------
-    ensemble
-        Its trees; ``predict`` returns what ``Booster.predict(features, raw_score=True)`` returns.
-
-    Raises
-    ------
-    DataError
-        If the text is damaged, or the model is of a kind with no single score per document
-        (several classes) or with more than numbers at its leaves (``linear_tree``).
+    ``predict`` returns what ``Booster.predict(features, raw_score=True)`` returns. A DataError says if the text is
+    damaged, or the model is of a kind with no single score per document (several classes) or with more than numbers at
+    its leaves (``linear_tree``).
     """
     text = read_text(source).replace("\r\n", "\n")
     if not text.startswith("tree\n"):

@@ -44,19 +44,10 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def read_ranklib(source: str | bytes | Path, *, n_features: int | None = None) -> Ensemble:
-    """Read a LambdaMART or MART model that RankLib has written.
+    """Read a LambdaMART or MART model that RankLib has written: its text, or the path of its file.
 
-    Parameters
-    ----------
-    source
-        The text of the model, or the path of its file.
-    n_features
-        Features of the documents; by default the largest number that a tree uses.
-
-    Raises
-    ------
-    DataError
-        If the text is damaged or another kind of model.
+    ``n_features`` is by default the largest number that a tree uses. A DataError says if the text is damaged or another
+    kind of model.
     """
     text = read_text(source)
     lines = text.splitlines()

@@ -274,25 +274,12 @@ _LENGTHS = b"iUIlL"  # follow the first brace of UBJSON; JSON has a quote or a s
 
 
 def read_xgboost(source: str | bytes | Path) -> Ensemble:
-    """Read a model that XGBoost has written.
+    """Read a model that XGBoost has written: what ``Booster.save_raw()`` gives, or the path of a file.
 
-    Parameters
-    ----------
-    source
-        What ``Booster.save_raw("json")`` or ``save_raw("ubj")`` gives, or the path of a file that
-        ``Booster.save_model()`` has written.
-
-    Returns
-    -------
-    ensemble
-        All its trees (XGBoost's ``Booster`` ignores ``best_iteration`` too); ``predict`` gives what
-        ``Booster.predict(matrix, output_margin=True)`` gives, sums in float32 included.
-
-    Raises
-    ------
-    DataError
-        If the file is damaged, or the model is linear, ``dart`` (its trees are weighted), has
-        several scores per document, or an objective whose base score we cannot transform.
+    It has all trees (XGBoost's ``Booster`` ignores ``best_iteration`` too); ``predict`` gives what
+    ``Booster.predict(matrix, output_margin=True)`` gives, sums in float32 included. A DataError says if the file is
+    damaged, or the model is linear, ``dart`` (its trees are weighted), has several scores per document, or an objective
+    whose base score we cannot transform.
     """
     if isinstance(source, Path):
         source = source.read_bytes()

@@ -36,20 +36,10 @@ Vector = NDArray[np.float64]
 def minimize_by_planes(
     loss: LinearLoss, start: Weights, *, C: float, max_iterations: int, gap: float, planes: Planes | None = None
 ) -> Solution:
-    """Minimize a convex, non-negative loss plus ||w||^2 / C to a relative gap.
+    """Minimize a convex, non-negative loss plus ||w||^2 / C.
 
-    Parameters
-    ----------
-    loss
-        Gives a subgradient.
-    start
-        Where to take the first tangent.
-    C, max_iterations
-        The penalty; the maximum number of iterations.
-    gap
-        Stop when the best value and the lower bound differ by at most this part of the value.
-    planes
-        Tangents of this loss from an earlier solution, with any penalty.
+    It stops when the best value and the lower bound differ by at most the part ``gap`` of the value. ``planes`` are
+    tangents of this loss from an earlier solution, with any penalty.
     """
     bundle = Bundle(len(start), C, planes)
     search = _PlaneSearch(loss, C, Iterate(start, *loss.evaluate(start)), 1)
@@ -184,22 +174,11 @@ _MAX_CHANGES = 20  # for each component
 def maximize_on_simplex(Q: NDArray[np.float64], b: Vector, start: Vector, *, gain: float = _GAIN) -> Vector:
     r"""Maximize :math:`b \cdot \alpha - \tfrac12 \alpha^\top Q \alpha` over the simplex.
 
-    An active-set method: on the set of positive components the maximum solves a linear system. If a
-    component would become negative, the step stops where the first one vanishes, and that one
-    leaves the set; otherwise the component with the highest gain enters, until none is higher than
-    those of the set. The method ends at the exact maximum after finitely many changes, and after a
-    few if it starts at the maximum of a program with one component less.
-
-    Parameters
-    ----------
-    Q
-        Symmetric and positive semi-definite.
-    b
-        The linear part.
-    start
-        A point of the simplex to start from.
-    gain
-        Optimality, relative to the size of the gradient.
+    Q is positive semi-definite. An active-set method: on the set of positive components the maximum solves a linear
+    system. If a component would become negative, the step stops where the first one vanishes, and that one leaves the
+    set; otherwise the component with the highest gain enters, until none is higher than those of the set by more than
+    ``gain``, relative to the size of the gradient. The method ends at the exact maximum after finitely many changes,
+    and after a few if it starts at the maximum of a program with one component less.
     """
     alpha = start.copy()
     active = alpha > 0.0

@@ -53,19 +53,7 @@ _PLANES = 100  # the certificate uses the last ones
 
 
 def minimize_hinge(data: Dataset, start: Weights, *, C: float, max_iterations: int, gap: float) -> Solution:
-    """Minimize the hinge over pairs plus ||w||^2 / C to a relative duality gap.
-
-    Parameters
-    ----------
-    data
-        Lists with features.
-    start
-        The first weights.
-    C, max_iterations
-        The penalty; the maximum number of iterations.
-    gap
-        Stop when value and lower bound differ by at most this part of the value.
-    """
+    """Minimize the hinge over pairs plus ||w||^2 / C to a relative duality gap: a part of the value."""
     search = _HingeSearch(data, C, gap, start)
     while not search.is_closed and search.iterations < max_iterations:
         if not search.run_stage(max_iterations - search.iterations):
@@ -141,14 +129,7 @@ class _HingeSearch:
 class SmoothHinge:
     """The smoothed hinge as a function of the weights.
 
-    Parameters
-    ----------
-    data
-        Lists with features.
-    width
-        Width of the parabola.
-    points
-        Where to record the tangent of each evaluation.
+    ``width`` is that of the parabola; ``points`` record the tangent of each evaluation.
     """
 
     def __init__(self, data: Dataset, width: float, points: deque[Iterate] | None = None) -> None:

@@ -45,25 +45,10 @@ def minimize_adam(
     resume: dict[str, Any] | None = None,
     save: Save | None = None,
 ) -> Solution:
-    """Follow the gradient of the loss plus ||w||^2 / C.
+    """Follow the gradient of the loss plus ||w||^2 / C; the best metric on ``selection_data`` selects the weights.
 
-    Parameters
-    ----------
-    loss
-        Gives a gradient at each step.
-    start
-        The first weights.
-    C, max_iterations
-        The penalty; the maximum number of steps.
-    learning_rate
-        Length of a step for each weight.
-    patience
-        Stop after this many steps without a better metric.
-    selection_data, metrics
-        Lists and metrics that select the best weights.
-    resume, save
-        State of an earlier run to continue from; a function that is called with the state after
-        each step.
+    It stops after ``patience`` steps without a better one. ``resume`` is the state of an earlier run; ``save`` is
+    called with the state after each step.
     """
     zero = np.zeros_like(start)
     state = _State(start, zero, zero, start) if resume is None else _State.from_dict(resume)

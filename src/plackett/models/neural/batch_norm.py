@@ -48,14 +48,7 @@ def check_batch_norm(net: nn.Module) -> None:
 def synchronize_batch_norm(net: nn.Module, seconds: float) -> bool:
     """Replace batch normalization layers by synchronized ones; return whether there are any.
 
-    Weights and statistics stay the same tensors. All workers must call this.
-
-    Parameters
-    ----------
-    net
-        The net whose layers are replaced.
-    seconds
-        How long a worker waits for the others.
+    Weights and statistics stay the same tensors. All workers must call this; one waits ``seconds`` for the others.
     """
     places = [
         (parent, name, child)

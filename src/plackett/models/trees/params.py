@@ -124,14 +124,7 @@ def lightgbm_names() -> dict[str, str]:
 def translate_names(parameters: Mapping[str, Any], known: Iterable[str], current: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters by our names; what LightGBM gets unchanged is merged into ``lightgbm``.
 
-    Parameters
-    ----------
-    parameters
-        By any name.
-    known
-        Our names.
-    current
-        The values of ``objective`` and ``lightgbm`` that hold where ``parameters`` has none.
+    ``current`` has the values of ``objective`` and ``lightgbm`` that hold where ``parameters`` has none.
     """
     known = set(known)
     if known.issuperset(parameters):

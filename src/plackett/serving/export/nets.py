@@ -187,17 +187,7 @@ def _array(tensor: Any) -> NDArray[np.float64]:
 
 
 def merge_nets(nets: tuple[ScoringNet, ...], inputs: list[Affine], *, target: str) -> list[Layer]:
-    """Combine nets into one whose score is the sum of theirs.
-
-    Parameters
-    ----------
-    nets
-        Nets of equal depth and activations.
-    inputs
-        The transforms of each net.
-    target
-        Named in errors.
-    """
+    """Combine nets of equal depth and activations, with their transforms, into one that adds their scores."""
     if any(net.cell is not None for net in nets):
         raise UsageError(f"{target} supports layers only, not the recurrent cell of this net.")
     shapes = {tuple(layer.activation for layer in net.layers) for net in nets}

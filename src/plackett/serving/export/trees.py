@@ -228,15 +228,8 @@ _MAX_DEPTH = 400  # readers of JSON and XML, Python's among them, limit nesting
 def fold_tree(trees: Trees, tree: int, *, leaf: Callable[[int, int], T], split: Callable[[int, int, T, T], T]) -> T:
     """Build a nested object from one tree, from the leaves up.
 
-    Parameters
-    ----------
-    trees, tree
-        The ensemble and the number of the tree.
-    leaf
-        Makes the object of a leaf from its index in ``trees.values`` and its depth.
-    split
-        Makes the object of an inner node from its index in ``trees.feature``, its depth, and the
-        objects of its children.
+    ``leaf`` makes the object of a leaf from its index in ``trees.values`` and its depth; ``split`` that of an inner
+    node from its index in ``trees.feature``, its depth, and the objects of its children.
     """
     first, last = int(trees.node_offsets[tree]), int(trees.node_offsets[tree + 1])
     first_leaf = int(trees.leaf_offsets[tree])

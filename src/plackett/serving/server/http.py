@@ -27,14 +27,7 @@ _DRAIN_SECONDS, _DRAIN_BYTES = 1.0, 32 << 20
 class HTTPError(Exception):
     """A request that is refused with a reason.
 
-    Parameters
-    ----------
-    status
-        Status code of the response.
-    detail
-        What was received, what is allowed, what to do; never the content of documents.
-    headers
-        Further headers of the response.
+    ``detail`` says what was received, what is allowed, what to do; never the content of documents.
     """
 
     def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:

@@ -138,16 +138,10 @@ def takes_missing(scorer: Scorer, n_features: int) -> bool:
 
 
 class MicroBatcher:
-    """Scores the requests that wait for a model together.
+    """Scores the requests that wait for a model together, in the threads of ``pool``.
 
-    While a batch of a model is scored, further requests for this model wait; they form the next
-    batch. A request never waits for others to arrive. Scoring 8 lists together takes about twice
-    the time of one.
-
-    Parameters
-    ----------
-    pool
-        Threads that score.
+    While a batch of a model is scored, further requests for this model wait; they form the next batch. A request never
+    waits for others to arrive. Scoring 8 lists together takes about twice the time of one.
     """
 
     def __init__(self, pool: Executor) -> None:

@@ -50,13 +50,7 @@ FILES = {
 
 @dataclass(frozen=True)
 class Examples:
-    """Lists that users may try.
-
-    Parameters
-    ----------
-    data
-        Source of the lists; None makes lists up for each model.
-    """
+    """Lists that users may try, from ``data``; None makes lists up for each model."""
 
     data: Dataset | None = None
 

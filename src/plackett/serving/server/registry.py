@@ -140,13 +140,7 @@ class ReloadReport:
 
 
 class ModelRegistry:
-    """Holds the models of some sources and reloads those that change.
-
-    Parameters
-    ----------
-    sources
-        Where models come from. All must load, or DataError is raised.
-    """
+    """Holds the models of some sources and reloads those that change; all must load, or DataError is raised."""
 
     def __init__(self, sources: list[ModelSource]) -> None:
         self._sources = sources

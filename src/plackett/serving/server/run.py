@@ -26,17 +26,7 @@ _MAX_CONNECTIONS = 1024  # further ones wait to be accepted
 
 
 def serve_app(app: App, *, port: int, on_ready: Callable[[str], None] = lambda _: None) -> None:
-    """Serve until SIGINT or SIGTERM, then finish running requests.
-
-    Parameters
-    ----------
-    app
-        What to serve, at the host of its settings.
-    port
-        The port; see :func:`check_port`.
-    on_ready
-        Called with the server's address when it listens.
-    """
+    """Serve until SIGINT or SIGTERM, then finish running requests; ``on_ready`` gets the server's address."""
     disable_created_metrics()  # type: ignore[no-untyped-call]  # one time series per counter, not two
     try:
         asyncio.run(_serve(app, port, on_ready))
