@@ -41,11 +41,26 @@ _HALF = 32  # bits
 def bootstrap_intervals(
     values: NDArray[np.float64], *, level: float = 0.95, resamples: int = _RESAMPLES, seed: int = 0
 ) -> NDArray[np.float64]:
-    """Low and high end of percentile intervals of the means of several systems over the same lists (Efron 1979).
+    """Percentile intervals of the means of several systems over the same lists (Efron 1979).
 
-    There is a row per list and a column per system (or difference of systems); rows with NaN, which the metric drops,
-    do not count. All systems use the same resamples, so intervals of differences are paired. The number of threads does
-    not matter.
+    All systems use the same resamples, so intervals of differences are paired.
+
+    Parameters
+    ----------
+    values
+        One row per list, one column per system (or difference of systems). Rows with NaN, which
+        the metric drops, do not count.
+    level
+        Share of the resampled means inside the interval.
+    resamples
+        Number of resamples.
+    seed
+        Random seed; the number of threads does not matter.
+
+    Returns
+    -------
+    intervals
+        For each column, low and high end.
     """
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2:
@@ -180,7 +195,12 @@ def t_test(differences: Values) -> float:
 def resampled_t_test(differences: Values, *, test_share: float, train_share: float) -> float:
     """Two-sided p-value over random splits of one data set, corrected for their overlap.
 
-    There is a difference per split; the shares are those of the lists in the test and training parts.
+    Parameters
+    ----------
+    differences
+        One per split.
+    test_share, train_share
+        Shares of the lists in the test and training parts.
     """
     mean, error = _mean_and_error(differences)
     n = len(differences)

@@ -108,16 +108,9 @@ def explain_dataset(ranker: Ranker, data: Dataset) -> Explanation:
 def contributions(
     ranker: Ranker, features: Any, offsets: Offsets, *, scorer: Scorer | None = None
 ) -> tuple[Method, float, NDArray[np.float64]]:
-    """Method, base, and one row of contributions per document.
+    """Method, base, and one row of contributions per document of grouped lists.
 
-    Parameters
-    ----------
-    ranker
-        Fitted.
-    features, offsets
-        Documents grouped by list.
-    scorer
-        What scores changed documents, for the method ``replacement``; by default the ranker.
+    ``scorer`` scores changed documents, for the method ``replacement``; by default the ranker does.
     """
     method = method_of(ranker)
     if method != "replacement":

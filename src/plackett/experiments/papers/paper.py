@@ -81,12 +81,7 @@ class Budget:
     def ranker(self, name: str, preset: str | None = None) -> Ranker:
         """A recipe with the paper's settings, reduced as this budget says.
 
-        Parameters
-        ----------
-        name
-            Name of the recipe.
-        preset
-            The paper's settings for the data; ignored if the recipe has none of that name.
+        A preset that the recipe does not have is ignored.
         """
         known = preset if preset in RECIPES[name].presets else None
         return self.reduce(recipe(name, preset=known))

@@ -188,16 +188,8 @@ def judge(
 ) -> TableTests:
     """Means of all systems, and tests of the pairs that the paper compares.
 
-    Parameters
-    ----------
-    results
-        The trials.
-    against
-        For each system that is compared, the system or systems that it is compared with.
-    alpha
-        The paper's level of significance.
-    protocol
-        Under random splits, p-values that take their overlap into account are added.
+    ``against`` has, for each system that is compared, the one or those that it is compared with; ``alpha`` is the
+    paper's. If the protocol has random splits, p-values that take their overlap into account are added.
     """
     metrics = tuple(next(iter(results.values.values())))
     wanted = [(a, b) for a, others in against.items() for b in ((others,) if isinstance(others, str) else others)]

@@ -194,15 +194,7 @@ def _difference(values: Values, protocol: Protocol) -> Difference:
 
 
 def curve_table(curves: RobustnessCurves, *, caption: str | None = None) -> TextTable:
-    """Means and half-widths of their 95 % intervals, then differences from the baseline.
-
-    Parameters
-    ----------
-    curves
-        The curves.
-    caption
-        By default the metric and the noise.
-    """
+    """Means and half-widths of their 95 % intervals, then differences from the baseline."""
     title = caption or f"{curves.metric} under {curves.noise}"
     rows = []
     for i, level in enumerate(curves.levels):

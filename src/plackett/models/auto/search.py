@@ -93,26 +93,11 @@ class Result:
 
 
 class Search:
-    """Cross-fits candidates within a budget.
+    """Cross-fits candidates within a budget of seconds; results are kept in ``folder``.
 
-    Parameters
-    ----------
-    folder
-        Where results are kept.
-    data
-        All lists, in canonical order.
-    metrics
-        What members stop by; the first is what candidates and ensembles are compared by.
-    budget
-        Seconds to spend.
-    make_crossfit
-        The unfitted cross-fit of a candidate.
-    progress
-        Told what is tried, the best so far and the time left.
-    callbacks
-        Called after each candidate; one may end the search.
-    cluster
-        Where to fit; None: in this process.
+    ``data`` are all lists, in canonical order. Members stop by ``metrics``; candidates and ensembles are compared by
+    the first. ``callbacks`` are called after each candidate; one may end the search. Without a cluster, fits run in
+    this process.
     """
 
     save_seconds: ClassVar[float] = 5.0

@@ -69,23 +69,11 @@ def minimize(
     resume: dict[str, Any] | None = None,
     save: Save | None = None,
 ) -> Solution:
-    """Minimize the loss plus ||w||^2 / C.
+    """Minimize a smooth loss plus ||w||^2 / C.
 
-    Parameters
-    ----------
-    loss
-        A smooth function of the weights.
-    start
-        The first weights.
-    C, max_iterations
-        The penalty; the maximum number of iterations.
-    tolerance
-        Stop when no component of the gradient, divided by the number of lists, exceeds it.
-    value_tolerance
-        Stop as well when the value is about this close to the minimum, by the Newton decrement.
-    resume, save
-        State of an earlier run to continue from; a function that is called with the state after
-        each round.
+    It stops when no component of the gradient, divided by the number of lists, exceeds ``tolerance``, or when the value
+    is about ``value_tolerance`` above the minimum, by the Newton decrement. ``resume`` is the state of an earlier run;
+    ``save`` is called with the state after each round.
     """
     search = _LbfgsSearch(loss, C, tolerance, value_tolerance, max_iterations)
     if resume is not None:

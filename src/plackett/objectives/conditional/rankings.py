@@ -165,7 +165,18 @@ GAINS: tuple[GainName, ...] = ("auc", "map", "ndcg")
 def gain_of(
     good_wins: ArrayLike, n_bads: int, *, gain: GainName, cutoff: int = 10, discount: ObjectiveDiscount = "jk"
 ) -> float:
-    """Gain of one ranking, from how many of the bads each good document beats; cutoff and discount are NDCG's.
+    """Gain of one ranking.
+
+    Parameters
+    ----------
+    good_wins
+        For each good document, how many of the bads it beats.
+    n_bads
+        Number of bad documents.
+    gain
+        ``auc``, ``map`` or ``ndcg``.
+    cutoff, discount
+        Of NDCG.
 
     >>> gain_of([1], 3, gain="map")
     0.3333333333333333

@@ -58,19 +58,7 @@ class RequestRecord:
 
 
 class App:
-    """Serves the models of a registry.
-
-    Parameters
-    ----------
-    registry
-        The models.
-    settings
-        Limits and token; host and port are not used here.
-    log
-        Where to log.
-    examples
-        Lists that the page offers to try.
-    """
+    """Serves the models of a registry; of the settings, host and port are not used here."""
 
     def __init__(
         self,

@@ -58,14 +58,9 @@ class Operation:
 
 
 def operation(*paths: str, **options: Any) -> Callable[[Handler], Handler]:
-    """Make a method ``handle_<action>`` answer requests; its docstring is the summary.
+    """Make a method ``handle_<action>`` answer requests of these paths; its docstring is the summary.
 
-    Parameters
-    ----------
-    *paths
-        Paths of the routes.
-    **options
-        Fields of :class:`Operation`.
+    Options are fields of :class:`Operation`.
     """
 
     def decorate(handler: Handler) -> Handler:

@@ -153,14 +153,10 @@ class ModelRegistry:
                 raise DataError("holds no model", path=str(source.path))
 
     def reload(self, *, on_error: Literal["keep", "raise"] = "keep", force: bool = False) -> ReloadReport:
-        """Load what has changed on disk; a model that cannot be loaded is kept as it was.
+        """Load what has changed on disk.
 
-        Parameters
-        ----------
-        on_error
-            ``"keep"`` the old model and report the problem, or ``"raise"``.
-        force
-            Read manifests that seem unchanged, too.
+        A model that cannot be loaded is kept as it was, unless ``on_error`` is "raise". ``force`` reads manifests that
+        seem unchanged, too.
         """
         with self._lock:
             report = ReloadReport()

@@ -21,15 +21,7 @@ _MAX_LENGTH = 200  # characters of a string in a log
 
 
 class Log:
-    """Writes events to a stream.
-
-    Parameters
-    ----------
-    stream
-        Where to write; by default standard error.
-    requests
-        Log requests too, not only events of the server.
-    """
+    """Writes events, and requests if asked, to a stream; by default standard error."""
 
     def __init__(self, stream: TextIO | None = None, *, requests: bool = True) -> None:
         self._stream = sys.stderr if stream is None else stream
