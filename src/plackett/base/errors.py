@@ -39,7 +39,7 @@ class Parameter:
     """The value to give; None: the message leaves it open."""
 
     def __str__(self) -> str:
-        return f"{self.name}=" + ("" if self.value is None else _with_double_quotes(self.value))
+        return f"{self.name}=" + ("" if self.value is None else repr(self.value).replace("'", '"'))
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,6 @@ class Setting(Parameter):
 
     def __str__(self) -> str:
         return self.name if self.value is None else super().__str__()
-
-
-def _with_double_quotes(value: Any) -> str:
-    return repr(value).replace("'", '"')
 
 
 class Message(str):

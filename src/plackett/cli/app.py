@@ -157,16 +157,12 @@ def main() -> None:
         # The reader of the pipe has stopped; keep the interpreter from complaining when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        _fail(_describe_os_error(error), code=1)
+        _fail(str(error) if error.filename is None else f"{error.filename}: {error.strerror}", code=1)
     except MemoryError as error:
         detail = f" ({error})" if str(error) else ""
         _fail(f"out of memory{detail}; --stream needs less memory.", code=1)
     except (console.Interrupted, KeyboardInterrupt) as error:
         _fail(f"interrupted; {error or 'nothing was written.'}", code=130)
-
-
-def _describe_os_error(error: OSError) -> str:
-    return str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
 def _fail(error: Exception | str, *, code: int) -> None:

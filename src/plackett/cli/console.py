@@ -149,7 +149,6 @@ def with_time_left(
 _OPTIONS = {"feature_names": "--names", "folder": "--data"}
 """Options whose names differ from those of the parameters that they stand for."""
 _NO_OPTION = {"document_ids", "module"}
-"""Parameters that no option stands for."""
 
 
 def use_option_names(text: str) -> str:
@@ -265,7 +264,10 @@ def _p_value(p: float) -> str:
     return "<0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
-def count_table(title: str, counts: Mapping[str, int], *, width: int = 40) -> Table:
+_BAR_WIDTH = 40
+
+
+def count_table(title: str, counts: Mapping[str, int]) -> Table:
     """Show counts with bars."""
     table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="bold")
     table.add_column(justify="right")
@@ -274,7 +276,7 @@ def count_table(title: str, counts: Mapping[str, int], *, width: int = 40) -> Ta
     top = max(counts.values(), default=1) or 1
     total = sum(counts.values()) or 1
     for name, count in counts.items():
-        length = max(round(width * count / top), 1 if count else 0)
+        length = max(round(_BAR_WIDTH * count / top), 1 if count else 0)
         table.add_row(name, f"{count:,}", f"{'█' * length} {count / total:.1%}")
     return table
 

@@ -23,7 +23,6 @@ class Description:
     n_docs: int
     n_features: int
     n_levels: int
-    """Number of different labels."""
     lowest_share: float
     """Share of documents with the lowest label (LR)."""
     longest: int

@@ -65,7 +65,6 @@ KNOWN: dict[str, KnownSizes] = {
         ),
     )
 }  # fmt: skip
-"""By name."""
 
 
 def find_known(name: str) -> KnownSizes:

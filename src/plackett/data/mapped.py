@@ -63,7 +63,6 @@ _DTYPES_1 = {name: dtype for name, dtype in _DTYPES.items() if name in {"feature
     "rows": "<i8",
     **{name: _DTYPES[name] for name in _DTYPES if name in _OPTIONAL},
 }
-"""The arrays of version 1."""
 _PER_DOCUMENT = {*("labels", "list_of_row", "rows", "order_rows", "document_ids", "document_weights", "positions")}
 _LAST_CODE_POINT = 0x10FFFF
 _BLOCK_BYTES = 64 << 20  # of features copied at a time

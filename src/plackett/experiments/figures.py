@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 COLORS = ("#1f6f8b", "#c7782b", "#5b7f2b", "#8d5a97", "#b3402a", "#4b5d6e")
 """Of lines, in this order; further lines repeat them and are dashed."""
 FORMATS = ("svg", "png", "pdf")
-"""Formats that :func:`write_figure` writes."""
 
 _INK, _SOFT, _GRID, _UNSURE = "#1c2530", "#5b6875", "#d9dfe5", "#8a96a3"
 _PARTS = ("#1c7c4a", _GRID, "#b3402a")

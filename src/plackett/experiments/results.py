@@ -27,7 +27,6 @@ TESTS: dict[str, str] = {
     "t_test": "t-test",
     "wilcoxon": "Wilcoxon's signed-rank test",
 }
-"""Names of the tests, for reports."""
 CORRECTIONS: dict[str, str] = {"holm": "Holm", "benjamini-hochberg": "Benjamini & Hochberg"}
 _CORRECT = {"holm": significance.holm, "benjamini-hochberg": significance.benjamini_hochberg}
 
@@ -44,7 +43,6 @@ class Entry:
     adjusted: dict[str, float]
     """p-value by metric, corrected for the number of systems."""
     seconds: float
-    """Time of training."""
     intervals: dict[str, Interval] = field(default_factory=dict)
     """95 % interval of the mean by metric."""
 
@@ -63,7 +61,6 @@ class Leaderboard:
     unit: Unit = "lists"
     """Whether the values are of lists or of trials."""
     alpha: float = 0.05
-    """Level of significance."""
     test: Test = "randomisation"
     """The test whose p-values are corrected."""
     correction: Correction = "holm"
@@ -242,7 +239,6 @@ class ComparisonResults:
     intervals: Mapping[str, Mapping[str, Interval]] | None
     """Intervals of the means, if they are not over the unit of the tests."""
     seconds: Mapping[str, float]
-    """Mean time of training a trial."""
     curves: Mapping[str, Mapping[str, Sequence[float]]]
     """Validation metric by step, by system and trial, for models that have steps."""
     importances: Mapping[str, NDArray[np.float64]]
@@ -283,7 +279,7 @@ def read_results(
             last = {name: values[name][-1] for name in systems}
             details.append(TrialDetails(split, load(), scores, last))
     names = [same_split[0].split.name for same_split in by_split.values()]
-    means = {name: _trial_means(values[name], metrics) for name in systems}
+    means = {name: {m: np.array([_mean(v[m], m) for v in values[name]]) for m in metrics} for name in systems}
     curves = {name: _validation_curves(names, outcomes[name], select) for name in systems}
     importances = {name: [o.importance for o in outcomes[name]] for name in systems}
     return ComparisonResults(
@@ -333,10 +329,6 @@ def metric_values(
         added |= per_list(outcome.scores, load().test, functions)
     values = {**outcome.values, **added}
     return {name: values[name] for name in metrics}
-
-
-def _trial_means(trials: Sequence[ByMetric], metrics: Sequence[str]) -> dict[str, Values]:
-    return {m: np.array([_mean(values[m], m) for values in trials]) for m in metrics}
 
 
 def _mean(values: Values, metric: str) -> float:

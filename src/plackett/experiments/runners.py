@@ -43,7 +43,6 @@ class TrialSettings:
 
     protocol: Protocol
     metrics: tuple[str, ...]
-    """Computed on the test lists."""
     select: str
     """The metric by which models are selected on the validation lists."""
     threads: int | None

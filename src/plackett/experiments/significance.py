@@ -168,11 +168,8 @@ def _signed_sums(tables, seed, sums):  # type: ignore[no-untyped-def]
         _block_sums(tables, states[low:high], sums[low:high])
 
 
-_LEVEL = 0.95
-
-
-def mean_interval(values: Values, *, level: float = _LEVEL) -> tuple[float, float]:
-    r"""Ends of the interval :math:`\bar v \pm t_{n-1}\, s/\sqrt n` of a mean.
+def mean_interval(values: Values) -> tuple[float, float]:
+    r"""Ends of the 95 % interval :math:`\bar v \pm t_{n-1}\, s/\sqrt n` of a mean.
 
     >>> import numpy as np
     >>> low, high = mean_interval(np.array([1.0, 2.0, 3.0]))
@@ -182,7 +179,7 @@ def mean_interval(values: Values, *, level: float = _LEVEL) -> tuple[float, floa
     mean, error = _mean_and_error(values)
     if error == 0.0:
         return mean, mean
-    half = float(scipy.stats.t.ppf((1 + level) / 2, len(values) - 1)) * error
+    half = float(scipy.stats.t.ppf(0.975, len(values) - 1)) * error
     return mean - half, mean + half
 
 

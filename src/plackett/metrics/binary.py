@@ -112,23 +112,30 @@ RECALL = Definition(
 )
 
 
+@compiled
+def _first_relevant(ranked, ends, depth, threshold):  # type: ignore[no-untyped-def]
+    """Begin, end and relevant documents of the first group that has any; 0 if none has."""
+    start = 0
+    while start < depth:
+        stop = group_end(ends, start)
+        hits = count_relevant(ranked[start:stop], threshold)
+        if hits > 0:
+            return start, stop, hits
+        start = stop
+    return 0, 0, 0
+
+
 @list_function(SIGNATURE)
 def success_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: ignore[no-untyped-def] # noqa: ARG001
     """Success of one list."""
     if count_relevant(labels, params[0]) == 0:
         return np.nan
     depth = min(cutoff, len(ranked))
-    start = 0
-    while start < depth:
-        stop = group_end(ends, start)
-        hits = count_relevant(ranked[start:stop], params[0])
-        if hits > 0:
-            none_so_far = 1.0
-            for left in range(stop - start, max(stop - depth, 0), -1):
-                none_so_far *= max(left - hits, 0) / left
-            return 1.0 - none_so_far
-        start = stop
-    return 0.0
+    start, stop, hits = _first_relevant(ranked, ends, depth, params[0])
+    none_so_far = 1.0
+    for left in range(stop - start, max(stop - depth, 0), -1):
+        none_so_far *= max(left - hits, 0) / left
+    return 1.0 - none_so_far
 
 
 SUCCESS = Definition(
@@ -187,19 +194,13 @@ def reciprocal_rank_list(ranked, ends, ideal, labels, cutoff, discounts, params)
     if count_relevant(labels, params[0]) == 0:
         return np.nan
     depth = min(cutoff, len(ranked))
-    start = 0
-    while start < depth:
-        stop = group_end(ends, start)
-        hits = count_relevant(ranked[start:stop], params[0])
-        if hits > 0:
-            total, none_so_far = 0.0, 1.0
-            for j in range(min(stop, depth) - start):
-                left = stop - start - j
-                total += none_so_far * hits / left / (start + j + 1)
-                none_so_far *= max(left - hits, 0) / left
-            return total
-        start = stop
-    return 0.0
+    start, stop, hits = _first_relevant(ranked, ends, depth, params[0])
+    total, none_so_far = 0.0, 1.0
+    for j in range(min(stop, depth) - start):
+        left = stop - start - j
+        total += none_so_far * hits / left / (start + j + 1)
+        none_so_far *= max(left - hits, 0) / left
+    return total
 
 
 MRR = Definition(

@@ -255,7 +255,6 @@ class Definition:
     """What it is, in a few words."""
     function: ListFunction
     options: tuple[str, ...]
-    """Names of the options it uses."""
     params: Callable[[MetricSettings], tuple[float, ...]] = no_params
     """Numbers for the list function."""
     discounts: Callable[[MetricSettings, int], NDArray[np.float64]] = ones

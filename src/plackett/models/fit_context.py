@@ -126,7 +126,7 @@ def show_progress(verbose: bool | int | None, progress: Progress | None) -> Iter
     if verbose is not None and (not isinstance(verbose, (bool, int)) or verbose < 0):
         raise UsageError(f"verbose must be True, False, None or a number of steps, got {verbose!r}.")
     if verbose is None:
-        verbose = _is_interactive()
+        verbose = _in_notebook() or (hasattr(sys, "ps1") and sys.stderr.isatty())
     if progress is not None or not verbose:
         yield progress or no_progress
         return
@@ -142,10 +142,6 @@ def show_progress(verbose: bool | int | None, progress: Progress | None) -> Iter
         yield status
     finally:
         status.close()
-
-
-def _is_interactive() -> bool:
-    return _in_notebook() or (hasattr(sys, "ps1") and sys.stderr.isatty())
 
 
 def _in_notebook() -> bool:

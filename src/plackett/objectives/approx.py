@@ -162,6 +162,15 @@ def _fill_derivatives(x, exponentials, narrow, relevant, ratios, slopes, g, h): 
         _add_slopes(ratios, slopes, i, i + 1, g, h)
 
 
+@compiled
+def _unsort(order, eta, g, h, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Fill the derivatives by the scores from those by x, which is sorted."""
+    for k in range(len(order)):
+        gradient[order[k]] = eta * g[k]
+        curvature[order[k]] = eta * eta * h[k]
+    raise_to_floor(curvature)
+
+
 @list_function(LIST_FUNCTION)
 def approxndcg_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """Value, gradient and curvature; params: eta, prepared: normalized gains."""
@@ -178,10 +187,7 @@ def approxndcg_list(scores, labels, prepared, _key, params, gradient, curvature)
         value -= gains[i] * np.log(2.0) / logarithm
         slopes[i] = gains[i] * np.log(2.0) / ((1.0 + ranks[i]) * logarithm * logarithm)
     _fill_derivatives(x, exponentials, narrow, relevant, ratios, slopes, g, h)
-    for k in range(n):
-        gradient[order[k]] = eta * g[k]
-        curvature[order[k]] = eta * eta * h[k]
-    raise_to_floor(curvature)
+    _unsort(order, eta, g, h, gradient, curvature)
     return value
 
 
@@ -207,10 +213,7 @@ def approxmrr_list(scores, labels, prepared, _key, params, gradient, curvature):
         force = first[i] * (weights[i] / ranks[i] + value)
         g[i] -= force
         h[i] += abs(force)
-    for k in range(n):
-        gradient[order[k]] = eta * g[k]
-        curvature[order[k]] = eta * eta * h[k]
-    raise_to_floor(curvature)
+    _unsort(order, eta, g, h, gradient, curvature)
     return value
 
 
@@ -235,10 +238,7 @@ def approxmap_list(scores, labels, prepared, _key, params, gradient, curvature):
         fill_ratios(x, exponentials, narrow, i, i + 1, n, ratios)
         _add_slopes(ratios[:relevant], inner_slopes, i, i + 1, g, h)
         _add_slopes(ratios, slopes, i, relevant, g, h)
-    for k in range(n):
-        gradient[order[k]] = eta * g[k]
-        curvature[order[k]] = eta * eta * h[k]
-    raise_to_floor(curvature)
+    _unsort(order, eta, g, h, gradient, curvature)
     return value
 
 
@@ -286,10 +286,7 @@ def approxerr_list(scores, labels, _prepared, _key, params, gradient, curvature)
             g[i] -= force
             h[k] += abs(force)
             h[i] += abs(force)
-    for k in range(n):
-        gradient[order[k]] = eta * g[k]
-        curvature[order[k]] = eta * eta * h[k]
-    raise_to_floor(curvature)
+    _unsort(order, eta, g, h, gradient, curvature)
     return value
 
 

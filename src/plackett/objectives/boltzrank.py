@@ -31,6 +31,7 @@ potentials from pairs of documents.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -161,13 +162,8 @@ class BoltzRank(Objective):
 
 def _explicit_sets(permutations: Any, labels: Labels, gains: NDArray[np.float64], offsets: Offsets) -> Prepared:
     """Explicit rankings, one array of m x n positions (best first) per list."""
-    n_lists = len(offsets) - 1
-    if len(permutations) != n_lists:
-        raise DataError(f"draws['permutations'] must be {n_lists} arrays, one per list, got {len(permutations)}.")
     parts = []
-    for q in range(n_lists):
-        low, high = offsets[q], offsets[q + 1]
-        orders = check_permutations(permutations[q], q, int(high - low))
+    for orders, (low, high) in zip(check_permutations(permutations, offsets), pairwise(offsets), strict=True):
         part = np.zeros(ranking.set_size(len(orders), high - low, _COLUMNS))
         part[0] = len(orders)
         if high - low > 1:
@@ -179,16 +175,20 @@ def _explicit_sets(permutations: Any, labels: Labels, gains: NDArray[np.float64]
     return ranking.join_sets(parts)
 
 
-def check_permutations(permutations: Any, q: int, n: int) -> NDArray[np.int64]:
-    """Explicit rankings of list q, which has n documents: one permutation per row."""
-    orders = np.asarray(permutations, dtype=np.int64)
-    if (
-        orders.ndim != 2
-        or not len(orders)
-        or not np.array_equal(np.sort(orders, axis=1), np.broadcast_to(np.arange(n), (len(orders), n)))
-    ):
-        raise DataError(
-            f"draws['permutations'][{q}] must be at least one permutation of 0 to {n - 1} (best "
-            f"first), one per row, got shape {orders.shape}."
-        )
-    return orders
+def check_permutations(permutations: Any, offsets: Offsets) -> list[NDArray[np.int64]]:
+    """Explicit rankings, one array per list: one permutation (best first) of its documents per row."""
+    sizes = np.diff(offsets).tolist()
+    if len(permutations) != len(sizes):
+        raise DataError(f"draws['permutations'] must be {len(sizes)} arrays, one per list, got {len(permutations)}.")
+    checked = [np.asarray(orders, dtype=np.int64) for orders in permutations]
+    for q, (orders, n) in enumerate(zip(checked, sizes, strict=True)):
+        if (
+            orders.ndim != 2
+            or not len(orders)
+            or not np.array_equal(np.sort(orders, axis=1), np.broadcast_to(np.arange(n), (len(orders), n)))
+        ):
+            raise DataError(
+                f"draws['permutations'][{q}] must be at least one permutation of 0 to {n - 1} (best "
+                f"first), one per row, got shape {orders.shape}."
+            )
+    return checked

@@ -110,7 +110,6 @@ class Objective(ABC):
     weighting: ClassVar[driver.Weighting | None] = None
     """What document weights scale; None: they are not supported."""
     unweighted_reason: ClassVar[str] = "it does not define what they would scale"
-    """Why document weights are not supported."""
 
     function: ClassVar[ListFunction]
     """The list function behind :meth:`evaluate`."""

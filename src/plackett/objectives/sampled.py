@@ -37,7 +37,6 @@ from typing import ClassVar
 import numpy as np
 from numba import uint64
 
-from plackett.base.errors import DataError
 from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.base.ragged import offsets_from_sizes
@@ -166,10 +165,7 @@ class YetiRank(Objective):
     def prepare(self, lists: ListLabels) -> Prepared | None:
         if "permutations" not in lists.draws:
             return None
-        rankings, sizes = lists.draws["permutations"], np.diff(lists.offsets)
-        if len(rankings) != len(sizes):
-            raise DataError(f"draws['permutations'] must be {len(sizes)} arrays, one per list, got {len(rankings)}.")
-        sets = [check_permutations(rankings[q], q, int(n)) for q, n in enumerate(sizes)]
+        sets = check_permutations(lists.draws["permutations"], lists.offsets)
         return Prepared(
             np.concatenate([np.empty(0), *(orders.ravel() for orders in sets)]),
             offsets_from_sizes([orders.size for orders in sets]),

@@ -30,7 +30,6 @@ _METADATA_KEY = b"plackett"
 _NOT_A_FEATURE = re.compile(
     r"(^|_)(ids?|url|uri|rank|position|fold|split|index|timestamp)$|^unnamed: \d+$", re.IGNORECASE
 )
-"""Names of columns that are rarely features."""
 _LOGGER = logging.getLogger("plackett")
 
 

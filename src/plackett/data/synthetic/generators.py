@@ -305,7 +305,6 @@ PAGE_NAMES = (
     "url_dwell",
 )
 NAMES = (*(f"{m}_{s}" for m in MEASURES for s in STREAMS), *PAGE_NAMES)
-"""Names of the 136 features."""
 
 MAX_TERMS = 6
 _N_WORD_FEATURES = N_STREAMS * len(MEASURES)

@@ -32,7 +32,6 @@ from plackett.models.fit_context import Progress, no_progress
 PAPERS: dict[str, Paper] = {
     module.PAPER.letter: module.PAPER for module in (stochastic, conditional, xendcg, unique_ratings)
 }
-"""The papers by letter."""
 
 
 def paper(letter: str) -> Paper:

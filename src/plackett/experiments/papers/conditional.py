@@ -336,4 +336,3 @@ PAPER = Paper(
     left_out="Figures 1 and 2 are formulas and an algorithm.",
     prepare=clean_source,
 )  # fmt: skip
-"""Its tables and figures."""

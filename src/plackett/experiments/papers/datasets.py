@@ -79,9 +79,7 @@ _ALL = (
     ),
 )  # fmt: skip
 DATASETS: dict[str, KnownDataset] = {each.name: each for each in _ALL}
-"""By name."""
 LETOR3 = ("TD2003", "TD2004", "HP2003", "HP2004", "NP2003", "NP2004", "OHSUMED")
-"""The seven sets of LETOR 3."""
 
 
 View = Literal["first", "all"]

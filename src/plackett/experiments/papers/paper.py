@@ -194,7 +194,6 @@ class Claim:
     holds: bool | None
     """None if what was run cannot decide it, or if it was not tested."""
     p: float | None = None
-    """p-value of the test."""
     test: str = ""
     """The test; without a p-value, the reason why there is none."""
 

@@ -23,7 +23,6 @@ class ReproductionFiles:
     """Paths of what was written."""
 
     report: Path
-    """HTML."""
     markdown: Path
     """The same as one page of Markdown."""
     results: Path

@@ -269,4 +269,3 @@ PAPER = Paper(
     convention="NDCG with gain 2^label - 1 and discount 1/log2(1 + rank), ERR with the top label "
     "of each list; lists without a relevant document left out; test lists of five folds pooled.",
 )  # fmt: skip
-"""Its tables and figures."""

@@ -9,7 +9,6 @@ from plackett.experiments.papers.paper import Budget, Claim, FinishedStudy, Pape
 from plackett.experiments.papers.result_tables import ResultTable, TableTests, claim_better
 from plackett.experiments.protocols import DataSource, Protocol, Splits
 from plackett.experiments.robustness import NOISE_KINDS, NoiseProtocol
-from plackett.models.ranker import Ranker
 
 WEB, YAHOO = "MSLR-WEB30K", "Yahoo set 1"
 _METRICS = ("ndcg@5", "ndcg@10")
@@ -27,12 +26,8 @@ def _pooled(source: DataSource) -> DataSource:
     return DataSource(source.name, whole=source.pooled)
 
 
-def _systems(data: str, budget: Budget, names: Sequence[str]) -> dict[str, Ranker]:
-    return {name: budget.ranker(_RECIPES[name], _PRESETS[data]) for name in names}
-
-
 def _study(data: str, budget: Budget, names: Sequence[str], protocol: Protocol) -> Study:
-    systems = _systems(data, budget, names)
+    systems = {name: budget.ranker(_RECIPES[name], _PRESETS[data]) for name in names}
     return Study(systems, protocol, _METRICS, _SELECT, baseline=names[0])
 
 
@@ -122,4 +117,3 @@ PAPER = Paper(
     view="first",
     prepare=_pooled,
 )  # fmt: skip
-"""Its tables and figures."""

@@ -41,11 +41,8 @@ class Report:
     resampled: Mapping[str, float] = field(default_factory=dict)
     """p-values of the primary metric, corrected for overlapping splits, by system."""
     browser: QueryBrowser | None = None
-    """Single queries."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Parameters of each system."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Versions and machine."""
     command: str | None = None
     """What repeats it."""
     segments: Sequence[Segmentation] = ()

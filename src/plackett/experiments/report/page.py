@@ -133,7 +133,6 @@ class LineView:
     name: str
     label: str
     kind: str
-    """CSS classes."""
     points: str
     band: str
     dots: str

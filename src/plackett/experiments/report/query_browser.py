@@ -63,7 +63,6 @@ class QueryBrowser:
     baseline: str
     queries: Sequence[Query]
     left_out: int = 0
-    """Queries that are not shown."""
     note: str = ""
     """Says which trial the queries are from."""
     features: Sequence[str] = ()
@@ -145,7 +144,7 @@ def browse_queries(
     systems = systems or (list(trials[0].scores) if trials else [])
     if not systems:
         return None
-    values = np.vstack([_columns(details, metric, systems) for details in trials])
+    values = np.vstack([np.column_stack([t.values[name][metric] for name in systems]) for t in trials])
     places = [(details, q) for details in trials for q in range(details.data.test.n_lists)]
     counted = np.flatnonzero(~np.isnan(values).any(axis=1))
     swing = np.abs(values - values[:, [systems.index(baseline)]]).max(axis=1)
@@ -164,10 +163,6 @@ def browse_queries(
     left_out = max(len(counted) - MAX_QUERIES, 0)
     names = [] if features is None else features.names()
     return QueryBrowser(metric, systems, baseline, queries, left_out, note, names)
-
-
-def _columns(details: TrialDetails, metric: str, systems: Sequence[str]) -> NDArray[np.float64]:
-    return np.column_stack([details.values[name][metric] for name in systems])
 
 
 def _documents(details: TrialDetails, q: int, systems: Sequence[str], features: FeatureTable | None) -> Documents:

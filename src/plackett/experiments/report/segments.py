@@ -26,7 +26,6 @@ OTHER = "other"
 """Rare values of a column together."""
 
 Column = Mapping[Any, Any]
-"""A value for each query id."""
 
 
 @dataclass(frozen=True)

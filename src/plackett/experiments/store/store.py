@@ -60,7 +60,6 @@ class Identity:
     metric: str
     """The metric by which the model is selected."""
     code: str
-    """Version of the code."""
     libraries: Mapping[str, str] = field(default_factory=dict)
     """Versions of the libraries that the ranker uses."""
 
@@ -105,7 +104,6 @@ class Outcome:
     scores: Scores
     """One per document; other metrics can be computed from them without training again."""
     seconds: float
-    """Time of training."""
     curves: Curves = field(default_factory=dict)
     """Learning curves by part of the data; of linear models, values by penalty."""
     importance: Values | None = None

@@ -111,7 +111,6 @@ class SearchPlan:
     """A search before it is run; independent of the data."""
 
     name: str
-    """Name of the system."""
     ranker: Ranker
     """The ranker to tune, with the settings that are fixed."""
     space: Mapping[str, Dimension]

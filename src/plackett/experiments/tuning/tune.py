@@ -46,7 +46,6 @@ class TrialResult:
     state: State
     seconds: float
     reason: str = ""
-    """Why it failed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -211,7 +211,6 @@ class Questions(NamedTuple):
     offsets: NDArray[np.int64]
     """Offsets of the questions of each column."""
     feature: NDArray[np.int32]
-    """Feature of each column."""
     nan_becomes: NDArray[np.float32]
     zero_becomes: NDArray[np.float32]
     thresholds: NDArray[np.float32]

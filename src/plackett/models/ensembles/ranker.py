@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 READERS = {"lightgbm": read_lightgbm_sum, "xgboost": read_xgboost, "catboost": read_catboost, "ranklib": read_ranklib}
-"""Readers of model files, by library."""
 
 _FILE = "model.{}"
 _MAX_FEATURES = 1 << 20  # a short file may claim any number, and memory grows with it

@@ -39,7 +39,6 @@ class Convergence:
     solver: str
     converged: bool
     reason: str
-    """Why it stopped."""
     iterations: int
     evaluations: int
     """Evaluations of the objective over all lists."""

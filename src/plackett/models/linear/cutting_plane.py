@@ -171,13 +171,13 @@ _GAIN = 1e-12  # relative: a component enters only if its gain is higher by more
 _MAX_CHANGES = 20  # for each component
 
 
-def maximize_on_simplex(Q: NDArray[np.float64], b: Vector, start: Vector, *, gain: float = _GAIN) -> Vector:
+def maximize_on_simplex(Q: NDArray[np.float64], b: Vector, start: Vector) -> Vector:
     r"""Maximize :math:`b \cdot \alpha - \tfrac12 \alpha^\top Q \alpha` over the simplex.
 
     Q is positive semi-definite. An active-set method: on the set of positive components the maximum solves a linear
     system. If a component would become negative, the step stops where the first one vanishes, and that one leaves the
-    set; otherwise the component with the highest gain enters, until none is higher than those of the set by more than
-    ``gain``, relative to the size of the gradient. The method ends at the exact maximum after finitely many changes,
+    set; otherwise the component with the highest gain enters, until none is higher than those of the set, up to
+    rounding. The method ends at the exact maximum after finitely many changes,
     and after a few if it starts at the maximum of a program with one component less.
     """
     alpha = start.copy()
@@ -197,7 +197,7 @@ def maximize_on_simplex(Q: NDArray[np.float64], b: Vector, start: Vector, *, gai
         outside = np.where(active, -np.inf, slope)
         entering = int(np.argmax(outside))
         size = float(np.max(np.abs(b)) + np.max(np.abs(slope))) + 1e-300
-        if outside[entering] <= level + gain * size:
+        if outside[entering] <= level + _GAIN * size:
             break
         active[entering] = True
     total = float(alpha.sum())

@@ -43,7 +43,7 @@ from threadpoolctl import ThreadpoolController
 
 from plackett.base.errors import Message, Setting, UsageError
 from plackett.base.kernels import compiled
-from plackett.base.ragged import Offsets, Scores
+from plackett.base.ragged import Scores
 from plackett.base.threads import run_parallel
 from plackett.data.dataset import Dataset
 from plackett.models.linear.convergence import Convergence, Iterate, Solution, Weights
@@ -248,7 +248,7 @@ class Preconditioner:
         ridge = 2.0 / C
         if isinstance(X, csr_array) or data.n_features > MAX_DENSE:
             return cls(np.sqrt(_sum_squares(X, curvature) + ridge))
-        lists = _sample_lists(data.offsets)
+        lists = np.arange(0, data.n_lists, max(1, data.n_docs // DOCUMENTS))
         parts = np.zeros((_BLOCKS, data.n_features, data.n_features))
         arguments = np.asarray(X), data.offsets, curvature, lists, parts
         run_parallel(_add_lists, len(parts), *arguments)
@@ -269,11 +269,6 @@ class Preconditioner:
         if self.root.ndim == 1:
             return step / self.root
         return np.asarray(_solve_upper(self.root, step))
-
-
-def _sample_lists(offsets: Offsets) -> NDArray[np.int64]:
-    n_lists = len(offsets) - 1
-    return np.arange(0, n_lists, max(1, int(offsets[-1]) // DOCUMENTS))
 
 
 def _sum_squares(X: NDArray[np.float32] | csr_array, curvature: Scores) -> Weights:

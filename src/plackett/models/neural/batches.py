@@ -36,9 +36,7 @@ class Batch:
     """Whole lists of a data set."""
 
     positions: Rows
-    """Indices of the lists."""
     documents: slice | Rows
-    """Indices of their documents."""
     offsets: Offsets
     """Offsets of the lists within these documents."""
 

@@ -248,7 +248,6 @@ PEERS: dict[str, Recipe] = {
 """Other libraries with their own losses; the rest of their settings are their defaults."""
 
 RECIPES: dict[str, Recipe] = {**TREES, **NEURAL, **LINEAR, **PEERS}
-"""Every recipe by name."""
 
 
 def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:

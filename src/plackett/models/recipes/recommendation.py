@@ -34,7 +34,6 @@ class Recommendation:
     cautions: tuple[str, ...]
     """What to mend or to know before training."""
     compare_with: tuple[str, ...]
-    """Other recipes to compare with."""
 
     def command(self, data: str) -> str:
         """The command that trains it."""

@@ -129,9 +129,8 @@ def translate_names(parameters: Mapping[str, Any], known: Iterable[str], current
     known = set(known)
     if known.issuperset(parameters):
         return dict(parameters)
-    result = translate(
-        {name: value for name, value in parameters.items() if not _is_sampling(name)}, {**ALIASES, **OUR_NAMES}
-    )
+    not_sampling = {name: v for name, v in parameters.items() if name not in (*_FRACTION, *_FREQUENCY)}
+    result = translate(not_sampling, {**ALIASES, **OUR_NAMES})
     others = {name: result.pop(name) for name in list(result) if name not in known}
     for name in ("categorical", "monotone", "patience"):
         if name in result and name not in parameters:
@@ -150,10 +149,6 @@ def translate_names(parameters: Mapping[str, Any], known: Iterable[str], current
     if lightgbm:
         result["lightgbm"] = {**result.get("lightgbm", current["lightgbm"]), **lightgbm}
     return result
-
-
-def _is_sampling(name: str) -> bool:
-    return name in _FRACTION or name in _FREQUENCY
 
 
 def _sampling(parameters: Mapping[str, Any], result: dict[str, Any], objective: Any) -> dict[str, Any]:

@@ -300,7 +300,6 @@ class NewtonLeaves:
     worker_group: WorkerGroup | None = None
     """Other workers, whose documents are in the same leaves."""
     _derivatives: tuple[NDArray[Any], NDArray[Any]] | None = None
-    """Gradient and curvature of the current step."""
 
     def __post_init__(self) -> None:
         self.scores = {part: np.zeros(data.n_docs) for part, data in self.parts.items()}

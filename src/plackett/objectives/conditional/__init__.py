@@ -173,4 +173,3 @@ CONDITIONAL: tuple[type[Objective], ...] = (
     L3MAP,
     L3NDCG,
 )
-"""All conditional models."""

@@ -39,11 +39,9 @@ class Cell:
     """One step of a recurrent cell from a state of zeros, then the score."""
 
     kind: str
-    """rnn, lstm or gru."""
     matrix: Matrix
     bias: NDArray[np.float64]
     state_bias: NDArray[np.float64]
-    """The bias of the state."""
     both: bool
     """Whether the score is computed from the input of the cell and its state."""
     last: Layer

@@ -41,9 +41,7 @@ class Part:
 
     ranker: Ranker
     factor: float
-    """The factor of its scores."""
     transforms: tuple[FittedTransform, ...]
-    """The transforms of its features, in order."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,7 @@ class ExportRequest:
     parts: tuple[Part, ...]
     kind: Kind
     names: tuple[str, ...]
-    """Of the features."""
     name: str
-    """Of the model."""
     missing: Missing
 
     @cached_property

@@ -53,7 +53,6 @@ class Trees:
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     values: NDArray[np.float64]
-    """Of each leaf."""
     base: float = 0.0
     """Added to every score."""
 

@@ -245,7 +245,6 @@ READERS: Mapping[str, Callable[[Any, Float32, Mapping[str, int]], Scores]] = {
     "solr": _solr,
     "elasticsearch-linear": _elasticsearch_linear,
 }
-"""By target."""
 
 
 def _sum_trees(trees: Iterable[Node], visit: Visit, n_documents: int, dtype: type[np.floating[Any]]) -> Scores:

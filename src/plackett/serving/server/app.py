@@ -331,7 +331,6 @@ class App:
 
 
 OPERATIONS = list_operations(App)
-"""All routes of the server."""
 
 
 class _ApiRoute(Route):

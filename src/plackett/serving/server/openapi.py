@@ -10,7 +10,7 @@ from plackett._version import __version__
 from plackett.serving.server.http import BYTES, JSON, PROBLEM
 from plackett.serving.server.requests import SIZES_HEADER, SIZES_PATTERN
 from plackett.serving.server.schemas import BatchRequest, ListRequest, Problem
-from plackett.serving.server.settings import Limits, Settings
+from plackett.serving.server.settings import Settings
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 AccessLevel: TypeAlias = Literal["open", "token", "admin"]
@@ -85,7 +85,9 @@ def describe(routes: tuple[Operation, ...], settings: Settings) -> dict[str, Any
     types |= {ListRequest, BatchRequest, Problem}
     ordered = sorted(types, key=lambda kind: kind.__name__)
     _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
-    _add_limits(schemas, settings.limits)
+    for name in ("ListRequest", "BatchItem"):
+        schemas[name]["properties"]["documents"]["maxItems"] = settings.limits.documents
+    schemas["BatchRequest"]["properties"]["lists"]["maxItems"] = settings.limits.lists
     components: dict[str, Any] = {"schemas": schemas}
     if settings.token is not None:
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
@@ -104,12 +106,6 @@ def describe(routes: tuple[Operation, ...], settings: Settings) -> dict[str, Any
         "paths": paths,
         "components": components,
     }
-
-
-def _add_limits(schemas: dict[str, Any], limits: Limits) -> None:
-    for name in ("ListRequest", "BatchItem"):
-        schemas[name]["properties"]["documents"]["maxItems"] = limits.documents
-    schemas["BatchRequest"]["properties"]["lists"]["maxItems"] = limits.lists
 
 
 def _describe_route(route: Operation, *, has_token: bool) -> dict[str, Any]:
