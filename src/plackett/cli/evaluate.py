@@ -119,7 +119,6 @@ def load_scores(ranking: Path, data: Sequence[Path], reading: DataOptions) -> tu
 
 
 def _score_with_model(model: Path, data: Sequence[Path], reading: DataOptions) -> tuple[Dataset, Scores]:
-
     ranker = load(model)
     files = find_files(data)
     limit = name_model_features(None if reading.width else ranker)
@@ -134,7 +133,6 @@ def _score_with_model(model: Path, data: Sequence[Path], reading: DataOptions) -
 
 
 def _parse_metrics(text: str | None, convention: str | None) -> list[Metric]:
-
     if text is not None:
         return [metric(name, convention=convention) for name in split(text)]
     metric(_DEFAULT_METRICS[0], convention=convention)  # refuses an unknown convention

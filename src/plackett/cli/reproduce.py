@@ -159,13 +159,14 @@ def _run(
     cores: dict[str, Any],
     cluster: Cluster | None,
 ) -> Reproduction:
-    from plackett.experiments.papers import forecast_reproduction, plan_reproduction, run_reproduction
+    from plackett.experiments.papers import plan_reproduction, run_reproduction
+    from plackett.experiments.plan import forecast
     from plackett.experiments.store import RunStore
 
     plan = plan_reproduction(datasets, items)
     _check_settings(plan)
     with RunStore(store) as runs:
-        _announce(plan, forecast_reproduction(plan, store=runs, **cores))
+        _announce(plan, forecast(*plan.plans(), store=runs, **cores))
         kept = console.explain_interrupt(lambda: console.describe_kept(runs, store, list(plan.plans())))
         with kept, console.step_progress() as progress:
             return run_reproduction(

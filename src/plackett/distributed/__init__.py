@@ -2,7 +2,7 @@
 
 :mod:`~plackett.distributed.local_pool` has the processes of this machine. For Ray, three parts build on each other:
 
-- :mod:`~plackett.distributed.driver`: a child process that owns the connection to Ray. The user's
+- :mod:`~plackett.distributed.driver_process`: a child process that owns the connection to Ray. The user's
   process talks to it over a pipe, so a crash of Ray never takes the user's process along.
 - :mod:`~plackett.distributed.task_pool`: independent tasks with retries and heartbeats.
 - :mod:`~plackett.distributed.training_job`: several workers that train one model together.

@@ -34,7 +34,7 @@ from plackett.base.errors import ConvergenceWarning, PlackettError, UsageError, 
 from plackett.data.dataset import Dataset
 from plackett.data.mapped import open_mapped
 from plackett.data.writer import write
-from plackett.distributed.driver import rebuild_error, record_error
+from plackett.distributed.driver_process import rebuild_error, record_error
 
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor

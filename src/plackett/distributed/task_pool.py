@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from plackett.base.errors import ClusterError
-from plackett.distributed import driver
+from plackett.distributed import driver_process
 from plackett.distributed.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class TaskPool:
 
     def __init__(self, cluster: Cluster, function: TaskFunction, common: Any) -> None:
         self._cluster = cluster
-        self._driver = driver.DriverProcess(cluster, serve_tasks, function, common, cluster)
+        self._driver = driver_process.DriverProcess(cluster, serve_tasks, function, common, cluster)
         try:
             deadline = time.monotonic() + cluster.start_limit
             self.slots: int = self._driver.receive(deadline, self._timeout_message)[1]
@@ -71,7 +71,7 @@ class TaskPool:
         if kind != "result":
             return None
         number, (status, result) = content
-        return TaskEvent(number, status, driver.rebuild_error(result) if status == "failed" else result)
+        return TaskEvent(number, status, driver_process.rebuild_error(result) if status == "failed" else result)
 
     def map(self, items: Mapping[int, Any], *, on_poll: Callable[[], None] = lambda: None) -> Iterator[TaskEvent]:
         """Run a task for each item; yields how each of them ended, as they finish.
@@ -213,7 +213,7 @@ class _Cancel:
     number: int
 
 
-def serve_tasks(pipe: driver.Pipe, function: TaskFunction, common: Any, cluster: Cluster) -> None:
+def serve_tasks(pipe: driver_process.Pipe, function: TaskFunction, common: Any, cluster: Cluster) -> None:
     """Run the tasks that come over the pipe; runs in the driver process.
 
     ``(number, item)`` starts a task and :class:`_Cancel` cancels it. The replies are ``("message",
@@ -224,7 +224,7 @@ def serve_tasks(pipe: driver.Pipe, function: TaskFunction, common: Any, cluster:
 
     try:
         server = _TaskServer(pipe, function, ray.put(common), cluster)
-        pipe.send(("slots", driver.count_workers(cluster)))
+        pipe.send(("slots", driver_process.count_workers(cluster)))
         while not pipe.closed.is_set():
             try:
                 server.handle(pipe.receive(_WAIT_SECONDS))
@@ -240,7 +240,7 @@ def serve_tasks(pipe: driver.Pipe, function: TaskFunction, common: Any, cluster:
 
 @dataclass
 class _TaskServer:
-    pipe: driver.Pipe
+    pipe: driver_process.Pipe
     function: TaskFunction
     common: Any
     cluster: Cluster
@@ -256,7 +256,7 @@ class _TaskServer:
     def __post_init__(self) -> None:
         import ray
 
-        monitor = ray.remote(num_cpus=0, scheduling_strategy=driver.on_this_node())(TaskMonitor)
+        monitor = ray.remote(num_cpus=0, scheduling_strategy=driver_process.on_this_node())(TaskMonitor)
         self._monitor = monitor.remote()
         self._task = ray.remote(num_cpus=self.cluster.threads, max_retries=self.cluster.retries)(_run_task)
         limit = self.cluster.start_seconds
@@ -265,7 +265,7 @@ class _TaskServer:
         except ray.exceptions.GetTimeoutError as error:
             raise ClusterError(
                 f"{self.cluster.location} started no process within {limit:g} s (start_seconds): "
-                f"{driver.describe_resources()}."
+                f"{driver_process.describe_resources()}."
             ) from error
 
     def handle(self, message: tuple[int, Any] | _Cancel) -> None:
@@ -327,7 +327,7 @@ class _TaskServer:
             threads = self.cluster.threads
             raise ClusterError(
                 f"no worker with {threads} core{'s' * (threads > 1)} could be started within "
-                f"{limit:g} s (start_seconds): {driver.describe_resources()}. Ask for fewer "
+                f"{limit:g} s (start_seconds): {driver_process.describe_resources()}. Ask for fewer "
                 "threads, wait until the cluster is free, or raise start_seconds if the data take "
                 "long to send."
             )
@@ -362,4 +362,4 @@ def _run_task(
     except TaskCanceled:
         return "canceled", None
     except Exception as error:
-        return "failed", driver.record_error(error)
+        return "failed", driver_process.record_error(error)

@@ -35,7 +35,7 @@ from plackett.data.dataset import Dataset
 from plackett.data.mapped import is_mapped, open_mapped
 from plackett.distributed.cluster import Cluster
 from plackett.distributed.coordinator import Coordinator, TrainingState, WorkerGroup
-from plackett.distributed.driver import (
+from plackett.distributed.driver_process import (
     DriverProcess,
     Pipe,
     count_workers,

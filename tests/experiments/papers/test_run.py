@@ -17,13 +17,13 @@ from plackett.experiments.papers import (
     PAPERS,
     Budget,
     PaperDatasets,
-    forecast_reproduction,
     list_items,
     paper,
     plan_reproduction,
     run_reproduction,
     write_reproduction,
 )
+from plackett.experiments.plan import forecast
 from plackett.experiments.store import RunStore
 
 _TINY = {"trees": 2, "leaves": 3, "epochs": 1, "layers": (4,), "learners": 1, "C": 1.0}
@@ -188,7 +188,7 @@ def test_the_list_and_the_forecast_count_trials_without_running_them(tmp_path) -
     assert listed[0].seconds > 0
     plan = plan_reproduction(datasets, chosen)
     with RunStore(tmp_path / "runs.db") as store:
-        ahead = forecast_reproduction(plan, store=store, threads=1)
+        ahead = forecast(*plan.plans(), store=store, threads=1)
         assert (ahead.trials, ahead.finished, len(store)) == (24, 0, 0)
 
 

@@ -33,7 +33,7 @@ from plackett.experiments.papers.datasets import (
     stand_in,
 )
 from plackett.experiments.papers.paper import Budget, FinishedStudy, ItemContent, ItemInputs, Paper, PaperItem, Study
-from plackett.experiments.plan import Forecast, Plan, estimate_seconds, forecast, threads_per_trial
+from plackett.experiments.plan import Plan, estimate_seconds, threads_per_trial
 from plackett.experiments.protocols import DataSource
 from plackett.experiments.store import RunStore
 from plackett.models.fit_context import Progress
@@ -245,13 +245,6 @@ def _plan_item(datasets: PaperDatasets, item: PaperItem, roles: dict[str, str]) 
             for name, role in roles.items()
         },
     )
-
-
-def forecast_reproduction(
-    plan: ReproductionPlan, *, store: RunStore, jobs: int = 1, threads: int | None = None
-) -> Forecast:
-    """Trials, those that the store has, and seconds for the rest; shared trials count once."""
-    return forecast(*plan.plans(), store=store, jobs=jobs, threads=threads)
 
 
 def run_reproduction(

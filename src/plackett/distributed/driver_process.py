@@ -143,7 +143,7 @@ def _connect(cluster: Cluster) -> None:
         )
 
 
-_CHILD_PROGRAM = "from plackett.distributed.driver import child_main; child_main()"
+_CHILD_PROGRAM = "from plackett.distributed.driver_process import child_main; child_main()"
 _PICKLE_PROTOCOL = 5  # writes arrays without copying them
 _ERRORS: dict[str, type[Exception]] = {
     "ClusterError": ClusterError,
