@@ -254,7 +254,7 @@ def add_sample(scores, gains, by_gain, discounts, steps, options, order, work, g
     total = float32(2.0) * sigma * size
     scale = float32(1.0)
     if query_norm and total > float32(0.0):
-        scale = np.log2(float32(1.0) + total) / total
+        scale = float32(np.log1p(float64(total)) / np.log(2.0)) / total
     for k in range(n):
         g[order[k]] += scale * work[3, k]
         h[order[k]] += scale * work[4, k]
