@@ -55,7 +55,7 @@ test-tools:
 	fi; \
 	echo "tests that need $$missing will be skipped (as root on Debian: apt-get install $(TOOLS))"
 
-# The suite in four processes, and beside it the kernels with bounds checks. This keeps two cores busy
+# The suite in three processes, and beside it the kernels with bounds checks. This keeps two cores busy
 # while tests of clusters, servers and killed processes wait.
 # Kernels are compiled first, once, and not by several test processes at the same time.
 test: $(VENV)/.dev test-tools
@@ -66,7 +66,7 @@ test: $(VENV)/.dev test-tools
 test-suite test-bounds: export OMP_WAIT_POLICY := passive
 
 test-suite: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 4 --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 # Numba does not check indices unless asked to. tests/test_bounds.py holds a kernel that must fail, so
 # that the checks are known to run.

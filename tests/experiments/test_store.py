@@ -128,11 +128,11 @@ def test_a_claim_runs_out_and_another_takes_it(place) -> None:
 
 
 def test_a_heartbeat_keeps_a_claim_beyond_its_lease(place) -> None:
-    with RunStore(place, lease=0.5) as owner, RunStore(place) as other:
+    with RunStore(place, lease=2) as owner, RunStore(place) as other:
         assert owner.claim(identity(1))
         with Heartbeat(owner) as heartbeat:
             heartbeat.add(identity(1).digest)
-            time.sleep(1.5)
+            time.sleep(3)
             assert not other.claim(identity(1))
 
 

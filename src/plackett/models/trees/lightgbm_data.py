@@ -49,6 +49,7 @@ from plackett.models.trees.params import BUILT_IN, categorical_indices
 from plackett.models.trees.training import predict_in_blocks
 
 if TYPE_CHECKING:
+    from plackett.models.fit_context import WholeData
     from plackett.models.trees.ranker import TreeRanker
 
 
@@ -57,42 +58,53 @@ def make_lightgbm_datasets(
 ) -> dict[str, Any]:
     """LightGBM datasets of the training and validation lists, with the bins of ``bins`` if given."""
     whole = ranker.whole
-    # LightGBM's own objectives need lists and weights; data on disk may not fit into memory twice.
-    if whole is None or ranker.objective in BUILT_IN or ranker.transforms or is_large(whole.data.features):
-        train = make_lightgbm_dataset(ranker, parts["train"], bins)
-        others = {n: make_lightgbm_dataset(ranker, part, train) for n, part in parts.items() if n != "train"}
-        return {"train": train, **others}
-    params = {name: value for name, value in settings.items() if name != "objective"}
-    binned = _bin_once(ranker, whole.data, params)
-    order = whole.data.order
-    datasets = {}
-    for name, part in parts.items():
-        chosen = whole.lists[name][order.lists]
-        assert np.array_equal(order.keys[chosen], part.keys)
-        rows = np.flatnonzero(np.repeat(chosen, np.diff(order.offsets)))
-        datasets[name] = PartDataset(binned, rows, part.features, params)
-    return datasets
+    # LightGBM's own objectives need lists and weights.
+    if whole is not None and ranker.objective not in BUILT_IN and not ranker.transforms:
+        params = {name: value for name, value in settings.items() if name != "objective"}
+        shared = _bin_once(ranker, whole.data, params)
+        if not isinstance(shared, bytes):
+            return {name: _take_part(shared, whole, name, part, params) for name, part in parts.items()}
+        bins = dataset_from_bins(shared, params, categorical_indices(ranker))
+    train = make_lightgbm_dataset(ranker, parts["train"], bins)
+    others = {n: make_lightgbm_dataset(ranker, part, train) for n, part in parts.items() if n != "train"}
+    return {"train": train, **others}
 
 
 _FOR_TREES = ("seed", "learning_rate", "num_leaves", "feature_fraction")
 """Parameters of members and candidates that bins must not depend on."""
-_last_binned: list[tuple[Any, dict[str, Any], BlockDataset]] = []  # at most one
+_last_binned: list[tuple[Any, dict[str, Any], BlockDataset | bytes]] = []  # at most one
 
 
-def _bin_once(ranker: TreeRanker, data: Dataset, params: dict[str, Any]) -> BlockDataset:
-    """The data in LightGBM's form; the last one is kept as long as the data exist."""
+def _bin_once(ranker: TreeRanker, data: Dataset, params: dict[str, Any]) -> BlockDataset | bytes:
+    """The data in LightGBM's form; only the bins of data on disk, which may not fit into memory twice.
+
+    The last result is kept as long as the data exist.
+    """
     params = {n: v for n, v in params.items() if n not in _FOR_TREES}
-    key = params | {"categorical": categorical_indices(ranker), "num_threads": None}
+    categorical = categorical_indices(ranker)
+    key = params | {"categorical": categorical, "num_threads": None}
     for known, settings, binned in _last_binned:
         if known() is data and settings == key:
             return binned
     _last_binned.clear()
     canonical = ranker._number_categories(data).canonical(copy=False)
-    binned = make_lightgbm_dataset(ranker, canonical)
-    binned.params = params
-    binned.construct()
-    _last_binned.append((weakref.ref(data, lambda _: _last_binned.clear()), key, binned))
-    return binned
+    result: BlockDataset | bytes
+    if is_large(data.features):
+        result = find_bins(canonical, params, categorical)
+    else:
+        result = make_lightgbm_dataset(ranker, canonical)
+        result.params = params
+        result.construct()
+    _last_binned.append((weakref.ref(data, lambda _: _last_binned.clear()), key, result))
+    return result
+
+
+def _take_part(binned: BlockDataset, whole: WholeData, name: str, part: Dataset, params: dict[str, Any]) -> PartDataset:
+    order = whole.data.order
+    chosen = whole.lists[name][order.lists]
+    assert np.array_equal(order.keys[chosen], part.keys)
+    rows = np.flatnonzero(np.repeat(chosen, np.diff(order.offsets)))
+    return PartDataset(binned, rows, part.features, params)
 
 
 def make_lightgbm_dataset(ranker: TreeRanker, data: Dataset, reference: Any = None) -> BlockDataset:
