@@ -67,7 +67,7 @@ def _replace(folder: Path, name: str, array: np.ndarray) -> None:
     _save(folder, content)
 
 
-def _reads_the_same_or_is_refused(folder: Path, ds: Dataset) -> bool:
+def _assert_same_or_refused(folder: Path, ds: Dataset) -> bool:
     """True if refused; what is not refused must be the set that was written."""
     try:
         actual = read(folder, missing="nan")
@@ -184,7 +184,7 @@ def test_a_manifest_with_any_field_changed_is_refused_or_harmless(folder: Path, 
         refused = []
         for value in (_GONE, *_mutations(current)):
             _save(folder, _set(content, place, value))
-            refused.append(_reads_the_same_or_is_refused(folder, ds))
+            refused.append(_assert_same_or_refused(folder, ds))
         # Names of features, optional arrays and missing values are for the writer to say.
         if place[0] not in ("feature_names", "missing", "sha256") and place[-1] not in ARRAYS:
             assert all(
@@ -288,7 +288,7 @@ def test_a_header_with_any_byte_changed_is_refused_or_harmless(folder: Path, ds:
         changed[data.draw(st.integers(0, 127))] = data.draw(st.integers(0, 255))
     path.write_bytes(changed)
     try:
-        _reads_the_same_or_is_refused(folder, ds)
+        _assert_same_or_refused(folder, ds)
     finally:
         path.write_bytes(whole)
 

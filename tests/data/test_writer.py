@@ -20,7 +20,7 @@ def _contents(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in files}
 
 
-def _same_as_read_and_write(source: Path, suffix: str, block_bytes: int, **options: Any) -> None:
+def _assert_same_as_read_and_write(source: Path, suffix: str, block_bytes: int, **options: Any) -> None:
     ours, theirs = source.parent / f"ours{suffix}", source.parent / f"theirs{suffix}"
     convert(source, ours / f"set{suffix}", block_bytes=block_bytes, **options)
     write(read(source, **options), theirs / f"set{suffix}")
@@ -48,7 +48,7 @@ def test_streaming_equals_reading_and_writing_to_the_bit(
     tmp_path: Path, text: str, block_bytes: int, missing: Any, suffix: str
 ) -> None:
     (tmp_path / "set.txt").write_text(text)
-    _same_as_read_and_write(tmp_path / "set.txt", suffix, block_bytes, missing=missing)
+    _assert_same_as_read_and_write(tmp_path / "set.txt", suffix, block_bytes, missing=missing)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -69,20 +69,20 @@ def test_random_text_is_streamed_to_the_bit(
             lines.append(f"{rng.integers(3)} qid:{name} 1:1 {values}".replace("1:1 1:", "1:") + comment)
     (folder / "set.txt").write_text("\n".join(lines) + "\n")
     block_bytes = data.draw(st.integers(1, 200))
-    _same_as_read_and_write(folder / "set.txt", suffix, block_bytes)
+    _assert_same_as_read_and_write(folder / "set.txt", suffix, block_bytes)
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".txt.gz", ".txt.xz"])
 def test_a_larger_text_is_streamed_to_the_bit(tmp_path: Path, suffix: str) -> None:
     write(make_rows(5000, 17, 80, documents=True).dataset(), tmp_path / f"set{suffix}")
     for target in (".pkdata", ".parquet"):
-        _same_as_read_and_write(tmp_path / f"set{suffix}", target, 10_000)
+        _assert_same_as_read_and_write(tmp_path / f"set{suffix}", target, 10_000)
 
 
 @pytest.mark.parametrize("suffix", [".pkdata", ".parquet"])
 def test_a_width_that_is_given_is_kept(tmp_path: Path, suffix: str) -> None:
     (tmp_path / "set.txt").write_text(TEXTS["widths that grow"])
-    _same_as_read_and_write(tmp_path / "set.txt", suffix, 20, n_features=12)
+    _assert_same_as_read_and_write(tmp_path / "set.txt", suffix, 20, n_features=12)
     with pytest.raises(DataError, match=r"set\.txt:3: "):
         convert(tmp_path / "set.txt", tmp_path / f"set{suffix}", block_bytes=20, n_features=3)
 

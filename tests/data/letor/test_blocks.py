@@ -26,7 +26,7 @@ LINES = [
 TEXT = b"".join(LINES)
 
 
-def same(one: Table, two: Table) -> None:
+def assert_same(one: Table, two: Table) -> None:
     np.testing.assert_array_equal(one.features, two.features)
     np.testing.assert_array_equal(one.labels, two.labels)
     np.testing.assert_array_equal(one.query_ids, two.query_ids)
@@ -48,7 +48,7 @@ def test_pieces_of_any_size_give_the_same_table(
     tmp_path: Path, whole: Table, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     monkeypatch.setattr(blocks, "PIECE_BYTES", size)
-    same(read_table(tmp_path / "whole.txt"), whole)
+    assert_same(read_table(tmp_path / "whole.txt"), whole)
 
 
 @pytest.mark.parametrize("size", [1, 25, 26, 27, 300, 10**6])
@@ -83,11 +83,11 @@ def test_compressed_files_give_the_same_table(
 ) -> None:
     path = tmp_path / f"packed{suffix}"
     path.write_bytes(pack(TEXT))
-    same(read_table(path), whole)
+    assert_same(read_table(path), whole)
     # Two archives one after the other are the archive of both texts.
     path.write_bytes(pack(b"\xef\xbb\xbf" + TEXT[:500]) + pack(TEXT[500:]))
     monkeypatch.setattr(blocks, "STREAM_BYTES", 100)
-    same(read_table(path), whole)
+    assert_same(read_table(path), whole)
 
 
 def test_blocks_that_differ_in_kind_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_blocks_that_differ_in_kind_are_joined(tmp_path: Path, monkeypatch: pyte
 
 def test_standard_input_is_read(whole: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
-    same(read_table("-"), whole)
+    assert_same(read_table("-"), whole)
 
 
 @pytest.mark.timeout(10)

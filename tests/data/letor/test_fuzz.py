@@ -80,7 +80,7 @@ def outcome(read: Callable[[Path], T], data: bytes) -> T | DataError:
             return error
 
 
-def compare(data: bytes, missing: Missing, n_features: int | None) -> None:
+def assert_same_as_slow_reader(data: bytes, missing: Missing, n_features: int | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.txt"
         path.write_bytes(data)
@@ -99,13 +99,13 @@ def compare(data: bytes, missing: Missing, n_features: int | None) -> None:
 def test_a_mutated_file_is_read_or_refused_as_the_slow_reader_does(
     data: bytes, missing: Missing, n_features: int | None
 ) -> None:
-    compare(data, missing, n_features)
+    assert_same_as_slow_reader(data, missing, n_features)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.one_of(st.binary(max_size=200), st.text("0123456789:qid \n.e-+#\t", max_size=60).map(str.encode)))
 def test_any_bytes_are_read_or_refused_as_the_slow_reader_does(data: bytes) -> None:
-    compare(data, None, None)
+    assert_same_as_slow_reader(data, None, None)
 
 
 @settings(max_examples=EXAMPLES // 4, deadline=None)

@@ -45,7 +45,7 @@ def test_numbers_are_spelled_plainly(value: float, text: str) -> None:
     assert spell(value) == text
 
 
-def agrees_with_numpy(value: np.float32) -> None:
+def assert_shortest(value: np.float32) -> None:
     text = spell(value)
     assert np.float32(text).view(np.uint32) == value.view(np.uint32)
     shortest = np.format_float_scientific(value, unique=True, trim="-")
@@ -56,14 +56,14 @@ def agrees_with_numpy(value: np.float32) -> None:
 @settings(max_examples=1000, deadline=None)
 @given(st.integers(1, 0x7F7FFFFF))
 def test_no_shorter_decimal_reads_back(bits: int) -> None:
-    agrees_with_numpy(np.uint32(bits).view(np.float32))
+    assert_shortest(np.uint32(bits).view(np.float32))
 
 
 def test_no_shorter_decimal_reads_back_at_powers_of_two_and_their_neighbours() -> None:
     powers = np.ldexp(np.float32(1), np.arange(-149, 128)).astype(np.float32).view(np.uint32)
     for bits in np.unique(np.concatenate([powers - 1, powers, powers + 1])):
         if bits > 0:
-            agrees_with_numpy(bits.view(np.float32))
+            assert_shortest(bits.view(np.float32))
 
 
 @pytest.mark.parametrize("suffix", [".txt", ".gz", ".xz"])

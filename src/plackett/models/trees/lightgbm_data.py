@@ -20,7 +20,7 @@ LightGBM would draw from all documents, and sends them to the workers: a few hun
 feature. LightGBM's Python package does not wrap these functions, so we call its C interface.
 
 The members of a cross-fit learn from parts of the same lists. These are binned once, without a look
-at labels, and the members' datasets are subsets of the result, which cost a fortieth of binning.
+at labels, and the members' datasets are subsets of the result.
 
 This module imports LightGBM; the others of this package import it only where they need it.
 """
