@@ -50,7 +50,7 @@
       buttons[i].ariaPressed = String(panel === chosen);
     });
     tabs.prepend(bar);
-    choose(panels[0]);
+    choose(panels.find((panel) => "shown" in panel.dataset) ?? panels[0]);
   }
 
   // Tooltips.
