@@ -96,6 +96,15 @@ def test_the_main_result_is_said_in_a_sentence() -> None:
     assert "significantly different (p <0.0001)" in text
 
 
+@pytest.mark.parametrize("primary", ["ndcg@10", "map"])
+def test_differences_open_at_the_primary_metric(primary) -> None:
+    base = np.random.default_rng(0).random(20)
+    values = {name: {"ndcg@10": base + step, "map": base} for name, step in (("a", 0.0), ("b", 0.1))}
+    board = leaderboard(values, baseline="a", primary=primary)
+    page = render(Report("title", "lead", board, describe(synthetic("letor", n_lists=5))))
+    assert re.findall(r'data-tab="([^"]+)" data-shown', page) == [primary]
+
+
 def test_every_metric_has_its_differences_and_its_wins_and_losses() -> None:
     board = _board()
     wins = {bar.name: tuple(bar.parts) for bar in win_chart(board, "map").bars}
