@@ -22,11 +22,11 @@ from pathlib import Path
 import numpy as np
 
 import plackett as pk
-from auto_results import processor_time
+from auto_results import SYNTHETIC, processor_time
 from plackett.data.folds import is_folds
 from plackett.metrics import metric
 from plackett.models.auto import portfolio
-from plackett.models.auto.search import Budget, Search, read_spent
+from plackett.models.auto.search import Search, TimeBudget, read_spent
 
 METRIC = metric("ndcg@10")
 SAMPLES = 60
@@ -41,8 +41,8 @@ def main() -> None:
     parser.add_argument("--synthetic", action="store_true", help="also use synthetic data")
     parser.add_argument("--work", type=Path, help="folder that keeps finished candidates")
     parser.add_argument("--minutes", type=float, default=60.0, help="limit for each data set")
-    parser.add_argument("--folds", type=int, default=3)
-    parser.add_argument("--lists", type=int, default=600, help="lists of each data set to use")
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--lists", type=int, default=1000, help="lists of each data set to use")
     parser.add_argument("--write", action="store_true", help="replace portfolio.json")
     options = parser.parse_args()
     work = options.work or Path(tempfile.mkdtemp(prefix="auto-portfolio-"))
@@ -91,7 +91,7 @@ def _data_sets(paths: list[Path], synthetic: bool) -> dict[str, pk.Dataset]:
         else:
             sets[path.stem] = pk.read(path)
     if synthetic:
-        sets["synthetic letor"] = pk.synthetic("letor", n_lists=150, seed=31)
+        sets |= {f"synthetic {world}": pk.synthetic(world, n_lists=n, seed=31) for world, n in SYNTHETIC.items()}
     return sets
 
 
@@ -100,12 +100,12 @@ def _cross_fit(data: pk.Dataset, folder: Path, folds: int, minutes: float) -> Se
 
     def make_crossfit(candidate: portfolio.Candidate) -> pk.CrossFit:
         ranker = candidate.build(seed=0, threads=1)
-        return pk.CrossFit(ranker, folds=folds, stop_on="next")
+        return pk.CrossFit(ranker, folds=folds, stop_on="next", transforms=candidate.transforms)
 
     def report(text: str, done: int, total: int) -> None:
         print(f"\r{folder.name}: {text} {done}/{total}   ", end="", flush=True)
 
-    budget = Budget(60 * minutes, read_spent(folder), processor_time)
+    budget = TimeBudget(60 * minutes, read_spent(folder), processor_time)
     search = Search(folder, data, (METRIC,), budget, make_crossfit, report)
     search.run(portfolio.find_candidates("auto"))
     print()

@@ -7,14 +7,17 @@ DATA are folders with folds. Every system learns from the training and validatio
 is measured on its test lists; nothing is chosen on test lists. Each (system, data, fold) runs in a
 process of its own with one thread, and budgets are processor time, so that other work on the machine
 changes nothing. Outcomes are lines of a file in the store: a rerun goes on where the last one
-stopped. The second form writes the page from the store.
+stopped. The second form writes the page from the store, and keeps the outcomes beside this script, so
+that a rerun elsewhere goes on from them.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,12 +33,14 @@ import plackett as pk
 from plackett.models.auto.distillation import distill_trees, is_sum_of_trees
 from plackett.models.auto.portfolio import find_candidates
 from plackett.models.crossfit import with_threads
+from plackett.models.fit_context import FitContext, no_watch
 from plackett.models.recipes.search_spaces import Choice, Whole, search_space, with_settings
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10")
 PEERS = {"LightGBM": "lightgbm-lambdarank", "XGBoost": "xgboost-ndcg", "CatBoost": "catboost-yetirank"}
 OURS = {"ours": "e-lambdaloss-mart"}
 AUTO, DISTILLED = "AutoRanker", "AutoRanker, distilled"
+CONTEXT = "ours, cross-fitted with list-context"
 STORE = Path("auto-results")
 SYNTHETIC = {"letor": 400, "web": 150}  # lists to learn from
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -46,7 +51,7 @@ def main() -> None:
     parser.add_argument("data", nargs="*")
     parser.add_argument("--synthetic", action="store_true", help="also use synthetic data")
     parser.add_argument("--folds", type=int, default=5, help="folds of each data set to use")
-    parser.add_argument("--systems", default="", help="run only systems whose name contains this")
+    parser.add_argument("--systems", default="", help="run only systems whose name matches this pattern")
     parser.add_argument("--minutes", default="1,5", help="budgets of processor time")
     parser.add_argument("--workers", type=int, default=1, help="processes at a time")
     parser.add_argument("--store", type=Path, default=STORE)
@@ -58,12 +63,15 @@ def main() -> None:
     elif options.page:
         from auto_page import write_page
 
-        write_page(read_outcomes(options.store), read_outcomes(options.store, "trials.jsonl"))
+        write_page(*(_keep(options.store, name) for name in ("outcomes.jsonl", "trials.jsonl")))
     else:
         options.store.mkdir(parents=True, exist_ok=True)
         minutes = [float(text) for text in options.minutes.split(",")]
+        chains: dict[tuple[str, int, str], list[Job]] = {}
+        for job in _jobs(options, minutes):  # a larger budget goes on from a smaller one: one after the other
+            chains.setdefault((job[0], job[1], job[2].removesuffix(", distilled")), []).append(job)
         with ThreadPoolExecutor(options.workers) as pool:
-            list(pool.map(lambda job: _start(options.store, job), _jobs(options, minutes)))
+            list(pool.map(lambda chain: [_start(options.store, job) for job in chain], chains.values()))
 
 
 Job = tuple[str, int, str, float]
@@ -71,17 +79,22 @@ Job = tuple[str, int, str, float]
 
 
 def _jobs(options: argparse.Namespace, minutes: list[float]) -> list[Job]:
-    """The cheap systems first, then one budget after the other, fold by fold."""
+    """The cheap systems first, then fold by fold one budget after the other."""
     data = [(name, len(pk.read_folds(name))) for name in options.data]
-    data += [(f"synthetic {world}", 3) for world in SYNTHETIC] if options.synthetic else []
+    data += [(f"synthetic {world}", 2) for world in SYNTHETIC] if options.synthetic else []
     cheap = [(f"{name}{how}", 0.0) for how in ("", ", cross-fitted") for name in (*PEERS, *OURS)]
+    cheap.append((CONTEXT, 0.0))
     jobs: list[Job] = [(name, fold, *s) for s in cheap for name, folds in data for fold in range(folds)]
-    for budget in minutes:
-        systems = [(AUTO, budget), (DISTILLED, budget), *((f"{name}, tuned", budget) for name in PEERS)]
-        jobs += [
-            (name, fold, *s) for fold in range(options.folds) for name, folds in data if fold < folds for s in systems
-        ]
-    return [job for job in jobs if job[1] < options.folds and options.systems in job[2]]
+    systems = [AUTO, DISTILLED, *(f"{name}, tuned" for name in PEERS)]
+    jobs += [
+        (name, fold, system, budget)
+        for fold in range(options.folds)
+        for name, folds in data
+        for budget in minutes
+        for system in systems
+        if fold < folds
+    ]
+    return [job for job in jobs if job[1] < options.folds and re.search(options.systems, job[2])]
 
 
 def _start(store: Path, job: Job) -> None:
@@ -97,9 +110,23 @@ def _start(store: Path, job: Job) -> None:
 
 
 def read_outcomes(store: Path, name: str = "outcomes.jsonl") -> list[dict[str, Any]]:
-    """The outcomes of all runs so far."""
-    path = store / name
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+    """The outcomes of all runs so far: those that are kept beside this script, and those in the store."""
+    kept, path = _kept(name), store / name
+    text = gzip.decompress(kept.read_bytes()).decode() if kept.is_file() else ""
+    text += path.read_text() if path.is_file() else ""
+    return [json.loads(line) for line in dict.fromkeys(text.splitlines())]
+
+
+def _kept(name: str) -> Path:
+    return Path(__file__).with_name(f"auto_{name}.gz")
+
+
+def _keep(store: Path, name: str) -> list[dict[str, Any]]:
+    outcomes = read_outcomes(store, name)
+    text = "".join(json.dumps(outcome) + "\n" for outcome in outcomes)
+    if outcomes:
+        _kept(name).write_bytes(gzip.compress(text.encode(), mtime=0))
+    return outcomes
 
 
 def processor_time() -> float:
@@ -133,7 +160,7 @@ def run_job(store: Path, data: str, number: int, system: str, minutes: float) ->
         "milliseconds": _latency(ranker, fold.test),
         "megabytes": _size(ranker, folder.with_suffix(f".{os.getpid()}.plackett")),
         **extra,
-        "values": {m: [None if np.isnan(x) else round(float(x), 6) for x in v] for m, v in values.items()},
+        "values": {m: [None if np.isnan(x) else round(float(x), 5) for x in v] for m, v in values.items()},
     }
     with (store / "outcomes.jsonl").open("a") as file:
         file.write(json.dumps(outcome) + "\n")
@@ -146,8 +173,8 @@ def _fit(system: str, fold: pk.Fold, minutes: float, folder: Path) -> tuple[pk.m
     if how == "tuned":
         return _tune(name, fold, minutes, folder)
     ranker = with_threads(_base(name), 1)
-    if how == "cross-fitted":
-        ranker = pk.CrossFit(ranker)
+    if how.startswith("cross-fitted"):
+        ranker = pk.CrossFit(ranker, transforms=("list-context",) if system == CONTEXT else ())
     return ranker.fit(fold.train, fold.validation, "ndcg@10"), {}
 
 
@@ -181,12 +208,14 @@ def _fit_auto(
         return ranker, found | {"board": [row.to_dict() for row in ranker.leaderboard_]}
     data = pk.concat([fold.train, fold.validation]).canonical()
     result = distill_trees(
-        *(ranker.members_, ranker.weights_, data, (pk.metric("ndcg@10"),)),
+        ranker.members_,
+        ranker.weights_,
+        data,
+        FitContext((pk.metric("ndcg@10"),), None, lambda *_: None, no_watch),
         seed=0,
         threads=1,
         seconds=60 * minutes,
         clock=processor_time,
-        progress=lambda *_: None,
     )
     ranker._set_distilled(result)
     return ranker, found | {"distillation": result.to_dict()}

@@ -49,7 +49,12 @@ TRIALS: dict[str, tuple[Any, dict[str, Any], int]] = {
     "Bayesian bootstrap of lists": (_LOSS, {"list_fraction": 0.5}, 5),
     "learning rate .03": (_LOSS, {"learning_rate": 0.03}, 5),
     "path_smooth 10, extra_trees": (_LOSS, _SMOOTH | {"lightgbm.extra_trees": True}, 5),
+    "list-means": (_LOSS, {}, 5),
+    "list-context": (_LOSS, {}, 5),
+    "e-xendcg, path_smooth 10, list-context": ("e-xendcg-mart", _SMOOTH, 5),
+    "CatBoost, list-context": ("catboost-yetirank", {}, 5),
 }
+TRANSFORMS = ("list-means", "list-context")
 BOOTSTRAP = "Bayesian bootstrap of lists"
 NEXT = "stopped on the next part"
 
@@ -80,12 +85,15 @@ def _run(store: Path, path: Path, number: int, name: str) -> None:
     if name == BOOTSTRAP:
         tree_ranker.sample_lists, saved = _weigh_lists, tree_ranker.sample_lists
     stop_on = "next" if name.endswith(NEXT) else "held-out"
-    crossfit = pk.CrossFit(ranker, folds=folds, stop_on=stop_on).fit(fold.train, metric="ndcg@10")
+    transforms = tuple(transform for transform in TRANSFORMS if name.endswith(transform))
+    crossfit = pk.CrossFit(ranker, folds=folds, stop_on=stop_on, transforms=transforms)
+    crossfit.fit(fold.train, metric="ndcg@10")
     if name == BOOTSTRAP:
         tree_ranker.sample_lists = saved
     seconds = processor_time() - start
     data = fold.validation
-    scores = np.stack([m.predict(data) / s for m, s in zip(crossfit.members_, crossfit.scales_, strict=True)])
+    prepared = crossfit._prepare(data)
+    scores = np.stack([m.predict(prepared) / s for m, s in zip(crossfit.members_, crossfit.scales_, strict=True)])
     file = store / "trial-scores" / f"{path.name}-{number}-{name}.npy"
     file.parent.mkdir(parents=True, exist_ok=True)
     np.save(file, scores)

@@ -46,10 +46,24 @@ JSON, BYTES = "application/json", "application/octet-stream"
 PEER = Path(__file__).with_name("serving_peer.py")
 OURS, COMPACT, LINEAR = "plackett", "plackett, compact bodies", "plackett, linear model"
 MSGSPEC = "plackett, msgspec without the scanner"
-# The same server with the compiled scanner switched off: msgspec decodes every JSON body.
+# The same server without the compiled scanner: msgspec decodes the lists, and struct packs their numbers.
 WITHOUT_SCANNER = """
+import struct
+import msgspec
+import numpy as np
 from plackett.serving.server import requests
-requests.scan_body = lambda *_: None
+from plackett.serving.server.scanner import Lists
+from plackett.serving.server.schemas import ListRequest
+
+decode = msgspec.json.Decoder(ListRequest).decode
+
+def read_lists(body, *_):
+    documents = decode(body).documents
+    pack = struct.Struct(f"{len(documents[0])}d").pack
+    features = np.frombuffer(b"".join([pack(*row) for row in documents])).reshape(len(documents), -1)
+    return Lists(features.astype(np.float32), np.array([0, len(features)]), (None,))
+
+requests.scan_body = read_lists
 from plackett.cli import main
 main()
 """

@@ -22,6 +22,9 @@ KERNEL_FOLDERS = ("data/letor", "data/transforms")
 # other, and two processes would compile the same list functions.
 TOGETHER = {"distributed": "ray", "objectives": "objectives", "contract": "objectives"}
 
+# Tests in those folders that need no Ray, or start their own and have minutes to wait for it.
+ALONE = tuple(f"tests/distributed/test_{name}.py" for name in ("hosts", "local_pool", "nets_alike", "tolerance"))
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark kernels, and put the folders that stay together, the slowest, first."""
@@ -44,7 +47,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
             folder = file.removeprefix("tests/").partition("/")[0]
-            return TOGETHER.get(folder, file)
+            return file if file in ALONE else TOGETHER.get(folder, file)
 
     return ByFile(config, log)
 

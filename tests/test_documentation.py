@@ -43,6 +43,7 @@ def test_every_path_named_for_contributors_exists(page: str) -> None:
     paths = set(re.findall(r"`((?:src|tests|docs|benchmarks)/[^`\s]*)`", text))
     assert paths
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+    assert re.findall(r"`[\w.-]+\.py`", text) == []  # a file without its folder cannot be found
 
 
 def _pages() -> list[Path]:

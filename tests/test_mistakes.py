@@ -140,8 +140,3 @@ def test_a_saved_model_is_exported_by_its_path(data, tmp_path) -> None:
     pk.recipe("lambdamart", trees=2).fit(data).save(tmp_path / "m.plackett")
     assert pk.export(tmp_path / "m.plackett", tmp_path / "m.txt", "lightgbm")
     assert pk.import_model(tmp_path / "m.txt").n_features_ == data.n_features
-
-
-def test_old_names_are_taken_with_a_warning(data) -> None:
-    with pytest.warns(DeprecationWarning, match="'share' is deprecated; use 'validation_share'"):
-        pk.tune(data, "listnet-linear", trials=1, share=0.3, refit=False)

@@ -25,7 +25,7 @@ from plackett.data.dataset import Dataset
 from plackett.data.inputs import ids_from_sizes
 from plackett.metrics import evaluate
 from plackett.models import RECIPES, recipe as make_recipe
-from plackett.models.inputs import column_names, n_rows
+from plackett.models.inputs import column_names, n_rows, select_columns, take_column
 from plackett.models.parameters import unknown_parameter
 from plackett.models.ranker import Ranker as PlackettRanker
 from plackett.models.trees import TreeRanker
@@ -152,7 +152,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _make_ranker(self) -> PlackettRanker:
-        """The ranker that fit will fit."""
         if isinstance(self.recipe, PlackettRanker):
             if self.preset is not None:
                 raise UsageError("a preset belongs to a recipe's name, not to a ranker.")
@@ -227,7 +226,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             verbose=False if verbose is not None and verbose < 0 else verbose,
         )
         self.ranker_: PlackettRanker = ranker
-        self.evals_result_ = _results(ranker)
+        # The curves under LightGBM's names of the parts.
+        names = {"train": "training", "validation": "valid_0"}
+        self.evals_result_ = {names[part]: dict(c) for part, c in ranker.curves_.items() if part in names}
         self.best_iteration_ = ranker.best_step_
         self.best_score_ = {
             part: {name: values[_best(ranker, values)] for name, values in curves.items()}
@@ -291,23 +292,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _validate(self, X: Any, *y: Any, reset: bool) -> Any:
         """Check features, and labels, as scikit-learn does; tables are left as they are."""
-        options: dict[str, Any] = {
-            "accept_sparse": "csr",
-            "dtype": "numeric",
-            "ensure_all_finite": "allow-nan" if get_tags(self).input_tags.allow_nan else True,
-            "ensure_min_samples": 2 if reset else 1,  # one document has no order
-            "reset": reset,
-        }
         if column_names(X) is not None:
-            options = {"skip_check_array": True, "reset": reset}
-        if not y:
-            return validate_data(self, X, **options)
-        if "skip_check_array" in options:
-            return validate_data(self, X, **options), np.asarray(y[0])
-        return validate_data(self, X, y[0], y_numeric=True, **options)
+            table = validate_data(self, X, skip_check_array=True, reset=reset)
+            return (table, np.asarray(y[0])) if y else table
+        options: dict[str, Any] = {"y_numeric": True} if y else {}
+        options["ensure_all_finite"] = "allow-nan" if get_tags(self).input_tags.allow_nan else True
+        options["ensure_min_samples"] = 2 if reset else 1  # one document has no order
+        return validate_data(self, X, *y, accept_sparse="csr", dtype="numeric", reset=reset, **options)
 
     def _split(self, X: Any, qid: Any, group: Any, *, required: bool) -> tuple[Any, Any]:
-        """Features, and the query of each row."""
         if qid is not None and group is not None:
             raise UsageError("give qid (the query of each row) or group (the sizes), not both.")
         X, column = self._take_query_column(X)
@@ -325,15 +318,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return X, column
 
     def _take_query_column(self, X: Any) -> tuple[Any, Any]:
-        names = column_names(X)
-        if isinstance(self.query, str):
-            if names is None or self.query not in names:
-                return X, None
-            position = names.index(self.query)
-        elif self.query is None:
+        names, position = column_names(X), self.query
+        if isinstance(position, str):
+            position = None if names is None or position not in names else names.index(position)
+        if position is None:
             return X, None
-        else:
-            position = self.query
         if names is None:
             array = X if hasattr(X, "shape") else np.asarray(X)
             column = array[:, [position]]
@@ -341,11 +330,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             keep = [j for j in range(array.shape[1]) if j != position % array.shape[1]]
             return array[:, keep], np.unique(dense.ravel(), return_inverse=True)[1]
         keep = [j for j in range(len(names)) if j != position]
-        if hasattr(X, "iloc"):
-            return X.iloc[:, keep], X.iloc[:, position].to_numpy()
-        if hasattr(X, "column_names"):
-            return X.select(keep), np.asarray(X.column(position))
-        return X[:, keep], X.to_series(position).to_numpy()
+        return select_columns(X, keep), np.asarray(take_column(X, position))
 
     def _validation(self, X: Any, eval_set: Any, eval_qid: Any, eval_group: Any) -> Dataset | None:
         if eval_set is None:
@@ -412,12 +397,6 @@ def _metrics(names: Any, cutoffs: Sequence[int] | None) -> Any:
         bare = isinstance(name, str) and name.lower() in _NO_CUTOFF
         result += [f"{name.lower()}@{k}" for k in cutoffs] if bare else [name]
     return result
-
-
-def _results(ranker: PlackettRanker) -> dict[str, dict[str, list[float]]]:
-    """The curves of a ranker under LightGBM's names of the parts."""
-    names = {"train": "training", "validation": "valid_0"}
-    return {names[part]: dict(c) for part, c in ranker.curves_.items() if part in names}
 
 
 def _best(ranker: PlackettRanker, values: Sequence[float]) -> int:

@@ -90,7 +90,7 @@ def test_saving_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         _no_leftovers(tmp_path)
         return is_new
 
-    assert fail_everywhere(Shim(tmp_path, monkeypatch), lambda: new.save(path), check) >= 6
+    assert fail_everywhere(Shim(tmp_path, monkeypatch), lambda: new.save(path), check) >= 5
 
 
 @pytest.mark.parametrize("suffix", [".pkdata", ".txt", ".parquet"])

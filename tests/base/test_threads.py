@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -72,6 +74,29 @@ def test_a_forked_process_starts_threads_of_its_own() -> None:
         run_parallel(lambda first, last: counts.__setitem__(slice(first, last), 1), 100)
         os._exit(0 if counts.all() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+AFTER_THE_MAIN_THREAD = """
+import threading, time
+import numpy as np
+from plackett.base import threads
+
+threads.numba.get_num_threads = lambda: 4
+
+def work():
+    threading.main_thread().join()
+    time.sleep(0.2)  # until the interpreter waits for this thread
+    counts = np.zeros(100, np.int64)
+    threads.run_parallel(lambda first, last: counts.__setitem__(slice(first, last), 1), 100)
+    print(counts.sum())
+
+threading.Thread(target=work).start()
+"""
+
+
+def test_a_thread_that_outlives_the_main_thread_works_on_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", AFTER_THE_MAIN_THREAD], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("100\n", "")
 
 
 def test_the_number_of_threads_can_be_limited(monkeypatch: pytest.MonkeyPatch) -> None:

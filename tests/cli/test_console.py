@@ -188,3 +188,14 @@ def test_the_notice_of_compilation_appears_below_a_progress_bar(monkeypatch) -> 
         with console.compilation_notice(5):
             time.sleep(0.3)  # the bar is drawn ten times a second
     assert "(5 so far)" in screen.getvalue()
+
+
+def test_warnings_of_a_run_that_fails_are_shown(capsys) -> None:
+    def run() -> None:
+        with count_convergence_warnings():
+            warnings.warn("a label is odd", DataWarning, stacklevel=1)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert "a label is odd" in capsys.readouterr().err

@@ -91,12 +91,6 @@ def test_grouped_rows_have_offsets_and_scattered_ones_say_how_to_get_them(rows: 
     assert np.array_equal(ds.order.keys, grouped.order.keys)
 
 
-def test_the_former_way_back_to_the_rows_is_deprecated_and_changes_nothing() -> None:
-    ds = make_rows().dataset()
-    with pytest.deprecated_call():
-        assert np.array_equal(ds.to_rows(ds.labels), ds.labels)
-
-
 def test_the_best_rows_of_each_list_come_first_and_ties_in_canonical_order() -> None:
     rows = make_rows()
     ds = rows.dataset()
@@ -243,7 +237,7 @@ def test_selected_lists_are_the_lists_of_the_whole(rows: Rows, data: st.DataObje
         array = getattr(part, name)
         if array is not None:
             assert np.array_equal(array, getattr(ds, name)[inside]), name
-    assert np.array_equal(part.order.rows, part._replace(keep_order=False).order.rows)
+    assert np.array_equal(part.order.rows, part._replace(order=None).order.rows)
 
 
 @given(row_sets(), st.data())

@@ -72,7 +72,7 @@ def test_blank_and_uniform_lists_go_with_all_their_documents():
     assert sorted(drop_uniform(ds).list_ids) == ["good"]
 
 
-def test_binarise_asks_for_labels_above_the_threshold():
+def test_binarize_asks_for_labels_above_the_threshold():
     ds = make([("a", 1, 0), ("a", 2, 1), ("a", 3, 2)])
     assert binarize(ds).labels.tolist() == [0, 1, 1]
     assert binarize(ds, 1.0).labels.tolist() == [0, 0, 1]

@@ -240,7 +240,7 @@ def test_parts_joined_again_are_the_whole() -> None:
     whole = synthetic("letor", n_lists=40, seed=2)
     parts = split(whole, (0.5, 0.25, 0.25), seed=3)
     again, whole = concat(parts), whole.canonical()
-    for joined in (again.canonical(), again._replace(keep_order=False).canonical()):
+    for joined in (again.canonical(), again._replace(order=None).canonical()):
         assert np.array_equal(joined.features, whole.features)
         assert np.array_equal(joined.labels, whole.labels)
         assert np.array_equal(joined.offsets, whole.offsets)

@@ -148,6 +148,11 @@ def test_nan_is_refused_unless_it_stands_for_missing(make: Any) -> None:
         check_features(features, None, ("a", "b", "c"))
 
 
+def test_infinities_of_both_signs_are_refused_without_a_warning() -> None:
+    with pytest.raises(DataError, match=r"row 0 .*: feature 2 .* is inf"):
+        check_features(np.float32([[1, np.inf], [-np.inf, 2]]), None)
+
+
 def test_infinity_is_refused_also_beside_missing_values() -> None:
     features = np.float32([[np.nan, np.nan], [np.nan, -np.inf]])
     with pytest.raises(DataError, match=r"row 1 .*: feature 2 .* is -inf"):

@@ -200,3 +200,15 @@ def test_streaming_needs_less_memory_than_the_features(tmp_path: Path, suffix: s
     result = read(tmp_path / f"out{suffix}")
     assert (result.n_docs, result.n_features) == (n_docs, n_features + 1)
     assert np.array_equal(result.features[:, -1], np.arange(n_docs))
+
+
+@pytest.mark.parametrize("target", ["new.parquet", "new.txt", "new.pkdata"])
+def test_damaged_features_are_not_converted(tmp_path, target) -> None:
+    write(make_rows().dataset(), tmp_path / "old.pkdata")
+    file = tmp_path / "old.pkdata" / "features.npy"
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(DataError, match="checksum"):
+        convert(tmp_path / "old.pkdata", tmp_path / target)
+    assert not (tmp_path / target).exists()

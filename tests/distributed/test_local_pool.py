@@ -15,7 +15,7 @@ from plackett.base.errors import ConvergenceWarning, StoreError, UsageError
 from plackett.distributed.local_pool import LocalPool
 from plackett.distributed.training_job import find_mapped_folder
 from plackett.experiments.protocols import as_source
-from plackett.experiments.runners import share
+from plackett.experiments.runners import open_source, share
 
 
 def _fail(kind):
@@ -62,8 +62,8 @@ def test_shared_data_are_the_same_and_written_once(tmp_path) -> None:
     data = pk.synthetic("letor", n_lists=12, seed=0)
     sparse = data.with_features(csr_array(np.asarray(data.features)))
     folds = [pk.Fold("a", data, None, sparse), pk.Fold("b", sparse, data, data)]
-    opened = share(as_source(folds), tmp_path).open()
-    assert len(list(tmp_path.iterdir())) == 2
+    opened = open_source(share(as_source(folds), tmp_path))
+    assert len(list(tmp_path.glob("data-*"))) == 2
     assert [fold.name for fold in opened.folds] == ["a", "b"]
     assert opened.folds[0].validation is None
     assert opened.folds[1].test is opened.folds[0].train
@@ -72,3 +72,13 @@ def test_shared_data_are_the_same_and_written_once(tmp_path) -> None:
     assert np.array_equal(train.features, data.features)
     assert np.array_equal(train.labels, data.labels)
     assert np.array_equal(train.keys, data.keys)
+
+
+def test_other_data_replace_those_that_were_shared_before(tmp_path) -> None:
+    data = pk.synthetic("letor", n_lists=12, seed=0)
+    sparse = data.with_features(csr_array(np.asarray(data.features)))
+    with LocalPool(1, threads=1, folder=tmp_path) as pool:
+        paths = [pool.share(part) for part in (data, data, sparse, data)]
+        assert paths[0] == paths[1]
+        assert len(set(paths)) == 3
+        assert [path for path in pool.folder.iterdir() if path.name.startswith("data-")] == paths[3:]

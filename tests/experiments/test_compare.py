@@ -207,3 +207,8 @@ def test_a_trial_that_fails_is_named_and_the_others_are_kept(data, tmp_path, kin
         compare(data, systems, protocol="splits:6", store=tmp_path / "runs.db")
     with RunStore(tmp_path / "runs.db") as store:
         assert len(store) == 7
+
+
+def test_models_may_come_from_a_generator() -> None:
+    systems = as_systems(name for name in ("lambdamart", "listnet-linear"))
+    assert [system.name for system in systems] == ["lambdamart", "listnet-linear"]

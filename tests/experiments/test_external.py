@@ -124,12 +124,6 @@ def test_scores_must_fit_the_data(data, folder, tmp_path) -> None:
         pk.compare(folds, [folder / "worst.txt"], protocol="folds")
 
 
-def test_the_old_name_of_the_metric_is_taken(data) -> None:
-    with pytest.warns(DeprecationWarning, match="'select' is deprecated; use 'metric'"):
-        result = pk.compare(data, ["listnet-linear:C=1"], select="map")
-    assert result.plan.select == "map"
-
-
 def test_lists_in_settings_keep_their_commas() -> None:
     text = "urank:layers=[10,5], lambdamart:leaves=31"
     assert split_outside_brackets(text, ",") == ["urank:layers=[10,5]", "lambdamart:leaves=31"]

@@ -97,6 +97,7 @@ def test_bootstrap_resamples_are_shared_by_systems_and_drop_lists_that_do_not_co
 def test_benjamini_hochberg_agrees_with_scipy() -> None:
     p = np.random.default_rng(5).random(20) ** 3
     assert benjamini_hochberg(p) == pytest.approx(stats.false_discovery_control(p))
+    assert np.isnan(benjamini_hochberg([0.1, np.nan])).all()  # of a metric with infinite values
 
 
 def test_interval_of_ten_trials_uses_students_factor() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives import XENDCG, ListMLE, RankNet, Stochastic
+from plackett.objectives import XENDCG, ListMLE, RankNet, Stochastic, objective
 from plackett.objectives.objective import reseed
 
 SCORES, LABELS, OFFSETS = [0.3, -1.0, 0.8, 0.1, 0.5], [0, 2, 1, 1, 0], [0, 3, 5]
@@ -52,3 +52,13 @@ def test_lists_taken_from_a_bound_objective_keep_their_derivatives(positions) ->
     part = bound.take(np.array(positions, dtype=np.int64)).evaluate(np.take(SCORES, np.array(documents, int)))
     assert np.array_equal(part.values, np.take(whole.values, np.array(positions, int)))
     assert np.array_equal(part.gradient, np.take(whole.gradient, np.array(documents, int)))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [("xendcg", "order"), ("boltzrank", "samples"), ("convexloss-ndcg", "cutoff"), ("convexloss-ndcg", "walk")],
+)
+@pytest.mark.parametrize("value", [None, 0, 1.5])
+def test_counts_without_a_limit_are_refused_where_a_number_is_needed(name, parameter, value) -> None:
+    with pytest.raises(UsageError, match=f"needs {parameter} to be a whole number >= 1, got {parameter}={value}"):
+        objective(name, **{parameter: value})

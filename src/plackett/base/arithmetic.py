@@ -40,6 +40,9 @@ _LN2_LOW_SINGLE = 1.4286068203094172e-06
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 _MANTISSA, _MANTISSA_SINGLE = 52, 23
 _BIAS, _BIAS_SINGLE = 1023, 127
+# Coefficients of the series, from the highest power to the lowest.
+_EXP = tuple(1 / math.factorial(n) for n in range(13, -1, -1))
+_LOG = tuple(1 / n for n in range(21, 2, -2))
 
 
 @compiled
@@ -48,20 +51,9 @@ def exp(x):  # type: ignore[no-untyped-def]
     x = min(max(x, -708.0), 709.0)
     k = np.rint(x * _INVERSE_LN2)
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    p = 1 / 6227020800
-    p = p * r + 1 / 479001600
-    p = p * r + 1 / 39916800
-    p = p * r + 1 / 3628800
-    p = p * r + 1 / 362880
-    p = p * r + 1 / 40320
-    p = p * r + 1 / 5040
-    p = p * r + 1 / 720
-    p = p * r + 1 / 120
-    p = p * r + 1 / 24
-    p = p * r + 1 / 6
-    p = p * r + 1 / 2
-    p = p * r + 1.0
-    p = p * r + 1.0
+    p = _EXP[0]
+    for coefficient in _EXP[1:]:
+        p = p * r + coefficient
     return p * np.int64((int64(k) + int64(_BIAS)) << int64(_MANTISSA)).view(np.float64)
 
 
@@ -71,14 +63,9 @@ def exp_float32(x):  # type: ignore[no-untyped-def]
     x = min(max(x, float32(-87.0)), float32(88.0))
     k = np.rint(x * float32(_INVERSE_LN2))
     r = (x - k * float32(_LN2_HIGH_SINGLE)) - k * float32(_LN2_LOW_SINGLE)
-    p = float32(1 / 5040)
-    p = p * r + float32(1 / 720)
-    p = p * r + float32(1 / 120)
-    p = p * r + float32(1 / 24)
-    p = p * r + float32(1 / 6)
-    p = p * r + float32(1 / 2)
-    p = p * r + float32(1.0)
-    p = p * r + float32(1.0)
+    p = float32(_EXP[-8])
+    for coefficient in _EXP[-7:]:
+        p = p * r + float32(coefficient)
     bits = (int32(k) + int32(_BIAS_SINGLE)) << int32(_MANTISSA_SINGLE)
     return p * np.int32(bits).view(np.float32)
 
@@ -91,16 +78,9 @@ def log(x):  # type: ignore[no-untyped-def]
     f = np.int64(bits - (e << int64(_MANTISSA))).view(np.float64) - 1.0
     s = f / (2.0 + f)
     z = s * s
-    p = 1 / 21
-    p = p * z + 1 / 19
-    p = p * z + 1 / 17
-    p = p * z + 1 / 15
-    p = p * z + 1 / 13
-    p = p * z + 1 / 11
-    p = p * z + 1 / 9
-    p = p * z + 1 / 7
-    p = p * z + 1 / 5
-    p = p * z + 1 / 3
+    p = _LOG[0]
+    for coefficient in _LOG[1:]:
+        p = p * z + coefficient
     k = float64(e)
     return k * _LN2_HIGH + (2.0 * s + (2.0 * s * z * p + k * _LN2_LOW))
 

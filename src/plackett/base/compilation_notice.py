@@ -1,10 +1,6 @@
-"""Tells the user that kernels are being compiled, which happens once after installation.
+"""Tells the user that kernels are being compiled; they are counted without a total, which is not known ahead.
 
-The command line replaces the notice by one of its own (:mod:`plackett.cli.console`). This module
-imports nothing heavy, so that the command line can do so before Numba is imported.
-
-Kernels are counted, without a total: which ones a command needs depends on the data and on what is
-in the cache, and is known only when it has run.
+It imports nothing heavy, so that the command line can replace the notice by its own before Numba is imported.
 """
 
 import sys

@@ -11,11 +11,12 @@ value by less than a part in :math:`10^{18}`). In float64 the product has an err
 units in the last place: m, the power of ten and the product are each rounded once. Rounding it once
 more to float32 gives the nearest float32 of the *text* unless a midpoint between two neighbors lies
 within these units (Clinger 1990, "How to read floating point numbers accurately"). Such a text is
-decided by comparing integers, or by rational arithmetic in :func:`exact_float32`.
+decided by comparing integers, or by exact arithmetic in :func:`exact_float32`.
 """
 
+import math
 import re
-from fractions import Fraction
+from decimal import Decimal
 from typing import Any
 
 import llvmlite.ir as ir
@@ -59,24 +60,10 @@ def _trailing_zeros(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
     return types.int64(types.uint64), generate
 
 
-@intrinsic
-def bits_of(typing_context: Any, value: Any) -> Any:  # noqa: ARG001
+@compiled
+def bits_of(value):  # type: ignore[no-untyped-def]
     """Bits of a float64 as a uint64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.uint64(types.float64), generate
-
-
-@intrinsic
-def from_bits(typing_context: Any, bits: Any) -> Any:  # noqa: ARG001
-    """Return the float64 with these bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.uint64), generate
+    return np.float64(value).view(np.uint64)
 
 
 @compiled
@@ -139,14 +126,7 @@ def find_any(text, at, first, second, third):  # type: ignore[no-untyped-def]
 @compiled
 def find_either(text, at, first, second):  # type: ignore[no-untyped-def]
     """First position from ``at`` that holds either byte, one of which must occur."""
-    one, two = uint64(first) * uint64(_ONES), uint64(second) * uint64(_ONES)
-    while True:
-        word = word_at(text, at)
-        a, b = word ^ one, word ^ two
-        hits = (((a - uint64(_ONES)) & ~a) | ((b - uint64(_ONES)) & ~b)) & uint64(_HIGH)
-        if hits:
-            return at + (_trailing_zeros(hits) >> 3)
-        at += 8
+    return find_any(text, at, first, second, second)
 
 
 _LEAST, _MOST = -64, 38  # m * 10**e is below half the least float32, or above all, beyond these
@@ -190,7 +170,7 @@ def _round_near_midpoint(mantissa, exponent, near):  # type: ignore[no-untyped-d
         middle += uint64(1)
     elif left < right:
         middle -= uint64(1)
-    return float32(from_bits(middle))
+    return float32(np.uint64(middle).view(np.float64))
 
 
 @compiled
@@ -310,56 +290,23 @@ def parse_short_float32(text, at):  # type: ignore[no-untyped-def]
 
 DECIMAL = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:[eE]([+-]?\d+))?", re.ASCII)
 
-# A midpoint between two float32 has at most 113 significant digits, so of more only matters
-# whether they are all zero.
-_DIGITS = 130
-_LARGEST_EXPONENT, _LEAST_EXPONENT = 40, -60
-_EXPONENT_DIGITS = 30  # no file holds as many digits as would make up for a longer exponent
-
 
 def exact_float32(text: str) -> np.float32 | None:
     """Float32 nearest to a decimal, ties to even; None if the text is not a decimal.
 
-    Beyond the range of float32 it is infinite. With x between 2**e and 2**(e + 1), float32 has
-    steps of 2**max(e - 23, -149), and x is rounded to a whole number of them.
+    Beyond the range of float32 it is infinite. Rounding to float64 and again to float32 may go wrong at a midpoint,
+    whose last bit in float64 is zero. So an inexact float64 with such a bit moves to the neighbor on the side of the
+    text (rounding to odd: Boldo & Melquiond 2008, "Emulation of FMA and correctly rounded sums").
 
     >>> exact_float32("0.1"), exact_float32("1e39")
     (np.float32(0.1), np.float32(inf))
     """
-    match = DECIMAL.fullmatch(text)
-    if match is None:
+    if DECIMAL.fullmatch(text) is None:
         return None
-    sign, body, power = match.groups()
-    magnitude = _magnitude(body, _clamp(power or "0"))
-    return np.float32(-magnitude if sign == "-" else magnitude)
-
-
-def _clamp(power: str) -> int:
-    negative, digits = power.startswith("-"), power.lstrip("+-").lstrip("0")
-    value = int(digits[:_EXPONENT_DIGITS] or "0")
-    return -value if negative else value
-
-
-def _magnitude(body: str, power: int) -> float:
-    whole, _, fraction = body.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    if not digits:
-        return 0.0
-    power -= len(fraction)
-    if len(digits) > _DIGITS:
-        power += len(digits) - _DIGITS - 1
-        digits = digits[:_DIGITS] + ("1" if digits[_DIGITS:].strip("0") else "0")
-    if len(digits) + power > _LARGEST_EXPONENT:
-        return float("inf")
-    if len(digits) + power < _LEAST_EXPONENT:
-        return 0.0
-    return _round(int(digits) * Fraction(10) ** power)
-
-
-def _round(x: Fraction) -> float:
-    e = x.numerator.bit_length() - x.denominator.bit_length()
-    if Fraction(2) ** e > x:
-        e -= 1
-    step = Fraction(2) ** max(e - 23, -149)
-    value = round(x / step) * step
-    return float(value) if value < 2**128 else float("inf")
+    value = float(text)
+    if value and np.isfinite(value) and not np.float64(value).view(np.uint64) & np.uint64(1):
+        exact, rounded = Decimal(text), Decimal(value)
+        if exact != rounded:
+            value = math.nextafter(value, math.inf if exact > rounded else -math.inf)
+    with np.errstate(over="ignore"):
+        return np.float32(value)

@@ -1,10 +1,7 @@
 """Files: written whole or not at all, as text, JSON or TSV cells; their checksums and signatures.
 
-A writer works on a temporary sibling and moves it over the target at the end, so a process killed
-at any moment leaves the old file or the new one, never a part of one.
-
-A checksum finds damage. It does not stop someone who changes a file on purpose, who can write a new
-checksum as well; a signature does, as long as the key is secret.
+A writer works on a temporary sibling and moves it over the target at the end, so that a killed process leaves the old
+file or the new one. A checksum finds damage; only a signature, with a secret key, also finds changes made on purpose.
 """
 
 import ctypes
@@ -19,7 +16,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,9 +50,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "cannot write a file: a folder is there", str(target))
-    with _errors_about(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    handle, name = _make_temporary(target, tempfile.mkstemp)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -81,10 +76,7 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
         target = target.resolve()  # what it points to is replaced, not the link
     if target.is_file():
         raise NotADirectoryError(errno.ENOTDIR, "cannot write a folder: a file is there", str(target))
-    with _errors_about(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        name = tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    temporary = Path(name)
+    temporary = Path(_make_temporary(target, tempfile.mkdtemp))
     try:
         with explain_full_disk(target, temporary):
             yield temporary
@@ -158,7 +150,10 @@ def explain_full_disk(target: Path, temporary: Path, needed: int | None = None) 
             raise
         free = shutil.disk_usage(target.parent).free
         known = error.needed if isinstance(error, FullDiskError) else needed
-        size, more = (_size(temporary), "more than ") if known is None else (known, "")
+        size, more = known or 0, ""
+        if known is None:
+            files = temporary.rglob("*") if temporary.is_dir() else [temporary]
+            size, more = sum(file.stat().st_size for file in files if file.is_file()), "more than "
         wanted = f"{more}{format_bytes(size)} is needed and " if size else ""
         limit = "the file may not grow" if number == errno.EFBIG else "the disk is full"
         full = FullDiskError(
@@ -171,16 +166,11 @@ def explain_full_disk(target: Path, temporary: Path, needed: int | None = None) 
         raise full from error
 
 
-def _size(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files if file.is_file())
-
-
-@contextmanager
-def _errors_about(target: Path) -> Iterator[None]:
-    """Make errors name the target, not the temporary file."""
+def _make_temporary(target: Path, make: Callable[..., Any]) -> Any:
+    """Make a temporary file or folder beside the target, which errors name instead."""
     try:
-        yield
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return make(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     except FileExistsError as error:
         reason = "cannot be written: a file stands where a folder must be"
         raise NotADirectoryError(errno.ENOTDIR, reason, str(target)) from error

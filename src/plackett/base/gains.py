@@ -18,8 +18,10 @@ discount        of rank r, counted from 1
 
 The parameters of objectives call ``letor`` ``jk`` and ``log2`` ``standard``, after the papers.
 
-List functions use the compiled :func:`exp2_gain` (metrics), :func:`scaled_gain` and
-:func:`discount` (objectives) for one document; :func:`discounts` returns an array.
+Compiled code for one document: the gains :func:`exp2_gain` and :func:`scaled_gain`; the discounts :func:`discount` and
+:func:`inverse_discount`, whose ranks count from 0 (MDPRank, the conditional models). :func:`discounts` returns an
+array: for NDCG, DCG and LambdaRank in single precision.
+Smooth ranks have the same formula in ApproxNDCG and FastSoftRank.
 """
 
 from typing import Literal, TypeAlias

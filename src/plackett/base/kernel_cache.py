@@ -1,14 +1,9 @@
 """On-disk cache of compiled kernels, keyed by what the machine code is made of.
 
-The name of a cache file is a hash of everything that decides the machine code: the bytecode of the
-kernel and of all functions it calls, the constants and types they refer to, the compiler options
-and signature, the versions of Python, NumPy, Numba and llvmlite, Numba's settings, and the CPU. A
-change of a helper in another file gives a new name; moving a function, editing comments, touching
-or reinstalling files does not. So a cache may be shared by several installations, processes and
-machines: files are written under a temporary name and then renamed, and never change.
-
-Numba's own cache (``cache=True``) looks at the file of the kernel only, keeps one index file that
-processes overwrite for each other, and lives beside the source, which may be read-only.
+The name of a file is a hash of the bytecode, constants and types of the kernel and of all functions that it calls, the
+compiler's options and version, and the CPU. So a change of a helper gives a new name, and installations, processes and
+machines can share a cache, which Numba's own (``cache=True``) does not allow. Files are renamed into place, never
+changed.
 """
 
 import hashlib
@@ -17,7 +12,8 @@ import pickle
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -97,14 +93,33 @@ def cache_file(kernel: Any, signature: Any) -> Path | None:
 
 def load(file: Path | None, target_context: Any) -> CompileResult | None:
     """Read a compiled function; None if it is not there."""
-    data = None if file is None else _read(file)
-    return None if data is None else CompileResult._rebuild(target_context, *data)
+    if file is None:
+        return None
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    checksum, data = content[:32], content[32:]
+    if hashlib.sha256(data).digest() != checksum:  # cut off, as by a full disk
+        return None
+    with suppress(OSError):  # a cache that cannot be written is not cleaned either
+        if time.time() - file.stat().st_mtime > 24 * 3600:
+            os.utime(file)
+    return CompileResult._rebuild(target_context, *pickle.loads(data))
 
 
 def save(file: Path | None, result: CompileResult) -> None:
     """Write a compiled function; without effect if the folder cannot be written."""
-    if file is not None and not result.lifted and not result.library.has_dynamic_globals:
-        _write(file, dumps(result._reduce()))
+    if file is None or result.lifted or result.library.has_dynamic_globals:
+        return
+    data = dumps(result._reduce())
+    try:
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
+            temporary.write(hashlib.sha256(data).digest() + data)
+        os.replace(temporary.name, file)
+    except OSError:
+        return
+    _remove_unused(file.parent)
 
 
 @cache
@@ -120,52 +135,14 @@ def _versions() -> tuple[Any, ...]:
     )
 
 
-# ---- files ---------------------------------------------------------------------------------------
-
-
-def _read(file: Path) -> Any:
-    try:
-        content = file.read_bytes()
-    except OSError:
-        return None
-    checksum, data = content[:32], content[32:]
-    if hashlib.sha256(data).digest() != checksum:  # cut off, as by a full disk
-        return None
-    _mark_used(file)
-    return pickle.loads(data)
-
-
-def _write(file: Path, data: bytes) -> None:
-    try:
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
-            temporary.write(hashlib.sha256(data).digest() + data)
-        os.replace(temporary.name, file)
-    except OSError:
-        return
-    _remove_unused(file.parent)
-
-
-def _mark_used(file: Path) -> None:
-    try:
-        if time.time() - file.stat().st_mtime > 24 * 3600:
-            os.utime(file)
-    except OSError:
-        pass  # a cache that cannot be written is not cleaned either
-
-
 @cache
 def _remove_unused(folder: Path) -> None:
     """Remove files that no process has used for a long time; once per process."""
     oldest = time.time() - _UNUSED_DAYS * 24 * 3600
     for file in folder.iterdir():
-        try:
+        with suppress(OSError):  # another process was faster
             if file.stat().st_mtime < oldest:
                 file.unlink()
-        except OSError:
-            pass  # another process was faster
-
-
-# ---- what a kernel is made of --------------------------------------------------------------------
 
 
 def content_hash(function: Any) -> bytes:
@@ -213,18 +190,15 @@ def _function_parts(function: Any, called: list[Any]) -> Iterator[str]:
         yield f"{name} = {_describe(cell.cell_contents, called)}"
     names = sorted(set(_names(code)))
     for name in names:
-        value = function.__globals__.get(name, _ABSENT)
-        if value is _ABSENT:  # a builtin or an attribute
+        if name not in function.__globals__:  # a builtin or an attribute
             continue
+        value = function.__globals__[name]
         yield f"{name} = {_describe(value, called)}"
         if isinstance(value, ModuleType) and not _is_library(value):
             for attribute in names:
                 if hasattr(value, attribute):
                     described = _describe(getattr(value, attribute), called)
                     yield f"{name}.{attribute} = {described}"
-
-
-_ABSENT = object()
 
 
 def _code_parts(code: CodeType) -> Iterator[str]:
@@ -262,11 +236,11 @@ def _describe(value: Any, called: list[Any]) -> str:
     if value is None or isinstance(value, _PLAIN):
         return f"{type(value).__name__} {value!r}"
     if isinstance(value, (tuple, list)):
-        return f"{type(value).__name__}({_describe_all(value, called)})"
+        return f"{type(value).__name__}({', '.join(_describe(item, called) for item in value)})"
     if isinstance(value, (set, frozenset)):
         return f"set({sorted(_describe(item, called) for item in value)})"
     if isinstance(value, dict):
-        return f"dict({_describe_all(value.items(), called)})"
+        return f"dict({', '.join(_describe(item, called) for item in value.items())})"
     if isinstance(value, (np.ndarray, np.generic)):
         content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         return f"array {value.dtype} {value.shape} {content}"
@@ -286,7 +260,3 @@ def _describe(value: Any, called: list[Any]) -> str:
         f"a kernel refers to {value!r} of type {type(value).__name__}: the kernel cache cannot "
         "tell whether it has changed. Refer to numbers, types, arrays and functions only."
     )
-
-
-def _describe_all(values: Iterable[Any], called: list[Any]) -> str:
-    return ", ".join(_describe(value, called) for value in values)

@@ -1,19 +1,9 @@
 """A Numba dispatcher that optimizes and emits whole kernels only, not each function they call.
 
-Numba optimizes every function at full level and turns it into machine code, then links it into its
-caller, which is optimized and turned into machine code in turn. The innermost functions of a kernel
-pass through this as often as calls are nested, and only the outermost machine code is ever used.
-Half of the compilation time is spent there. Functions that are compiled because a kernel calls them
-are therefore kept as unoptimized LLVM code until the kernel as a whole is optimized, once.
-
-Functions with reordered sums (``fastmath``) are the exception. They are optimized by themselves
-too: so the order of their sums does not depend on their callers.
-
-A function that was compiled as a part of a kernel is compiled again if Python calls it.
-
-Most of the rest is type inference in Python. :func:`_quick_inference` cuts it by a third, without
-an effect on the code: signatures of Numba's own functions are kept, flags are compared and
-variables listed faster, registries are not searched again, and the garbage collector pauses.
+Numba optimizes every function and links it into its caller, which is optimized again; half of the compilation time is
+spent there. Here, what a kernel calls stays unoptimized LLVM code until the kernel as a whole is optimized, once.
+Functions with reordered sums (``fastmath``) are optimized by themselves too, so that the order of their sums does not
+depend on callers. A function that was compiled as a part of a kernel is compiled again if Python calls it.
 """
 
 import gc
@@ -22,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import config, ir, sigutils
+from numba.core import config, sigutils
 from numba.core.codegen import JITCodeLibrary, RuntimeLinker
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
@@ -159,15 +149,8 @@ def _parts_in_libraries(codegen: Any) -> Iterator[None]:
     finally:
         del codegen._library_class
         del codegen.set_env
-    _set_environments(codegen, environments)
-
-
-def _set_environments(codegen: Any, environments: dict[str, Any]) -> None:
-    """Point variables at the Python objects of the compiled functions.
-
-    Functions without machine code get their variable in a module of its own: code that links them
-    later expects that it is there and set.
-    """
+    # Point variables at the Python objects of the compiled functions. Functions without machine code get their
+    # variable in a module of its own: code that links them later expects that it is there and set.
     engine = codegen._engine
     absent = [name for name in environments if not engine.get_global_value_address(name)]
     if absent:
@@ -197,26 +180,6 @@ def _known_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
     return signature
 
 
-_variables_in = ir.Inst._rec_list_vars
-
-
-def _variables_of_fields(self: Any, fields: Any) -> Any:
-    """The variables of a statement, without a call for each field."""
-    if type(fields) is not dict:
-        return _variables_in(self, fields)
-    variables = []
-    for field in fields.values():
-        kind = type(field)
-        if kind is ir.Var:
-            variables.append(field)
-        elif kind not in _WITHOUT_VARIABLES:
-            variables.extend(_variables_in(self, field))
-    return variables
-
-
-_WITHOUT_VARIABLES = {str, int, bool, type(None), ir.Loc}
-
-
 def _is_same(self: Any, other: Any) -> Any:
     if not isinstance(other, TargetConfig):
         return NotImplemented
@@ -244,7 +207,6 @@ def _quick_inference() -> Iterator[None]:
         (BaseFunction, "get_call_type", _known_call_type),
         (TargetConfig, "__eq__", _is_same),
         (TargetConfig, "__hash__", _hash),
-        (ir.Inst, "_rec_list_vars", _variables_of_fields),
         (CPUContext, "load_additional_registries", _install_registries),
         (Lower, "create_cfunc_wrapper", _make_no_wrapper),
     )

@@ -1,16 +1,8 @@
 """Compiled kernels: functions of one list, and the parallel loops that call them.
 
-A *list function* computes something for one list. Drivers run it over all lists in parallel. They
-receive it as a pointer, so a driver is compiled once for all list functions, and later processes
-load it from the on-disk cache. This needs an explicit signature, and Numba compiles (or loads) a
-function with a signature when it is decorated. :class:`ListFunction` and :class:`ParallelFunction`
-delay that until the first use, so that importing the package loads none of the dozens of them.
-
-Numba accepts a first-class function as an argument, but converting the Python object to a pointer
-takes about 35 microseconds per call, as long as a small batch. :attr:`ListFunction.address` does
-it once, and :func:`function_maker` makes the function from the address in compiled code.
-
-All of them are cached on disk by :mod:`plackett.base.kernel_cache`.
+A *list function* computes something for one list. Drivers receive it as a pointer, so that each is compiled once for
+all list functions. Signatures are explicit, and compilation (or loading from the cache on disk) waits for the first
+use. Numba takes 35 microseconds to turn a Python object into such a pointer; :attr:`ListFunction.address` does it once.
 """
 
 from collections.abc import Callable
@@ -43,11 +35,6 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": F
 def compiled(function: Callable[..., Any]) -> Any:
     """Decorate a function that kernels call; it is compiled on first use and cached on disk."""
     return dispatcher(function, **_OPTIONS)
-
-
-def inlined(function: Callable[..., Any]) -> Any:
-    """Like :func:`compiled`, for small functions that take other functions as arguments."""
-    return dispatcher(function, inline="always", nogil=True)
 
 
 def parallel(function: Callable[..., Any]) -> Any:

@@ -93,11 +93,8 @@ def _group_folders() -> list[Path]:
         lines = _PROCESS_GROUP.read_text().splitlines()
     except OSError:
         return []
-    names = [line.removeprefix("0::/") for line in lines if line.startswith("0::/")]
-    if not names:
-        return []
-    group = Path(names[0])
-    return [_GROUPS / part for part in (group, *group.parents)] if names[0] else [_GROUPS]
+    groups = [Path(line.removeprefix("0::/")) for line in lines if line.startswith("0::/")]
+    return [_GROUPS / part for group in groups[:1] for part in (group, *group.parents)]
 
 
 def _read_number(path: Path) -> int | None:

@@ -6,8 +6,6 @@ both built on it, so neither depends on hidden state, threads or the order of ca
 function of the list's key, the sample and the document's position. All arguments are uint64.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import float64, uint64
 from numpy.typing import NDArray

@@ -44,25 +44,22 @@ COMMANDS = {
     "warmup": "Compile all kernels ahead of time, so that no later command has to.",
     "import": "Import a model trained elsewhere, to rank, evaluate, compare and serve it.",
 }
-"""The summary of each command: the first sentence of its docstring.
+"""The summary of each command: the first paragraph of its docstring.
 
 It is repeated here so that ``plackett --help`` need not import the libraries of all commands.
 """
-_MODULES = {
-    "convert": "data",
-    "describe": "data",
-    "recipes": "inspect",
-    "objectives": "inspect",
-    "metrics": "inspect",
-    "import": "export",
-    "verify": "export",
-    "quickstart": "compare",
-}  # of commands that share a module; others are in the module of their name
+_SHARED = {
+    "compare": ("quickstart",),
+    "data": ("convert", "describe"),
+    "export": ("import", "verify"),
+    "inspect": ("recipes", "objectives", "metrics"),
+}  # modules and the commands in them besides the one of the module's name
 
 
 def command_function(name: str) -> Callable[..., None]:
     """Import the function of a command."""
-    module = import_module(f"plackett.cli.{_MODULES.get(name, name)}")
+    stem = next((stem for stem, names in _SHARED.items() if name in names), name)
+    module = import_module(f"plackett.cli.{stem}")
     function: Callable[..., None] = getattr(module, "import_" if name == "import" else name)
     return function
 

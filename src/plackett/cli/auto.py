@@ -1,67 +1,53 @@
 """``plackett auto``: the best model that a number of minutes allows, with its leaderboard."""
 
-from __future__ import annotations
-
+import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from plackett.base.errors import UsageError
 from plackett.cli.console import print_json, print_text, step_progress
 from plackett.cli.options import ClusterOption, DataOptions, DataPaths, Json, find_cluster, split_names
-
-if TYPE_CHECKING:
-    from plackett.data.dataset import Dataset
-    from plackett.models import AutoRanker
+from plackett.data.dataset import Dataset
+from plackett.experiments.report.page import write_page
+from plackett.experiments.significance import compare_paired
+from plackett.metrics import evaluate, per_list
+from plackett.models import AutoRanker
+from plackett.models.artifact import check_save_path
 
 
 def auto(
     data: DataPaths,
-    out: Annotated[Path, typer.Option(help="Folder of the model, for example model.plackett.")],
+    out: Annotated[Path, "Folder of the model, for example model.plackett."],
     reading: DataOptions,
     minutes: Annotated[float, typer.Option(min=0.01, help="Time for the search, in minutes.")] = 10.0,
-    metric: Annotated[str, typer.Option(help="Metric that selects the models.")] = "ndcg@10",
+    metric: Annotated[str, "Metric that selects the models."] = "ndcg@10",
     preset: Annotated[
         Literal["fast", "good", "best"],
-        typer.Option(help="fast: one small tree model; good: tree models; best: trees, nets and linear models."),
+        "fast: one small tree model; good: tree models; best: trees, nets and linear models.",
     ] = "best",
     members: Annotated[
-        str,
-        typer.Option(help="Candidates, separated by commas: recipes, or families (trees, nets, linear). auto: all."),
+        str, "Candidates, separated by commas: recipes, or families (trees, nets, linear). auto: all."
     ] = "auto",
     validation: Annotated[
-        list[Path] | None,
-        typer.Option(help="More lists to train on; cross-fitting rotates over both data sets. Repeatable."),
+        list[Path] | None, "More lists to train on; cross-fitting rotates over both data sets. Repeatable."
     ] = None,
-    test: Annotated[
-        list[Path] | None, typer.Option(help="Test data to evaluate the finished model on. Repeatable.")
-    ] = None,
-    distill: Annotated[
-        bool,
-        typer.Option("--distill", help="Replace members that are not trees by one tree model trained on their scores."),
-    ] = False,
+    test: Annotated[list[Path] | None, "Test data to evaluate the finished model on. Repeatable."] = None,
+    distill: Annotated[bool, "Replace members that are not trees by one tree model trained on their scores."] = False,
     work: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder for intermediate results; the same command resumes a killed run.  "
-            "\\[default: OUT.work, removed at the end]",
-            show_default=False,
-        ),
+        "Folder for intermediate results; the same command resumes a killed run.  [default: OUT.work, removed at "
+        "the end]",
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Write the leaderboard as an HTML file.")] = None,
+    report: Annotated[Path | None, "Write the leaderboard as an HTML file."] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     threads: Annotated[int | None, typer.Option(min=1, help="Number of threads.  \\[default: all]")] = None,
     cluster: ClusterOption = None,
     json: Json = False,
 ) -> None:
     """Find the best model that a number of minutes allows, and write it to disk."""
-    import shutil
-
-    from plackett.models import AutoRanker
-    from plackett.models.artifact import check_save_path
-
     check_save_path(out)
     folder = work or out.with_name(out.name + ".work")
     if folder.resolve() == out.resolve():
@@ -86,8 +72,6 @@ def auto(
         shutil.rmtree(folder, ignore_errors=True)
     result = _describe(ranker, out, test_data, seconds)
     if report is not None:
-        from plackett.experiments.report.page import write_page
-
         lead = f"{minutes:g} minutes, {training.n_lists:,} lists. {ranker.summary()}."
         write_page(report, "auto.html", title=f"The best ranking: {out.name}", lead=lead, result=result)
     if json:
@@ -97,7 +81,6 @@ def auto(
 
 
 def _describe(ranker: AutoRanker, out: Path, test: Dataset | None, seconds: float) -> dict[str, Any]:
-    """The result as plain data."""
     distilled = ranker.distillation_
     return {
         "model": str(out),
@@ -115,20 +98,13 @@ def _describe(ranker: AutoRanker, out: Path, test: Dataset | None, seconds: floa
 
 def _measure_test(ranker: AutoRanker, test: Dataset) -> dict[str, Any]:
     """The model and its members on the test lists, with paired tests."""
-    from plackett.experiments.significance import compare_paired
-    from plackett.metrics import evaluate, per_list
-
     metrics = list(dict.fromkeys([ranker.metric, "ndcg@1", "ndcg@5", "ndcg@10"]))
     scores = {"model": ranker.predict(test)} | ranker.member_scores(test)
     values = {name: per_list(s, test, ranker.metric)[ranker.metric] for name, s in scores.items()}
     return {
         "lists": test.n_lists,
         "means": {name: evaluate(s, test, metrics) for name, s in scores.items()},
-        "p_values": {
-            name: compare_paired(values["model"], value).randomisation
-            for name, value in values.items()
-            if name != "model"
-        },
+        "p_values": {m: compare_paired(values["model"], values[m]).randomisation for m in values if m != "model"},
     }
 
 
@@ -143,8 +119,7 @@ def _print_result(ranker: AutoRanker, result: dict[str, Any]) -> None:
         loss = "not measured" if distilled.loss is None else f"{distilled.loss:.4f}"
         print_text(
             f"distilled: {distilled.trees} trees, loses {loss} {ranker.metric}; a list takes "
-            f"{distilled.milliseconds:.2f} ms, with the ensemble "
-            f"{distilled.ensemble_milliseconds:.2f} ms"
+            f"{distilled.milliseconds:.2f} ms, with the ensemble {distilled.ensemble_milliseconds:.2f} ms"
         )
     if result["test"] is not None:
         print_text("test lists")

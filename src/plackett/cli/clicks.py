@@ -1,22 +1,26 @@
 """``plackett clicks``: turn a click log into training data."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
-from rich import box
 from rich.table import Table
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import ERR, OUT, byte_progress, print_json, print_text
+from plackett.cli.console import ERR, OUT, byte_progress, make_table, print_json, print_text
 from plackett.cli.options import DataOptions, Json, Missing, QueryColumn, Strict
-
-if TYPE_CHECKING:
-    from plackett.data.clicks import ClickLog, Propensities
-    from plackett.data.dataset import Dataset
-
+from plackett.data.clicks import (
+    ClickLog,
+    Propensities,
+    estimate_by_em,
+    estimate_by_swaps,
+    read_clicks,
+    read_propensities,
+    write_propensities,
+)
+from plackett.data.dataset import Dataset
+from plackett.data.files import require_format
+from plackett.data.writer import write
 
 _N_POSITIONS = 10  # in the table
 
@@ -29,38 +33,29 @@ def clicks(
             "query, document, position and click."
         ),
     ],
-    features: Annotated[
-        list[Path],
-        typer.Option(help="Data set with query ids, document ids and features of the documents. Repeatable."),
-    ],
-    out: Annotated[Path, typer.Option(help="Training data to write: .parquet, .arrow or .pkdata.")],
+    features: Annotated[list[Path], "Data set with query ids, document ids and features of the documents. Repeatable."],
+    out: Annotated[Path, "Training data to write: .parquet, .arrow or .pkdata."],
     propensities: Annotated[
         str,
-        typer.Option(
-            help="Probability that a user examines a position: em (estimated from the log), swap "
-            "(from a log with random swaps), power:ETA, a .json or .csv file, or none."
-        ),
+        "Probability that a user examines a position: em (estimated from the log), swap (from a log with random "
+        "swaps), power:ETA, a .json or .csv file, or none.",
     ] = "em",
-    by: Annotated[
-        Literal["impression", "query"], typer.Option(help="Make one list per impression, or one per query.")
-    ] = "impression",
+    by: Annotated[Literal["impression", "query"], "Make one list per impression, or one per query."] = "impression",
     clip: Annotated[
         float | None,
         typer.Option(
             min=0.0,
             max=1.0,
             help="Raise propensities below this value to it.  \\[default: 0.2 by impression, 0 by query]",
-            show_default=False,
         ),
     ] = None,
     deepest: Annotated[
         int | None, typer.Option(min=1, help="Estimate one propensity for all positions from this one on.")
     ] = None,
     iterations: Annotated[
-        int | None,
-        typer.Option(min=1, help="Maximum number of iterations of em.  \\[default: 2000]", show_default=False),
+        int | None, typer.Option(min=1, help="Maximum number of iterations of em.  \\[default: 2000]")
     ] = None,
-    save: Annotated[Path | None, typer.Option(help="Write the propensities to this .json or .csv file.")] = None,
+    save: Annotated[Path | None, "Write the propensities to this .json or .csv file."] = None,
     columns: Annotated[
         list[str] | None,
         typer.Option("--column", help="Name of a column of the log: --column document=url. May be repeated."),
@@ -75,11 +70,8 @@ def clicks(
     train and compare pass the weights of lists and documents to every objective. LETOR text cannot
     store weights, so the result is Parquet, Arrow or the memory-mapped form.
     """
-    from plackett.data.clicks import read_clicks, write_propensities
-    from plackett.data.dataset import Dataset
-    from plackett.data.writer import write
-
-    _refuse_text(out)
+    if require_format(out) == "letor":
+        raise UsageError(f"{out}: LETOR text cannot store weights; write .parquet, .arrow or .pkdata.")
     if save is not None and propensities == "none":
         raise UsageError("--save needs propensities; --propensities none has none.")
     with byte_progress(f"reading {log.name}") as progress:
@@ -94,13 +86,6 @@ def clicks(
     _print_result(click_log, estimates, data, out, json)
 
 
-def _refuse_text(out: Path) -> None:
-    from plackett.data.files import require_format
-
-    if require_format(out) == "letor":
-        raise UsageError(f"{out}: LETOR text cannot store weights; write .parquet, .arrow or .pkdata.")
-
-
 def _parse_columns(pairs: list[str]) -> dict[str, str]:
     columns = {}
     for pair in pairs:
@@ -112,17 +97,13 @@ def _parse_columns(pairs: list[str]) -> dict[str, str]:
 
 
 def _propensities(spelling: str, log: ClickLog, deepest: int | None, iterations: int | None) -> Propensities | None:
-    from plackett.data.clicks import Propensities, estimate_by_em, estimate_by_swaps, read_propensities
-
     if iterations is not None and spelling != "em":
         raise UsageError("--iterations only applies to --propensities em.")
-    if spelling == "em":
+    if spelling in ("em", "swap"):
+        more = {} if iterations is None else {"iterations": iterations}
+        estimate = estimate_by_em if spelling == "em" else estimate_by_swaps
         with ERR.status("estimating propensities"):
-            more = {} if iterations is None else {"iterations": iterations}
-            return estimate_by_em(log, deepest=deepest, **more)
-    if spelling == "swap":
-        with ERR.status("estimating propensities"):
-            return estimate_by_swaps(log, deepest=deepest)
+            return estimate(log, deepest=deepest, **more)
     if deepest is not None:
         raise UsageError("--deepest only applies to estimated propensities: em or swap.")
     if spelling == "none":
@@ -158,9 +139,7 @@ def _print_result(log: ClickLog, estimates: Propensities | None, data: Dataset, 
 
 
 def _propensity_table(estimates: Propensities) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("position", justify="right")
-    table.add_column(f"propensity ({estimates.method})", justify="right")
+    table = make_table("position", f"propensity ({estimates.method})", left=0)
     values = list(estimates.to_dict()["propensities"].items())
     for position, value in values[:_N_POSITIONS]:
         table.add_row(position, f"{value:.4f}")

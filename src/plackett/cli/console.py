@@ -12,7 +12,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rich import box, progress as bars
@@ -26,12 +27,10 @@ from plackett.base.errors import ConvergenceWarning, DataWarning, Message, Param
 from plackett.base.files import to_json
 
 if TYPE_CHECKING:
-    from plackett.experiments.papers import Claim
     from plackett.experiments.plan import Forecast, Plan
     from plackett.experiments.results import Entry, Leaderboard
     from plackett.experiments.store import RunStore
     from plackett.experiments.tables import TextTable
-
 
 OUT = Console(highlight=False)
 ERR = Console(stderr=True, highlight=False)
@@ -45,6 +44,24 @@ def print_text(text: str, *, style: str | None = None) -> None:
 def print_json(payload: Any) -> None:
     """Write one JSON document to standard output; NaN becomes null."""
     sys.stdout.write(to_json(payload, indent=2, ascii_only=True) + "\n")
+
+
+def print_facts(facts: Mapping[str, Any], text: str, *, as_json: bool) -> None:
+    """Print the result of a command: JSON for programs, or a line for people."""
+    print_json(facts) if as_json else print_text(text)
+
+
+def make_table(*columns: str, left: int = 1, **options: Any) -> Table:
+    """Start a table whose columns after the first ``left`` ones are numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, **options)
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="right" if i >= left else "left", no_wrap=i == 0 or i >= left)
+    return table
+
+
+def this_command() -> str:
+    """The command that is running, as it can be typed again."""
+    return shlex.join(["plackett", *sys.argv[1:]])
 
 
 @contextmanager
@@ -71,16 +88,10 @@ def compilation_notice(count: int) -> Iterator[None]:
             ERR.print(f"{TEXT} (plackett warmup does it ahead of time)")
         yield
         return
-    status = ERR.status(f"{TEXT} ({count} so far)")
-    try:
-        status.start()
-    except LiveError:  # older versions of rich draw one thing at a time
+    with ExitStack() as stack:
+        with suppress(LiveError):  # older versions of rich draw one thing at a time
+            stack.enter_context(ERR.status(f"{TEXT} ({count} so far)"))
         yield
-        return
-    try:
-        yield
-    finally:
-        status.stop()
 
 
 def _bar(*columns: bars.ProgressColumn) -> bars.Progress:
@@ -95,22 +106,35 @@ def _bar(*columns: bars.ProgressColumn) -> bars.Progress:
     )
 
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
-
-
 def duration(seconds: float) -> str:
     """Format a time in a suitable unit.
 
     >>> duration(45), duration(600), duration(9000), duration(400_000)
     ('45 s', '10 min', '2.5 h', '4.6 days')
     """
-    if seconds < 2 * _MINUTE:
+    if seconds < 120:
         return f"{max(seconds, 1):.0f} s"
-    if seconds < 2 * _HOUR:
-        return f"{seconds / _MINUTE:.0f} min"
-    if seconds < 2 * _DAY:
-        return f"{seconds / _HOUR:.1f} h"
-    return f"{seconds / _DAY:.1f} days"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 172_800:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86_400:.1f} days"
+
+
+@contextmanager
+def trial_progress(
+    plans: Sequence[Plan], store: str, cores: Mapping[str, Any], text: str
+) -> Iterator[tuple[RunStore, Callable[[str, int, int], None]]]:
+    """Open the store of trials and say how many are ahead; yields the store and ``update`` of a progress bar."""
+    from plackett.experiments.plan import forecast
+    from plackett.experiments.store import RunStore
+
+    with RunStore(store) as runs:
+        ahead = forecast(*plans, store=runs, **cores)
+        ERR.print(f"{ahead.trials} trials{text}{describe_forecast(ahead)}", soft_wrap=True)
+        kept = explain_interrupt(lambda: _describe_kept(runs, store, plans))
+        with kept, count_convergence_warnings(), step_progress() as progress:
+            yield runs, progress
 
 
 def describe_forecast(ahead: Forecast) -> str:
@@ -121,7 +145,7 @@ def describe_forecast(ahead: Forecast) -> str:
     return text
 
 
-def describe_kept(store: RunStore, place: str, plans: Sequence[Plan]) -> str:
+def _describe_kept(store: RunStore, place: str, plans: Sequence[Plan]) -> str:
     """Say how many trials are finished, after Ctrl-C, and how to go on."""
     trials = {trial.identity.digest: trial for plan in plans for trial in plan.trials}
     done = len(store.finished(trial.identity for trial in trials.values()))
@@ -132,12 +156,12 @@ def with_time_left(
     progress: Callable[[str, int, int], None], *, clock: Callable[[], float] = time.monotonic
 ) -> Callable[[str, int, int], None]:
     """Add the expected time left, at the pace so far, to a progress callback."""
-    first: list[tuple[float, int]] = []
+    start, before = clock(), -1
 
     def report(text: str, done: int, total: int) -> None:
-        if not first:
-            first.append((clock(), done))
-        start, before = first[0]
+        nonlocal start, before
+        if before < 0:
+            start, before = clock(), done
         if before < done < total:
             rest = (clock() - start) / (done - before) * (total - done)
             text = f"{text} · about {duration(rest)} left"
@@ -165,15 +189,12 @@ def use_option_names(text: str) -> str:
 def _option(parameter: Parameter) -> str:
     name, value = parameter.name, parameter.value
     if isinstance(parameter, Setting):
-        return "--set " + (f"{name}=..." if value is None else shlex.quote(_assign(name, value)))
+        text = value if isinstance(value, str) else json.dumps(value)
+        return "--set " + (f"{name}=..." if value is None else shlex.quote(f"{name}={text}"))
     if name in _NO_OPTION:
         return str(parameter)
     option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
     return option if value is None or value is True else f"{option} {value}"
-
-
-def _assign(name: str, value: Any) -> str:
-    return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
 
 
 class _ConsoleHandler(logging.Handler):
@@ -214,21 +235,22 @@ def explain_interrupt(describe: Callable[[], str]) -> Iterator[None]:
 @contextmanager
 def count_convergence_warnings() -> Iterator[None]:
     """Print the first convergence warning of many trials once, with the number of the others."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("default", DataWarning)
-        warnings.simplefilter("always", ConvergenceWarning)
-        try:
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("default", DataWarning)
+            warnings.simplefilter("always", ConvergenceWarning)
             yield
-        finally:
-            convergence = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
-            others = [w for w in caught if w not in convergence]
-    for warning in others:
-        show_warning(warning.message, warning.category)
-    if convergence:
-        more = len(convergence) - 1
-        text = f" The same in {more} more {'fit' if more == 1 else 'fits'}." if more else ""
-        show_warning(Message(message_of(convergence[0].message), text), ConvergenceWarning)
+    finally:  # also if a trial fails or the user interrupts
+        convergence = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+        for warning in caught:
+            if warning not in convergence:
+                show_warning(warning.message, warning.category)
+        if convergence:
+            more = len(convergence) - 1
+            text = f" The same in {more} more {'fit' if more == 1 else 'fits'}." if more else ""
+            show_warning(Message(message_of(convergence[0].message), text), ConvergenceWarning)
 
 
 _MARKS = {"better": "[green]▲[/]", "worse": "[red]▼[/]", "": " "}
@@ -237,19 +259,13 @@ _MARKS = {"better": "[green]▲[/]", "worse": "[red]▼[/]", "": " "}
 def board_table(board: Leaderboard) -> Table:
     """Show means, marks of significance, the p-value of the primary metric and training time."""
     # Five metrics fit in a terminal of 80 columns.
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column("system", no_wrap=True)
-    for metric in board.metrics:
-        table.add_column(f"{metric} ", justify="right", no_wrap=True)
-    table.add_column("p", justify="right", no_wrap=True)
-    table.add_column("s", justify="right", no_wrap=True)
+    table = make_table("system", *(f"{metric} " for metric in board.metrics), "p", "s", collapse_padding=True)
     best = {m: max(entry.means[m] for entry in board.entries) for m in board.metrics}
     for entry in board.entries:
-        is_baseline = entry.name == board.baseline
         cells = [_cell(board, entry, m, best[m]) for m in board.metrics]
-        p = "(base)" if is_baseline else _p_value(entry.adjusted[board.primary])
-        seconds = f"{entry.seconds:.0f}" if entry.seconds else ""
-        table.add_row(entry.name, *cells, p, seconds)
+        p = entry.adjusted.get(board.primary)
+        text = "(base)" if p is None else "<0.0001" if p < 1e-4 else f"{p:.4f}"
+        table.add_row(entry.name, *cells, text, f"{entry.seconds:.0f}" if entry.seconds else "")
     return table
 
 
@@ -260,57 +276,35 @@ def _cell(board: Leaderboard, entry: Entry, metric: str, best: float) -> str:
     return text + _MARKS[board.verdict(entry, metric)]
 
 
-def _p_value(p: float) -> str:
-    return "<0.0001" if p < 1e-4 else f"{p:.4f}"
-
-
 _BAR_WIDTH = 40
 
 
-def count_table(title: str, counts: Mapping[str, int]) -> Table:
-    """Show counts with bars."""
+def bar_table(title: str, values: Mapping[str, float], *, as_counts: bool = False) -> Table:
+    """Show shares with bars, or counts with their shares of the total."""
     table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="bold")
-    table.add_column(justify="right")
-    table.add_column(justify="right")
+    for _ in range(1 + as_counts):
+        table.add_column(justify="right", no_wrap=True)
     table.add_column()
-    top = max(counts.values(), default=1) or 1
-    total = sum(counts.values()) or 1
-    for name, count in counts.items():
-        length = max(round(_BAR_WIDTH * count / top), 1 if count else 0)
-        table.add_row(name, f"{count:,}", f"{'█' * length} {count / total:.1%}")
+    top = max(values.values(), default=1) or 1
+    total = sum(values.values()) or 1 if as_counts else 1
+    for name, value in values.items():
+        length = max(round(_BAR_WIDTH * value / top), 1 if value else 0)
+        counts = [f"{value:,}"] if as_counts else []
+        table.add_row(escape(name), *counts, f"{'█' * length} {value / total:.1%}")
     return table
-
-
-_VERDICT_COLORS = {"yes": "green", "no": "red", "undecided": "dim", "not tested": "dim"}
 
 
 def print_tables(tables: Sequence[TextTable]) -> None:
-    """Print tables with their captions; a note that several tables share is printed once."""
-    for i, table in enumerate(tables):
-        OUT.print(table.caption, markup=False, style="bold")
-        OUT.print(text_table(table))
-        if table.note and (i + 1 == len(tables) or tables[i + 1].note != table.note):
-            OUT.print(table.note, markup=False, style="dim")
-
-
-def text_table(text: TextTable) -> Table:
-    """Convert a table of an experiment; rows with a paper's numbers are dimmed."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for i, name in enumerate(text.columns):
-        table.add_column(escape(name), justify="right" if i else "left", no_wrap=i == 0)
-    for row in text.rows:
-        first = "  paper" if row.kind == "paper" else row.cells[0]
-        cells = (escape(cell) for cell in (first, *row.cells[1:]))
-        table.add_row(*cells, style="dim" if row.kind == "paper" else None)
-    return table
-
-
-def claims_table(claims: Sequence[Claim]) -> Table:
-    """Show what a paper claims and whether our numbers agree."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for name in ("the paper says", "here", "p", "holds"):
-        table.add_column(name)
-    for claim in claims:
-        verdict = f"[{_VERDICT_COLORS[claim.verdict]}]{claim.verdict}[/]"
-        table.add_row(escape(claim.text), escape(claim.here), claim.p_text, verdict)
-    return table
+    """Print tables with their captions, a paper's rows dimmed; a note that several tables share is printed once."""
+    for text, following in zip_longest(tables, tables[1:]):
+        OUT.print(text.caption, markup=False, style="bold")
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        for i, name in enumerate(text.columns):
+            table.add_column(escape(name), justify="right" if i else "left", no_wrap=i == 0)
+        for row in text.rows:
+            is_paper = row.kind == "paper"
+            cells = ("  paper" if is_paper else row.cells[0], *row.cells[1:])
+            table.add_row(*map(escape, cells), style="dim" if is_paper else None)
+        OUT.print(table)
+        if text.note and (following is None or following.note != text.note):
+            OUT.print(text.note, markup=False, style="dim")

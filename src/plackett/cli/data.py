@@ -9,12 +9,11 @@ from rich import box
 from rich.table import Table
 
 from plackett.base.errors import UsageError
-from plackett.cli.console import OUT, byte_progress, count_table, print_json, print_text
+from plackett.cli.console import OUT, bar_table, byte_progress, make_table, print_facts, print_json
 from plackett.cli.options import DataOptions, DataPaths, Json
-from plackett.data import open_data_or_folds
 from plackett.data.dataset import Dataset
 from plackett.data.description import Description, describe as describe_dataset
-from plackett.data.folds import Fold, is_folds, join_folds
+from plackett.data.folds import is_folds, join_folds
 from plackett.data.writer import ConvertReport, convert as convert_file, write
 from plackett.models.artifact import is_model
 
@@ -39,21 +38,10 @@ def convert(
         with byte_progress(f"converting {source[0].name}") as progress:
             report = convert_file(source, target, progress=progress, **reading.read_options())
     seconds = time.perf_counter() - start
-    if json:
-        print_json(
-            {
-                "target": str(target),
-                "lists": report.n_lists,
-                "documents": report.n_docs,
-                "features": report.n_features,
-                "seconds": seconds,
-            }
-        )
-        return
-    print_text(
-        f"{target}: {report.n_lists:,} lists, {report.n_docs:,} documents, "
-        f"{report.n_features:,} features in {seconds:.1f} s"
-    )
+    sizes = {"lists": report.n_lists, "documents": report.n_docs, "features": report.n_features}
+    text = ", ".join(f"{count:,} {name}" for name, count in sizes.items())
+    facts = {"target": str(target), **sizes, "seconds": seconds}
+    print_facts(facts, f"{target}: {text} in {seconds:.1f} s", as_json=json)
 
 
 def describe(data: DataPaths, reading: DataOptions, json: Json = False) -> None:
@@ -64,30 +52,28 @@ def describe(data: DataPaths, reading: DataOptions, json: Json = False) -> None:
     """
     if is_model(data[0]):
         raise UsageError(f"{data[0]} is a model; describe it with: plackett inspect {data[0]}")
-    name = data[0].name
-    with byte_progress(f"reading {name}") as progress:
-        opened = open_data_or_folds(
-            data, stream=reading.stream, cache=reading.cache, progress=progress, **reading.read_options()
-        )
-    folds = [] if isinstance(opened, Dataset) else opened
-    dataset = opened if isinstance(opened, Dataset) else join_folds(opened)
-    parts = {f"{fold.name} {role}": part for fold in folds for role, part in _list_parts(fold)}
+    opened = reading.open_data_or_folds(data)
+    folds, dataset = ([], opened) if isinstance(opened, Dataset) else (opened, join_folds(opened))
+    parts = {
+        f"{fold.name} {role}": part
+        for fold in folds
+        for role, part in (("train", fold.train), ("validation", fold.validation), ("test", fold.test))
+        if part is not None
+    }
     description = describe_dataset(dataset)
     if json:
         sizes = {role: {"lists": part.n_lists, "documents": part.n_docs} for role, part in parts.items()}
         print_json(description.to_dict() | ({"parts": sizes} if sizes else {}))
         return
-    OUT.print(_statistics_table(name, description))
+    OUT.print(_statistics_table(data[0].name, description))
     if parts:
-        OUT.print(_parts_table(parts))
-    OUT.print(count_table("lists by number of documents", description.lengths))
+        table = make_table("part", "lists", "documents")
+        for role, part in parts.items():
+            table.add_row(role, f"{part.n_lists:,}", f"{part.n_docs:,}")
+        OUT.print(table)
+    OUT.print(bar_table("lists by number of documents", description.lengths, as_counts=True))
     OUT.print()
-    OUT.print(count_table("documents by label", description.labels))
-
-
-def _list_parts(fold: Fold) -> list[tuple[str, Dataset]]:
-    validation = [] if fold.validation is None else [("validation", fold.validation)]
-    return [("train", fold.train), *validation, ("test", fold.test)]
+    OUT.print(bar_table("documents by label", description.labels, as_counts=True))
 
 
 def _statistics_table(name: str, d: Description) -> Table:
@@ -95,7 +81,7 @@ def _statistics_table(name: str, d: Description) -> Table:
     table.add_column(style="bold")
     table.add_column(justify="right")
     table.add_column(style="dim")
-    rows = [
+    for row in (
         ("data set", name, ""),
         ("queries (lists)", f"{d.n_lists:,}", ""),
         ("documents", f"{d.n_docs:,}", ""),
@@ -109,17 +95,6 @@ def _statistics_table(name: str, d: Description) -> Table:
         ("single-label lists", f"{d.single_label_lists:,}", "nothing to rank"),
         ("zeros", f"{d.zero_share:.1%}", "of feature values"),
         ("missing", f"{d.missing_share:.1%}", "of feature values"),
-    ]
-    for row in rows:
+    ):
         table.add_row(*row)
-    return table
-
-
-def _parts_table(parts: dict[str, Dataset]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("part")
-    table.add_column("lists", justify="right")
-    table.add_column("documents", justify="right")
-    for name, part in parts.items():
-        table.add_row(name, f"{part.n_lists:,}", f"{part.n_docs:,}")
     return table

@@ -2,18 +2,18 @@
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich import box
 from rich.table import Table
 
 from plackett.base.errors import DataError, DataWarning, UsageError
-from plackett.base.files import atomic_file, tsv_cell
+from plackett.base.files import tsv_cell, write_text
 from plackett.base.ragged import Ids, Scores, Values
-from plackett.cli.console import OUT, print_json
+from plackett.cli.console import OUT, make_table, print_json
 from plackett.cli.options import DataOptions, Json, find_test_set, name_model_features
 from plackett.data import collect_lists, find_files
 from plackett.data.dataset import Dataset
@@ -43,20 +43,13 @@ def evaluate(
     reading: DataOptions,
     metrics: Annotated[
         str | None,
-        typer.Option(
-            help="Metrics, separated by commas.  \\[default: those of "
-            f"{','.join(_DEFAULT_METRICS)} that the convention has]",
-            show_default=False,
-        ),
+        f"Metrics, separated by commas.  [default: those of {','.join(_DEFAULT_METRICS)} that the convention has]",
     ] = None,
     convention: Annotated[
-        str | None,
-        typer.Option(
-            help="Tool or paper whose definition of the metrics to use: papers, lightgbm, trec_eval, letor4 ..."
-        ),
+        str | None, "Tool or paper whose definition of the metrics to use: papers, lightgbm, trec_eval, letor4 ..."
     ] = None,
-    baseline: Annotated[Path | None, typer.Option(help="Model, scores or run to compare with.")] = None,
-    per_list: Annotated[Path | None, typer.Option(help="Write the value of each list to this .tsv file.")] = None,
+    baseline: Annotated[Path | None, "Model, scores or run to compare with."] = None,
+    per_list: Annotated[Path | None, "Write the value of each list to this .tsv file."] = None,
     json: Json = False,
 ) -> None:
     """Print metrics of a model or ranking, with paired tests against a baseline if one is given."""
@@ -73,10 +66,13 @@ def evaluate(
         comparisons = {m: compare_paired(values[m], other_values[m][places]) for m in values}
     if per_list is not None:
         _write_values(per_list, dataset.list_ids, values)
-    if json:
-        print_json(_payload(dataset, means, values, comparisons))
+    if not json:
+        OUT.print(_table(means, values, comparisons))
         return
-    OUT.print(_table(means, values, comparisons))
+    compared = {"comparisons": {m: vars(c) for m, c in comparisons.items()}} if comparisons else {}
+    counted = {m: int(np.isfinite(v).sum()) for m, v in values.items()}
+    sizes = {"lists": dataset.n_lists, "documents": dataset.n_docs}
+    print_json(sizes | {"metrics": means, "counted": counted} | compared)
 
 
 def load_scores(ranking: Path, data: Sequence[Path], reading: DataOptions) -> tuple[Dataset, Scores]:
@@ -105,10 +101,8 @@ def load_scores(ranking: Path, data: Sequence[Path], reading: DataOptions) -> tu
         return judge_run(run, labels)
     by_row = read_scores(ranking)
     files = find_files(data)
-    if reading.reads_in_blocks(files):
-        dataset, _ = collect_lists(reading.iter_blocks(files))
-    else:
-        dataset = reading.open(data)
+    in_blocks = reading.reads_in_blocks(files)
+    dataset = collect_lists(reading.iter_blocks(files))[0] if in_blocks else reading.open(data)
     if len(by_row) != dataset.n_docs:
         raise DataError(
             f"{len(by_row):,} scores for the {dataset.n_docs:,} documents of {files.name}; there "
@@ -121,7 +115,7 @@ def load_scores(ranking: Path, data: Sequence[Path], reading: DataOptions) -> tu
 def _score_with_model(model: Path, data: Sequence[Path], reading: DataOptions) -> tuple[Dataset, Scores]:
     ranker = load(model)
     files = find_files(data)
-    limit = name_model_features(None if reading.width else ranker)
+    limit = name_model_features(None if reading.n_features else ranker)
     reading = reading.for_model(ranker, files)
     if reading.reads_in_blocks(files):
         dataset, scores = collect_lists(reading.iter_blocks(files), ranker.predict)
@@ -138,10 +132,8 @@ def _parse_metrics(text: str | None, convention: str | None) -> list[Metric]:
     metric(_DEFAULT_METRICS[0], convention=convention)  # refuses an unknown convention
     metrics = []
     for name in _DEFAULT_METRICS:
-        try:
+        with suppress(UsageError):  # the convention's tool may not have this metric
             metrics.append(metric(name, convention=convention))
-        except UsageError:
-            continue  # the convention's tool does not have this metric
     return metrics
 
 
@@ -150,9 +142,8 @@ def _warn_of_empty_metrics(values: dict[str, Values]) -> None:
     empty = [name for name, per_list in values.items() if not np.isfinite(per_list).any()]
     if empty:
         warnings.warn(
-            f"no list counts in {', '.join(empty)}: this convention drops lists without a relevant "
-            "document (for auc, also lists without an irrelevant one). Check the labels, or choose "
-            "another convention.",
+            f"no list counts in {', '.join(empty)}: this convention drops lists without a relevant document (for auc, "
+            "also lists without an irrelevant one). Check the labels, or choose another convention.",
             DataWarning,
             stacklevel=2,
         )
@@ -170,34 +161,15 @@ def _align(ours: Ids, theirs: Ids, scores: Path, baseline: Path) -> np.ndarray[A
 
 
 def _write_values(path: Path, query_ids: Ids, values: dict[str, Values]) -> None:
-    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8") as out:
-        out.write("\t".join(["query_id", *values]) + "\n")
-        for q, name in enumerate(query_ids):
-            row = (f"{v[q]:.10g}" if np.isfinite(v[q]) else "" for v in values.values())
-            out.write("\t".join([tsv_cell(name), *row]) + "\n")
-
-
-def _payload(
-    dataset: Dataset, means: dict[str, float], values: dict[str, Values], comparisons: dict[str, Comparison]
-) -> dict[str, Any]:
-    payload: dict[str, Any] = {
-        "lists": dataset.n_lists,
-        "documents": dataset.n_docs,
-        "metrics": means,
-        "counted": {m: int(np.isfinite(v).sum()) for m, v in values.items()},
-    }
-    if comparisons:
-        payload["comparisons"] = {m: vars(c) for m, c in comparisons.items()}
-    return payload
+    lines = ["\t".join(["query_id", *values])]
+    for name, *row in zip(query_ids, *values.values(), strict=True):
+        lines.append("\t".join([tsv_cell(name), *(f"{v:.10g}" if np.isfinite(v) else "" for v in row)]))
+    write_text(path, "\n".join(lines) + "\n")
 
 
 def _table(means: dict[str, float], values: dict[str, Values], comparisons: dict[str, Comparison]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    columns = ["metric", "mean", "lists"]
-    if comparisons:
-        columns += ["difference", "95 % interval", "p (t)", "p (rand.)"]
-    for i, name in enumerate(columns):
-        table.add_column(name, justify="left" if i == 0 else "right", no_wrap=True)
+    more = ("difference", "95 % interval", "p (t)", "p (rand.)") if comparisons else ()
+    table = make_table("metric", "mean", "lists", *more)
     for m, mean in means.items():
         row = [m, _format(mean, ".4f"), f"{np.isfinite(values[m]).sum():,}"]
         if comparisons:

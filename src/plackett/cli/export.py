@@ -7,39 +7,37 @@ import numpy as np
 import typer
 
 from plackett.base.errors import DataError, UsageError
-from plackett.cli.console import byte_progress, print_json, print_text
+from plackett.base.files import read_key
+from plackett.cli.console import byte_progress, print_facts
 from plackett.cli.options import DataOptions, Json, find_test_set
 from plackett.data import find_files
 from plackett.data.mapped import verify_mapped
+from plackett.models import load
+from plackett.models.artifact import is_model, is_signed, read_manifest
+from plackett.models.ensembles import import_model
+from plackett.serving.export import export_and_compare, find_target
+from plackett.serving.export.parts import find_kind, find_parts
 
 _TARGETS = (
-    "vespa, elasticsearch, opensearch, solr, onnx, ranklib, lightgbm, xgboost, or a certain file: "
-    "lightgbm-text, lightgbm-json, xgboost-json, xgboost-ubj, xgboost-dump, opensearch-xgboost, "
-    "elasticsearch-linear"
+    "vespa, elasticsearch, opensearch, solr, onnx, ranklib, lightgbm, xgboost, or a certain file: lightgbm-text, "
+    "lightgbm-json, xgboost-json, xgboost-ubj, xgboost-dump, opensearch-xgboost, elasticsearch-linear"
 )
 
 
 def export(
     model: Annotated[Path, typer.Argument(help="Folder of a model.")],
-    to: Annotated[str, typer.Option(help=f"Target: {_TARGETS}.")],
-    out: Annotated[Path, typer.Option(help="File to write.")],
-    name: Annotated[str, typer.Option(help="Name of the model in the target.")] = "plackett",
-    names: Annotated[
-        Path | None, typer.Option(help="File with one feature name per line.  \\[default: the model's names]")
-    ] = None,
+    to: Annotated[str, f"Target: {_TARGETS}."],
+    out: Annotated[Path, "File to write."],
+    name: Annotated[str, "Name of the model in the target."] = "plackett",
+    names: Annotated[Path | None, "File with one feature name per line.  [default: the model's names]"] = None,
     missing: Annotated[
         Literal["keep", "zero", "never"],
-        typer.Option(
-            help='What the target does with missing features: "zero" reads them as 0; "never" '
-            'promises that none is missing; "keep" passes them on.'
-        ),
+        'What the target does with missing features: "zero" reads them as 0; "never" promises that none is '
+        'missing; "keep" passes them on.',
     ] = "keep",
-    verify: Annotated[
-        bool, typer.Option(help="Read the file back and compare scores, if plackett can read this target.")
-    ] = True,
+    verify: Annotated[bool, "Read the file back and compare scores, if plackett can read this target."] = True,
     data: Annotated[
-        list[Path] | None,
-        typer.Option(help="Data set to compare scores on, in addition to random documents. Repeatable."),
+        list[Path] | None, "Data set to compare scores on, in addition to random documents. Repeatable."
     ] = None,
     json: Json = False,
 ) -> None:
@@ -47,10 +45,6 @@ def export(
 
     A model that the target cannot express is refused with the reason.
     """
-    from plackett.models import load
-    from plackett.serving.export import export_and_compare, find_target
-    from plackett.serving.export.parts import find_kind, find_parts
-
     ranker = load(model)
     documents = None
     if data:
@@ -76,13 +70,9 @@ def export(
         "verified": difference is not None,
         "largest_difference": difference,
     }
-    if json:
-        print_json(facts)
-        return
-    print_text(
-        f"{out}: {ranker.summary()} as {target}, {out.stat().st_size:,} bytes, "
-        + _describe_difference(difference, 0 if documents is None else len(documents))
-    )
+    compared = _describe_difference(difference, 0 if documents is None else len(documents))
+    text = f"{out}: {ranker.summary()} as {target}, {facts['bytes']:,} bytes, {compared}"
+    print_facts(facts, text, as_json=json)
 
 
 def import_(
@@ -90,29 +80,22 @@ def import_(
         Path,
         typer.Argument(help="Model file of LightGBM (text), XGBoost (JSON, UBJ), CatBoost (JSON, CBM) or RankLib."),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the model, for example model.plackett.")],
-    form: Annotated[
-        str | None, typer.Option(help="Format: lightgbm, xgboost, catboost or ranklib.  \\[default: detected]")
-    ] = None,
+    out: Annotated[Path, "Folder for the model, for example model.plackett."],
+    form: Annotated[str | None, "Format: lightgbm, xgboost, catboost or ranklib.  [default: detected]"] = None,
     features: Annotated[
         int | None, typer.Option(min=1, help="Number of features; RankLib files do not contain it.")
     ] = None,
-    names: Annotated[Path | None, typer.Option(help="File with one feature name per line.")] = None,
+    names: Annotated[Path | None, "File with one feature name per line."] = None,
     json: Json = False,
 ) -> None:
     """Import a model trained elsewhere, to rank, evaluate, compare and serve it."""
-    from plackett.models.artifact import is_model
-    from plackett.models.ensembles import import_model
-
     if is_model(file):
         raise UsageError(f"{file} is a plackett model already; use it as it is.")
     ranker = import_model(file, form=form, n_features=features, feature_names=_read_names(names))
     ranker.save(out)
-    facts = {"out": str(out), "form": ranker.form_, "trees": ranker.ensemble_.n_trees, "features": ranker.n_features_}
-    if json:
-        print_json(facts)
-        return
-    print_text(f"{out}: {ranker.ensemble_.n_trees:,} trees of {ranker.form_} on {ranker.n_features_:,} features")
+    trees, width = ranker.ensemble_.n_trees, ranker.n_features_
+    facts = {"out": str(out), "form": ranker.form_, "trees": trees, "features": width}
+    print_facts(facts, f"{out}: {trees:,} trees of {ranker.form_} on {width:,} features", as_json=json)
 
 
 def _describe_difference(difference: float | None, documents: int) -> str:
@@ -134,19 +117,13 @@ def _read_names(path: Path | None) -> tuple[str, ...] | None:
 
 def verify(
     path: Annotated[Path, typer.Argument(help="Folder of a model, or a .pkdata directory.")],
-    sign_key: Annotated[
-        Path | None, typer.Option(help="File of the key that a model must be signed with (train --sign-key).")
-    ] = None,
+    sign_key: Annotated[Path | None, "File of the key that a model must be signed with (train --sign-key)."] = None,
     json: Json = False,
 ) -> None:
     """Check all checksums of a model or of a memory-mapped data set, and a model's signature.
 
     The exit code is 1 if something differs from what was written.
     """
-    from plackett.base.files import read_key
-    from plackett.models.artifact import is_model, is_signed, read_manifest
-    from plackett.models.load import load
-
     if is_model(path):
         key = None if sign_key is None else read_key(sign_key)
         manifest = read_manifest(path, key)
@@ -155,10 +132,8 @@ def verify(
         covered = "all" if manifest["version"] > 1 else "files"
         signature = "valid" if key else "not checked" if is_signed(manifest) else "none"
         facts = {"model": str(path), "covered": covered, "signature": signature}
-        text = "the checksums of all its files are right" + (
-            "" if covered == "all" else "; format 1 has none of the manifest: save it again"
-        )
-        text += f"; signature: {signature}"
+        note = "" if covered == "all" else "; format 1 has none of the manifest: save it again"
+        text = f"the checksums of all its files are right{note}; signature: {signature}"
     else:
         if sign_key is not None:
             raise UsageError(f"{path} is not a model; only models are signed.")
@@ -169,10 +144,6 @@ def verify(
         with byte_progress(f"reading {path.name}") as progress:
             checked = verify_mapped(path, progress)
         facts = {"data": str(path), "covered": "all" if checked else "none", "signature": "none"}
-        text = "the checksums of all its blocks are right"
-        if not checked:
-            text = "has no checksums, and its values are in range; convert it again to add them"
-    if json:
-        print_json(facts)
-        return
-    print_text(f"{path}: {text}")
+        without = "has no checksums, and its values are in range; convert it again to add them"
+        text = "the checksums of all its blocks are right" if checked else without
+    print_facts(facts, f"{path}: {text}", as_json=json)

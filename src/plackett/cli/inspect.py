@@ -1,11 +1,9 @@
 """``plackett inspect MODEL``, and lists of the recipes, objectives and metrics that there are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -13,12 +11,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from plackett.base.errors import DataError, UsageError
-from plackett.cli.console import OUT, print_json, print_text
+from plackett.cli.console import OUT, bar_table, print_json, print_text
 from plackett.cli.options import DataOptions, Json
-
-if TYPE_CHECKING:
-    from plackett.models import Ranker
-
+from plackett.metrics import CONVENTIONS, METRICS
+from plackett.models import RECIPES, CrossFit, LinearRanker, Ranker, StumpRanker, TreeRanker, load
+from plackett.models.artifact import encode, read_manifest
+from plackett.models.ensembles import EnsembleRanker
+from plackett.models.linear import BaseLinearRanker
+from plackett.models.recipes.recommendation import recommend
+from plackett.objectives import OBJECTIVES
 
 _TOP_FEATURES = 20
 _CURVE_WIDTH = 40
@@ -33,15 +34,11 @@ _KIND_NAMES = {
     "StumpRanker": "stumps",
     "CatBoostRanker": "trees",
     "XGBoostRanker": "trees",
-    "CrossFit": "average",
-    "AutoRanker": "ensemble",
 }
 
 
 def inspect(model: Annotated[Path, typer.Argument(help="Folder of a model.")], json: Json = False) -> None:
     """Describe a saved model: objective, settings, learning curve, importances, training data."""
-    from plackett.models.artifact import read_manifest
-
     if model.is_file():
         raise DataError(
             "is a file, and a model is a folder; plackett describe prints statistics of data, "
@@ -57,15 +54,13 @@ def inspect(model: Annotated[Path, typer.Argument(help="Folder of a model.")], j
         for name, values in by_metric.items():
             _print_curve(f"{part} {name}", values)
     if facts["importance"]:
-        OUT.print(_importance_table(facts["importance"]))
+        OUT.print(bar_table("importance", facts["importance"]))
     if facts["note"]:
         print_text(facts["note"], style="dim")
 
 
 def describe_model(manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return what is known of a model, as plain data."""
-    from plackett.models import load
-
     ranker: Ranker | None = None
     note = ""
     try:
@@ -112,22 +107,14 @@ def _objective_setting(manifest: Mapping[str, Any], settings: Mapping[str, Any])
 
 
 def _size(ranker: Ranker) -> dict[str, Any]:
-    """How large the model is, and the step that was kept."""
-    from plackett.models import CrossFit, LinearRanker, StumpRanker, TreeRanker
-    from plackett.models.ensembles import EnsembleRanker
-    from plackett.models.linear import BaseLinearRanker
-
     size: dict[str, Any] = {}
-    if isinstance(ranker, TreeRanker):
-        size["trees"] = ranker._ensemble.n_trees
-    elif isinstance(ranker, EnsembleRanker):
-        size["trees"] = ranker.ensemble_.n_trees
+    if isinstance(ranker, (TreeRanker, EnsembleRanker)):
+        size["trees"] = (ranker._ensemble if isinstance(ranker, TreeRanker) else ranker.ensemble_).n_trees
     elif isinstance(ranker, StumpRanker):
         size["stumps"] = len(ranker.stump_features_)
-    elif isinstance(ranker, LinearRanker):
-        size |= {"coefficients": len(ranker.coefficients_), "C": ranker.C_}
     elif isinstance(ranker, BaseLinearRanker):
         size["coefficients"] = len(ranker.coefficients_)
+        size |= {"C": ranker.C_} if isinstance(ranker, LinearRanker) else {}
     elif isinstance(ranker, CrossFit):
         size["members"] = [member.summary() for member in ranker.members_]
     elif hasattr(ranker, "networks_"):
@@ -170,8 +157,6 @@ def format_objective(objective: Any) -> str:
 
 
 def _objective_defaults(name: str) -> dict[str, Any]:
-    from plackett.objectives import OBJECTIVES
-
     kind = next((kind for kind in OBJECTIVES if kind.name == name), None)
     if kind is None:
         return {"seed": 0}  # of the stochastic treatment, shown with samples and beta
@@ -182,9 +167,7 @@ def _facts_table(facts: Mapping[str, Any]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    settings = {
-        name: format_objective(value) if name == "objective" else value for name, value in facts["settings"].items()
-    }
+    settings = facts["settings"] | {k: format_objective(v) for k, v in facts["settings"].items() if k == "objective"}
     training = facts["training"]
     rows = {
         "model": facts["model"],
@@ -229,17 +212,6 @@ def _print_curve(title: str, values: Sequence[float]) -> None:
     print_text(f"{title:<20} {bars}  {text}")
 
 
-def _importance_table(shares: Mapping[str, float]) -> Table:
-    table = Table(box=None, pad_edge=False, title="importance", title_justify="left")
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right")
-    table.add_column()
-    top = max(shares.values()) or 1.0
-    for name, share in shares.items():
-        table.add_row(escape(name), f"{share:.1%}", "█" * round(30 * share / top))
-    return table
-
-
 def recipes(
     reading: DataOptions,
     data: Annotated[
@@ -255,9 +227,6 @@ def recipes(
     if data:
         _recommend(data, reading, json)
         return
-    from plackett.models import RECIPES
-    from plackett.models.artifact import encode
-
     rows: list[dict[str, Any]] = [
         {
             "name": name,
@@ -269,20 +238,12 @@ def recipes(
         }
         for name, entry in RECIPES.items()
     ]
-    if json:
-        print_json(rows)
-        return
-    lines = [
-        (row["name"], _KIND_NAMES.get(row["kind"], row["kind"]), row["objective"], " ".join(row["presets"]))
-        for row in rows
-    ]
-    _print_lines(("recipe", "model", "objective", "presets"), lines)
-    print_text("plackett train DATA --model RECIPE --out MODEL", style="dim")
+    lines = [(row["name"], _KIND_NAMES[row["kind"]], row["objective"], " ".join(row["presets"])) for row in rows]
+    hint = "plackett train DATA --model RECIPE --out MODEL"
+    _print_list(rows, ("recipe", "model", "objective", "presets"), lines, hint, json)
 
 
 def _recommend(data: list[Path], reading: DataOptions, json: bool) -> None:
-    from plackett.models.recipes.recommendation import recommend
-
     advice = recommend(reading.open(data))
     command = advice.command(" ".join(map(str, data)))
     if json:
@@ -300,8 +261,6 @@ def _recommend(data: list[Path], reading: DataOptions, json: bool) -> None:
 
 def objectives(json: Json = False) -> None:
     """List the objectives and their parameters, which --set objective.NAME=VALUE changes."""
-    from plackett.objectives import OBJECTIVES
-
     rows: list[dict[str, Any]] = [
         {
             "name": kind.name,
@@ -310,20 +269,12 @@ def objectives(json: Json = False) -> None:
         }
         for kind in OBJECTIVES
     ]
-    if json:
-        print_json(rows)
-        return
-    _print_lines(("objective", "what it is"), [(row["name"], row["title"]) for row in rows])
-    print_text(
-        "plackett train DATA --set objective=NAME --set objective.PARAMETER=VALUE --out MODEL; parameters: --json",
-        style="dim",
-    )
+    hint = "plackett train DATA --set objective=NAME --set objective.PARAMETER=VALUE --out MODEL; parameters: --json"
+    _print_list(rows, ("objective", "what it is"), [(row["name"], row["title"]) for row in rows], hint, json)
 
 
 def metrics(json: Json = False) -> None:
     """List the metrics, their options and the conventions that have them."""
-    from plackett.metrics import CONVENTIONS, METRICS
-
     rows: list[dict[str, Any]] = [
         {
             "name": definition.name,
@@ -334,20 +285,20 @@ def metrics(json: Json = False) -> None:
         }
         for definition in METRICS
     ]
-    if json:
-        print_json(rows)
-        return
     lines = [
         (row["name"] + ("[@k]" if row["cutoff"] else ""), row["title"], " ".join(row["conventions"])) for row in rows
     ]
-    _print_lines(("metric", "what it is", "conventions"), lines)
-    print_text("name[@cutoff][:convention][:option=value], such as ndcg@10:lightgbm; options: --json", style="dim")
+    hint = "name[@cutoff][:convention][:option=value], such as ndcg@10:lightgbm; options: --json"
+    _print_list(rows, ("metric", "what it is", "conventions"), lines, hint, json)
 
 
-def _print_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print one line per row, which may be longer than the terminal is wide."""
+def _print_list(payload: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], hint: str, as_json: bool) -> None:
+    """Print JSON, or one line per row, which may be longer than the terminal is wide, and a hint."""
+    if as_json:
+        print_json(payload)
+        return
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
     for i, row in enumerate((columns, *rows)):
         text = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        style = None if i else "bold"
-        print_text(text.rstrip(), style=style)
+        print_text(text.rstrip(), style=None if i else "bold")
+    print_text(hint, style="dim")

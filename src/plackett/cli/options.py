@@ -2,15 +2,16 @@
 
 A command takes a group of options as one parameter, whose type is a dataclass of options::
 
-    def compare(data: DataPaths, systems: SystemOptions, reading: DataOptions) -> None: ...
+    def compare(data: DataPaths, reading: DataOptions, metric: Annotated[str, "Help text."] = "ndcg@10") -> None: ...
 
-:func:`expand_groups` gives the command line one option per field of the group.
+:func:`expand_groups` gives the command line one option per field of the group. A parameter that is annotated with a
+text is an option with this help; a switch (a bool that is False by default) then has no ``--no-`` form.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
@@ -19,12 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, get_type_hints
 
 import typer
+from rich.markup import escape
 
 from plackett.base.errors import DataError, FeatureMismatch, Message, Parameter, UsageError, require
 from plackett.cli.console import byte_progress, explain_interrupt
 from plackett.data import DataFiles, ReadOptions, fits_in_memory, open_data_or_folds, read_blocks
 from plackett.data.dataset import Dataset
-from plackett.data.folds import find_splits, fold_folders, is_folds, join_folds
+from plackett.data.folds import Fold, find_splits, fold_folders, is_folds, join_folds
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -40,12 +42,10 @@ DataPaths = Annotated[
         "are one data set), or a folder of folds."
     ),
 ]
-Validation = Annotated[
-    list[Path] | None, typer.Option(help="Validation data for early stopping and model selection. Repeatable.")
-]
-Missing = Annotated[Literal["nan"] | None, typer.Option(help='"nan" accepts NaN as a missing value.')]
-QueryColumn = Annotated[str, typer.Option(help="Name of the query column in Parquet, Arrow and CSV files.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Refuse data in which the rows of a query are scattered.")]
+Validation = Annotated[list[Path] | None, "Validation data for early stopping and model selection. Repeatable."]
+Missing = Annotated[Literal["nan"] | None, '"nan" accepts NaN as a missing value.']
+QueryColumn = Annotated[str, "Name of the query column in Parquet, Arrow and CSV files."]
+Strict = Annotated[bool, "Refuse data in which the rows of a query are scattered."]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -54,18 +54,12 @@ Settings = Annotated[
 ]
 Store = Annotated[
     str | None,
-    typer.Option(
-        help="Database that keeps finished trials: a file, or postgresql://USER@HOST/DATABASE to "
-        "share them in a team.  \\[default: runs.db in the output folder]",
-        show_default=False,
-    ),
+    "Database that keeps finished trials: a file, or postgresql://USER@HOST/DATABASE to share them in a team."
+    "  [default: runs.db in the output folder]",
 ]
-Baseline = Annotated[str | None, typer.Option(help="System that the others are compared with.  \\[default: the first]")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the number of trials and the expected time, then stop.")]
-MLflow = Annotated[
-    str | None, typer.Option(help="Also log the results to this MLflow server, such as sqlite:///mlflow.db.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Baseline = Annotated[str | None, "System that the others are compared with.  [default: the first]"]
+MLflow = Annotated[str | None, "Also log the results to this MLflow server, such as sqlite:///mlflow.db."]
+Json = Annotated[bool, "Print JSON instead of tables."]
 
 
 @dataclass(frozen=True)
@@ -78,20 +72,12 @@ class DataOptions:
     n_features: Annotated[
         int | None, typer.Option(min=1, help="Number of features in LETOR text.  \\[default: largest index]")
     ] = None
-    label: Annotated[str | None, typer.Option(help="Name of the label column in Parquet, Arrow and CSV files.")] = (
-        "label"
-    )
+    label: Annotated[str | None, "Name of the label column in Parquet, Arrow and CSV files."] = "label"
     query: QueryColumn = "query_id"
-    document: Annotated[
-        str | None, typer.Option(help="Name of the column of document ids.  \\[default: document_id, if any]")
-    ] = None
-    features: Annotated[
-        str | None, typer.Option(help="Columns of features, separated by commas.  \\[default: all that are left]")
-    ] = None
-    drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None
-    categorical: Annotated[
-        str | None, typer.Option(help="Columns of text or numbers that are categories, separated by commas.")
-    ] = None
+    document: Annotated[str | None, "Name of the column of document ids.  [default: document_id, if any]"] = None
+    features: Annotated[str | None, "Columns of features, separated by commas.  [default: all that are left]"] = None
+    drop: Annotated[str | None, "Columns to leave out, separated by commas."] = None
+    categorical: Annotated[str | None, "Columns of text or numbers that are categories, separated by commas."] = None
     strict: Strict = False
     max_features: Annotated[
         int | None,
@@ -110,43 +96,27 @@ class DataOptions:
         typer.Option(
             "--stream/--no-stream",
             help="Keep features on disk instead of in memory.  \\[default: if they would not fit]",
-            show_default=False,
         ),
     ] = None
-    cache: Annotated[
-        Path | None, typer.Option(help="Folder that keeps streamed features, so that the next run is faster.")
-    ] = None
-
-    @property
-    def width(self) -> int | None:
-        """The number of features, where it is given."""
-        if self.features is not None and self.features.isdecimal():
-            return int(self.features)  # the former meaning of --features
-        return self.n_features
+    cache: Annotated[Path | None, "Folder that keeps streamed features, so that the next run is faster."] = None
 
     def read_options(self, **changes: Any) -> dict[str, Any]:
         """Keyword arguments of :func:`plackett.read`."""
-        columns = None if self.width is not None else self.features
-        categorical = split_names(self.categorical or "")
-        return {
-            "missing": self.missing,
-            "n_features": self.width,
-            "label": self.label,
-            "query": self.query,
-            "document": self.document,
-            "features": None if columns is None else split_names(columns),
-            "drop": () if self.drop is None else tuple(split_names(self.drop)),
-            "categorical": tuple(categorical),
-            "strict": self.strict,
-            "max_features": self.max_features,
-            "max_line_bytes": self.max_line_bytes,
-            "max_expansion": self.max_expansion,
-        } | changes
+        options = {name: value for name, value in vars(self).items() if name not in ("stream", "cache")}
+        return (
+            options
+            | {
+                "features": None if self.features is None else split_names(self.features),
+                "drop": tuple(split_names(self.drop or "")),
+                "categorical": tuple(split_names(self.categorical or "")),
+            }
+            | changes
+        )
 
     def for_model(self, ranker: Ranker, files: DataFiles) -> Self:
         """These options for data that a model scores: its number of features, or their columns by name."""
         if files.format in ("letor", "mapped"):  # text may leave out its last features
-            return replace(self, n_features=self.width or ranker.n_features_, features=None)
+            return replace(self, n_features=self.n_features or ranker.n_features_, features=None)
         from plackett.data.columnar.reader import column_names
 
         present = column_names(files)
@@ -154,32 +124,30 @@ class DataOptions:
         if not names or self.features is not None:
             return self
         categories = [name for name in names if name in (ranker.categories_ or ())]
-        return replace(self, features=_Names(ranker.feature_names_ or ()), categorical=_Names(categories))
+        return replace(self, features=ranker.feature_names_, categorical=categories)  # type: ignore[arg-type]
 
     def open(self, paths: Sequence[Path], *, cache: str = "", **changes: Any) -> Dataset:
         """Open one data set, in memory or on disk; of a folder of folds, all lists.
 
         ``cache`` is the data set's subfolder of ``--cache``; ``changes`` replace read options.
         """
+        data = self.open_data_or_folds(paths, cache=cache, **changes)
+        return data if isinstance(data, Dataset) else join_folds(data)
+
+    def open_data_or_folds(self, paths: Sequence[Path], *, cache: str = "", **changes: Any) -> Dataset | list[Fold]:
+        """Open one data set, or the folds of a folder."""
         refuse_models(paths)
         folder = None if self.cache is None else self.cache / cache
-        with byte_progress(f"reading {paths[0].name}") as progress:
-            data = open_data_or_folds(
+        with byte_progress(f"reading {paths[0].resolve().name}") as progress:
+            return open_data_or_folds(
                 paths, stream=self.stream, cache=folder, progress=progress, **self.read_options(**changes)
             )
-        return data if isinstance(data, Dataset) else join_folds(data)
 
     def open_source(self, paths: Sequence[Path]) -> DataSource:
         """Open a data set or a folder of folds for an experiment."""
         from plackett.experiments.protocols import as_source
 
-        refuse_models(paths)
-        name = paths[0].resolve().name
-        with byte_progress(f"reading {name}") as progress:
-            data = open_data_or_folds(
-                paths, stream=self.stream, cache=self.cache, progress=progress, **self.read_options()
-            )
-        return as_source(data, name=name)
+        return as_source(self.open_data_or_folds(paths), name=paths[0].resolve().name)
 
     def open_parts(
         self, paths: Sequence[Path], validation: Sequence[Path] | None = None, test: Sequence[Path] | None = None
@@ -220,10 +188,8 @@ class SystemOptions:
 
     panel: ClassVar[str] = "Models"
 
-    models: Annotated[str, typer.Option(help="Recipes, separated by commas; an unknown name lists all recipes.")]
-    preset: Annotated[
-        str | None, typer.Option(help="Settings of a paper's experiment, for the recipes that have them.")
-    ] = None
+    models: Annotated[str, "Recipes, separated by commas; an unknown name lists all recipes."]
+    preset: Annotated[str | None, "Settings of a paper's experiment, for the recipes that have them."] = None
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -255,22 +221,16 @@ class TrialOptions:
     ] = None
     cluster: Annotated[
         str | None,
-        typer.Option(
-            help='Run on Ray: "local:2" (two workers on this machine), "auto" or "HOST:6379" (a '
-            'cluster), with settings such as "auto?workers=8&threads=4".  \\[default: no cluster]',
-            show_default=False,
-        ),
+        'Run on Ray: "local:2" (two workers on this machine), "auto" or "HOST:6379" (a cluster), with settings '
+        'such as "auto?workers=8&threads=4".  [default: no cluster]',
     ] = None
 
-    def find_cluster(self) -> Cluster | None:
-        """Return the cluster to run on, after checking that Ray is installed."""
-        return find_cluster(self.cluster)
-
-    def cores(self, cluster: Cluster | None) -> dict[str, Any]:
-        """Return the trials at the same time and the threads of each, as keyword arguments."""
+    def find_cores(self) -> tuple[Cluster | None, dict[str, Any]]:
+        """Return the cluster to run on; and trials at the same time and threads of each, as keyword arguments."""
+        cluster = find_cluster(self.cluster)
         if cluster is None:
-            return {"jobs": self.jobs, "threads": self.threads}
-        return {"jobs": cluster.local_workers, "threads": cluster.threads}
+            return None, {"jobs": self.jobs, "threads": self.threads}
+        return cluster, {"jobs": cluster.local_workers, "threads": cluster.threads}
 
 
 ClusterOption = get_type_hints(TrialOptions, include_extras=True)["cluster"]
@@ -337,29 +297,10 @@ def find_cluster(spelling: str | None) -> Cluster | None:
     return cluster
 
 
-def check_mlflow(uri: str | None) -> None:
-    """Refuse an MLflow server that cannot be used, before any work is done."""
-    if uri is not None:
-        from plackett.experiments.mlflow import check_uri
-
-        check_uri(uri)
-
-
-class _Names(str):
-    """Names of columns, which may hold commas, in the place of a text that lists them."""
-
-    def __new__(cls, names: Iterable[str]) -> _Names:
-        text = super().__new__(cls, ",".join(names))
-        text.names = list(names)
-        return text
-
-    names: list[str]
-
-
-def split_names(text: str) -> list[str]:
-    """Split a list of names at its commas."""
-    if isinstance(text, _Names):
-        return text.names
+def split_names(text: str | Sequence[str]) -> list[str]:
+    """Split a list of names at its commas; a sequence of names, which may hold commas, is taken as it is."""
+    if not isinstance(text, str):
+        return list(text)
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
@@ -371,21 +312,21 @@ def parse_settings(pairs: Sequence[str] | None) -> dict[str, Any]:
 
 
 def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter that is a group of options by the options of the group."""
+    """Replace each parameter that is a group of options by the options of the group.
+
+    An option may be annotated with its help text alone, ``Annotated[int, "Random seed."]``.
+    """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name not in groups:
-            parameters.append((name, hints[name], parameter.default))
+            parameters.append(_parameter(name, hints[name], parameter.default))
             continue
         group_hints = get_type_hints(groups[name], include_extras=True)
         for field in fields(groups[name]):
             default = inspect.Parameter.empty if field.default is MISSING else field.default
-            hint, option = get_args(group_hints[field.name])
-            option = copy(option)
-            option.rich_help_panel = groups[name].panel
-            parameters.append((field.name, Annotated[hint, option], default))
+            parameters.append(_parameter(field.name, group_hints[field.name], default, groups[name].panel))
 
     @wraps(command)
     def run(**values: Any) -> None:
@@ -394,11 +335,17 @@ def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
         with explain_interrupt(lambda: "nothing was written."):
             command(**values)
 
-    run.__annotations__ = {name: hint for name, hint, _ in parameters}
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
-            for name, hint, default in parameters
-        ]
-    )
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return run
+
+
+def _parameter(name: str, annotated: Any, default: Any, panel: str | None = None) -> inspect.Parameter:
+    hint, option = get_args(annotated)
+    if isinstance(option, str):
+        flag = [f"--{name.replace('_', '-')}"] if default is False else []
+        option = typer.Option(*flag, help=escape(option), rich_help_panel=panel)
+    elif panel:
+        option = copy(option)
+        option.rich_help_panel = panel
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, option])

@@ -5,8 +5,6 @@ file is ranked separately and becomes a file of the same name in the output fold
 query must be in one file; this is checked. A shard that has not changed is not ranked again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys
@@ -15,42 +13,36 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import typer
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.files import atomic_file, tsv_cell
+from plackett.base.files import atomic_file, hash_file, tsv_cell, write_text
 from plackett.base.ragged import Scores
-from plackett.cli.console import print_json, print_text, step_progress
+from plackett.cli.console import print_facts, print_json, step_progress
 from plackett.cli.options import ClusterOption, DataOptions, Json, find_cluster, find_test_set, name_model_features
-from plackett.data import DataFiles, find_files
+from plackett.data import DataFiles, find_files, read_blocks
 from plackett.data.dataset import Dataset
 from plackett.data.trec import format_run
+from plackett.distributed import Cluster, map_on_cluster
+from plackett.models import Ranker, load
+from plackett.models.artifact import MANIFEST_FILE
 
-if TYPE_CHECKING:
-    from plackett.distributed import Cluster
-    from plackett.models import Ranker
-
-
-_SUFFIXES = (".txt", ".npy", ".tsv", ".parquet", ".run")
 _FORMATS = ".txt .npy (scores by row), .tsv .parquet (rankings), .run (TREC)"
 _COLUMNS = ("query_id", "document", "rank", "score")
 _HEADER = "\t".join(_COLUMNS) + "\n"
 _NOTES = ".plackett"  # subfolder of the output that records what each ranking was made from
 
-AddLists: TypeAlias = Callable[[Dataset, Scores], object]
-"""Receives lists and the scores of their documents."""
+AddLists: TypeAlias = Callable[[Dataset, Scores], object]  # receives lists and the scores of their documents
 
 
 @dataclass(frozen=True)
 class RankDataOptions(DataOptions):
     """Data to rank needs no labels."""
 
-    label: Annotated[
-        str | None, typer.Option(help="Name of the label column, so that it is not taken for a feature.")
-    ] = None
+    label: Annotated[str | None, "Name of the label column, so that it is not taken for a feature."] = None
 
 
 def rank(
@@ -62,41 +54,37 @@ def rank(
         ),
     ],
     reading: RankDataOptions,
-    out: Annotated[
-        Path | None, typer.Option(help=f"File to write; its suffix selects the format: {_FORMATS}.  \\[default: print]")
-    ] = None,
+    out: Annotated[Path | None, f"File to write; its suffix selects the format: {_FORMATS}.  [default: print]"] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Keep only this many documents of each list.")] = None,
     cluster: ClusterOption = None,
     json: Json = False,
 ) -> None:
     """Score documents with a model: rankings, best document first, or scores row by row."""
-    from plackett.models import load
-
     place = find_cluster(cluster)
     if out is not None and place is None:
         check_suffix(out, top)
     ranker = load(model)
     files = find_files(find_test_set(data))
-    limit = name_model_features(None if reading.width else ranker)
+    limit = name_model_features(None if reading.n_features else ranker)
     reading = reading.for_model(ranker, files)
     if files.format in ("letor", "mapped"):  # they always have labels
         reading = replace(reading, label="label")
-    if place is not None:
-        options = reading.read_options()
-        facts = rank_shards(model, files, out, top=top, options=options, cluster=place)
-        _print_facts(facts, json)
-        return
     parts = _score(ranker, files, reading)
-    if out is None:
+    if place is not None:
+        facts = rank_shards(model, files, out, top=top, options=reading.read_options(), cluster=place)
+    elif out is None:
         with limit:
             print_rankings(parts, top, as_json=json)
         return
-    lists = documents = 0
-    with limit, ranking_file(out, top, tag=ranker.recipe_name or model.stem) as add:
-        for dataset, scores in parts:
-            add(dataset, scores)
-            lists, documents = lists + dataset.n_lists, documents + dataset.n_docs
-    _print_facts({"out": str(out), "lists": lists, "documents": documents}, json)
+    else:
+        facts = {"out": str(out), "lists": 0, "documents": 0}
+        with limit, ranking_file(out, top, tag=ranker.recipe_name or model.stem) as add:
+            for dataset, scores in parts:
+                add(dataset, scores)
+                facts["lists"] += dataset.n_lists
+                facts["documents"] += dataset.n_docs
+    text = f"{facts['out']}: {facts['documents']:,} documents of {facts['lists']:,} lists"
+    print_facts(facts, text, as_json=json)
 
 
 def _score(ranker: Ranker, files: DataFiles, reading: DataOptions) -> Iterator[tuple[Dataset, Scores]]:
@@ -106,14 +94,6 @@ def _score(ranker: Ranker, files: DataFiles, reading: DataOptions) -> Iterator[t
     else:
         dataset = reading.open(files.paths)
         yield dataset, ranker.predict(dataset)
-
-
-def _print_facts(facts: dict[str, Any], json: bool) -> None:
-    if json:
-        print_json(facts)
-        return
-    text = f"{facts['out']}: {facts['documents']:,} documents of {facts['lists']:,} lists"
-    print_text(text)
 
 
 @contextmanager
@@ -145,7 +125,7 @@ def _format_lists(suffix: str, data: Dataset, scores: Scores, top: int | None, t
 def check_suffix(path: Path, top: int | None) -> str:
     """Return the suffix, after checking that it is known and goes with ``--top``."""
     suffix = path.suffix.lower()
-    if suffix not in _SUFFIXES:
+    if suffix not in (".txt", ".npy", ".tsv", ".parquet", ".run"):
         raise UsageError(f"{path}: unknown format; rankings are written to {_FORMATS}.")
     if top is not None and suffix in (".txt", ".npy", ".run"):
         raise UsageError(f"--top only applies to .tsv and .parquet; {suffix} files contain all documents.")
@@ -167,18 +147,15 @@ def print_rankings(parts: Iterable[tuple[Dataset, Scores]], top: int | None, *, 
 def ranking(dataset: Dataset, scores: Scores, top: int | None) -> dict[str, Any]:
     """Return the columns of a ranking: lists in the order of the rows, best document first.
 
-    Equal scores are ordered as in the metrics. A document without an id is
-    identified by its row, counted from 0.
+    Equal scores are ordered as in the metrics. A document without an id is identified by its row, counted from 0.
     """
-    lists = dataset.list_of_row
     order = dataset.rank(scores)
-    starts = np.concatenate([[True], lists[order][1:] != lists[order][:-1]])
-    places = np.arange(len(order))
-    ranks = places - np.maximum.accumulate(np.where(starts, places, 0)) + 1
+    lists = dataset.list_of_row[order]
+    ranks = np.arange(len(order)) - np.searchsorted(lists, lists) + 1
     if top is not None:
-        order, ranks = order[ranks <= top], ranks[ranks <= top]
+        order, lists, ranks = order[ranks <= top], lists[ranks <= top], ranks[ranks <= top]
     names = dataset.rows if dataset.document_ids is None else dataset.document_ids
-    return {"query_id": dataset.list_ids[lists[order]], "document": names[order], "rank": ranks, "score": scores[order]}
+    return {"query_id": dataset.list_ids[lists], "document": names[order], "rank": ranks, "score": scores[order]}
 
 
 def _rows(columns: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
@@ -222,8 +199,6 @@ def rank_shards(
     model: Path, files: DataFiles, out: Path | None, *, top: int | None, options: dict[str, Any], cluster: Cluster
 ) -> dict[str, Any]:
     """Rank all shards that have changed, and return the numbers of shards, lists and documents."""
-    from plackett.distributed import map_on_cluster
-
     items = _list_items(model, files, out, top, options)
     notes = [_read_note(item) for item in items]
     missing = [item for item, note in zip(items, notes, strict=True) if note is None]
@@ -248,8 +223,6 @@ def rank_shards(
 
 def rank_shard(item: dict[str, Any]) -> dict[str, Any]:
     """Rank one shard in blocks, on a worker, and record what the ranking was made from."""
-    from plackett.data import read_blocks
-
     ranker = _load_model(item["model"], item["digest"])
     lists = documents = 0
     ids: list[int] = []
@@ -259,16 +232,13 @@ def rank_shard(item: dict[str, Any]) -> dict[str, Any]:
             add(block, ranker.predict(block))
             lists, documents = lists + block.n_lists, documents + block.n_docs
             ids += [_hash(query) for query in block.list_ids.tolist()]
-    note = {"key": item["key"], "shard": item["shard"], "lists": lists, "documents": documents}
-    with atomic_file(_note_path(target)) as temporary:
-        temporary.write_text(json.dumps(note | {"ids": ids}), encoding="utf-8")
-    return note | {"ids": ids}
+    note = {"key": item["key"], "shard": item["shard"], "lists": lists, "documents": documents, "ids": ids}
+    write_text(_note_path(target), json.dumps(note))
+    return note
 
 
 @lru_cache(maxsize=1)
 def _load_model(path: str, digest: str) -> Ranker:  # noqa: ARG001 - part of the cache key
-    from plackett.models import load
-
     return load(Path(path))
 
 
@@ -280,7 +250,7 @@ def _list_items(
         raise UsageError("--cluster needs Parquet or Arrow data; convert the data first.")
     if out is None or out.suffix:
         raise UsageError("--cluster needs a folder as --out, for one ranking per shard.")
-    digest = _hash_model(model)
+    digest = hash_file(model / MANIFEST_FILE)  # which has the hashes of all files
     names = [path.stem for path in files.paths]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
@@ -301,15 +271,6 @@ def _list_items(
             }
         )
     return items
-
-
-def _hash_model(model: Path) -> str:
-    """Hash all files of a model."""
-    digest = hashlib.sha256()
-    for path in sorted(model.rglob("*")):
-        if path.is_file():
-            digest.update(path.relative_to(model).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
 
 
 def _note_path(target: Path) -> Path:

@@ -1,25 +1,35 @@
 """``plackett reproduce``: a paper's tables and figures, beside the numbers that it published."""
 
-from __future__ import annotations
-
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from plackett.base.errors import UsageError
 from plackett.cli import console
-from plackett.cli.options import Json, Settings, Store, TrialOptions, check_report_folder, parse_settings
+from plackett.cli.options import Json, Settings, Store, TrialOptions, check_report_folder, parse_settings, split_names
+from plackett.experiments.papers import (
+    PAPERS,
+    Budget,
+    Paper,
+    PaperDatasets,
+    PaperItem,
+    Reproduction,
+    ReproductionPlan,
+    list_items,
+    paper as find_paper,
+    plan_reproduction,
+    reproduction_payload,
+    run_reproduction,
+    write_reproduction,
+)
+from plackett.experiments.papers.paper import has_setting
 
-if TYPE_CHECKING:
-    from plackett.distributed import Cluster
-    from plackett.experiments.papers import Paper, PaperDatasets, PaperItem, Reproduction, ReproductionPlan
-    from plackett.experiments.plan import Forecast
+_VERDICT_COLORS = {"yes": "green", "no": "red", "undecided": "dim", "not tested": "dim"}
 
 
 def reproduce(
@@ -32,23 +42,16 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    table: Annotated[list[int] | None, typer.Option(help="Only this table. May be repeated.")] = None,
-    figure: Annotated[list[int] | None, typer.Option(help="Only this figure. May be repeated.")] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder with MSLR-WEB30K, Yahoo, LETOR ... as they are distributed.")
-    ] = None,
+    table: Annotated[list[int] | None, "Only this table. May be repeated."] = None,
+    figure: Annotated[list[int] | None, "Only this figure. May be repeated."] = None,
+    data: Annotated[Path | None, "Folder with MSLR-WEB30K, Yahoo, LETOR ... as they are distributed."] = None,
     on: Annotated[
         str | None,
-        typer.Option(
-            help="Your data sets in the place of the paper's, separated by commas: names of files or folders in "
-            "--data, or paths."
-        ),
+        "Your data sets in the place of the paper's, separated by commas: names of files or folders in --data, or"
+        " paths.",
     ] = None,
     quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick", help="Few trials, small models and few lists, with synthetic data in place of missing data sets."
-        ),
+        bool, "Few trials, small models and few lists, with synthetic data in place of missing data sets."
     ] = False,
     listed: Annotated[
         bool, typer.Option("--list", help="List tables and figures, their data and expected time.")
@@ -56,13 +59,10 @@ def reproduce(
     trials: Annotated[
         int | None, typer.Option(min=2, help="Number of repetitions.  \\[default: that of the paper]")
     ] = None,
-    models: Annotated[
-        str | None, typer.Option(help="Only these systems, by their names in the tables, separated by commas.")
-    ] = None,
+    models: Annotated[str | None, "Only these systems, by their names in the tables, separated by commas."] = None,
     settings: Settings = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the report, tables, figures and finished trials.  \\[default: reproduce-PAPER]"),
+        Path | None, "Folder for the report, tables, figures and finished trials.  [default: reproduce-PAPER]"
     ] = None,
     store: Store = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for the splits and the models.")] = 0,
@@ -72,18 +72,14 @@ def reproduce(
 
     Finished trials are kept: the same command resumes an interrupted reproduction.
     """
-    from plackett.experiments.papers import PAPERS, Budget, PaperDatasets, paper as find_paper
-
     if paper is None and not listed:
         raise UsageError(f"give the letter of a paper ({', '.join(PAPERS)}), or --list to see what there is.")
-    budget = Budget(quick, trials, parse_settings(settings), seed, _split(models))
-    named = _split(on)
-    cluster = running.find_cluster()
-    cores = running.cores(cluster)
+    budget = Budget(quick, trials, parse_settings(settings), seed, tuple(split_names(models or "")))
+    named = tuple(split_names(on or ""))
+    cluster, cores = running.find_cores()
     if listed:
-        chosen_papers = list(PAPERS.values()) if paper is None else [find_paper(paper)]
         payload = []
-        for one in chosen_papers:
+        for one in list(PAPERS.values()) if paper is None else [find_paper(paper)]:
             datasets = PaperDatasets(one, budget, data, console.byte_progress, named)
             payload += _print_items(datasets, _select_items(one, table or [], figure or []), cores, json)
         if json:
@@ -94,27 +90,27 @@ def reproduce(
     datasets = PaperDatasets(chosen, budget, data, console.byte_progress, named)
     folder = out or Path(f"reproduce-{chosen.letter}")
     check_report_folder(folder)
-    result = _run(datasets, items, store or str(folder / "runs.db"), folder, cores, cluster)
+    plan = plan_reproduction(datasets, items)
+    _check_settings(plan)
+    names = ", ".join(planned.item.name for planned in plan.items)
+    for line in (f"paper {plan.paper.letter}: {names}", *(f"- {note}" for note in plan.caveats())):
+        console.ERR.print(line, soft_wrap=True)
+    place = store or str(folder / "runs.db")
+    with console.trial_progress(list(plan.plans()), place, cores, "") as (runs, progress):
+        report = console.with_time_left(progress)
+        result = run_reproduction(plan, store=runs, scratch=folder, progress=report, cluster=cluster, **cores)
     _print_result(result, folder, json)
 
 
-def _split(names: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in (names or "").split(",") if name.strip())
-
-
 def _select_items(paper: Paper, tables: Sequence[int], figures: Sequence[int]) -> Sequence[PaperItem]:
-    if not tables and not figures:
-        return paper.items
-    chosen = [paper.item("table", number) for number in tables]
-    return [*chosen, *(paper.item("figure", number) for number in figures)]
+    chosen = [paper.item("table", number) for number in tables] + [paper.item("figure", number) for number in figures]
+    return chosen or paper.items
 
 
 def _print_items(
     datasets: PaperDatasets, items: Sequence[PaperItem], cores: dict[str, Any], json: bool
 ) -> list[dict[str, Any]]:
     """Print the items of a paper, or return them for JSON."""
-    from plackett.experiments.papers import list_items
-
     with console.step_progress() as progress:
         listed = list_items(datasets, items, progress=progress, **cores)
     paper = datasets.paper
@@ -131,12 +127,7 @@ def _print_items(
             for entry in listed
         ]
     console.print_text(f"{paper.letter}: {paper.authors}: {paper.title}")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column("item", no_wrap=True)
-    table.add_column("shows")
-    table.add_column("data")
-    table.add_column("trials", justify="right")
-    table.add_column("time", justify="right", no_wrap=True)
+    table = console.make_table("item", "shows", "data", "trials", "time", left=3, collapse_padding=True)
     for entry in listed:
         states = "\n".join(f"{name}: {state}" for name, state in entry.datasets.items())
         time = console.duration(entry.seconds) if entry.trials else "at once"
@@ -151,53 +142,16 @@ def _print_items(
     return []
 
 
-def _run(
-    datasets: PaperDatasets,
-    items: Sequence[PaperItem],
-    store: str,
-    folder: Path,
-    cores: dict[str, Any],
-    cluster: Cluster | None,
-) -> Reproduction:
-    from plackett.experiments.papers import plan_reproduction, run_reproduction
-    from plackett.experiments.plan import forecast
-    from plackett.experiments.store import RunStore
-
-    plan = plan_reproduction(datasets, items)
-    _check_settings(plan)
-    with RunStore(store) as runs:
-        _announce(plan, forecast(*plan.plans(), store=runs, **cores))
-        kept = console.explain_interrupt(lambda: console.describe_kept(runs, store, list(plan.plans())))
-        with kept, console.step_progress() as progress:
-            return run_reproduction(
-                plan, store=runs, scratch=folder, progress=console.with_time_left(progress), cluster=cluster, **cores
-            )
-
-
 def _check_settings(plan: ReproductionPlan) -> None:
     """Refuse a setting that would change nothing."""
-    from plackett.experiments.papers.paper import has_setting
-
     rankers = [system.ranker for comparison in plan.plans() for system in comparison.systems]
     for name in plan.datasets.budget.settings:
         if not any(has_setting(ranker, name) for ranker in rankers):
             raise UsageError(f"no system has a parameter {name!r} (--set).")
 
 
-def _announce(plan: ReproductionPlan, ahead: Forecast) -> None:
-    """Say what will be done, on which data, and how long it will take."""
-    names = ", ".join(planned.item.name for planned in plan.items)
-    console.ERR.print(f"paper {plan.paper.letter}: {names}", soft_wrap=True)
-    for note in plan.caveats():
-        console.ERR.print(f"- {note}", soft_wrap=True)
-    console.ERR.print(f"{ahead.trials} trials{console.describe_forecast(ahead)}", soft_wrap=True)
-
-
 def _print_result(result: Reproduction, folder: Path, json: bool) -> None:
-    from plackett.experiments.papers import reproduction_payload, write_reproduction
-
-    command = shlex.join(["plackett", *sys.argv[1:]])
-    files = write_reproduction(result, folder, command=command)
+    files = write_reproduction(result, folder, command=console.this_command())
     if json:
         console.print_json(reproduction_payload(result) | {"report": str(files.report)})
         return
@@ -205,7 +159,11 @@ def _print_result(result: Reproduction, folder: Path, json: bool) -> None:
         console.OUT.rule(f"{item.name}: {item.title}", align="left")
         console.print_tables(content.tables)
         if content.claims:
-            console.OUT.print(console.claims_table(content.claims))
+            table = Table("the paper says", "here", "p", "holds", box=box.SIMPLE_HEAD, pad_edge=False)
+            for claim in content.claims:
+                verdict = f"[{_VERDICT_COLORS[claim.verdict]}]{claim.verdict}[/]"
+                table.add_row(escape(claim.text), escape(claim.here), claim.p_text, verdict)
+            console.OUT.print(table)
     budget = result.plan.datasets.budget
     for note in (f"Metrics: {result.plan.paper.convention}", *budget.describe()):
         console.OUT.print(note, markup=False)

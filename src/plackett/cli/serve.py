@@ -23,8 +23,8 @@ def serve(
             help="A model, or a folder whose subfolders are versions of a model. NAME is used in requests.",
         ),
     ],
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 selects a free one.")] = 8000,
+    host: Annotated[str, "Address to listen on."] = "127.0.0.1",
+    port: Annotated[int, "Port; 0 selects a free one."] = 8000,
     token: Annotated[
         str | None,
         typer.Option(
@@ -38,23 +38,20 @@ def serve(
     threads: Annotated[
         int | None, typer.Option(min=1, help="Number of threads that score.  \\[default: one per processor]")
     ] = None,
-    max_mb: Annotated[float, typer.Option(help="Largest request body, in megabytes.")] = 8.0,
-    max_documents: Annotated[int, typer.Option(help="Most documents in one list.")] = 2000,
-    max_lists: Annotated[int, typer.Option(help="Most lists in one request.")] = 64,
+    max_mb: Annotated[float, "Largest request body, in megabytes."] = 8.0,
+    max_documents: Annotated[int, "Most documents in one list."] = 2000,
+    max_lists: Annotated[int, "Most lists in one request."] = 64,
     concurrency: Annotated[
-        int, typer.Option(help="Most requests at the same time, waiting ones included; further ones get status 503.")
+        int, "Most requests at the same time, waiting ones included; further ones get status 503."
     ] = 64,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds allowed for receiving a request, and again for answering it.")
-    ] = 10.0,
+    timeout: Annotated[float, "Seconds allowed for receiving a request, and again for answering it."] = 10.0,
     grace: Annotated[
         float, typer.Option(min=0, help="Seconds that a stopping server waits for running requests.")
     ] = 10.0,
     examples: Annotated[
-        list[Path] | None,
-        typer.Option(help="Data set whose lists the page offers to try. Repeatable.  \\[default: random documents]"),
+        list[Path] | None, "Data set whose lists the page offers to try. Repeatable.  [default: random documents]"
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not log each request, only events of the server.")] = False,
+    quiet: Annotated[bool, "Do not log each request, only events of the server."] = False,
 ) -> None:
     """Serve models over HTTP: scores, rankings, explanations, and a page to try them on.
 

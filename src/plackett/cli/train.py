@@ -1,42 +1,32 @@
 """``plackett train``: fit a model and write it to disk."""
 
-from __future__ import annotations
-
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from plackett.base.errors import DataError, UsageError
+from plackett.base.files import read_key
+from plackett.cli import options
 from plackett.cli.console import explain_interrupt, print_json, print_text, step_progress
-from plackett.cli.options import (
-    ClusterOption,
-    DataOptions,
-    DataPaths,
-    Json,
-    Settings,
-    Validation,
-    find_cluster,
-    parse_settings,
-)
 from plackett.data.dataset import Dataset
-
-if TYPE_CHECKING:
-    from plackett.models import Ranker
+from plackett.data.folds import split
+from plackett.metrics import evaluate
+from plackett.models import CrossFit, Ranker, recipe
+from plackett.models.artifact import check_save_path
+from plackett.models.recipes.search_spaces import with_settings
 
 
 def train(
-    data: DataPaths,
-    out: Annotated[Path, typer.Option(help="Folder of the model, for example model.plackett.")],
-    reading: DataOptions,
-    model: Annotated[
-        str, typer.Option(help="Recipe to train; an unknown name lists all recipes.")
-    ] = "e-lambdaloss-mart",
-    preset: Annotated[str | None, typer.Option(help="Settings of a paper's experiment, for example C-web30k.")] = None,
-    settings: Settings = None,
-    validation: Validation = None,
+    data: options.DataPaths,
+    out: Annotated[Path, "Folder of the model, for example model.plackett."],
+    reading: options.DataOptions,
+    model: Annotated[str, "Recipe to train; an unknown name lists all recipes."] = "e-lambdaloss-mart",
+    preset: Annotated[str | None, "Settings of a paper's experiment, for example C-web30k."] = None,
+    settings: options.Settings = None,
+    validation: options.Validation = None,
     validation_share: Annotated[
         float | None,
         typer.Option(
@@ -46,38 +36,26 @@ def train(
         ),
     ] = None,
     metric: Annotated[
-        str,
-        typer.Option(
-            help="Metric for early stopping and model selection. With several, separated by "
-            "commas, later ones break ties."
-        ),
+        str, "Metric for early stopping and model selection. With several, separated by commas, later ones break ties."
     ] = "ndcg@10",
     crossfit: Annotated[
         int | None, typer.Option(min=2, help="Train this many models on rotating parts of the lists and average them.")
     ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder for checkpoints; the same command resumes an interrupted fit.")
-    ] = None,
+    checkpoint: Annotated[Path | None, "Folder for checkpoints; the same command resumes an interrupted fit."] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for the split and the model.")] = 0,
     threads: Annotated[int | None, typer.Option(min=1, help="Number of threads.  \\[default: all]")] = None,
-    cluster: ClusterOption = None,
-    sign_key: Annotated[
-        Path | None, typer.Option(help="File of a secret key to sign the model with; see plackett verify.")
-    ] = None,
-    json: Json = False,
+    cluster: options.ClusterOption = None,
+    sign_key: Annotated[Path | None, "File of a secret key to sign the model with; see plackett verify."] = None,
+    json: options.Json = False,
 ) -> None:
     """Train a model and write it to disk."""
-    from plackett.base.files import read_key
-    from plackett.metrics import evaluate
-    from plackett.models.artifact import check_save_path
-
     check_save_path(out)
     if sign_key is not None:
         read_key(sign_key)
     if checkpoint is not None and checkpoint.resolve() == out.resolve():
         raise UsageError("--out and --checkpoint name the same folder; choose two folders.")
-    place = find_cluster(cluster)
-    ranker = _build_ranker(model, preset, parse_settings(settings), seed, threads, crossfit)
+    place = options.find_cluster(cluster)
+    ranker = _build_ranker(model, preset, options.parse_settings(settings), seed, threads, crossfit)
     training_data, validation_data, _ = reading.open_parts(data, validation)
     if validation_share is not None and (validation_data is not None or crossfit is not None):
         other = "--crossfit uses all lists" if crossfit is not None else "validation data is given"
@@ -112,9 +90,6 @@ def _describe_checkpoint(checkpoint: Path | None) -> str:
 def _build_ranker(
     model: str, preset: str | None, settings: dict[str, Any], seed: int, threads: int | None, crossfit: int | None
 ) -> Ranker:
-    from plackett.models import CrossFit, recipe
-    from plackett.models.recipes.search_spaces import with_settings
-
     ranker = recipe(model, preset=preset)
     common = {"seed": seed} | ({} if threads is None else {"threads": threads})
     accepted = {name: value for name, value in common.items() if name in ranker.get_params()}
@@ -127,9 +102,6 @@ def _build_ranker(
 
 
 def _hold_out(data: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]:
-    """Split the lists at random into training and validation lists."""
-    from plackett.data.folds import split
-
     try:
         first, second = split(data, (1 - share, share), seed=seed)
     except DataError as error:
@@ -140,17 +112,9 @@ def _hold_out(data: Dataset, share: float, seed: int) -> tuple[Dataset, Dataset]
 
 
 def _print_result(out: Path, ranker: Ranker, means: dict[str, dict[str, float]], seconds: float, json: bool) -> None:
+    facts = {"model": str(out), "kind": type(ranker).__name__, "recipe": ranker.recipe_name}
     if json:
-        print_json(
-            {
-                "model": str(out),
-                "kind": type(ranker).__name__,
-                "recipe": ranker.recipe_name,
-                "training": ranker.training_,
-                "metrics": means,
-                "seconds": seconds,
-            }
-        )
+        print_json(facts | {"training": ranker.training_, "metrics": means, "seconds": seconds})
         return
     for part, values in means.items():
         text = ", ".join(f"{name} {mean:.4f}" for name, mean in values.items())

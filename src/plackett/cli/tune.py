@@ -1,27 +1,32 @@
 """``plackett tune``: search for the settings that are best on validation lists."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich import box
 from rich.table import Table
 
-from plackett.base.errors import UsageError
-from plackett.cli.console import OUT, explain_interrupt, print_json, print_text, step_progress
-from plackett.cli.options import DataOptions, Json, MLflow, TrialOptions, check_mlflow, parse_settings
-
-if TYPE_CHECKING:
-    from plackett.experiments.protocols import DataSource
-    from plackett.experiments.tuning import SearchPlan, TuneResult
-
+from plackett.base.errors import UsageError, require
+from plackett.cli.console import OUT, bar_table, explain_interrupt, print_json, print_text, step_progress
+from plackett.cli.options import DataOptions, Json, MLflow, TrialOptions, find_cluster, parse_settings
+from plackett.experiments.mlflow import check_uri, log_tuning
+from plackett.experiments.protocols import DataSource
+from plackett.experiments.tuning import (
+    SearchPlan,
+    TuneResult,
+    ValidationSplits,
+    plan_search,
+    run_search,
+    with_validation,
+)
+from plackett.models.artifact import check_save_path
+from plackett.models.recipes.search_spaces import format_value, get_setting, search_space
 
 _N_TRIALS = 5  # in the table of the best trials
 
@@ -30,23 +35,21 @@ def tune(
     reading: DataOptions,
     running: TrialOptions,
     data: Annotated[list[Path] | None, typer.Argument(help="Training data: a data set, or a folder of folds.")] = None,
-    model: Annotated[str | None, typer.Option(help="Recipe to tune; an unknown name lists all recipes.")] = None,
+    model: Annotated[str | None, "Recipe to tune; an unknown name lists all recipes."] = None,
     trials: Annotated[int, typer.Option(min=1, help="Number of settings to try.")] = 50,
-    metric: Annotated[str, typer.Option(help="Metric to maximize on the validation lists.")] = "ndcg@10",
-    out: Annotated[Path | None, typer.Option(help="Folder for a model fitted with the best settings.")] = None,
+    metric: Annotated[str, "Metric to maximize on the validation lists."] = "ndcg@10",
+    out: Annotated[Path | None, "Folder for a model fitted with the best settings."] = None,
     space: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Range of a setting: learning_rate=0.01..0.3:log, leaves=8..64, "
-            "activation=relu,elu. May be repeated. A recipe's name alone prints its search space."
-        ),
+        "Range of a setting: learning_rate=0.01..0.3:log, leaves=8..64, activation=relu,elu. May be repeated. A "
+        "recipe's name alone prints its search space.",
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Fix a setting instead of searching it: --set leaves=31. May be repeated."),
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="Start from the settings of a paper's experiment.")] = None,
-    validation: Annotated[list[Path] | None, typer.Option(help="Validation data to select on. Repeatable.")] = None,
+    preset: Annotated[str | None, "Start from the settings of a paper's experiment."] = None,
+    validation: Annotated[list[Path] | None, "Validation data to select on. Repeatable."] = None,
     validation_share: Annotated[
         float,
         typer.Option(
@@ -56,12 +59,8 @@ def tune(
     folds: Annotated[
         int | None, typer.Option(min=2, help="Select on the mean over this many cross-validation folds.")
     ] = None,
-    store: Annotated[
-        str, typer.Option(help="Database that keeps trials: a file, or postgresql://USER@HOST/DATABASE.")
-    ] = "tuning.db",
-    pruner: Annotated[
-        Literal["median", "hyperband", "none"], typer.Option(help="Method that stops unpromising trials early.")
-    ] = "median",
+    store: Annotated[str, "Database that keeps trials: a file, or postgresql://USER@HOST/DATABASE."] = "tuning.db",
+    pruner: Annotated[Literal["median", "hyperband", "none"], "Method that stops unpromising trials early."] = "median",
     mlflow: MLflow = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for the suggestions, the split and the models.")] = 0,
     json: Json = False,
@@ -70,10 +69,6 @@ def tune(
 
     Trials are kept: the same command resumes an interrupted search. Test lists are never used.
     """
-    from plackett.base.errors import require
-    from plackett.experiments.tuning import ValidationSplits, plan_search
-    from plackett.models.artifact import check_save_path
-
     if names := [text for text in space or [] if "=" not in text]:
         if data:
             raise UsageError(f"--space takes NAME=RANGE, such as leaves=7..63, got {names[0]!r}.")
@@ -83,20 +78,25 @@ def tune(
         raise UsageError("give the data and a model, for example: plackett tune train.txt --model lambdamart")
     if out is not None:
         check_save_path(out)
-    check_mlflow(mlflow)
-    cluster = running.find_cluster()
+    check_uri(mlflow)
+    cluster = find_cluster(running.cluster)
     require("optuna", "sqlalchemy")
     plan = plan_search(
         model,
         metric=metric,
-        space=dict(_parse_range(text) for text in space or []),
+        space={name.strip(): text for name, _, text in (pair.partition("=") for pair in space or [])},
         settings=parse_settings(settings),
         preset=preset,
         splits=ValidationSplits(folds, validation_share, seed),
         pruner=pruner,
         seed=seed,
     )
-    source = _open_source(data, validation, reading)
+    if validation:
+        training_data, validation_data, _ = reading.open_parts(data, validation)
+        assert validation_data is not None
+        source = with_validation(training_data, validation_data, name=data[0].resolve().name)
+    else:
+        source = reading.open_source(data)
     begin = time.perf_counter()
     cores = {"jobs": running.jobs, "threads": running.threads, "cluster": cluster}
     result = _run(plan, source, store, trials, cores, refit=out is not None)
@@ -104,12 +104,9 @@ def tune(
     if out is not None and result.ranker is not None:
         result.ranker.save(out)
     if mlflow is not None:
-        from plackett.experiments.mlflow import log_tuning
-
         log_tuning(result, uri=mlflow, name=source.name)
     if json:
-        path = None if out is None else str(out)
-        print_json(result.to_dict() | {"model": path, "seconds": seconds})
+        print_json(result.to_dict() | {"model": out and str(out), "seconds": seconds})
         return
     _print_result(result, source, data[0], out, seconds)
 
@@ -117,8 +114,6 @@ def tune(
 def _run(
     plan: SearchPlan, source: DataSource, store: str, trials: int, cores: dict[str, Any], *, refit: bool
 ) -> TuneResult:
-    from plackett.experiments.tuning import run_search
-
     with ExitStack() as stack:
         # Scratch files go next to the store, where there is room for the data.
         if "://" in store:
@@ -134,64 +129,39 @@ def _run(
         )
 
 
-def _open_source(data: list[Path], validation: list[Path] | None, reading: DataOptions) -> DataSource:
-    from plackett.experiments.tuning import with_validation
-
-    if not validation:
-        return reading.open_source(data)
-    training_data, validation_data, _ = reading.open_parts(data, validation)
-    assert validation_data is not None
-    return with_validation(training_data, validation_data, name=data[0].resolve().name)
-
-
-def _parse_range(text: str) -> tuple[str, str]:
-    name, _, spelling = text.partition("=")
-    return name.strip(), spelling
-
-
 def _print_space(names: list[str], preset: str | None, as_json: bool) -> None:
-    from plackett.models.recipes.search_spaces import search_space
-
-    spaces = {name: search_space(name, preset=preset) for name in names}
+    spaces = {name: {k: str(v) for k, v in search_space(name, preset=preset).items()} for name in names}
     if as_json:
-        print_json(
-            {name: {setting: str(dimension) for setting, dimension in space.items()} for name, space in spaces.items()}
-        )
+        print_json(spaces)
         return
     for name, space in spaces.items():
         table = Table("setting", "searched", box=box.SIMPLE_HEAD, pad_edge=False, title=name)
-        for setting, dimension in space.items():
-            table.add_row(setting, str(dimension))
+        for row in space.items():
+            table.add_row(*row)
         OUT.print(table)
 
 
 def _print_result(result: TuneResult, source: DataSource, data: Path, out: Path | None, seconds: float) -> None:
     OUT.print(_trials_table(result))
     if result.importance:
-        OUT.print(_importance_table(result))
+        OUT.print(bar_table("importance", result.importance))
     n_splits = result.plan.splits.count(source)
     mean = f", mean over {n_splits} splits" if n_splits > 1 else ""
     counts = result.to_dict()["counts"]
     states = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     OUT.print(
-        f"{len(result.trials)} trials ({states}), {result.ran} run now, {seconds:.0f} s; "
-        f"{result.plan.judge} on validation lists{mean}: too optimistic, because it selected the "
-        "settings"
+        f"{len(result.trials)} trials ({states}), {result.ran} run now, {seconds:.0f} s; {result.plan.judge} on "
+        f"validation lists{mean}: too optimistic, because it selected the settings"
     )
     if result.best is None:
         print_text("No trial was better than the recipe's default settings.")
     if out is not None and result.ranker is not None:
         scope = " on the lists of all folds" if n_splits > 1 else ""
-        text = f"{out}: {result.ranker.summary()}, fitted{scope}"
-    else:
-        text = f"to fit a model with these settings: {_fit_command(result, data)}"
-    print_text(text)
-
-
-def _fit_command(result: TuneResult, data: Path) -> str:
-    """Return this command with ``--out``; finished trials are not run again."""
-    arguments = sys.argv[1:] if sys.argv[1:2] == ["tune"] else ["tune", str(data)]
-    return shlex.join(["plackett", *arguments, "--out", f"{result.plan.name}.plackett"])
+        print_text(f"{out}: {result.ranker.summary()}, fitted{scope}")
+    else:  # the same command with --out; finished trials are not run again
+        arguments = sys.argv[1:] if sys.argv[1:2] == ["tune"] else ["tune", str(data)]
+        command = shlex.join(["plackett", *arguments, "--out", f"{result.plan.name}.plackett"])
+        print_text(f"to fit a model with these settings: {command}")
 
 
 def _trials_table(result: TuneResult) -> Table:
@@ -214,28 +184,11 @@ def _trials_table(result: TuneResult) -> Table:
 
 
 def _format_default(result: TuneResult, name: str) -> str:
-    from plackett.models.recipes.search_spaces import get_setting
-
     value = get_setting(result.plan.ranker, name)
-    if value is None:
-        return ""
     if name == "C" and isinstance(value, tuple):
         return f"{len(value)} values"
-    return _format_setting(value)
+    return "" if value is None else _format_setting(value)
 
 
 def _format_setting(value: Any) -> str:
-    from plackett.models.recipes.search_spaces import format_value
-
     return f"{value:.3g}" if isinstance(value, float) else format_value(value)
-
-
-def _importance_table(result: TuneResult) -> Table:
-    table = Table(box=None, pad_edge=False, title="importance", title_justify="left")
-    table.add_column(justify="right")
-    table.add_column()
-    top = max(result.importance.values())
-    for name, share in result.importance.items():
-        length = round(30 * share / top) if top > 0 else 0
-        table.add_row(name, f"{'█' * max(length, 1)} {share:.0%}")
-    return table

@@ -32,7 +32,7 @@ from scipy.sparse import csr_array
 
 from plackett.base.arithmetic import stable_order
 from plackett.base.kernels import compiled
-from plackett.base.ragged import Features, Ids, Keys, Offsets, Rows, offsets_from_sizes
+from plackett.base.ragged import Features, Ids, Keys, Offsets, Rows, offsets_from_sizes, take_lists
 from plackett.base.random import GOLDEN, combine, combine_arrays, mix, mix_array
 from plackett.base.threads import run_parallel
 from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
@@ -40,6 +40,7 @@ from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_
 _NAN_BITS = 0x7FC00000
 _SIGN_BIT = 0x80000000
 _LEAST_ROWS, _LEAST_LISTS = 2000, 100  # that are worth a thread
+_BLOCK_IDS = 4096  # at a time, so that they stay in the cache
 SMALL = 1_000_000  # values that NumPy takes some hundredths of a second for
 
 
@@ -49,43 +50,34 @@ def hash_documents(features: Features | csr_array, document_ids: Ids | None = No
     seeds = np.zeros(n_docs, np.uint64) if document_ids is None else hash_ids(document_ids)
     out = np.empty(n_docs, np.uint64)
     if isinstance(features, csr_array):
-        columns = features.indices.astype(np.int64)
+        places = features.indices.astype(np.int64), features.indptr.astype(np.int64)
         bits = np.ascontiguousarray(features.data).view(np.uint32)
-        starts = features.indptr.astype(np.int64)
-        run_parallel(_hash_sparse, n_docs, bits, columns, starts, seeds, out, least=_LEAST_ROWS)
-    else:
-        bits = np.ascontiguousarray(features).view(np.uint32)
-        if bits.size <= SMALL:
-            return _hash_small(bits, seeds)
-        for rows in iter_blocks(bits):
-            block = bits[rows]
-            hashes = out[rows]
-            run_parallel(_hash_dense, len(block), block, seeds[rows], hashes, least=_LEAST_ROWS)
+        run_parallel(_hash_sparse, n_docs, bits, *places, seeds, out, least=_LEAST_ROWS)
+        return out
+    bits = np.ascontiguousarray(features).view(np.uint32)
+    if bits.size <= SMALL:  # what _hash_dense computes, in NumPy
+        bits = np.where(bits & np.uint32(0x7FFFFFFF) > 0x7F800000, np.uint32(_NAN_BITS), bits)
+        columns: Keys = np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+        terms = mix_array(bits.astype(np.uint64) + columns)
+        terms[(bits == 0) | (bits == _SIGN_BIT)] = 0
+        return mix_array(seeds + terms.sum(axis=1, dtype=np.uint64))
+    for rows in iter_blocks(bits):
+        run_parallel(_hash_dense, len(out[rows]), bits[rows], seeds[rows], out[rows], least=_LEAST_ROWS)
     return out
 
 
 def hash_ids(ids: Ids) -> NDArray[np.uint64]:
     """Hash integers or strings; 7 and "7" have the same hash, as they are the same in a file."""
     text = np.asarray(ids).astype(np.str_)
-    out = np.empty(len(text), np.uint64)
+    out = np.ones(len(text), np.uint64)
     width = text.dtype.itemsize // 4
     codes = np.ascontiguousarray(text).view(np.uint32).reshape(len(text), width)
-    if codes.size > SMALL:
-        run_parallel(_hash_text, len(codes), codes, out, least=_LEAST_ROWS)
-        return out
-    out[:] = 1
-    for column in codes.T:
-        out = np.where(column != 0, combine_arrays(out, column.astype(np.uint64)), out)
+    for start in range(0, len(out), _BLOCK_IDS):
+        hashes = out[start : start + _BLOCK_IDS]
+        for column in codes[start : start + _BLOCK_IDS].T:
+            # Shorter strings are padded with zeros, which must not change the hash.
+            np.copyto(hashes, combine_arrays(hashes, column.astype(np.uint64)), where=column != 0)
     return out
-
-
-def _hash_small(bits: NDArray[np.uint32], seeds: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """What :func:`_hash_dense` computes, in NumPy."""
-    bits = np.where(bits & np.uint32(0x7FFFFFFF) > 0x7F800000, np.uint32(_NAN_BITS), bits)
-    columns = np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * np.uint64(GOLDEN)
-    terms = mix_array(bits.astype(np.uint64) + columns)
-    terms[(bits == 0) | (bits == _SIGN_BIT)] = 0
-    return mix_array(seeds + terms.sum(axis=1, dtype=np.uint64))
 
 
 @compiled
@@ -115,17 +107,6 @@ def _hash_sparse(first, last, bits, columns, starts, seeds, out):  # type: ignor
         out[row] = mix(total)
 
 
-@compiled
-def _hash_text(first, last, codes, out):  # type: ignore[no-untyped-def]
-    for row in range(first, last):
-        state = uint64(1)
-        for at in range(codes.shape[1]):
-            # Shorter strings are padded with zeros, which must not change the hash.
-            if codes[row, at] != uint32(0):
-                state = combine(state, uint64(codes[row, at]))
-        out[row] = state
-
-
 @dataclass(frozen=True, eq=False)
 class CanonicalOrder:
     """The canonical order of the documents and lists of a data set."""
@@ -151,9 +132,8 @@ class CanonicalOrder:
             keys = np.empty(n_lists, np.uint64)
             run_parallel(_sort_lists, n_lists, hashes, starts, grouped, keys, least=_LEAST_LISTS)
         lists = np.argsort(keys, kind="stable")
-        offsets = offsets_from_sizes(sizes[lists])
-        rows = grouped[np.arange(len(grouped)) + np.repeat(starts[lists] - offsets[:-1], sizes[lists])]
-        return cls(rows, lists, offsets, keys[lists])
+        documents, offsets = take_lists(starts, lists)
+        return cls(grouped[documents], lists, offsets, keys[lists])
 
     @classmethod
     def identity(cls, offsets: Offsets, keys: Keys) -> CanonicalOrder:
@@ -190,11 +170,10 @@ class CanonicalOrder:
         documents = np.repeat(keep[self.lists], np.diff(self.offsets))
         rows, lists = self.rows[documents], self.lists[chosen]
         offsets = offsets_from_sizes(np.diff(self.offsets)[chosen])
-        row_left, list_left = np.zeros(len(self.rows), np.bool_), keep.astype(np.int64)
+        row_left = np.zeros(len(self.rows), np.bool_)
         row_left[rows] = True
-        return CanonicalOrder(
-            (np.cumsum(row_left) - 1)[rows], (np.cumsum(list_left) - 1)[lists], offsets, self.keys[chosen]
-        )
+        numbers = (np.cumsum(row_left) - 1)[rows], (np.cumsum(keep) - 1)[lists]
+        return CanonicalOrder(*numbers, offsets, self.keys[chosen])
 
 
 def _small_keys(hashes: NDArray[np.uint64], starts: Offsets) -> NDArray[np.uint64]:

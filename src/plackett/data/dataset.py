@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from plackett.base import ragged
-from plackett.base.errors import DataError, Message, Parameter, UsageError
+from plackett.base.errors import DataError, DataWarning, Message, Parameter, UsageError
 from plackett.base.ragged import Features, Ids, Keys, Labels, Offsets, Rows
 from plackett.data import inputs
 from plackett.data.canonical import CanonicalOrder, PermutedRows, hash_documents, take, take_rows
@@ -21,6 +21,9 @@ from plackett.data.large_arrays import allocate, iter_blocks
 
 if TYPE_CHECKING:
     from plackett.data.clicks.propensities import Propensities
+
+_PER_ROW = ("labels", "document_ids", "document_weights", "positions")
+"""The arrays that a table and a data set share."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -31,8 +34,7 @@ class Dataset:
     they first appear. Training, random draws and ties use the canonical order of the rows instead
     (:attr:`order`), which depends neither on the order of the rows nor on the names of queries.
 
-    Build it from a table with named columns, with :meth:`from_arrays`, or with
-    :func:`plackett.read`.
+    Build it from a table with named columns, with :meth:`from_arrays`, or with :func:`plackett.read`.
 
     Examples
     --------
@@ -117,11 +119,10 @@ class Dataset:
             raise UsageError(
                 "Dataset takes one table; for arrays use Dataset.from_arrays(features, labels, query_ids)."
             )
-        options = ReadOptions(
-            label, query, document, weight, features, None, missing, drop=drop, categorical=categorical
-        )
-        table = read_frame(data, options)
-        self.__dict__.update(self._group(table, table.weights)[0].__dict__)
+        columns: dict[str, Any] = {"label": label, "query": query, "document": document, "weight": weight}
+        columns |= {"features": features, "drop": drop, "categorical": categorical}
+        table = read_frame(data, ReadOptions(**columns, missing=missing))
+        self.__dict__.update(self._group(table, table.weights).__dict__)
 
     @classmethod
     def _make(cls, *, order: CanonicalOrder | None = None, **arrays: Any) -> Dataset:
@@ -142,11 +143,10 @@ class Dataset:
             dataset.__dict__["order"] = order
         return dataset
 
-    def _replace(self, *, keep_order: bool = True, **changes: Any) -> Dataset:
-        """The same rows with some arrays replaced."""
-        arrays = {field.name: getattr(self, field.name) for field in fields(self)} | changes
-        order = self.__dict__.get("order") if keep_order else None
-        return self._make(order=order, **arrays)
+    def _replace(self, **changes: Any) -> Dataset:
+        """The same rows with some arrays replaced; their order, if it is known, stays unless it is given."""
+        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
+        return self._make(**{"order": self.__dict__.get("order"), **arrays, **changes})
 
     @classmethod
     def from_arrays(
@@ -215,7 +215,7 @@ class Dataset:
             features=matrix,
             labels=np.zeros(n_docs, np.float32) if labels is None else inputs.as_labels(labels, n_docs),
             query_ids=inputs.as_ids(query_ids, n_docs, what="query_ids"),
-            document_ids=(None if document_ids is None else inputs.as_ids(document_ids, n_docs, what="document_ids")),
+            document_ids=None if document_ids is None else inputs.as_ids(document_ids, n_docs, what="document_ids"),
             document_weights=(
                 None if document_weights is None else inputs.as_document_weights(document_weights, n_docs)
             ),
@@ -224,7 +224,7 @@ class Dataset:
             feature_names=names,
             categories=categories,
         )
-        return cls._group(table, weights)[0]
+        return cls._group(table, weights)
 
     @classmethod
     def from_pandas(cls, frame: Any, **options: Any) -> Dataset:
@@ -240,34 +240,37 @@ class Dataset:
         Rows of a query that are not next to each other form one list with a
         :class:`~plackett.base.errors.DataWarning`, or are refused if ``strict``.
         """
-        dataset, contiguous = cls._group(table, table.weights)
-        if not contiguous:
-            if strict:
-                text = f"{inputs.describe_scattered(table.source)}; "
-                raise DataError(Message(text, Parameter("strict", True), " refuses them."))
-            inputs.warn_scattered(table.source)
+        dataset = cls._group(table, table.weights)
+        if dataset.is_grouped:
+            return dataset
+        if strict:
+            # Lists are numbered by first appearance, so the first number that falls belongs to that row.
+            row = int(np.argmax(np.diff(dataset.list_of_row) < 0)) + 1
+            name = dataset.list_ids[dataset.list_of_row[row]].item()
+            text = f"row {row} (counted from 0): query id {name!r} occurs again after rows of other queries; "
+            remedy = ("sort the rows by query: ", Parameter("strict", True), " refuses them.")
+            raise DataError(Message(text, *remedy), path=table.source)
+        source = table.source or "the data"
+        problem = "the rows of some queries are not next to each other; rows with the same query id form one list."
+        warnings.warn(f"{source}: {problem}", DataWarning, stacklevel=4)
         return dataset
 
     @classmethod
-    def _group(cls, table: inputs.Table, weights: Any) -> tuple[Dataset, bool]:
-        """Group rows into lists; also returns whether the rows of each query were contiguous."""
+    def _group(cls, table: inputs.Table, weights: Any) -> Dataset:
+        """Group rows into lists."""
         if table.n_docs == 0:
             raise DataError(f"{table.source or 'the data'} has no documents.")
-        names, codes, contiguous = ragged.factorize(table.query_ids)
-        dataset = cls._make(
-            features=table.features,
-            labels=table.labels,
+        names, codes, _ = ragged.factorize(table.query_ids)
+        if table.run_lengths is not None:
+            codes = np.repeat(codes, table.run_lengths)
+        arrays = {name: getattr(table, name) for name in ("features", "feature_names", "categories", *_PER_ROW)}
+        return cls._make(
             list_of_row=codes,
             list_ids=names,
-            document_ids=table.document_ids,
             weights=None if weights is None else inputs.as_weights(weights, names, codes),
-            document_weights=table.document_weights,
-            positions=table.positions,
-            feature_names=table.feature_names,
             groups=None if table.groups is None else inputs.as_groups(table.groups, names, codes),
-            categories=table.categories,
+            **arrays,
         )
-        return dataset, contiguous
 
     @classmethod
     def from_clicks(
@@ -294,16 +297,15 @@ class Dataset:
             clicks. ``"query"``: a list holds all documents ever shown for a query; a document's
             label is 1 if it was ever clicked, and its weight grows with the sum of its clicks.
         propensities
-            Probability that each position is examined, to correct position bias: a click at
-            position k counts 1/propensity, through the weights of list and document. None: it
-            counts 1.
+            Probability that each position is examined, to correct position bias: a click at position k counts
+            1/propensity, through the weights of list and document. None: it counts 1.
         clip
             Lower bound of the propensities: less variance for some bias. None: 0.2 for lists by
             impression, no bound for lists by query.
         """
         from plackett.data.clicks.lists import lists_from_clicks  # imports this module
 
-        return lists_from_clicks(clicks, documents, by=by, propensities=propensities, clip=clip)
+        return lists_from_clicks(clicks, documents, by, propensities, clip)
 
     @property
     def n_lists(self) -> int:
@@ -356,21 +358,11 @@ class Dataset:
         """One per list: the hash of its contents, which seeds its random numbers."""
         return self.order.restore_lists(self.order.keys)
 
-    def to_rows(self, scores: ArrayLike) -> NDArray[Any]:
-        """Return the scores as they are: they are in the order of the rows already."""
-        warnings.warn(
-            "Dataset.to_rows is deprecated: scores are in the order of the rows already.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return np.asarray(scores)
-
     def reduce_lists(self, function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
         """Combine one value per row into one per list, for example with ``np.maximum``."""
-        if self.is_grouped:
-            return np.asarray(function.reduceat(values, self.offsets[:-1]))
-        by_list = np.argsort(self.list_of_row, kind="stable")
-        return np.asarray(function.reduceat(values[by_list], ragged.offsets_from_sizes(self.list_sizes)[:-1]))
+        if not self.is_grouped:
+            values = values[np.argsort(self.list_of_row, kind="stable")]
+        return np.asarray(function.reduceat(values, ragged.offsets_from_sizes(self.list_sizes)[:-1]))
 
     def rank(self, scores: NDArray[np.float64]) -> Rows:
         """Rows list by list, best first; equal scores come in canonical order, as in metrics."""
@@ -458,21 +450,11 @@ class Dataset:
         features: Any = None,
     ) -> Dataset:
         """Return these rows, which form these lists."""
-        return self._make(
-            order=order,
-            features=take_rows(self.features, rows) if features is None else features,
-            labels=self.labels[rows],
-            list_of_row=list_of_row,
-            list_ids=self.list_ids[lists],
-            rows=self.rows[rows],
-            document_ids=take(self.document_ids, rows),
-            weights=take(self.weights, lists),
-            document_weights=take(self.document_weights, rows),
-            positions=take(self.positions, rows),
-            feature_names=self.feature_names,
-            groups=take(self.groups, lists),
-            categories=self.categories,
-        )
+        arrays = {name: take(getattr(self, name), rows) for name in ("rows", *_PER_ROW)}
+        arrays |= {name: take(getattr(self, name), lists) for name in ("list_ids", "weights", "groups")}
+        if features is None:
+            features = take_rows(self.features, rows)
+        return self._replace(order=order, features=features, list_of_row=list_of_row, **arrays)
 
     def with_features(self, features: Any) -> Dataset:
         """Return the same documents with other features; their canonical order stays.
@@ -484,11 +466,7 @@ class Dataset:
             raise DataError(f"expected {self.n_docs} rows of features, got {matrix.shape[0]}.")
         names = self.feature_names if matrix.shape[1] == self.n_features else None
         inputs.check_features(matrix, "nan", names)
-        return self._make(
-            order=self.order,
-            **{field.name: getattr(self, field.name) for field in fields(self)}
-            | {"features": matrix, "feature_names": names, "categories": None},
-        )
+        return self._replace(order=self.order, features=matrix, feature_names=names, categories=None)
 
     def without_features(self) -> Dataset:
         """Return the same documents without features; their canonical order stays."""

@@ -140,15 +140,16 @@ def fingerprint(data: Dataset) -> str:
     digest = hashlib.sha256()
     for array in (order.keys, order.offsets, order.sort(data.labels)):
         digest.update(np.ascontiguousarray(array).tobytes())
-    weights, document_weights = take(data.weights, order.lists), data.document_weights
-    if weights is not None:
-        digest.update(b"weights" + np.ascontiguousarray(weights).tobytes())
-    if document_weights is not None:
-        digest.update(b"documents" + order.sort(document_weights).tobytes())
-    if data.positions is not None:
-        digest.update(b"positions" + order.sort(data.positions).tobytes())
-    if data.groups is not None:  # random splits depend on them
-        digest.update(b"groups" + factorize(data.groups[order.lists])[1].tobytes())
+    groups = take(data.groups, order.lists)
+    optional = {
+        b"weights": take(data.weights, order.lists),
+        b"documents": None if data.document_weights is None else order.sort(data.document_weights),
+        b"positions": None if data.positions is None else order.sort(data.positions),
+        b"groups": None if groups is None else factorize(groups)[1],  # random splits depend on them
+    }
+    for name, values in optional.items():
+        if values is not None:
+            digest.update(name + values.tobytes())
     digest.update(repr((data.n_features, data.feature_names)).encode())
     if data.categories is not None:
         digest.update(repr(sorted(data.categories.items())).encode())

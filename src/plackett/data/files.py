@@ -58,7 +58,8 @@ class ReadLimits:
     max_expansion: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
+        for name in ("max_features", "max_line_bytes", "max_expansion"):
+            value = getattr(self, name)
             if value is not None and value < 1:
                 raise UsageError(Message(Parameter(name), f" must be positive, got {value}."))
 
@@ -70,29 +71,18 @@ class ReadLimits:
     def check_line(self, length: int, path: str, *, start: int) -> None:
         """Refuse a line of this length, or more, that begins at the byte ``start``."""
         if length > self.line_bytes:
-            allow = Parameter("max_line_bytes", 2 * self.line_bytes)
-            raise DataError(
-                Message(
-                    f"the line from byte {start:,} is longer than {self.line_bytes:,} bytes; if it "
-                    "is right, allow it with ",
-                    allow,
-                ),
-                path=path,
+            text = (
+                f"the line from byte {start:,} is longer than {self.line_bytes:,} bytes; if it is right, allow it with "
             )
+            raise DataError(Message(text, Parameter("max_line_bytes", 2 * self.line_bytes)), path=path)
 
     def check_expansion(self, text: int, compressed: int, path: str) -> None:
         """Refuse a file whose decompressed text is out of proportion to it."""
         ratio = DEFAULT_EXPANSION if self.max_expansion is None else self.max_expansion
         if text > max(_FREE_BYTES, ratio * compressed):
-            actual = -(-text // max(compressed, 1))
-            raise DataError(
-                Message(
-                    f"{format_bytes(compressed)} of compressed data hold more than "
-                    f"{format_bytes(text)}; if that is right, allow it with ",
-                    Parameter("max_expansion", max(2 * ratio, actual)),
-                ),
-                path=path,
-            )
+            sizes = f"{format_bytes(compressed)} of compressed data hold more than {format_bytes(text)}"
+            allow = Parameter("max_expansion", max(2 * ratio, -(-text // max(compressed, 1))))
+            raise DataError(Message(f"{sizes}; if that is right, allow it with ", allow), path=path)
 
     def excess_width(self, rows: int, width: int, text_bytes: int) -> Message | None:
         """Why a matrix of this shape is refused for a text of this size; None if it is not."""
@@ -106,9 +96,8 @@ class ReadLimits:
         if not (wide or empty):
             return None
         return Message(
-            f"is out of proportion to {format_bytes(text_bytes)} of text: {rows:,} rows of "
-            f"{width:,} features would take {format_bytes(needed)} of memory; if it is right, "
-            "allow it with ",
+            f"is out of proportion to {format_bytes(text_bytes)} of text: {rows:,} rows of {width:,} features would "
+            f"take {format_bytes(needed)} of memory; if it is right, allow it with ",
             Parameter("max_features", width),
             ", or give a SciPy sparse matrix to Dataset.from_arrays",
         )
@@ -170,14 +159,9 @@ def check_memory(rows: int, width: int, path: str) -> None:
     """Refuse a dense matrix of float32 that the free memory cannot hold."""
     needed, free = 4 * rows * width, available_memory()
     if needed > free:
-        raise DataError(
-            Message(
-                f"{rows:,} rows of {width:,} features would take {format_bytes(needed)} of memory, "
-                f"and {format_bytes(free)} is free; leave them on disk with ",
-                Parameter("stream", True),
-            ),
-            path=path,
-        )
+        size = f"{rows:,} rows of {width:,} features would take {format_bytes(needed)} of memory"
+        remedy = (f", and {format_bytes(free)} is free; leave them on disk with ", Parameter("stream", True))
+        raise DataError(Message(size, *remedy), path=path)
 
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -201,11 +185,8 @@ SPLIT_STEMS: dict[SplitName, tuple[str, ...]] = {
 }
 
 
-_COLUMNS = ("label", "query", "document", "weight", "features", "drop", "categorical")
-
-
 @dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(ReadLimits):
     """How to read files; the fields are the arguments of :func:`plackett.read`."""
 
     label: str | None = "label"
@@ -218,29 +199,22 @@ class ReadOptions:
     strict: bool = False
     drop: Sequence[str] = ()
     categorical: Sequence[str] = ()
-    max_features: int | None = None
-    max_line_bytes: int | None = None
-    max_expansion: int | None = None
-
-    @property
-    def limits(self) -> ReadLimits:
-        """What a text may ask for."""
-        return ReadLimits(self.max_features, self.max_line_bytes, self.max_expansion)
 
     @property
     def absent(self) -> float:
         """Value of a feature that a line of text leaves out."""
         return 0.0 if self.missing is None else float("nan")
 
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The options that name columns."""
-        return {name: getattr(self, name) for name in _COLUMNS}
+    def check_width(self, n_features: int, path: str | None) -> None:
+        """Refuse data with another number of features than was given."""
+        if self.n_features not in (None, n_features):
+            parameter = Parameter("n_features", self.n_features)
+            raise DataError(Message(f"there are {n_features} features, and ", parameter, " was given."), path=path)
 
     def refuse_columns(self, path: Path, what: str) -> None:
         """Refuse options that only files with named columns have."""
         default = ReadOptions()
-        for name in _COLUMNS:
+        for name in ("label", "query", "document", "weight", "features", "drop", "categorical"):
             if getattr(self, name) != getattr(default, name):
                 text = f" names columns of a Parquet, Arrow or CSV file; {what} has none."
                 raise UsageError(Message(f"{path}: ", Parameter(name), text))
@@ -261,14 +235,10 @@ class DataFiles:
         return self.paths[0]
 
     @property
-    def is_input(self) -> bool:
-        """Whether it is standard input, which can be read only once."""
-        return str(self.first) == STANDARD_INPUT
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether the text is compressed, so that its size is not that of the file."""
-        return self.first.suffix.lower() in COMPRESSED_SUFFIXES
+    def is_plain_text(self) -> bool:
+        """Whether it is LETOR text of the size of its file: neither compressed nor standard input."""
+        compressed = self.first.suffix.lower() in COMPRESSED_SUFFIXES
+        return self.format == "letor" and not compressed and str(self.first) != STANDARD_INPUT
 
     @property
     def is_columnar(self) -> bool:
@@ -304,7 +274,11 @@ def find_files(source: PathsLike | DataFiles) -> DataFiles:
                 "convert this one first, or give it alone."
             )
     files = [file for path in paths for file in (list_shards(path) if path.is_dir() else [path])]
-    _refuse_duplicates(files)
+    seen: set[Path] = set()
+    for file in files:
+        if file.resolve() in seen:  # such as one given by itself and by its folder: its lists would double
+            raise UsageError(f"{file}: is among the data twice; give each file once.")
+        seen.add(file.resolve())
     name = str(paths[0]) if len(paths) == 1 else f"{files[0]} and {len(files) - 1} more"
     return DataFiles("columnar", tuple(files), name)
 
@@ -316,16 +290,6 @@ def _expand_pattern(path: Path) -> list[Path]:
     if not matches:
         raise DataError("no file matches this pattern", path=str(path))
     return matches
-
-
-def _refuse_duplicates(files: Sequence[Path]) -> None:
-    """Refuse a file given twice, such as by itself and by its folder: its lists would double."""
-    seen = set()
-    for file in files:
-        resolved = file.resolve()
-        if resolved in seen:
-            raise UsageError(f"{file}: is among the data twice; give each file once.")
-        seen.add(resolved)
 
 
 def list_shards(folder: Path) -> list[Path]:
@@ -374,14 +338,10 @@ def require_format(path: Path) -> Format:
 
 def detect_format(path: Path) -> Format | None:
     """Format that the suffix of a path asks for, or None if it is unknown."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    last = suffixes[-1] if suffixes else ""
-    if last in COMPRESSED_SUFFIXES and len(suffixes) > 1 and suffixes[-2] in LETOR_SUFFIXES:
+    before, last = (["", ""] + [suffix.lower() for suffix in path.suffixes])[-2:]
+    if last in LETOR_SUFFIXES or (last in COMPRESSED_SUFFIXES and before in LETOR_SUFFIXES):
         return "letor"
-    if last in LETOR_SUFFIXES:
-        return "letor"
-    inner = suffixes[-2] if last == ".gz" and len(suffixes) > 1 else last
-    if inner in CSV_SUFFIXES:
+    if last in CSV_SUFFIXES or (last == ".gz" and before in CSV_SUFFIXES):
         return "csv"
     if last in COLUMNAR_SUFFIXES:
         return "columnar"
@@ -397,21 +357,3 @@ def split_name(path: Path) -> SplitName | None:
     for suffix in (*COMPRESSED_SUFFIXES, *suffixes):
         stem = stem.removesuffix(suffix)
     return next((split for split, stems in SPLIT_STEMS.items() if stem in stems), None)
-
-
-class TwoPassProgress:
-    """Progress of two passes over the same bytes, reported as one: the total is twice that of the first."""
-
-    def __init__(self, progress: ByteProgress | None) -> None:
-        self.progress, self.total = progress, 1
-
-    def first(self, done: int, total: int) -> None:
-        """Report the first pass, in its own units."""
-        self.total = total
-        if self.progress is not None:
-            self.progress(done, 2 * total)
-
-    def second(self, done: int, total: int) -> None:
-        """Report the second pass, in its own units."""
-        if self.progress is not None:
-            self.progress(self.total + self.total * done // total, 2 * self.total)

@@ -13,7 +13,6 @@ Conflicting and blank are the cleaning of LETOR 3 by Dubey, Machchhar, Bhattacha
 ("Conditional models for non-smooth ranking loss functions").
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -74,9 +73,8 @@ def clean(ds: Dataset, rules: Sequence[str] = ("conflicting", "blank")) -> tuple
 def drop_conflicting(ds: Dataset, *, by_features: bool = False) -> Dataset:
     """Remove, within a list, every copy of a document that occurs with different labels.
 
-    Copies are documents with the same id; in data without ids, or ``by_features``, documents with
-    the same features (by a 64-bit hash: two different ones in a list of a thousand collide with
-    probability 3e-14).
+    Copies are documents with the same id; in data without ids, or ``by_features``, documents with the same features (by
+    a 64-bit hash: two different ones in a list of a thousand collide with probability 3e-14).
     """
     keep = ~conflicting(ds, by_features=by_features)
     return ds if _keeps_all(ds, keep, "conflicting") else ds.documents(keep)
@@ -115,12 +113,6 @@ def drop_uniform(ds: Dataset) -> Dataset:
 def binarize(ds: Dataset, threshold: float = 0.0) -> Dataset:
     """Set labels above ``threshold`` to 1 and the others to 0."""
     return ds.with_labels((ds.labels > threshold).astype(np.float32))
-
-
-def binarise(ds: Dataset, threshold: float = 0.0) -> Dataset:
-    """Deprecated spelling of :func:`binarize`."""
-    warnings.warn("binarise is deprecated; use binarize.", DeprecationWarning, stacklevel=2)
-    return binarize(ds, threshold)
 
 
 RULES: dict[str, Callable[[Dataset], Dataset]] = {

@@ -1,9 +1,8 @@
 """Folds: read them as LETOR 3 and 4 and MSLR store them, split a data set, and join several."""
 
-import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, Message, Parameter, UsageError
-from plackett.base.ragged import Features, Rows, factorize, offsets_from_sizes
+from plackett.base.files import hash_file
+from plackett.base.ragged import Features, Rows, factorize, offsets_from_sizes, take_lists
 from plackett.data.canonical import CanonicalOrder
 from plackett.data.dataset import Dataset, check_dataset
 from plackett.data.files import (
@@ -35,7 +35,6 @@ from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_
 from plackett.data.reader import fits_in_memory, open_data, read_rows
 
 _FOLD = re.compile(r"fold[ _-]?(\d+)", re.IGNORECASE | re.ASCII)
-_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -79,12 +78,11 @@ def read_folds(
 ) -> list[Fold]:
     """Read all folds of a directory.
 
-    The directory holds ``Fold1``, ``Fold2`` ... and each of them a file ``train`` (``training``,
-    ``trainingset``), ``test`` (``testset``) and perhaps ``vali`` (``valid``, ``validation``,
-    ``validationset``, ``dev``), in any format that :func:`plackett.read` knows, in upper or lower
-    case. A directory that holds such files itself is one fold. Files with the same content are
-    read once and shared: in LETOR, a fold's validation set is another one's test set. All files
-    must have the same features: as many, and of the same names where they have names.
+    The directory holds ``Fold1``, ``Fold2`` ... and each of them a file ``train`` (``training``, ``trainingset``),
+    ``test`` (``testset``) and perhaps ``vali`` (``valid``, ``validation``, ``validationset``, ``dev``), in any format
+    that :func:`plackett.read` knows, in upper or lower case. A directory that holds such files itself is one fold.
+    Files with the same content are read once and shared: in LETOR, a fold's validation set is another one's test set.
+    All files must have the same features: as many, and of the same names where they have names.
 
     Parameters
     ----------
@@ -97,8 +95,7 @@ def read_folds(
     label, query, document, weight, features, drop, categorical
         The columns of Parquet, Arrow and CSV files, as for :func:`plackett.read`.
     n_features
-        The number of features. By default, text files whose rows leave features out are as wide
-        as the widest file.
+        The number of features. By default, text files whose rows leave features out are as wide as the widest file.
     missing, strict, max_features, max_line_bytes, max_expansion
         As for :func:`plackett.read`.
     progress
@@ -121,52 +118,34 @@ def read_folds(
         n_features = expected.features  # of sparse text, such as Yahoo's, each file shows some only
     layout = {name: find_splits(folder, prefix) for name, folder in fold_folders(Path(path)).items()}
     files = _find_copies([file for splits in layout.values() for file in splits.values()])
-    options = ReadOptions(
-        label,
-        query,
-        document,
-        weight,
-        features,
-        n_features,
-        missing,
-        strict,
-        drop,
-        categorical,
-        max_features,
-        max_line_bytes,
-        max_expansion,
-    )
+    columns = (label, query, document, weight, features, n_features, missing, strict, drop, categorical)
+    options = ReadOptions(max_features, max_line_bytes, max_expansion, *columns)
     sources = {file: find_files(file) for file in sorted(set(files.values()))}
     if stream is None:
         stream = not fits_in_memory(list(sources.values()), options)
-    data = _stream_all(sources, options, progress, cache) if stream else _read_all(sources, options, progress)
-    folds = [
-        Fold(
-            name,
-            train=data[files[splits["train"]]],
-            validation=data[files[splits["validation"]]] if "validation" in splits else None,
-            test=data[files[splits["test"]]],
-        )
-        for name, splits in layout.items()
-    ]
+    data: dict[Path, Dataset] = {}
+    if stream:
+        for file, source in sources.items():
+            folder = None if cache is None else Path(cache) / file.parent.name / file.name
+            data[file] = open_data(source, stream=True, cache=folder, progress=progress, **vars(options))
+        _common_width(data)
+    else:
+        data = _read_all(sources, options, progress)
+    folds = []
+    for name, splits in layout.items():
+        parts = {split: data[files[file]] for split, file in splits.items()}
+        folds.append(Fold(name, parts["train"], parts.get("validation"), parts["test"]))
     if expected is not None:
         refuse_other_sizes(expected, folds, Path(path))
     return folds
 
 
-def open_data_or_folds(
-    source: PathsLike,
-    *,
-    stream: bool | None = None,
-    cache: PathLike | None = None,
-    progress: ByteProgress | None = None,
-    **options: Any,
-) -> Dataset | list[Fold]:
+def open_data_or_folds(source: PathsLike, *, stream: bool | None = None, **options: Any) -> Dataset | list[Fold]:
     """Open whatever a user may name as data: all folds of a directory, or one data set.
 
     The arguments are those of :func:`plackett.data.open_data`.
     """
-    options |= {"stream": stream, "cache": cache, "progress": progress}
+    options["stream"] = stream
     sources = [source] if isinstance(source, (str, os.PathLike)) else source
     if len(sources) == 1 and is_folds(sources[0]):
         return read_folds(sources[0], **options)
@@ -211,8 +190,7 @@ def find_splits(folder: Path, prefix: str = "") -> dict[SplitName, Path]:
             present = ", ".join(entry.name for entry in entries) or "nothing"
             raise DataError(
                 f"there is no {split} set: looked for {' or '.join(prefix + s for s in SPLIT_STEMS[split])} with the "
-                "suffix of a data set (.txt, .txt.gz, .parquet ...), in Fold1, Fold2 ... or here; "
-                f"found {present}.",
+                f"suffix of a data set (.txt, .txt.gz, .parquet ...), in Fold1, Fold2 ... or here; found {present}.",
                 path=str(folder),
             )
     return splits
@@ -228,29 +206,9 @@ def _find_copies(files: Sequence[Path]) -> dict[Path, Path]:
     for size, group in by_size.items():
         seen: dict[object, Path] = {}
         for file in group:
-            key = file if size < 0 or len(group) == 1 else (_digest(file), file.suffixes)
+            key = file if size < 0 or len(group) == 1 else (hash_file(file), file.suffixes)
             result[file] = seen.setdefault(str(key), file)
     return result
-
-
-def _digest(file: Path) -> str:
-    state = hashlib.blake2b()
-    with file.open("rb") as content:
-        while chunk := content.read(_CHUNK_BYTES):
-            state.update(chunk)
-    return state.hexdigest()
-
-
-def _stream_all(
-    sources: dict[Path, DataFiles], options: ReadOptions, progress: ByteProgress | None, cache: PathLike | None
-) -> dict[Path, Dataset]:
-    data: dict[Path, Dataset] = {}
-    for path, files in sources.items():
-        folder = None if cache is None else Path(cache) / path.parent.name / path.name
-        data[path] = open_data(files, stream=True, cache=folder, progress=progress, **vars(options))
-    _common_width(data)
-    _refuse_other_names(data)
-    return data
 
 
 def _read_all(
@@ -268,63 +226,40 @@ def _read_all(
         parts[path] = read_rows(files, options, advance)
         done += size
     width = _common_width(parts)
-    _refuse_other_names(parts)
     data: dict[Path, Dataset] = {}
     for path in list(parts):
         part = parts.pop(path)  # so that a table is freed once it is padded
         if isinstance(part, Table):
-            wide = _pad_columns(np.asarray(part.features), width, options.absent)
-            part = Dataset.from_table(replace(part, features=wide), strict=options.strict)
+            if part.n_features < width:
+                wide = np.full((part.n_docs, width), options.absent, np.float32)
+                wide[:, : part.n_features] = np.asarray(part.features)
+                part = replace(part, features=wide)
+            part = Dataset.from_table(part, strict=options.strict)
         data[path] = part
     return data
 
 
 def _common_width(parts: Mapping[Path, Table | Dataset]) -> int:
-    """Number of features of all files; an error if files that list all of them differ."""
+    """Number of features of all files, which must have the same where they list all of them, and the same names."""
     full = {f: p.n_features for f, p in parts.items() if isinstance(p, Dataset) or p.full_rows}
     sparse = {f: p.n_features for f, p in parts.items() if f not in full}
-    widest = max(sparse, key=lambda f: sparse[f], default=None)
     if not full:
-        assert widest is not None
-        return sparse[widest]
-    first = next(iter(full))
-    for file, width in full.items():
-        if width != full[first]:
-            raise _width_error(first, full[first], file, width)
-    if widest is not None and sparse[widest] > full[first]:
-        raise _width_error(first, full[first], widest, sparse[widest])
-    return full[first]
-
-
-def _width_error(one: Path, width: int, other: Path, other_width: int) -> DataError:
-    return DataError(
-        Message(
-            f"{one} has {width} features and {other} has {other_width}; give the number with ",
-            Parameter("n_features"),
-            " if the narrower file leaves out the last ones.",
-        )
-    )
-
-
-def _refuse_other_names(parts: Mapping[Path, Table | Dataset]) -> None:
-    """Refuse files whose feature names differ; files without names match all."""
+        return max(sparse.values())
+    first, width = next(iter(full.items()))
+    wider = sorted((file for file in sparse if sparse[file] > width), key=lambda file: -sparse[file])
+    if others := [file for file in full if full[file] != width] + wider:
+        text = f"{first} has {width} features and {others[0]} has {parts[others[0]].n_features}; give the number with "
+        remedy = (Parameter("n_features"), " if the narrower file leaves out the last ones.")
+        raise DataError(Message(text, *remedy))
     named = [(file, part.feature_names) for file, part in parts.items() if part.feature_names]
-    for (one, names), (other, others) in pairwise(named):
-        for number, (name, different) in enumerate(zip(names, others, strict=True), 1):
+    for (one, names), (other, other_names) in pairwise(named):
+        for number, (name, different) in enumerate(zip(names, other_names, strict=True), 1):
             if name != different:
                 raise DataError(
-                    f"{one} and {other} have different features: number {number} (counted from 1) "
-                    f"is {name!r} in the first and {different!r} in the second; give the "
-                    "columns in one order with features=."
+                    f"{one} and {other} have different features: number {number} (counted from 1) is {name!r} in the "
+                    f"first and {different!r} in the second; give the columns in one order with features=."
                 )
-
-
-def _pad_columns(features: Features, width: int, absent: float) -> Features:
-    if features.shape[1] == width:
-        return features
-    wide = np.full((len(features), width), absent, np.float32)
-    wide[:, : features.shape[1]] = features
-    return wide
+    return width
 
 
 def join_folds(folds: Sequence[Fold]) -> Dataset:
@@ -356,22 +291,20 @@ def concat(parts: Sequence[Dataset]) -> Dataset:
             )
     if any(part.categories != first.categories for part in parts):
         parts = _share_categories(parts)
-    shifts = np.cumsum([0, *(part.n_lists for part in parts)])
-    lists = [part.list_of_row + shift for part, shift in zip(parts, shifts, strict=False)]
     known = all("order" in part.__dict__ for part in parts)
     return Dataset._make(
         order=_join_orders([part.order for part in parts]) if known else None,
         features=_stack(parts),
         labels=np.concatenate([part.labels for part in parts]),
-        list_of_row=np.concatenate(lists),
+        list_of_row=_join_numbers([part.list_of_row for part in parts]),
         list_ids=np.concatenate([part.list_ids for part in parts]),
-        rows=_shift_rows(parts),
+        rows=_join_numbers([part.rows for part in parts]),
         document_ids=_join([part.document_ids for part in parts]),
         weights=_join([part.weights for part in parts]),
-        document_weights=_join_document_weights(parts),
+        document_weights=_join_filled(parts, "document_weights", lambda part: np.ones(part.n_docs), np.concatenate),
         positions=_join([part.positions for part in parts]),
         feature_names=first.feature_names,
-        groups=_join_groups(parts),
+        groups=_join_filled(parts, "groups", lambda part: np.arange(part.n_lists), _join_numbers),
         categories=parts[0].categories,
     )
 
@@ -383,7 +316,7 @@ def _share_categories(parts: Sequence[Dataset]) -> list[Dataset]:
         if any(name not in some for some in categories):
             raise DataError(f"feature {name!r} holds categories in some parts and numbers in others.")
     union = {name: tuple(sorted({v for some in categories for v in some[name]})) for name in categories[0]}
-    return [part.with_categories(union)._replace(keep_order=False) for part in parts]
+    return [part.with_categories(union)._replace(order=None) for part in parts]
 
 
 def split(dataset: Dataset, shares: Sequence[float] = (0.6, 0.2, 0.2), *, seed: int = 0) -> tuple[Dataset, ...]:
@@ -454,17 +387,11 @@ def _stack(parts: Sequence[Dataset]) -> Features | csr_array:
 
 def _join_orders(orders: Sequence[CanonicalOrder]) -> CanonicalOrder:
     """The canonical order of the rows of all parts, without a look at their features."""
-    first_rows = np.cumsum([0, *(len(order.rows) for order in orders)])
-    first_lists = np.cumsum([0, *(len(order.lists) for order in orders)])
-    shifts = list(zip(orders, first_rows, first_lists, strict=False))
-    rows = np.concatenate([order.rows + first for order, first, _ in shifts])
-    lists = np.concatenate([order.lists + first for order, _, first in shifts])
+    rows, lists = _join_numbers([order.rows for order in orders]), _join_numbers([order.lists for order in orders])
     keys = np.concatenate([order.keys for order in orders])
     sizes = np.concatenate([np.diff(order.offsets) for order in orders])
     by_key = np.argsort(keys, kind="stable")
-    starts, offsets = offsets_from_sizes(sizes)[:-1], offsets_from_sizes(sizes[by_key])
-    within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes[by_key])
-    documents = np.repeat(starts[by_key], sizes[by_key]) + within
+    documents, offsets = take_lists(offsets_from_sizes(sizes), by_key)
     return CanonicalOrder(rows[documents], lists[by_key], offsets, keys[by_key])
 
 
@@ -474,23 +401,17 @@ def _join(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
     return np.concatenate(present) if len(present) == len(columns) else None
 
 
-def _join_document_weights(parts: Sequence[Dataset]) -> NDArray[np.float64] | None:
-    # Documents of a part without weights have the weight 1.
-    if all(part.document_weights is None for part in parts):
+def _join_filled(
+    parts: Sequence[Dataset], name: str, default: Callable[[Dataset], Any], join: Callable[[list[Any]], Any]
+) -> NDArray[Any] | None:
+    """Join the arrays ``name``; a part that has none gets the default, unless no part has one."""
+    columns = [getattr(part, name) for part in parts]
+    if all(column is None for column in columns):
         return None
-    weights = [(part.document_weights, part.n_docs) for part in parts]
-    return np.concatenate([np.ones(n) if values is None else values for values, n in weights])
+    return join([default(part) if values is None else values for part, values in zip(parts, columns, strict=True)])
 
 
-def _join_groups(parts: Sequence[Dataset]) -> NDArray[np.int64] | None:
-    # Parts number their groups independently; without groups, each list is its own.
-    if all(part.groups is None for part in parts):
-        return None
-    groups = [np.arange(p.n_lists) if p.groups is None else p.groups for p in parts]
-    shifts = np.cumsum([0, *(int(numbers.max()) + 1 for numbers in groups)])
-    return np.concatenate([numbers + shift for numbers, shift in zip(groups, shifts, strict=False)])
-
-
-def _shift_rows(parts: Sequence[Dataset]) -> Rows:
-    starts = np.cumsum([0, *(part.rows.max() + 1 for part in parts)])
-    return np.concatenate([p.rows + start for p, start in zip(parts, starts, strict=False)])
+def _join_numbers(parts: Sequence[Rows]) -> Rows:
+    """The numbers of all parts; those of a part begin behind the largest of the part before it."""
+    shifts = np.cumsum([0, *(int(numbers.max()) + 1 for numbers in parts)])
+    return np.concatenate([numbers + shift for numbers, shift in zip(parts, shifts, strict=False)])

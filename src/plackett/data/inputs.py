@@ -1,13 +1,9 @@
 """Convert and check the arrays and tables that callers pass: NumPy, pandas, polars, Arrow, SciPy.
 
-Table libraries are recognized by class without being imported: an object of pandas can only exist
-where pandas is already imported.
-
-A :class:`Table` holds rows as a reader produces them, before they are grouped into lists.
+Table libraries are recognized by class without being imported. A :class:`Table` holds rows before they are grouped.
 """
 
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -17,11 +13,9 @@ import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-from plackett.base.errors import DataError, DataWarning, Message, Parameter
-from plackett.base.kernels import compiled
+from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.ragged import Features, Ids, Labels, Rows
-from plackett.base.threads import run_parallel
-from plackett.data.large_arrays import iter_blocks
+from plackett.data.large_arrays import find_not_finite
 
 Missing: TypeAlias = Literal["nan"] | None
 """How missing feature values are marked. None: there are none, and NaN is refused."""
@@ -73,14 +67,10 @@ def read_categories(content: Any, names: Sequence[str]) -> Categories | None:
     """Categories from the JSON of a manifest, checked."""
     if content is None:
         return None
-    valid = (
-        isinstance(content, dict)
-        and bool(content)
-        and all(
-            name in names and isinstance(values, list) and all(isinstance(value, str) for value in values)
-            for name, values in content.items()
-        )
-    )
+    valid = isinstance(content, dict) and bool(content)
+    for name, values in content.items() if valid else ():
+        is_text = isinstance(values, list) and all(isinstance(value, str) for value in values)
+        valid = valid and name in names and is_text
     if not valid:
         raise DataError("categories must map names of features to lists of texts.")
     return {name: tuple(values) for name, values in content.items()}
@@ -107,9 +97,8 @@ def _from_columns(
     categories: dict[str, tuple[str, ...]] = {}
     for j, column in enumerate(columns):
         try:
-            values = _category_values(column, wanted=str(names[j]) in categorical)
-            if values is not None:
-                matrix[:, j], categories[str(names[j])] = _number_categories(values)
+            if str(names[j]) in categorical or _is_category(column):
+                matrix[:, j], categories[str(names[j])] = _number_categories(column)
                 continue
             with np.errstate(over="ignore"):
                 matrix[:, j] = _nullable_numbers(column)
@@ -120,26 +109,20 @@ def _from_columns(
     return matrix, tuple(str(name) for name in names), categories or None
 
 
-def _category_values(column: Any, *, wanted: bool) -> list[Any] | None:
-    """The values of a column of categories as text; None for another one, unless ``wanted``."""
-    if wanted:
-        from plackett.data.columnar.reader import as_categories  # imports pyarrow
-
-        return list(as_categories(column).to_pylist())
+def _is_category(column: Any) -> bool:
+    """Whether the type of a column of a table is that of categories, which are texts."""
     if _is_a(column, "pandas", "Series"):
-        is_category = str(column.dtype) == "category" and column.cat.categories.dtype.kind in "OUT"
-        return column.astype(object).where(column.notna(), None).tolist() if is_category else None
+        return str(column.dtype) == "category" and column.cat.categories.dtype.kind in "OUT"
     if _is_a(column, "polars", "Series"):
-        return column.to_list() if str(column.dtype).startswith(("Categorical", "Enum")) else None
-    if _is_a(column, "pyarrow", "Array", "ChunkedArray"):
-        kind = str(column.type)
-        is_text = kind.startswith(("dictionary<values=string", "dictionary<values=large_string"))
-        return column.to_pylist() if is_text else None
-    return None
+        return str(column.dtype).startswith(("Categorical", "Enum"))
+    return str(column.type).startswith(("dictionary<values=string", "dictionary<values=large_string"))
 
 
-def _number_categories(values: list[Any]) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+def _number_categories(column: Any) -> tuple[NDArray[np.float32], tuple[str, ...]]:
     """The number of each value in alphabetical order, NaN for a missing one; and all values."""
+    from plackett.data.columnar.reader import as_categories  # imports pyarrow
+
+    values = as_categories(column).to_pylist()
     names = sorted({value for value in values if value is not None})
     number = {name: float(i) for i, name in enumerate(names)} | {None: np.nan}
     return np.array([number[value] for value in values], np.float32), tuple(names)
@@ -196,7 +179,7 @@ def check_features(
         raise DataError(f'missing must be None or "nan", got {missing!r}.')
     sparse = features if isinstance(features, scipy.sparse.csr_array) else None
     values = np.asarray(features) if sparse is None else np.asarray(sparse.data).reshape(-1, 1)
-    position = _first_bad(values, missing == "nan")
+    position = find_not_finite(values, allow_nan=missing == "nan")
     if position is None:
         return
     row, column = position
@@ -214,30 +197,6 @@ def check_features(
     raise DataError(Message(place, remedy, "."))
 
 
-def _first_bad(values: NDArray[np.float32], allow_nan: bool) -> tuple[int, int] | None:
-    bad = np.zeros(len(values), np.bool_)
-    for rows in iter_blocks(values):
-        block = values[rows]
-        run_parallel(_mark_bad_rows, len(block), block, allow_nan, bad[rows], least=_LEAST_ROWS)
-    if not bad.any():
-        return None
-    row = int(np.argmax(bad))
-    wrong = np.isinf(values[row]) if allow_nan else ~np.isfinite(values[row])
-    return row, int(np.argmax(wrong))
-
-
-_LEAST_ROWS = 2000  # that are worth a thread
-
-
-@compiled
-def _mark_bad_rows(first, last, values, allow_nan, bad):  # type: ignore[no-untyped-def]
-    for row in range(first, last):
-        for column in range(values.shape[1]):
-            value = values[row, column]
-            if np.isinf(value) or (np.isnan(value) and not allow_nan):
-                bad[row] = True
-
-
 def as_labels(labels: Any, n_docs: int, *, first_row: int = 0) -> Labels:
     """Labels as float32: one non-negative real number per row.
 
@@ -247,9 +206,8 @@ def as_labels(labels: Any, n_docs: int, *, first_row: int = 0) -> Labels:
     result = _as_floats(column, n_docs, np.float32, "labels")
     row = _first_not_weight(result)
     if row is not None:
-        raise DataError(
-            f"row {first_row + row} (counted from 0): label {column[row]}; labels are finite numbers, zero or greater."
-        )
+        text = f"label {column[row]}; labels are finite numbers, zero or greater."
+        raise DataError(f"row {first_row + row} (counted from 0): {text}")
     return result + np.float32(0)  # -0.0 becomes 0.0
 
 
@@ -258,10 +216,8 @@ def as_document_weights(weights: Any, n_docs: int, *, first_row: int = 0) -> NDA
     result = _as_floats(as_column(weights), n_docs, np.float64, "document_weights")
     row = _first_not_weight(result)
     if row is not None:
-        raise DataError(
-            f"row {first_row + row} (counted from 0): document weight {result[row]}; weights are "
-            "finite and not negative."
-        )
+        place = f"row {first_row + row} (counted from 0)"
+        raise DataError(f"{place}: document weight {result[row]}; weights are finite and not negative.")
     return result.copy()
 
 
@@ -298,10 +254,8 @@ def as_ids(ids: Any, n_docs: int, *, what: str) -> Ids:
         raise DataError(f"{what} must be {n_docs} values, one per row, got shape {column.shape}.")
     if isinstance(ids, (list, tuple)) and column.dtype.kind in "US":
         column = np.array(ids, dtype=object)  # NumPy has made [1, "1"] two equal strings
-    if column.dtype.kind in ("O", "T"):
+    if column.dtype.kind in "OTS":
         column = _from_objects(column.astype(object), what)
-    if column.dtype.kind == "S":
-        column = _from_objects(np.array(column.tolist(), dtype=object), what)
     if column.dtype.kind == "U":
         return _check_text(column, what)
     if column.dtype.kind == "f" and np.all(np.floor(column) == column) and np.all(np.abs(column) < 2**53):
@@ -438,7 +392,7 @@ class Table:
     """float32; ``Dataset.from_table`` takes the array over."""
     labels: Labels
     query_ids: Ids
-    """One per row: int64 or str."""
+    """One per row: int64 or str; with ``run_lengths``, one per run of rows."""
     document_ids: Ids | None = None
     """One per row: int64 or str."""
     weights: NDArray[np.float64] | None = None
@@ -456,6 +410,8 @@ class Table:
     """Name of the file, for error messages."""
     full_rows: bool = True
     """False if rows of a text file leave features out, so that its width is only a lower bound."""
+    run_lengths: Rows | None = None
+    """The number of rows of each run of equal query ids: as text per row, they would be the largest column."""
 
     @property
     def n_docs(self) -> int:
@@ -466,16 +422,3 @@ class Table:
     def n_features(self) -> int:
         """Number of columns."""
         return int(self.features.shape[1])
-
-
-def warn_scattered(source: str | None) -> None:
-    """Warn that the rows of some queries are not next to each other."""
-    warnings.warn(f"{describe_scattered(source)}.", DataWarning, stacklevel=5)
-
-
-def describe_scattered(source: str | None) -> str:
-    """Say that the rows of some queries are not next to each other."""
-    return (
-        f"{source or 'the data'}: the rows of some queries are not next to each other; rows with "
-        "the same query id form one list"
-    )

@@ -1,23 +1,10 @@
 """Features larger than memory: arrays mapped from files and processed block by block.
 
-A data set larger than memory is a :class:`~plackett.data.dataset.Dataset` whose features are mapped
-from a file; labels, offsets and keys are small. Two rules keep it out of memory:
-
-- Code that reads all features uses :func:`iter_blocks`, which releases pages after each block. The
-  pages stay in the system's cache while there is space, but no longer count as memory of the
-  process.
-- An array that is computed from them and is as large as they are is in a file as well:
-  :func:`allocate` returns an array in a scratch file that has no name, so that a killed process
-  leaves nothing behind.
-
-Both treat arrays in memory, and mapped ones of up to :data:`LARGE_BYTES`, as usual.
-
-Such a data set opens in milliseconds because its features are not read. The checksums of their blocks are
-checked when a model, a description or a writer first needs them, once per open file: CRC-32 of
-16 MiB at a time, in several threads, at the speed of the disk.
+Code that reads all features uses :func:`iter_blocks`, which gives the pages of each block back, and what it computes of
+the same size is in a scratch file without a name (:func:`allocate`). Both treat arrays in memory, and mapped ones of up
+to :data:`LARGE_BYTES`, as usual. Checksums of mapped features, CRC-32 of 16 MiB at a time, are checked before their
+first use, so that a data set opens in milliseconds.
 """
-
-from __future__ import annotations
 
 import errno
 import mmap
@@ -28,6 +15,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeGuard
@@ -38,9 +26,7 @@ from numba import get_num_threads
 from numpy.typing import DTypeLike, NDArray
 
 from plackett.base.errors import DataError
-from plackett.base.kernels import compiled
-from plackett.base.ragged import Features, Rows
-from plackett.base.threads import run_parallel
+from plackett.base.memory import format_bytes
 
 LARGE_BYTES = 256 << 20
 """Mapped arrays above this size are not read into memory as a whole."""
@@ -84,9 +70,13 @@ def release_pages(features: Any) -> None:
 
 def allocate(like: Any, shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> NDArray[Any]:
     """An uninitialized array: in a scratch file if ``like`` is large and it would be too."""
-    if is_large(like) and np.dtype(dtype).itemsize * int(np.prod(shape)) > LARGE_BYTES:
-        return scratch_array(_folder_of(like), shape, dtype)
-    return np.empty(shape, dtype)
+    if not is_large(like) or np.dtype(dtype).itemsize * int(np.prod(shape)) <= LARGE_BYTES:
+        return np.empty(shape, dtype)
+    owner = _find_memmap(like)
+    name = None if owner is None else owner.filename
+    folder = Path(tempfile.gettempdir()) if name is None else Path(name).parent
+    # The folder of the file may have been deleted.
+    return scratch_array(next(parent for parent in (folder, *folder.parents) if parent.is_dir()), shape, dtype)
 
 
 def scratch_array(folder: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -97,53 +87,60 @@ def scratch_array(folder: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDA
     n_bytes = np.dtype(dtype).itemsize * int(np.prod(shape))
     if n_bytes == 0:
         return np.empty(shape, dtype)  # an empty file cannot be mapped
-    for parent in _scratch_folders(folder):
+    with open_scratch(folder, n_bytes) as file:
+        # Reserve space now: a write to a mapped file on a full disk would kill the process.
+        with explain_no_space(file, n_bytes):
+            if sys.platform == "linux":
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            else:
+                os.ftruncate(file.fileno(), n_bytes)
+        return map_scratch(file, shape, dtype)
+
+
+def open_scratch(folder: Path, n_bytes: int | None = None) -> BinaryIO:
+    """Open a file without a name, in ``folder`` if it is writable; ``n_bytes`` is for the error."""
+    # The user's choice; else beside the data, whose disk had space for them; else a default.
+    chosen = os.environ.get(SCRATCH_VARIABLE)
+    for parent in [Path(chosen)] if chosen else [folder, Path(tempfile.gettempdir())]:
         try:
             handle, name = tempfile.mkstemp(dir=parent, prefix=".plackett-", suffix=".scratch")
         except OSError:
             continue
         os.close(handle)
-        with Path(name).open("r+b") as file:
-            Path(name).unlink()
-            _reserve_space(file.fileno(), n_bytes, parent)
-            return _map_file(file, shape, dtype, n_bytes)
+        file = Path(name).open("r+b")  # noqa: SIM115 - the caller closes it
+        Path(name).unlink()
+        return file
+    size = "" if n_bytes is None else f" of {format_bytes(n_bytes)}"
     raise DataError(
-        f"there is no writable folder for a scratch file of {n_bytes / 1e9:.1f} GB; set the "
-        f"environment variable {SCRATCH_VARIABLE} to one."
+        f"there is no writable folder for a scratch file{size}; set the environment variable {SCRATCH_VARIABLE} to one."
     )
 
 
-def _scratch_folders(folder: Path) -> list[Path]:
-    """The user's choice; else beside the data, whose disk had space for them; else a default."""
-    chosen = os.environ.get(SCRATCH_VARIABLE)
-    return [Path(chosen)] if chosen else [folder, Path(tempfile.gettempdir())]
-
-
-def _reserve_space(descriptor: int, n_bytes: int, folder: Path) -> None:
-    """Reserve disk space now: a write to a mapped file on a full disk would kill the process."""
+@contextmanager
+def explain_no_space(file: BinaryIO, n_bytes: int | None = None) -> Iterator[None]:
+    """Make errors of a full disk say how large a scratch file is, and what to do."""
     try:
-        if sys.platform == "linux":
-            os.posix_fallocate(descriptor, 0, max(1, n_bytes))
-        else:
-            os.ftruncate(descriptor, max(1, n_bytes))
+        yield
     except OSError as error:
+        size = os.fstat(file.fileno()).st_size if n_bytes is None else n_bytes
         raise DataError(
-            f"no space for a scratch file of {n_bytes / 1e9:.1f} GB: {error.strerror}; free some, "
+            f"no space for a scratch file of {format_bytes(size)}: {error.strerror}; free some, "
             f"or set the environment variable {SCRATCH_VARIABLE} to another folder.",
-            path=str(folder),
+            path=str(Path(file.name).parent),
         ) from error
 
 
-def _map_file(file: BinaryIO, shape: tuple[int, ...], dtype: DTypeLike, n_bytes: int) -> NDArray[Any]:
+def map_scratch(file: BinaryIO, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Map a scratch file as an array."""
     try:
         return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
     except OSError as error:
         if error.errno != errno.ENOMEM:
             raise
+        n_bytes = np.dtype(dtype).itemsize * int(np.prod(shape))
         raise DataError(
-            f"a scratch file of {n_bytes / 1e9:.1f} GB cannot be mapped: a limit of addresses "
-            "(ulimit -v) counts files on disk too. Raise it, and limit memory by ulimit -d or by a "
-            "control group instead."
+            f"a scratch file of {format_bytes(n_bytes)} cannot be mapped: a limit of addresses (ulimit -v) counts "
+            "files on disk too. Raise it, and limit memory by ulimit -d or by a control group instead."
         ) from error
 
 
@@ -165,74 +162,6 @@ def _find_memmap(array: NDArray[Any]) -> np.memmap[Any, Any] | None:
             return base if base.mode != "c" else None
         base = base.base
     return None
-
-
-def _folder_of(array: NDArray[Any]) -> Path:
-    owner = _find_memmap(array)
-    name = None if owner is None else owner.filename
-    folder = Path(tempfile.gettempdir()) if name is None else Path(name).parent
-    # The folder of the file may have been deleted.
-    return next(parent for parent in (folder, *folder.parents) if parent.is_dir())
-
-
-class RowSpool:
-    """A file of float32 rows, appended block by block and read back in any order.
-
-    It is removed when the spool is closed; where something failed, with its folder. ``absent`` fills the last columns
-    of rows that are narrower than the widest.
-    """
-
-    def __init__(self, path: Path, absent: float) -> None:
-        self.path, self.absent = path, absent
-        self.width = 0
-        self._file = path.open("w+b")
-        self._shapes: list[tuple[int, int]] = []  # of each block
-        self._mmap: mmap.mmap | None = None
-        self._starts, self._widths = np.empty(0, np.int64), np.empty(0, np.int64)
-
-    def __enter__(self) -> RowSpool:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._mmap = None  # arrays may still refer to it; it closes with the last of them
-        self._file.close()
-        if kind is None:  # else its size says how much a full disk could not hold
-            self.path.unlink(missing_ok=True)
-
-    def append(self, features: Features) -> None:
-        """Add rows at the end."""
-        self._file.write(np.ascontiguousarray(features).reshape(-1).data)
-        self._shapes.append(features.shape)
-        self.width = max(self.width, features.shape[1])
-
-    def gather(self, rows: Rows) -> Features:
-        """Copy rows, all as wide as the widest; no rows can be added after this."""
-        if self._mmap is None:
-            self._open()
-        assert self._mmap is not None
-        out = np.empty((len(rows), self.width), np.float32)
-        flat: NDArray[np.float32] = np.frombuffer(self._mmap, np.float32)
-        starts, widths = self._starts[rows], self._widths[rows]
-        run_parallel(_gather, len(starts), flat, starts, widths, np.float32(self.absent), out)
-        if sys.platform == "linux":
-            self._mmap.madvise(mmap.MADV_DONTNEED)  # see release_pages
-        return out
-
-    def _open(self) -> None:
-        self._file.flush()
-        self._mmap = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-        heights = [height for height, _ in self._shapes]
-        self._widths = np.repeat([width for _, width in self._shapes], heights)
-        self._starts = np.cumsum(self._widths) - self._widths
-
-
-@compiled
-def _gather(first, last, flat, starts, widths, absent, out):  # type: ignore[no-untyped-def]
-    for row in range(first, last):
-        width = widths[row]
-        for column in range(width):
-            out[row, column] = flat[starts[row] + column]
-        out[row, width:] = absent
 
 
 CHECKSUM_BYTES = 16 << 20
@@ -280,7 +209,13 @@ def check_before_use(array: Any, progress: Callable[[int, int], object] | None =
         if mapping is None or check is None:
             return True
         if check.sums is None:
-            _check_finite(array, check)
+            position = find_not_finite(array, allow_nan=check.allow_nan)
+            if position is not None:
+                raise DataError(
+                    f"row {position[0]}, feature {position[1] + 1} is {array[position]}; the data set "
+                    "is damaged: write it again",
+                    path=str(check.path),
+                )
         else:
             _check_sums(mapping, check.sums, check.path, progress)
         del _unchecked[mapping]
@@ -312,17 +247,17 @@ def _check_sums(
                 mapping.madvise(mmap.MADV_DONTNEED)
 
 
-def _check_finite(array: NDArray[Any], check: _Check) -> None:
-    if array.dtype.kind != "f":
-        return
-    step = max(1, CHECKSUM_BYTES // max(1, array[:1].nbytes))
-    for start in range(0, len(array), step):
-        block = array[start : start + step]
-        wrong = np.isinf(block) if check.allow_nan else ~np.isfinite(block)
-        if wrong.any():
-            row, column = (int(i) for i in np.argwhere(wrong)[0])
-            raise DataError(
-                f"row {start + row}, feature {column + 1} is {block[row, column]}; the data set "
-                "is damaged: write it again",
-                path=str(check.path),
-            )
+def find_not_finite(values: NDArray[np.float32], *, allow_nan: bool) -> tuple[int, int] | None:
+    """Row and column of the first infinite value, or NaN unless it is allowed; None if there is none."""
+    step = rows_per_block(values[:1].nbytes)
+    for start in range(0, len(values), step):
+        block = values[start : start + step]
+        with np.errstate(invalid="ignore"):  # inf - inf
+            total = np.sum(block, dtype=np.float64)
+        if not np.isfinite(total):  # it is finite only if all values are
+            wrong = np.isinf(block) if allow_nan else ~np.isfinite(block)
+            if wrong.any():
+                row, column = np.argwhere(wrong)[0]
+                return start + int(row), int(column)
+        release_pages(values)
+    return None

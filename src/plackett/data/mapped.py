@@ -1,21 +1,19 @@
 """The memory-mapped format: a data set on disk that opens in milliseconds, whatever its size.
 
-A directory ``NAME.pkdata`` holds one ``.npy`` file per array of a
-:class:`~plackett.data.dataset.Dataset`, in the order of its rows, three arrays for its canonical
-order, and ``manifest.json``. Opening it maps the files into memory and checks everything but the
-features and document ids, which the operating system reads page by page when they are used. Nothing
-in it is ever executed: the arrays are plain numbers and text, and the names of the files are fixed.
+A directory ``NAME.pkdata`` holds one ``.npy`` file per array of a :class:`~plackett.data.dataset.Dataset`, three arrays
+for its canonical order, and ``manifest.json``. Opening it maps the files and checks everything but features and
+document ids, which are checked before their first use (:mod:`plackett.data.large_arrays`). Nothing in it is ever
+executed.
 
-Version 3 has a CRC-32 of every 16 MiB of each file, and a hash of the manifest. Features and
-document ids are checked before their first use (:mod:`plackett.data.large_arrays`), the others when
-the set is opened. Versions 1 and 2 are still read. In version 1 the rows were in canonical order;
-the features are then copied into the order of the rows.
+Version 3 has a CRC-32 of every 16 MiB of each file, and a hash of the manifest. Versions 1 and 2 are still read; in
+version 1 the rows were in canonical order, and the features are copied into the order of the rows.
 """
 
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,11 +23,11 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.files import atomic_directory, explain_full_disk, hash_json
-from plackett.base.ragged import Features, Rows, as_offsets, factorize, list_of_document, offsets_from_sizes
+from plackett.base.ragged import Rows, as_offsets, factorize, list_of_document, offsets_from_sizes
 from plackett.data.canonical import CanonicalOrder, dense_rows, take_rows
 from plackett.data.dataset import Dataset
 from plackett.data.inputs import Categories, Missing, as_labels, check_names, read_categories
-from plackett.data.large_arrays import CHECKSUM_BYTES, check_before_use, expect, sum_blocks
+from plackett.data.large_arrays import CHECKSUM_BYTES, check_before_use, expect, release_pages, sum_blocks
 
 FORMAT, VERSION = "plackett data", 3
 _SUMMED = 3  # the first version with checksums
@@ -56,14 +54,9 @@ _ORDER = ("order_rows", "order_lists", "keys")
 """The arrays of the canonical order."""
 _CHECKED_LATER = {"features", "document_ids"}
 _OPTIONAL = {"document_ids", "weights", "document_weights", "positions", "groups"}
-_DTYPES_1 = {name: dtype for name, dtype in _DTYPES.items() if name in {"features", "labels"}} | {
-    "offsets": "<i8",
-    "query_ids": _IDS,
-    "keys": "<u8",
-    "rows": "<i8",
-    **{name: _DTYPES[name] for name in _DTYPES if name in _OPTIONAL},
-}
-_PER_DOCUMENT = {*("labels", "list_of_row", "rows", "order_rows", "document_ids", "document_weights", "positions")}
+_DTYPES_1 = {"features": "<f4", "labels": "<f4", "offsets": "<i8", "query_ids": _IDS, "keys": "<u8", "rows": "<i8"}
+_DTYPES_1 |= {name: dtype for name, dtype in _DTYPES.items() if name in _OPTIONAL}
+_PER_DOCUMENT = {"labels", "list_of_row", "rows", "order_rows", "document_ids", "document_weights", "positions"}
 _LAST_CODE_POINT = 0x10FFFF
 _BLOCK_BYTES = 64 << 20  # of features copied at a time
 
@@ -93,11 +86,6 @@ class Manifest:
             return (self.n_lists + 1,)
         return (self.n_docs if name in _PER_DOCUMENT else self.n_lists,)
 
-    def write(self, directory: Path) -> None:
-        """Write the manifest into the directory."""
-        content = seal({"format": FORMAT, **asdict(self)})
-        (directory / _MANIFEST).write_text(json.dumps(content, indent=1), encoding="utf-8")
-
 
 def seal(content: dict[str, Any]) -> dict[str, Any]:
     """The content of a manifest with its hash."""
@@ -125,13 +113,11 @@ def open_mapped(path: Path, *, missing: Missing = None) -> Dataset:
             expect(array, _file(path, name), sums, allow_nan=manifest.missing == "nan")
         if name not in _CHECKED_LATER:
             check_before_use(array)
-    try:
+    with _name_in_errors(path):
         if manifest.version == 1:
             arrays = _from_version_1(arrays, manifest)
         else:
             _check_arrays(arrays, manifest)
-    except DataError as error:
-        raise DataError(error.message, path=str(path)) from error
     sizes = np.bincount(arrays["list_of_row"], minlength=manifest.n_lists)
     rows, lists, keys = (arrays.pop(name) for name in _ORDER)
     order = CanonicalOrder(rows, lists, offsets_from_sizes(sizes[lists]), keys)
@@ -139,25 +125,34 @@ def open_mapped(path: Path, *, missing: Missing = None) -> Dataset:
     return Dataset._make(order=order, feature_names=names, categories=categories, **arrays)
 
 
-def write_mapped(dataset: Dataset, target: Path) -> None:
-    """Write a data set in the memory-mapped format."""
+def write_mapped(dataset: Dataset, target: Path, progress: Callable[[int, int], object] | None = None) -> None:
+    """Write a data set in the memory-mapped format; ``progress`` is called with the rows done and their number."""
     refuse_other_directory(target)
-    blocks = row_blocks(dataset.n_docs, dataset.n_features)
-    names = [name for name in _DTYPES if name not in ("features", *_ORDER)]
     with atomic_directory(target) as directory:
-        write_arrays(
-            directory,
-            (dense_rows(dataset.features, rows) for rows in blocks),
-            lambda: {name: getattr(dataset, name) for name in names} | order_arrays(dataset.order),
-            shape=(dataset.n_docs, dataset.n_features),
+        has_nan = _write_features(dataset, _file(directory, "features"), progress)
+        order = dataset.order
+        arrays = {name: getattr(dataset, name) for name in _DTYPES if name not in ("features", *_ORDER)}
+        arrays |= dict(zip(_ORDER, (order.rows, order.lists, order.keys), strict=True))
+        present = {name: _plain_text(array) for name, array in arrays.items() if array is not None}
+        for name, array in present.items():
+            np.save(_file(directory, name), array, allow_pickle=False)
+        dtypes = {name: array.dtype.str for name, array in present.items()} | {"features": "<f4"}
+        manifest = Manifest(
+            n_docs=dataset.n_docs,
+            n_lists=dataset.n_lists,
+            n_features=dataset.n_features,
+            n_rows=int(dataset.rows.max()) + 1,
+            missing="nan" if has_nan else None,
             feature_names=dataset.feature_names,
             categories=dataset.categories,
+            files={
+                name: {"dtype": dtype, "bytes": file.stat().st_size, "crc32": sum_blocks(file)}
+                for name, dtype in dtypes.items()
+                for file in (_file(directory, name),)
+            },
         )
-
-
-def order_arrays(order: CanonicalOrder) -> dict[str, NDArray[Any]]:
-    """The arrays of a canonical order, by the names that they have in the format."""
-    return dict(zip(_ORDER, (order.rows, order.lists, order.keys), strict=True))
+        content = seal({"format": FORMAT, **asdict(manifest)})
+        (directory / _MANIFEST).write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
 def row_blocks(n_docs: int, n_features: int, block_bytes: int = _BLOCK_BYTES) -> Iterator[slice]:
@@ -175,44 +170,6 @@ def refuse_other_directory(target: Path) -> None:
         )
 
 
-def write_arrays(
-    directory: Path,
-    features: Iterable[Features],
-    arrays: Callable[[], Mapping[str, NDArray[Any] | None]],
-    *,
-    shape: tuple[int, int],
-    feature_names: tuple[str, ...] | None,
-    categories: Categories | None = None,
-) -> None:
-    """Write the files of a data set into a directory, usually the temporary one of ``atomic_directory``.
-
-    Features come in blocks of any height; ``shape`` is that of all of them. ``arrays`` returns the other arrays by name
-    and is called when all features are written.
-    """
-    has_nan = _write_features(_file(directory, "features"), features, shape)
-    present = {name: _plain_text(array) for name, array in arrays().items() if array is not None}
-    for name, array in present.items():
-        np.save(_file(directory, name), array, allow_pickle=False)
-    dtypes = {name: array.dtype.str for name, array in present.items()} | {"features": "<f4"}
-    Manifest(
-        n_docs=shape[0],
-        n_lists=len(present["keys"]),
-        n_features=shape[1],
-        n_rows=int(present["rows"].max()) + 1,
-        missing="nan" if has_nan else None,
-        feature_names=feature_names,
-        categories=categories,
-        files={
-            name: {
-                "dtype": dtype,
-                "bytes": _file(directory, name).stat().st_size,
-                "crc32": sum_blocks(_file(directory, name)),
-            }
-            for name, dtype in dtypes.items()
-        },
-    ).write(directory)
-
-
 def _file(directory: Path, name: str) -> Path:
     return directory / f"{name}.npy"
 
@@ -225,8 +182,9 @@ def _plain_text(array: NDArray[Any]) -> NDArray[Any]:
     return text.astype(f"U{max(1, int(np.strings.str_len(text).max()))}")
 
 
-def _write_features(path: Path, blocks: Iterable[Features], shape: tuple[int, int]) -> bool:
+def _write_features(dataset: Dataset, path: Path, progress: Callable[[int, int], object] | None) -> bool:
     """Write the features; returns whether there are missing values."""
+    shape = (dataset.n_docs, dataset.n_features)
     header = {"descr": "<f4", "fortran_order": False, "shape": shape}
     has_nan = False
     needed = 4 * shape[0] * shape[1]
@@ -236,9 +194,13 @@ def _write_features(path: Path, blocks: Iterable[Features], shape: tuple[int, in
             # A full disk is noticed now, not after the hours that it takes to fill it.
             file.flush()
             os.posix_fallocate(file.fileno(), file.tell(), needed)
-        for block in blocks:
+        for rows in row_blocks(*shape):
+            block = dense_rows(dataset.features, rows)
             has_nan = has_nan or bool(np.isnan(block).any())
             file.write(np.ascontiguousarray(block, dtype="<f4").reshape(-1).data)
+            release_pages(dataset.features)
+            if progress is not None:
+                progress(rows.stop, dataset.n_docs)
     return has_nan
 
 
@@ -250,35 +212,6 @@ def read_manifest(directory: Path) -> Manifest:
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"not a readable manifest: {error}", path=str(path)) from error
     _require(isinstance(content, dict), "the manifest must be a JSON object", path)
-    _check_version(content, path)
-    for name, least in _MINIMA.items():
-        count = content.get(name)
-        _require(
-            type(count) is int and count >= least,
-            f"{name} must be a whole number, {least} or greater, got {count!r}",
-            path,
-        )
-    _require(content.get("missing") in (None, "nan"), 'missing must be null or "nan"', path)
-    version = content["version"]
-    if version >= _SUMMED:
-        expected = hash_json(content, without=("sha256",))
-        _require(content.get("sha256") == expected, "the hash of the manifest differs", path)
-    return Manifest(
-        **{name: content[name] for name in _MINIMA},
-        missing=content.get("missing"),
-        feature_names=_read_names(content.get("feature_names"), content["n_features"], path),
-        files=_read_files(content.get("files"), version, path),
-        version=version,
-        categories=_read_categories(content, path),
-    )
-
-
-def _require(holds: bool, requirement: str, path: Path) -> None:
-    if not holds:
-        raise DataError(f"{requirement}; the data set is damaged: write it again", path=str(path))
-
-
-def _check_version(content: dict[str, Any], path: Path) -> None:
     if content.get("format") != FORMAT:
         raise DataError(f"this is not a manifest of the format {FORMAT!r}", path=str(path))
     version = content.get("version")
@@ -288,22 +221,38 @@ def _check_version(content: dict[str, Any], path: Path) -> None:
             f"1 to {VERSION}; write it again with this release",
             path=str(path),
         )
-
-
-def _read_names(names: Any, n_features: int, path: Path) -> tuple[str, ...] | None:
-    if names is None:
-        return None
+    for name, least in _MINIMA.items():
+        _require_count(content.get(name), least, name, path)
+    _require(content.get("missing") in (None, "nan"), 'missing must be null or "nan"', path)
+    if version >= _SUMMED:
+        expected = hash_json(content, without=("sha256",))
+        _require(content.get("sha256") == expected, "the hash of the manifest differs", path)
+    files = _read_files(content.get("files"), version, path)
+    names = content.get("feature_names")
     is_text = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    _require(is_text, "feature_names must be null or a list of strings", path)
-    try:
-        return check_names(names, n_features)
-    except DataError as error:
-        raise DataError(error.message, path=str(path)) from error
+    _require(names is None or is_text, "feature_names must be null or a list of strings", path)
+    with _name_in_errors(path):
+        names = check_names(names, content["n_features"])
+        categories = read_categories(content.get("categories"), names or ())
+    counts = {name: content[name] for name in _MINIMA}
+    missing = content.get("missing")
+    return Manifest(**counts, missing=missing, feature_names=names, files=files, version=version, categories=categories)
 
 
-def _read_categories(content: dict[str, Any], path: Path) -> Categories | None:
+def _require(holds: bool, requirement: str, path: Path) -> None:
+    if not holds:
+        raise DataError(f"{requirement}; the data set is damaged: write it again", path=str(path))
+
+
+def _require_count(number: Any, least: int, what: str, path: Path) -> None:
+    valid = type(number) is int and number >= least
+    _require(valid, f"{what} must be a whole number, {least} or greater, got {number!r}", path)
+
+
+@contextmanager
+def _name_in_errors(path: Path) -> Iterator[None]:
     try:
-        return read_categories(content.get("categories"), content.get("feature_names") or ())
+        yield
     except DataError as error:
         raise DataError(error.message, path=str(path)) from error
 
@@ -325,11 +274,7 @@ def _read_files(files: Any, version: int, path: Path) -> dict[str, dict[str, Any
         valid = isinstance(dtype, str) and re.fullmatch(dtypes[name], dtype, re.ASCII)
         allowed = _IDS_IN_WORDS if dtypes[name] == _IDS else repr(dtypes[name])
         _require(bool(valid), f"the dtype of {name} must be {allowed}, got {dtype!r}", path)
-        _require(
-            type(size) is int and size > 0,
-            f"the bytes of {name} must be a whole number, 1 or greater, got {size!r}",
-            path,
-        )
+        _require_count(size, 1, f"the bytes of {name}", path)
         sums = file.get("crc32", [])
         blocks = -(-size // CHECKSUM_BYTES) if version >= _SUMMED else 0
         valid_sums = isinstance(sums, list) and all(type(s) is int for s in sums)
@@ -363,9 +308,8 @@ def _load(directory: Path, name: str, manifest: Manifest) -> NDArray[Any]:
     wanted = (expected["bytes"], expected["dtype"], manifest.shape(name), True)
     if actual != wanted:
         raise DataError(
-            f"{actual[0]} bytes, {actual[1]} of shape {actual[2]}, where the manifest has "
-            f"{wanted[0]} bytes, {wanted[1]} of shape {wanted[2]}; the data set is damaged: write "
-            "it again",
+            f"{actual[0]} bytes, {actual[1]} of shape {actual[2]}, where the manifest has {wanted[0]} bytes, "
+            f"{wanted[1]} of shape {wanted[2]}; the data set is damaged: write it again",
             path=str(path),
         )
     return array

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plackett.base.errors import DataError, Message, Parameter
 from plackett.base.memory import available_memory
 from plackett.data.dataset import Dataset
 from plackett.data.files import ByteProgress, DataFiles, PathLike, PathsLike, ReadOptions, find_files
@@ -42,8 +41,7 @@ def open_data(
         ``"shards/*.parquet"``, or several Parquet or Arrow files.
     stream
         True leaves the features on disk (:func:`plackett.stream`), False reads them into memory
-        (:func:`plackett.read`). None streams if they would take more than half of the available
-        memory.
+        (:func:`plackett.read`). None streams if they would take more than half of the available memory.
     cache
         Folder that keeps streamed features for the next time.
     progress
@@ -84,25 +82,22 @@ def read(
     Parameters
     ----------
     path
-        LETOR text (``.txt .dat .letor .svmlight .libsvm``, also followed by ``.gz`` or ``.xz``),
-        Parquet, Arrow (``.arrow .feather``: file or stream), CSV with a header (``.csv .tsv``, also
-        followed by ``.gz``), a directory of Parquet files, a pattern such as
-        ``"shards/*.parquet"``, several Parquet or Arrow files, or a ``.pkdata`` directory, the
-        memory-mapped format that :func:`plackett.convert` writes. ``-`` is LETOR text from
-        standard input.
+        LETOR text (``.txt .dat .letor .svmlight .libsvm``, also followed by ``.gz`` or ``.xz``), Parquet, Arrow
+        (``.arrow .feather``: file or stream), CSV with a header (``.csv .tsv``, also followed by ``.gz``), a directory
+        of Parquet files, a pattern such as ``"shards/*.parquet"``, several Parquet or Arrow files, or a ``.pkdata``
+        directory, the memory-mapped format that :func:`plackett.convert` writes. ``-`` is LETOR text from standard
+        input.
     label, query, document, weight
-        Parquet, Arrow and CSV: the names of these columns. Where the default is absent, ``qid`` and
-        ``query``, ``relevance``, ``rel``, ``grade``, ``target`` and ``y`` are tried. Columns
-        ``document_id`` (``docid``, ``doc_id``), ``weight`` and ``document_weight`` are used where
-        they occur. A weight is the same in all rows of a list. ``label=None`` is for data without
-        labels: they are zero, and a column with one of the names of labels is not read. Files of
-        :func:`plackett.write` record which columns are features, whatever their names.
+        Parquet, Arrow and CSV: the names of these columns. Where the default is absent, ``qid`` and ``query``,
+        ``relevance``, ``rel``, ``grade``, ``target`` and ``y`` are tried. Columns ``document_id`` (``docid``,
+        ``doc_id``), ``weight`` and ``document_weight`` are used where they occur. A weight is the same in all rows of a
+        list. ``label=None`` is for data without labels: they are zero, and a column with one of the names of labels is
+        not read. Files of :func:`plackett.write` record which columns are features, whatever their names.
     features
         Parquet, Arrow and CSV: the columns of features, or one of lists. Default: the column
         ``features`` if it holds lists, else all remaining columns, in the order of the file.
     n_features
-        LETOR text: the number of features, where rows leave out the last ones. Other formats: it is
-        checked.
+        LETOR text: the number of features, where rows leave out the last ones. Other formats: it is checked.
     missing
         "nan": NaN, null and, in LETOR text, features left out are missing values, which become
         NaN. Otherwise NaN and null are errors and features left out are 0.
@@ -129,21 +124,8 @@ def read(
     >>> import plackett as pk
     >>> data = pk.read("train.parquet", label="grade", query="qid")  # doctest: +SKIP
     """
-    options = ReadOptions(
-        label,
-        query,
-        document,
-        weight,
-        features,
-        n_features,
-        missing,
-        strict,
-        drop,
-        categorical,
-        max_features,
-        max_line_bytes,
-        max_expansion,
-    )
+    columns = (label, query, document, weight, features, n_features, missing, strict, drop, categorical)
+    options = ReadOptions(max_features, max_line_bytes, max_expansion, *columns)
     return read_files(find_files(path), options, progress)
 
 
@@ -166,7 +148,7 @@ def read_rows(files: DataFiles, options: ReadOptions, progress: ByteProgress | N
             n_features=options.n_features,
             missing=options.missing,
             strict=options.strict,
-            limits=options.limits,
+            limits=options,
             progress=progress,
         )
     if files.format == "csv":
@@ -182,15 +164,7 @@ def read_mapped(path: Path, options: ReadOptions) -> Dataset:
     """Open a ``.pkdata`` directory; its features are read when they are used."""
     options.refuse_columns(path, "the memory-mapped format")
     dataset = open_mapped(path, missing=options.missing)
-    if options.n_features not in (None, dataset.n_features):
-        raise DataError(
-            Message(
-                f"there are {dataset.n_features} features, and ",
-                Parameter("n_features", options.n_features),
-                " was given.",
-            ),
-            path=str(path),
-        )
+    options.check_width(dataset.n_features, str(path))
     return dataset
 
 
@@ -203,15 +177,11 @@ def open_columnar(files: DataFiles, options: ReadOptions) -> ColumnarFiles:
 
 def fits_in_memory(sources: Sequence[DataFiles], options: ReadOptions) -> bool:
     """Whether the features take at most half of the available memory; True if it is unknown."""
-    needed = sum(feature_bytes(files, options) or 0 for files in sources)
+    needed = 0
+    for files in sources:
+        if files.is_columnar:
+            columns = open_columnar(files, options)
+            needed += 4 * columns.n_docs * columns.n_features
+        elif files.is_plain_text:  # features take about the size of the text
+            needed += files.first.stat().st_size
     return needed <= MEMORY_SHARE * available_memory()
-
-
-def feature_bytes(files: DataFiles, options: ReadOptions) -> int | None:
-    """Size of the features as float32; for text, about the size of the text. None if unknown."""
-    if files.is_columnar:
-        columns = open_columnar(files, options)
-        return 4 * columns.n_docs * columns.n_features
-    if files.format == "letor" and not (files.is_compressed or files.is_input):
-        return files.first.stat().st_size
-    return None

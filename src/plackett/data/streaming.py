@@ -1,8 +1,6 @@
 """Data sets larger than memory: their features stay on disk while models learn from them."""
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,16 +11,14 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import write_json
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
-from plackett.data.files import ByteProgress, DataFiles, PathLike, PathsLike, ReadOptions, TwoPassProgress, find_files
+from plackett.data.files import ByteProgress, DataFiles, PathLike, PathsLike, ReadOptions, find_files
 from plackett.data.folds import concat
-from plackett.data.large_arrays import SCRATCH_VARIABLE
 from plackett.data.mapped import is_mapped, open_mapped, write_mapped
 from plackett.data.reader import open_columnar, read_mapped
 
-__all__ = ["collect_lists", "read_blocks", "stream"]
-
 _DATA, _ORIGIN = "data.pkdata", "source.json"
-_TEXT_BYTES = 64 << 20  # of text in memory at a time
+TEXT_BYTES = 64 << 20
+"""Size of the text that is in memory at a time."""
 
 
 def stream(
@@ -69,7 +65,7 @@ def stream(
         )
     if cache is None:
         folder = files.first.parent if scratch is None else Path(scratch)
-        return _spool(files, read_options, folder, progress)
+        return spool(files, read_options, folder, progress)
     return _open_cached(files, read_options, Path(cache), progress)
 
 
@@ -109,47 +105,38 @@ def collect_lists(
     return dataset, np.concatenate(scores) if score is not None else None
 
 
-def _spool(files: DataFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None) -> Dataset:
-    """Copy the features into a scratch file in ``folder``."""
+def spool(
+    files: DataFiles, options: ReadOptions, folder: Path, progress: ByteProgress | None, text_bytes: int = TEXT_BYTES
+) -> Dataset:
+    """Copy the features into a scratch file in ``folder``, ``text_bytes`` of text at a time."""
     if files.is_columnar:
-        from plackett.data.columnar.streaming import spool  # imports pyarrow
+        from plackett.data.columnar.streaming import spool as spool_columns  # imports pyarrow
 
-        return spool(open_columnar(files, options), options, folder, progress)
-    from plackett.data.letor.streaming import convert_to_mapped
+        return spool_columns(open_columnar(files, options), options, folder, progress)
+    from plackett.data.letor.streaming import spool as spool_text
 
     options.refuse_columns(files.first, "LETOR text")
-    parent = os.environ.get(SCRATCH_VARIABLE) or (folder if os.access(folder, os.W_OK) else None)
-    with tempfile.TemporaryDirectory(dir=parent, prefix=".plackett-") as directory:
-        target = Path(directory) / _DATA
-        convert_to_mapped(files.first, target, options, block_bytes=_TEXT_BYTES, progress=TwoPassProgress(progress))
-        # The files lose their names here and are freed with the last array that maps them.
-        return open_mapped(target, missing=options.missing)
+    return spool_text(files.first, options, folder, block_bytes=text_bytes, progress=progress)
 
 
 def _open_cached(files: DataFiles, options: ReadOptions, cache: Path, progress: ByteProgress | None) -> Dataset:
     data, origin_file = cache / _DATA, cache / _ORIGIN
-    origin = _describe_origin(files, options)
+    stats = [(str(path.resolve()), path.stat()) for path in files.paths]
+    entries = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
+    origin = json.loads(json.dumps({"files": entries, "options": vars(options)}))
     if is_mapped(data) and _read_json(origin_file) == origin:
         return open_mapped(data, missing=options.missing)
     if cache.is_dir():
-        others = [path.name for path in cache.iterdir() if not path.name.endswith((_DATA, _ORIGIN))]
-        visible = [name for name in others if not name.startswith(".")]
-        if visible:
+        names = [path.name for path in cache.iterdir() if not path.name.startswith(".")]
+        if others := [name for name in names if not name.endswith((_DATA, _ORIGIN))]:
             raise DataError(
-                f"is not a cache of plackett: it holds {visible[0]!r}. Give an empty or new folder", path=str(cache)
+                f"is not a cache of plackett: it holds {others[0]!r}. Give an empty or new folder", path=str(cache)
             )
     cache.mkdir(parents=True, exist_ok=True)
     origin_file.unlink(missing_ok=True)  # the data that it describes is about to be replaced
-    write_mapped(_spool(files, options, cache, progress), data)
+    write_mapped(spool(files, options, cache, progress), data)
     write_json(origin_file, origin)
     return open_mapped(data, missing=options.missing)
-
-
-def _describe_origin(files: DataFiles, options: ReadOptions) -> Any:
-    """The files and options that a cache was made from, as JSON data."""
-    stats = [(str(path.resolve()), path.stat()) for path in files.paths]
-    entries = [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats]
-    return json.loads(json.dumps({"files": entries, "options": vars(options)}))
 
 
 def _read_json(file: Path) -> Any:

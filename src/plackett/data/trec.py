@@ -32,19 +32,6 @@ from plackett.base.ragged import Ids, Offsets, Scores, offsets_from_sizes
 from plackett.data.dataset import Dataset
 from plackett.data.files import DEFAULT_LIMITS, open_binary
 
-__all__ = [
-    "TrecFile",
-    "as_qrels",
-    "format_run",
-    "is_qrels",
-    "is_run",
-    "judge_run",
-    "read_qrels",
-    "read_run",
-    "write_qrels",
-    "write_run",
-]
-
 _QRELS = ("query", "iteration", "document", "label")
 _RUN = ("query", "Q0", "document", "rank", "score", "tag")
 _BUFFER_BYTES = 1 << 17
@@ -97,8 +84,7 @@ def read_run(path: str | os.PathLike[str]) -> TrecFile:
 def is_run(path: str | os.PathLike[str]) -> bool:
     """Whether the first non-blank line of a file has the six columns of a run."""
     try:
-        with _open(Path(path)) as lines:
-            first = next((line for line in lines if line.strip()), "")
+        first = _first_line(path)
     except _CORRUPT as error:
         raise DataError(f"corrupt or truncated file: {error}", path=str(path)) from error
     except OSError:
@@ -109,8 +95,7 @@ def is_run(path: str | os.PathLike[str]) -> bool:
 def is_qrels(path: str | os.PathLike[str]) -> bool:
     """Whether the first non-blank line of a file has the four columns of qrels."""
     try:
-        with _open(Path(path)) as lines:
-            first = next((line for line in lines if line.strip()), "").split()
+        first = _first_line(path).split()
     except (*_CORRUPT, OSError):
         return False
     return len(first) == len(_QRELS) and not first[1].startswith("qid:")
@@ -121,6 +106,11 @@ def as_qrels(dataset: Dataset, *, source: str) -> TrecFile:
     with TemporaryDirectory() as folder:
         write_qrels(dataset, Path(folder) / "qrels")
         return replace(read_qrels(Path(folder) / "qrels"), source=source)
+
+
+def _first_line(path: str | os.PathLike[str]) -> str:
+    with _open(Path(path)) as lines:
+        return next((line for line in lines if line.strip()), "")
 
 
 def _open(path: Path) -> TextIO:
@@ -135,12 +125,24 @@ def _read(path: Path, columns: tuple[str, ...], what: str) -> TrecFile:
     try:
         with _open(path) as lines:
             for line in lines:
-                _check_text(line)
+                if "\0" in line:
+                    raise DataError("NUL byte; the file is not text")
+                if not line.isascii():
+                    line.encode("utf-8")
                 if fields := line.split():
-                    _add_fields(groups, fields, columns, what)
+                    if len(fields) != len(columns):
+                        form = f"a line has the {len(columns)} columns '{' '.join(columns)}'"
+                        raise DataError(f"{len(fields)} columns; {form}")
+                    query, document = fields[0], fields[2]
+                    group = groups.setdefault(query, {})
+                    if document in group:
+                        raise DataError(f"document {document!r} of query {query!r} occurs a second time")
+                    group[document] = _parse_number(fields[columns.index(what)], what)
                 number += 1
     except DataError as error:
         raise DataError(error.message, path=str(path), line=number) from error
+    except UnicodeEncodeError as error:
+        raise DataError("the text is not UTF-8", path=str(path), line=number) from error
     except _CORRUPT as error:
         raise DataError(f"corrupt or truncated file: {error}", path=str(path)) from error
     except OSError as error:
@@ -156,25 +158,12 @@ def _read(path: Path, columns: tuple[str, ...], what: str) -> TrecFile:
     )
 
 
-def _check_text(line: str) -> None:
-    if "\0" in line:
-        raise DataError("NUL byte; the file is not text")
-    if not line.isascii():
-        try:
-            line.encode("utf-8")
-        except UnicodeEncodeError:
-            raise DataError("the text is not UTF-8") from None
-
-
 def _parse_number(text: str, what: str) -> float:
-    value: float | None
     try:
-        value = float(text)
+        # Python also accepts 1_0 and the digits of other scripts.
+        value = float(text if "_" not in text and text.isascii() else "none")
     except ValueError:
-        value = None
-    # Python also accepts 1_0 and the digits of other scripts.
-    if value is None or "_" in text or not text.isascii():
-        raise DataError(f"{what} {text!r} is not a number")
+        raise DataError(f"{what} {text!r} is not a number") from None
     if not math.isfinite(value):
         raise DataError(f"{what} {text}; a {what} is a finite number")
     if what == "label" and abs(value) >= _OVERFLOW:
@@ -182,35 +171,22 @@ def _parse_number(text: str, what: str) -> float:
     return value
 
 
-def _add_fields(groups: dict[str, dict[str, float]], fields: list[str], columns: tuple[str, ...], what: str) -> None:
-    if len(fields) != len(columns):
-        raise DataError(f"{len(fields)} columns; a line has the {len(columns)} columns '{' '.join(columns)}'")
-    query, document = fields[0], fields[2]
-    value = _parse_number(fields[columns.index(what)], what)
-    group = groups.setdefault(query, {})
-    if document in group:
-        raise DataError(f"document {document!r} of query {query!r} occurs a second time")
-    group[document] = value
-
-
 def judge_run(
     run: TrecFile, qrels: TrecFile, *, missing_queries: Literal["omit", "zero"] = "omit"
 ) -> tuple[Dataset, Scores]:
     """Join a run with judgments into lists for metrics.
 
-    The list of a query has the documents retrieved and those judged. A document retrieved but not
-    judged has label 0, as has one with a negative label; one judged but not retrieved has the score
-    minus infinity, which means "not retrieved" to metrics. The data set has no features; ties are
-    ordered by document id.
+    The list of a query has the documents retrieved and those judged. A document retrieved but not judged has label 0,
+    as has one with a negative label; one judged but not retrieved has the score minus infinity, which means "not
+    retrieved" to metrics. The data set has no features; ties are ordered by document id.
 
     Parameters
     ----------
     run, qrels
         From :func:`read_run` and :func:`read_qrels`.
     missing_queries
-        What to do with judged queries that the run lacks: "omit" them, as trec_eval does, or
-        "zero", keep them with nothing retrieved, as ``trec_eval -c`` does. Queries of the run
-        without judgments are always left out.
+        What to do with judged queries that the run lacks: "omit" them, as trec_eval does, or "zero", keep them with
+        nothing retrieved, as ``trec_eval -c`` does. Queries of the run without judgments are always left out.
 
     Returns
     -------
@@ -251,16 +227,15 @@ def write_qrels(dataset: Dataset, path: str | os.PathLike[str]) -> None:
     _refuse_duplicates(queries, documents)
     rows = zip(queries, documents, dataset.labels.tolist(), strict=True)
     with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.writelines(f"{query} 0 {document} {_format_label(y)}\n" for query, document, y in rows)
+        file.writelines(f"{query} 0 {document} {int(y) if y == int(y) else y!r}\n" for query, document, y in rows)
 
 
 def write_run(dataset: Dataset, scores: ArrayLike, path: str | os.PathLike[str], *, tag: str = "plackett") -> None:
     """Write scores as a run: each list from the best document to the worst.
 
-    Equal scores are ordered as in the metrics. Lists come in the order of the rows. Documents
-    without ids are named by their rows, counted from 0, as in :func:`write_qrels`; documents with
-    score minus infinity were not retrieved and are left out.
-    Scores are written so that reading gives the same float64.
+    Equal scores are ordered as in the metrics. Lists come in the order of the rows. Documents without ids are named by
+    their rows, counted from 0, as in :func:`write_qrels`; documents with score minus infinity were not retrieved and
+    are left out. Scores are written so that reading gives the same float64.
 
     Parameters
     ----------
@@ -279,7 +254,16 @@ def format_run(dataset: Dataset, scores: ArrayLike, *, tag: str) -> Iterator[str
     """Yield the lines that :func:`write_run` writes."""
     if len(tag.split()) != 1 or tag != tag.strip():
         raise UsageError(f"the tag of a run is one word, got {tag!r}.")
-    values = _check_scores(scores, dataset.n_docs)
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape != (dataset.n_docs,):
+        raise DataError(f"expected {dataset.n_docs} scores, one per document, got shape {values.shape}.")
+    bad = ~(values < np.inf)
+    if bad.any():
+        position = int(np.argmax(bad))
+        raise DataError(
+            f"the score of document {position} is {values[position]}; scores are finite, or minus "
+            "infinity for a document that was not retrieved."
+        )
     queries = _format_ids(dataset.list_ids, "query id")
     documents = _format_document_ids(dataset)
     retrieved = values > -np.inf
@@ -293,20 +277,6 @@ def format_run(dataset: Dataset, scores: ArrayLike, *, tag: str) -> Iterator[str
         rank = rank + 1 if position == last else 1
         last = position
         yield f"{queries[position]} Q0 {document} {rank} {score!r} {tag}\n"
-
-
-def _check_scores(scores: ArrayLike, n_docs: int) -> NDArray[np.float64]:
-    values = np.asarray(scores, dtype=np.float64)
-    if values.shape != (n_docs,):
-        raise DataError(f"expected {n_docs} scores, one per document, got shape {values.shape}.")
-    bad = ~(values < np.inf)
-    if bad.any():
-        position = int(np.argmax(bad))
-        raise DataError(
-            f"the score of document {position} is {values[position]}; scores are finite, or minus "
-            "infinity for a document that was not retrieved."
-        )
-    return values
 
 
 def _refuse_duplicates(queries: NDArray[np.str_], documents: NDArray[np.str_]) -> None:
@@ -334,7 +304,3 @@ def _format_ids(ids: Ids, what: str) -> NDArray[np.str_]:
         if len(word.split()) != 1 or word != word.strip():
             raise DataError(f"the {what} {word!r} cannot be written: an id is one word.")
     return text
-
-
-def _format_label(label: float) -> str:
-    return str(int(label)) if label == int(label) else repr(label)

@@ -8,23 +8,13 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import DataError, DataWarning
-from plackett.data.canonical import dense_rows, take
+from plackett.data.canonical import dense_rows
 from plackett.data.dataset import Dataset, check_dataset
-from plackett.data.files import (
-    ByteProgress,
-    PathLike,
-    PathsLike,
-    ReadOptions,
-    TwoPassProgress,
-    find_files,
-    require_format,
-)
+from plackett.data.files import ByteProgress, PathLike, PathsLike, ReadOptions, find_files, require_format
 from plackett.data.large_arrays import check_before_use
 from plackett.data.mapped import refuse_other_directory, write_mapped
 from plackett.data.reader import read_files
-from plackett.data.streaming import stream
-
-_BLOCK_BYTES = 64 << 20
+from plackett.data.streaming import TEXT_BYTES, spool
 
 
 def write(dataset: Dataset, path: PathLike, *, sparse: bool = False) -> None:
@@ -40,8 +30,7 @@ def write(dataset: Dataset, path: PathLike, *, sparse: bool = False) -> None:
     .pkdata                               the memory-mapped format
     ====================================  ==========================================================
 
-    All of them keep the order of the rows. A write that fails leaves no partial file. What reading
-    it gives back:
+    All of them keep the order of the rows. A write that fails leaves no partial file. What reading it gives back:
 
     - the memory-mapped format: the same data set in every field. ``missing="nan"`` must be passed
       again where features are missing, as for the other formats.
@@ -69,27 +58,16 @@ def write(dataset: Dataset, path: PathLike, *, sparse: bool = False) -> None:
     >>> pk.write(pk.synthetic("letor", n_lists=20), "train.parquet")  # doctest: +SKIP
     """
     check_dataset(dataset)
+    _write(dataset, Path(path), sparse=sparse)
+
+
+def _write(dataset: Dataset, target: Path, *, sparse: bool = False, progress: ByteProgress | None = None) -> None:
+    format_ = require_format(target)
     check_before_use(dataset.features)
     check_before_use(dataset.document_ids)
-    target = Path(path)
-    format_ = require_format(target)
     if format_ == "mapped":
-        write_mapped(dataset, target)
+        write_mapped(dataset, target, progress)
         return
-    _refuse_duplicate_ids(dataset, target)
-    if dataset.categories is not None and format_ in ("letor", "csv"):
-        raise DataError(
-            f"text cannot hold categories, and {next(iter(dataset.categories))!r} has some; write "
-            ".parquet, .arrow or .pkdata.",
-            path=str(target),
-        )
-    if format_ == "letor":
-        _write_letor(dataset, target, sparse=sparse)
-    else:
-        _write_columnar(dataset, target)
-
-
-def _refuse_duplicate_ids(dataset: Dataset, target: Path) -> None:
     unique, counts = np.unique(dataset.list_ids, return_counts=True)
     if np.any(counts > 1):
         duplicate = unique[np.argmax(counts > 1)].item()
@@ -98,48 +76,30 @@ def _refuse_duplicate_ids(dataset: Dataset, target: Path) -> None:
             "be one list. Give them different ids, or use the memory-mapped format.",
             path=str(target),
         )
+    if dataset.categories is not None and format_ in ("letor", "csv"):
+        raise DataError(
+            f"text cannot hold categories, and {next(iter(dataset.categories))!r} has some; write "
+            ".parquet, .arrow or .pkdata.",
+            path=str(target),
+        )
+    if format_ == "letor":
+        from plackett.data.letor import write_table
 
+        optional = {
+            "weights of lists": dataset.weights,
+            "weights of documents": dataset.document_weights,
+            "positions": dataset.positions,
+        }
+        for what, values in optional.items():
+            if values is not None:
+                text = f"{target}: LETOR text cannot hold {what}; they are not written."
+                warnings.warn(text, DataWarning, stacklevel=3)
+        columns = (dense_rows(dataset.features, slice(None)), dataset.labels, dataset.query_ids, dataset.document_ids)
+        write_table(target, *columns, sparse=sparse)
+    else:
+        from plackett.data.columnar.writer import write_columns  # imports pyarrow
 
-def _write_letor(dataset: Dataset, target: Path, *, sparse: bool) -> None:
-    from plackett.data.letor import write_table
-
-    optional = {
-        "weights of lists": dataset.weights,
-        "weights of documents": dataset.document_weights,
-        "positions": dataset.positions,
-    }
-    for what, values in optional.items():
-        if values is not None:
-            warnings.warn(f"{target}: LETOR text cannot hold {what}; they are not written.", DataWarning, stacklevel=3)
-    write_table(
-        target,
-        dense_rows(dataset.features, slice(None)),
-        dataset.labels,
-        dataset.query_ids,
-        document_ids=dataset.document_ids,
-        sparse=sparse,
-    )
-
-
-def _write_columnar(dataset: Dataset, target: Path) -> None:
-    from plackett.data.columnar.writer import RowSource, write_columns  # imports pyarrow
-
-    write_columns(
-        target,
-        RowSource(
-            labels=dataset.labels,
-            query_ids=dataset.query_ids,
-            n_features=dataset.n_features,
-            features=lambda start, stop: dense_rows(dataset.features, slice(start, stop)),
-            document_ids=dataset.document_ids,
-            weights=take(dataset.weights, dataset.list_of_row),
-            document_weights=dataset.document_weights,
-            positions=dataset.positions,
-            groups=take(dataset.groups, dataset.list_of_row),
-            feature_names=dataset.feature_names,
-            categories=dataset.categories,
-        ),
-    )
+        write_columns(target, dataset, progress)
 
 
 @dataclass(frozen=True)
@@ -157,7 +117,7 @@ def convert(
     source: PathsLike,
     target: PathLike,
     *,
-    block_bytes: int = _BLOCK_BYTES,
+    block_bytes: int = TEXT_BYTES,
     progress: ByteProgress | None = None,
     **options: Any,
 ) -> ConvertReport:
@@ -170,8 +130,7 @@ def convert(
     Parameters
     ----------
     source, target
-        What to read, which may be several Parquet or Arrow files, and what to write. The suffixes
-        select the formats.
+        What to read, which may be several Parquet or Arrow files, and what to write. The suffixes select the formats.
     block_bytes
         Size of the LETOR text that is in memory at a time.
     progress
@@ -186,23 +145,30 @@ def convert(
     >>> pk.convert("train.txt", "train.pkdata")  # doctest: +SKIP
     """
     output, read_options = Path(target), ReadOptions(**options)
-    passes = TwoPassProgress(progress)
+    first_total = 1
+
+    def advance(done: int, total: int) -> None:
+        """Report that the first pass has gone so far."""
+        nonlocal first_total
+        first_total = total
+        if progress is not None:
+            progress(done, 2 * total)
+
+    def advance_again(done: int, total: int) -> None:
+        if progress is not None:
+            progress(first_total + first_total * done // total, 2 * first_total)
+
     output_format = require_format(output)
     files = find_files(source)
-    if files.format == "letor" and output_format != "letor":
-        from plackett.data.letor.streaming import convert_to_columnar, convert_to_mapped
-
-        read_options.refuse_columns(files.first, "LETOR text")
-        convert_text = convert_to_mapped if output_format == "mapped" else convert_to_columnar
-        sizes = convert_text(files.first, output, read_options, block_bytes=block_bytes, progress=passes)
-        return ConvertReport(sizes.n_lists, sizes.n_docs, sizes.n_features, streamed=True)
-    streamed = files.is_columnar and output_format == "mapped"
+    is_text = files.format == "letor"
+    streamed = (is_text and output_format != "letor") or (files.is_columnar and output_format == "mapped")
     if streamed:
-        refuse_other_directory(output)
+        if output_format == "mapped":
+            refuse_other_directory(output)
         output.parent.mkdir(parents=True, exist_ok=True)
-        dataset = stream(files, scratch=output.parent, progress=passes.first, **options)
+        dataset = spool(files, read_options, output.parent, advance, block_bytes)
     else:
-        dataset = read_files(files, read_options, passes.first)
-    write(dataset, output)
-    passes.second(1, 1)
+        dataset = read_files(files, read_options, advance)
+    _write(dataset, output, progress=advance_again)
+    advance_again(1, 1)
     return ConvertReport(dataset.n_lists, dataset.n_docs, dataset.n_features, streamed=streamed)

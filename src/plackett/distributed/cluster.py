@@ -32,8 +32,7 @@ class Cluster:
         Whether every machine sees this machine's files under the same paths. Workers then open
         memory-mapped data (``.pkdata``) themselves instead of receiving them from here.
     retries
-        How many times dead workers are replaced. A fit continues from its last state, a task
-        starts again.
+        How many times dead workers are replaced. A fit continues from its last state, a task starts again.
     start_seconds
         Time limit for all workers to start.
     answer_seconds
@@ -55,7 +54,8 @@ class Cluster:
     def __post_init__(self) -> None:
         for name, least in (("workers", 1), ("threads", 1), ("retries", 0)):
             value = getattr(self, name)
-            if not (value is None and name == "workers") and not _is_count(value, least):
+            is_count = isinstance(value, int) and not isinstance(value, bool) and value >= least
+            if not is_count and not (value is None and name == "workers"):
                 raise UsageError(f"cluster: {name} must be an integer >= {least}, got {value!r}.")
         for name in ("start_seconds", "answer_seconds", "step_seconds"):
             value = getattr(self, name)
@@ -103,7 +103,12 @@ def as_cluster(cluster: Cluster | str) -> Cluster:
     if not isinstance(cluster, str):
         raise UsageError(f"cluster must be a Cluster or a string, got {cluster!r}.")
     address, _, query = cluster.partition("?")
-    settings = _parse_settings(cluster, query)
+    names = {field.name for field in fields(Cluster)} - {"address"}
+    settings: dict[str, Any] = {}
+    for name, text in parse_qsl(query, keep_blank_values=True):
+        if name not in names:
+            raise UsageError(f"{cluster!r}: unknown setting {name!r}; a cluster has {', '.join(sorted(names))}.")
+        settings[name] = _parse_value(cluster, name, text)
     host, _, port = address.partition(":")
     if host == _LOCAL:
         if port:
@@ -112,16 +117,6 @@ def as_cluster(cluster: Cluster | str) -> Cluster:
     if address == "auto" or address.startswith(_CLIENT) or (host and port.isdecimal()):
         return Cluster(address=address, **settings)
     raise UsageError(f"invalid cluster {cluster!r}; expected {ADDRESSES}.")
-
-
-def _parse_settings(cluster: str, query: str) -> dict[str, Any]:
-    names = {field.name for field in fields(Cluster)} - {"address"}
-    settings: dict[str, Any] = {}
-    for name, text in parse_qsl(query, keep_blank_values=True):
-        if name not in names:
-            raise UsageError(f"{cluster!r}: unknown setting {name!r}; a cluster has {', '.join(sorted(names))}.")
-        settings[name] = _parse_value(cluster, name, text)
-    return settings
 
 
 def _parse_value(cluster: str, name: str, text: str) -> Any:
@@ -133,7 +128,3 @@ def _parse_value(cluster: str, name: str, text: str) -> Any:
         return float(text) if name.endswith("_seconds") else int(text)
     except ValueError:
         raise UsageError(f"{cluster!r}: {name} must be a number, got {text!r}.") from None
-
-
-def _is_count(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from plackett.base.ragged import Values
 
-Reduction: TypeAlias = Literal["sum", "mean"]
+Reduction: TypeAlias = Literal["sum", "mean", "gather"]
 TrainingState: TypeAlias = tuple[int, dict[str, bytes]]
 """The number of steps done, and the files that describe the training after them."""
 
 _HEARTBEAT_SECONDS = 1.0
-_ADDRESS_BYTES = 64  # the longest IPv6 address has 45
 _PROGRESS_SECONDS = 0.2  # at least, between two progress messages
 
 
@@ -62,11 +61,7 @@ class WorkerGroup:
         """Address of each worker's machine, by rank; all workers must call this."""
         import ray
 
-        table = np.zeros((self.size, _ADDRESS_BYTES), np.uint8)
-        address = ray.util.get_node_ip_address().encode()
-        table[self.rank, : len(address)] = np.frombuffer(address, np.uint8)
-        (total,) = self.sum([table])
-        return [bytes(row).rstrip(b"\0").decode() for row in total]
+        return [address for (address,) in self._combine([ray.util.get_node_ip_address()], "gather")]
 
     def report_progress(self, text: str, done: int, total: int) -> None:
         """Send the progress to the user's process; only the first worker does so."""
@@ -82,9 +77,7 @@ class WorkerGroup:
 
     def send(self, kind: str, content: Any) -> None:
         """Send a message to the driver and wait until the coordinator has it."""
-        import ray
-
-        ray.get(self.coordinator.post.remote((kind, content)), timeout=self.timeout_seconds)
+        self._wait(self.coordinator.post.remote((kind, content)))
 
     def save_state(self, step: int, files: dict[str, bytes]) -> None:
         """Send the training state, from which workers continue after a failure."""
@@ -92,20 +85,17 @@ class WorkerGroup:
 
     def latest_state(self) -> TrainingState | None:
         """The state to continue from; None at the beginning."""
-        import ray
+        return self._wait(self.coordinator.latest_state.remote(self.attempt))
 
-        request = self.coordinator.latest_state.remote(self.attempt)
-        state: TrainingState | None = ray.get(request, timeout=self.timeout_seconds)
-        return state
-
-    def _combine(self, arrays: list[NDArray[Any]], how: Reduction) -> list[NDArray[Any]]:
-        import ray
-
+    def _combine(self, parts: list[Any], how: Reduction) -> list[Any]:
         self._reductions += 1
         key = (self.attempt, self._reductions)
-        request = self.coordinator.combine.remote(key, self.rank, self.size, arrays, how)
-        result: list[NDArray[Any]] = ray.get(request, timeout=self.timeout_seconds)
-        return result
+        return self._wait(self.coordinator.combine.remote(key, self.rank, self.size, parts, how))
+
+    def _wait(self, request: Any) -> Any:
+        import ray
+
+        return ray.get(request, timeout=self.timeout_seconds)
 
     def __enter__(self) -> WorkerGroup:
         threading.Thread(target=self._send_heartbeats, name="heartbeat", daemon=True).start()
@@ -127,30 +117,41 @@ class WorkerGroup:
 class _Reduction:
     """Workers that wait for each other's arrays."""
 
-    parts: dict[int, list[NDArray[Any]]] = field(default_factory=dict)
+    parts: dict[int, list[Any]] = field(default_factory=dict)
     done: asyncio.Event = field(default_factory=asyncio.Event)
-    result: list[NDArray[Any]] = field(default_factory=list)
+    result: list[Any] = field(default_factory=list)
 
 
-class Coordinator:
-    """The actor of a training job; its methods are called through Ray."""
+class Mailbox:
+    """Messages and heartbeats of workers, for the driver; a Ray actor, so its methods are called through Ray."""
 
-    def __init__(self, state: TrainingState | None) -> None:
-        self._state = state
-        self._state_of_attempt: dict[str, TrainingState | None] = {}
+    def __init__(self) -> None:
         self._messages: list[Any] = []
-        self._reductions: dict[tuple[str, int], _Reduction] = {}
         self._heartbeats: dict[int, tuple[str, float]] = {}
 
     async def post(self, message: Any) -> None:
         """Leave a message for the driver."""
         self._messages.append(message)
 
-    async def collect(self) -> tuple[list[Any], dict[str, float]]:
-        """All messages since the last call, and the seconds since each worker's heartbeat."""
+    async def heartbeat(self, number: int, name: str) -> None:
+        """Note that a worker is alive."""
+        self._heartbeats[number] = (name, time.monotonic())
+
+    async def collect(self) -> tuple[list[Any], dict[int, tuple[str, float]]]:
+        """All messages since the last call; the name of each worker and the seconds since its heartbeat."""
         messages, self._messages = self._messages, []
         now = time.monotonic()
-        return messages, {name: now - when for name, when in self._heartbeats.values()}
+        return messages, {number: (name, now - when) for number, (name, when) in self._heartbeats.items()}
+
+
+class Coordinator(Mailbox):
+    """The actor of a training job."""
+
+    def __init__(self, state: TrainingState | None) -> None:
+        super().__init__()
+        self._state = state
+        self._state_of_attempt: dict[str, TrainingState | None] = {}
+        self._reductions: dict[tuple[str, int], _Reduction] = {}
 
     async def save_state(self, state: TrainingState) -> None:
         """Replace the training state, and pass it on to the driver."""
@@ -161,14 +162,8 @@ class Coordinator:
         """The latest state; all workers of an attempt get the same one."""
         return self._state_of_attempt.setdefault(attempt, self._state)
 
-    async def heartbeat(self, rank: int, name: str) -> None:
-        """Note that a worker is alive."""
-        self._heartbeats[rank] = (name, time.monotonic())
-
-    async def combine(
-        self, key: tuple[str, int], rank: int, size: int, parts: list[NDArray[Any]], how: Reduction
-    ) -> list[NDArray[Any]]:
-        """Combine the arrays that ``size`` workers send under the same key."""
+    async def combine(self, key: tuple[str, int], rank: int, size: int, parts: list[Any], how: Reduction) -> list[Any]:
+        """Combine what ``size`` workers send under the same key."""
         reduction = self._reductions.setdefault(key, _Reduction())
         reduction.parts[rank] = parts
         if len(reduction.parts) == size:
@@ -182,13 +177,15 @@ class Coordinator:
         return reduction.result
 
 
-def combine_arrays(parts: list[list[NDArray[Any]]], how: Reduction) -> list[NDArray[Any]]:
-    """Combine the arrays of all workers, in the order of their ranks.
+def combine_arrays(parts: list[list[Any]], how: Reduction) -> list[Any]:
+    """Combine what all workers sent, in the order of their ranks.
 
-    ``"sum"`` adds them. For ``"mean"`` each worker passes weights of its lists, then values of one
-    or more metrics; the result is the weighted mean of each metric over the lists that have a
-    value, equal to the bit to that of one process with all lists.
+    ``"gather"`` returns it as it is, ``"sum"`` adds arrays. For ``"mean"`` each worker passes weights of its lists,
+    then values of one or more metrics; the result is the weighted mean of each metric over the lists that have a value,
+    equal to the bit to that of one process with all lists.
     """
+    if how == "gather":
+        return parts
     if how == "sum":
         total = [array.copy() for array in parts[0]]
         for later in parts[1:]:

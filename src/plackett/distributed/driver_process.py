@@ -8,7 +8,7 @@ is up. The workers that the child has started, also on other machines, end with 
 Messages are pickled with Ray's cloudpickle, so objectives and modules that are defined in a user's
 script can be sent to other machines.
 
-Only the driver process calls :func:`ray_session` and the other functions that use Ray.
+Only the driver process is connected to Ray; the user's process takes no more than its cloudpickle.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from plackett.base.errors import ClusterError, DataError, PlackettError, UsageError, require
 from plackett.distributed.cluster import Cluster
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
 _STORE_BYTES = 512 << 20  # shared memory of a Ray that is started here; more goes to disk
@@ -44,9 +47,18 @@ _shutdown_lock = threading.Lock()
 @contextmanager
 def ray_session(cluster: Cluster) -> Iterator[None]:
     """Connect to Ray, or start it, for the duration of the block."""
+    import ray
+
     try:
         if cluster.address is None:
-            _start(cluster)
+            ray.init(
+                address="local",
+                num_cpus=cluster.local_workers * cluster.threads,
+                include_dashboard=False,
+                object_store_memory=_STORE_BYTES,
+                _temp_dir=str(scratch_folder()),
+                **_QUIET,
+            )
         else:
             _connect(cluster)
         yield
@@ -105,41 +117,27 @@ def describe_resources() -> str:
     )
 
 
-def _start(cluster: Cluster) -> None:
-    import ray
-
-    ray.init(
-        address="local",
-        num_cpus=cluster.local_workers * cluster.threads,
-        include_dashboard=False,
-        object_store_memory=_STORE_BYTES,
-        _temp_dir=str(scratch_folder()),
-        **_QUIET,
-    )
-
-
 def _connect(cluster: Cluster) -> None:
     """Connect within the time limit; Ray itself would wait for minutes."""
     import ray
 
-    outcome: list[BaseException | None] = []
+    reason = [f" within {cluster.start_seconds:g} s"]
 
     def connect() -> None:
         try:
             ray.init(address=cluster.address, **_QUIET)
-            outcome.append(None)
+            reason.clear()
         except BaseException as error:
-            outcome.append(error)
+            reason[0] = f": {error}"
 
-    threading.Thread(target=connect, daemon=True).start()
-    deadline = time.monotonic() + cluster.start_seconds
-    while not outcome and time.monotonic() < deadline:
-        time.sleep(0.1)
-    if not outcome or outcome[0] is not None:
-        reason = f": {outcome[0]}" if outcome else f" within {cluster.start_seconds:g} s"
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(cluster.start_seconds)
+    failure = "".join(reason)  # the thread may end now
+    if failure:
         raise ClusterError(
-            f"{cluster.location} cannot be reached{reason}. Is it running (`ray status`), and is "
-            "this machine part of it?"
+            f"{cluster.location} cannot be reached{failure}. Is it running (`ray status`), and is this machine part "
+            "of it?"
         )
 
 
@@ -169,7 +167,7 @@ class Pipe:
     """
 
     def __init__(self, incoming: IO[bytes], outgoing: IO[bytes]) -> None:
-        self._incoming, self._outgoing = incoming, outgoing
+        self.incoming, self.outgoing = incoming, outgoing
         self._received: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._send_lock = threading.Lock()
         self.closed = threading.Event()
@@ -182,8 +180,8 @@ class Pipe:
         from ray.cloudpickle import CloudPickler
 
         with self._send_lock:
-            CloudPickler(self._outgoing, protocol=_PICKLE_PROTOCOL).dump(message)
-            self._outgoing.flush()
+            CloudPickler(self.outgoing, protocol=_PICKLE_PROTOCOL).dump(message)
+            self.outgoing.flush()
 
     def receive(self, seconds: float) -> Any:
         """Return the next message; TimeoutError if none arrives in time, EOFError at the end."""
@@ -198,7 +196,7 @@ class Pipe:
     def _read(self) -> None:
         try:
             while True:
-                self._received.put(pickle.load(self._incoming))
+                self._received.put(pickle.load(self.incoming))
         except Exception as error:  # any failure to read ends the channel
             self.closed.set()
             self._received.put(EOFError(str(error)))
@@ -208,7 +206,21 @@ class Pipe:
         self._reader.join()
 
 
-class DriverProcess:
+class Closing:
+    """Something that is used in a ``with`` block, which closes it at its end."""
+
+    def close(self) -> None:
+        """Give back what it holds."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class DriverProcess(Closing):
     """Runs ``function(pipe, *arguments)`` in a child process that is connected to a cluster.
 
     The function is at module level; ``pipe`` is its end of the pipe.
@@ -247,23 +259,15 @@ class DriverProcess:
         except BrokenPipeError:
             raise self._death_error() from None
 
-    def receive(self, deadline: float, timeout_message: Callable[[], str]) -> tuple[str, Any]:
-        """Return the next message; an exception of the child is raised here.
-
-        Parameters
-        ----------
-        deadline
-            Time on the monotonic clock until which to wait.
-        timeout_message
-            Returns the text of the ClusterError that is raised at the deadline.
-        """
+    def receive(self, deadline: float, timeout_message: str) -> tuple[str, Any]:
+        """Return the next message; an exception of the child is raised here, a ClusterError at the deadline."""
         while True:
             seconds = min(_POLL_SECONDS, max(deadline - time.monotonic(), 0))
             try:
                 kind, content = self._pipe.receive(seconds)
             except TimeoutError:
                 if time.monotonic() >= deadline:
-                    raise ClusterError(timeout_message()) from None
+                    raise ClusterError(timeout_message) from None
                 continue
             except EOFError:
                 raise self._death_error() from None
@@ -301,25 +305,17 @@ class DriverProcess:
 
     def close(self) -> None:
         """End the child process and with it all workers."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         with suppress(BrokenPipeError):
-            self._process.stdin.close()
+            self._pipe.outgoing.close()
         try:
             self._process.wait(timeout=_CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         self._pipe.join()
-        self._process.stdout.close()
+        self._pipe.incoming.close()
         self._log.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
-
-    def __enter__(self) -> DriverProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def record_error(error: BaseException) -> ErrorRecord:

@@ -1,9 +1,8 @@
 """Worker processes on this machine, and data that they share.
 
-loky runs the processes: each worker has its own share of the cores and runs one call at a time.
-What is done here is what comparisons, searches and cross-fits need besides: a worker that dies is reported with what it
-was running and the end of its output, warnings of solvers reach the user, and workers end with the
-process that started them.
+loky runs the processes: each worker has its own share of the cores and runs one call at a time. What is done here is
+what comparisons, searches and cross-fits need besides: a worker that dies is reported with what it was running and the
+end of its output, warnings of solvers reach the user, and workers end with the process that started them.
 
 Data are written once in memory-mapped form and opened by every worker, so the operating system
 keeps one copy of their pages. Sparse features have no such form and are copied into each worker.
@@ -34,11 +33,10 @@ from plackett.base.errors import ConvergenceWarning, PlackettError, UsageError, 
 from plackett.data.dataset import Dataset
 from plackett.data.mapped import open_mapped
 from plackett.data.writer import write
-from plackett.distributed.driver_process import rebuild_error, record_error
+from plackett.distributed.driver_process import Closing, rebuild_error, record_error
 
 if TYPE_CHECKING:
     from loky import ProcessPoolExecutor
-    from typing_extensions import Self
 
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -47,11 +45,11 @@ _PARENT_SECONDS = 0.5  # between checks whether the parent is alive
 _PREFIX = ".shared-"
 
 
-class LocalPool:
+class LocalPool(Closing):
     """Worker processes; used in a ``with`` block, which kills them at its end.
 
-    Each worker is a loky pool of size one: if a process dies, loky fails all calls of its pool, and here the error must
-    name the call that the process was running, and says what is ``kept``. Shared data and the output of workers go to a
+    Each worker is a loky pool of size one: if a process dies, loky fails all calls of its pool, and the error must name
+    the one call that was running. ``kept`` is a sentence on what remains. Shared data and the output of workers go to a
     subfolder of ``folder``, which is removed at the end.
     """
 
@@ -68,9 +66,10 @@ class LocalPool:
         self._executors: list[ProcessPoolExecutor] = []
         self._idle: list[int] = []
         self._shared: tuple[Dataset, Path] | None = None
+        self._n_shared = 0
 
     def submit(self, title: str, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Call a function in an idle worker, of which there must be one; ``title`` is for messages."""
+        """Call a function in an idle worker, or a new one if none is idle; ``title`` is for messages."""
         worker = self._idle.pop() if self._idle else self._start_worker()
         result: Future[Any] = Future()
         call = self._executors[worker].submit(_call, function, arguments)
@@ -80,7 +79,11 @@ class LocalPool:
     def share(self, data: Dataset) -> Path:
         """Write data for the workers, unless they were shared last; see :func:`open_shared`."""
         if self._shared is None or self._shared[0] is not data:
-            self._shared = data, write_shared(data, self.folder / f"data-{id(data)}")
+            if self._shared is not None:  # of a finished fit; what workers have open stays
+                last = self._shared[1]
+                shutil.rmtree(last, ignore_errors=True) if last.is_dir() else last.unlink()
+            self._n_shared += 1
+            self._shared = data, write_shared(data, self.folder / f"data-{self._n_shared}")
         return self._shared[1]
 
     def _start_worker(self) -> int:
@@ -140,12 +143,6 @@ class LocalPool:
         """Kill the workers and remove the shared data."""
         self.cancel()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _initialize_worker(log: str, parent: int) -> None:
@@ -216,5 +213,5 @@ def is_running(process: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass
     return True

@@ -1,9 +1,8 @@
 """Independent tasks on a cluster, with retries and heartbeats.
 
-A :class:`TaskPool` belongs to the user's process. It starts a driver process in which
-:func:`serve_tasks` submits Ray tasks and sends their results back as they finish. A running task
-reports to the :class:`TaskMonitor`, a Ray actor, through its :class:`TaskContext`: heartbeats and
-messages go out, and the task learns whether it has been canceled.
+A :class:`TaskPool` belongs to the user's process. It starts a driver process in which :func:`serve_tasks` submits Ray
+tasks and sends their results back as they finish. A running task reports to the :class:`TaskMonitor`, a Ray actor,
+through its :class:`TaskContext`: heartbeats and messages go out, and the task learns whether it has been canceled.
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from plackett.base.errors import ClusterError
 from plackett.distributed import driver_process
 from plackett.distributed.cluster import Cluster
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from plackett.distributed.coordinator import Mailbox
 
 _WAIT_SECONDS = 0.1  # for messages of the pipe, and for tasks to finish
 _MONITOR_SECONDS = 0.2  # between reads of the monitor
@@ -35,7 +32,7 @@ class TaskEvent(NamedTuple):
     """The message, the result, the exception, or None."""
 
 
-class TaskPool:
+class TaskPool(driver_process.Closing):
     """Runs tasks on a cluster. Used in a ``with`` block; leaving it stops all tasks.
 
     A task calls ``function``, which is at module level, with ``common``, its item and a :class:`TaskContext`;
@@ -45,13 +42,14 @@ class TaskPool:
 
     def __init__(self, cluster: Cluster, function: TaskFunction, common: Any) -> None:
         self._cluster = cluster
+        self._timeout_message = f"{cluster.location} does not answer within {cluster.limit:g} s."
         self._driver = driver_process.DriverProcess(cluster, serve_tasks, function, common, cluster)
         try:
             deadline = time.monotonic() + cluster.start_limit
             self.slots: int = self._driver.receive(deadline, self._timeout_message)[1]
             """Number of tasks that run at the same time."""
         except BaseException:
-            self._driver.close()
+            self.close()
             raise
 
     def submit(self, number: int, item: Any) -> None:
@@ -60,17 +58,15 @@ class TaskPool:
 
     def cancel(self, number: int) -> None:
         """Cancel a task; it ends at its next heartbeat."""
-        self._driver.send(_Cancel(number))
+        self._driver.send(number)
 
     def next_event(self) -> TaskEvent | None:
         """Wait for the next event; None, about once a second, if there is none."""
         deadline = time.monotonic() + self._cluster.limit
         kind, content = self._driver.receive(deadline, self._timeout_message)
-        if kind == "message":
-            return TaskEvent(content[0], "message", content[1])
-        if kind != "result":
+        if kind != "event":
             return None
-        number, (status, result) = content
+        number, status, result = content
         return TaskEvent(number, status, driver_process.rebuild_error(result) if status == "failed" else result)
 
     def map(self, items: Mapping[int, Any], *, on_poll: Callable[[], None] = lambda: None) -> Iterator[TaskEvent]:
@@ -90,18 +86,9 @@ class TaskPool:
                 running -= 1
                 yield event
 
-    def _timeout_message(self) -> str:
-        return f"{self._cluster.location} does not answer within {self._cluster.limit:g} s."
-
     def close(self) -> None:
         """Stop all tasks."""
         self._driver.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def map_on_cluster(
@@ -157,15 +144,11 @@ class TaskContext:
         # Read the reply to the previous heartbeat, so that the task does not wait for this one.
         if self._request is not None and ray.wait([self._request], timeout=0)[0]:
             self._check(self._request)
-        self._request = self.monitor.heartbeat.remote(self.number, self.worker)
+        self._request = self.monitor.report.remote(self.number, self.worker)
 
-    def send(self, message: Any) -> None:
-        """Send a message and wait for the reply, so that it precedes the task's result."""
-        self._check(self.monitor.post.remote(self.number, self.worker, message))
-
-    def start(self) -> None:
-        """Send the first heartbeat; raises if the task was canceled before it began."""
-        self._check(self.monitor.heartbeat.remote(self.number, self.worker))
+    def send(self, *messages: Any) -> None:
+        """Send messages and wait for the reply, so that they precede the task's result."""
+        self._check(self.monitor.report.remote(self.number, self.worker, *messages))
 
     def _check(self, request: Any) -> None:
         import ray
@@ -177,48 +160,29 @@ class TaskContext:
 TaskFunction = Callable[[Any, Any, TaskContext], Any]
 
 
-class TaskMonitor:
-    """The actor to which all tasks of a pool report; its methods are called through Ray."""
+class TaskMonitor(Mailbox):
+    """The actor to which all tasks of a pool report."""
 
     def __init__(self) -> None:
-        self._messages: list[tuple[int, Any]] = []
-        self._heartbeats: dict[int, tuple[str, float]] = {}
+        super().__init__()
         self._canceled: set[int] = set()
 
-    async def heartbeat(self, number: int, worker: str) -> bool:
-        """Note that a task is alive; returns whether it should continue."""
-        self._heartbeats[number] = (worker, time.monotonic())
+    async def report(self, number: int, worker: str, *messages: Any) -> bool:
+        """Note that a task is alive, and its messages; returns whether it should continue."""
+        await self.heartbeat(number, worker)
+        self._messages += [(number, message) for message in messages]
         return number not in self._canceled
-
-    async def post(self, number: int, worker: str, message: Any) -> bool:
-        """Leave a message, which counts as a heartbeat."""
-        self._messages.append((number, message))
-        return await self.heartbeat(number, worker)
 
     async def cancel(self, number: int) -> None:
         """Make the task's next heartbeat tell it to stop."""
         self._canceled.add(number)
 
-    async def collect(self) -> tuple[list[tuple[int, Any]], dict[int, tuple[str, float]]]:
-        """All messages since the last call; the worker of each task and its seconds of silence."""
-        messages, self._messages = self._messages, []
-        now = time.monotonic()
-        return messages, {number: (worker, now - when) for number, (worker, when) in self._heartbeats.items()}
-
-
-@dataclass(frozen=True)
-class _Cancel:
-    """Sent to the driver: cancel this task."""
-
-    number: int
-
 
 def serve_tasks(pipe: driver_process.Pipe, function: TaskFunction, common: Any, cluster: Cluster) -> None:
     """Run the tasks that come over the pipe; runs in the driver process.
 
-    ``(number, item)`` starts a task and :class:`_Cancel` cancels it. The replies are ``("message",
-    (number, message))``, ``("result", (number, (status, result)))`` after all messages of the task,
-    and ``("alive", None)`` now and then.
+    ``(number, item)`` starts a task and ``number`` cancels it. The replies are ``("event", (number, kind, content))``,
+    the messages of a task before its result, and ``("alive", None)`` now and then.
     """
     import ray
 
@@ -268,10 +232,10 @@ class _TaskServer:
                 f"{driver_process.describe_resources()}."
             ) from error
 
-    def handle(self, message: tuple[int, Any] | _Cancel) -> None:
+    def handle(self, message: tuple[int, Any] | int) -> None:
         """Start or cancel a task."""
-        if isinstance(message, _Cancel):
-            self._monitor.cancel.remote(message.number)
+        if isinstance(message, int):
+            self._monitor.cancel.remote(message)
             return
         number, item = message
         task = self._task.remote(self.function, self.common, item, number, self._monitor, self.cluster.answer_seconds)
@@ -289,15 +253,15 @@ class _TaskServer:
         for task in done:
             number = self.running.pop(task, None)
             if number is not None:  # else it was stopped because it hung
-                self.pipe.send(("result", (number, _get_result(task))))
+                self.pipe.send(("event", (number, *_get_result(task))))
 
     def _read_monitor(self) -> None:
         import ray
 
         request = self._monitor.collect.remote()
         messages, heartbeats = ray.get(request, timeout=self.cluster.answer_seconds)
-        for message in messages:
-            self.pipe.send(("message", message))
+        for number, message in messages:
+            self.pipe.send(("event", (number, "message", message)))
         if self.last_read - self.last_alive > _HEARTBEAT_SECONDS:
             self.last_alive = self.last_read
             self.pipe.send(("alive", None))
@@ -314,7 +278,7 @@ class _TaskServer:
                 del self.running[task]
                 ray.cancel(task, force=True)
                 text = f"{worker} finished no step within {limit:g} s (step_seconds)"
-                self.pipe.send(("result", (number, _cluster_failure(text))))
+                self.pipe.send(("event", (number, *_cluster_failure(text))))
 
     def _check_workers(self, heartbeats: dict[int, tuple[str, float]]) -> None:
         """Give up if no worker begins any of the tasks within the time limit."""
@@ -357,7 +321,7 @@ def _run_task(
     worker = f"process {os.getpid()} on {ray.util.get_node_ip_address()}"
     context = TaskContext(monitor, number, worker, seconds)
     try:
-        context.start()
+        context.send()  # raises if the task was canceled before it began
         return "done", function(common, item, context)
     except TaskCanceled:
         return "canceled", None

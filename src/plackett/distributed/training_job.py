@@ -1,14 +1,12 @@
 """Training of one model by several workers at once, under Ray Train.
 
-A job passes through three processes. :meth:`TrainingJob.run` is called in the user's process and
-watches the clock. :func:`run_workers` runs in the driver process: it distributes the data, starts
-the workers and passes their messages on. :func:`train_worker` runs in every worker and calls the
-job's function with the worker's own lists.
+A job passes through three processes. :meth:`TrainingJob.run` is called in the user's process and watches the clock.
+:func:`run_workers` runs in the driver process: it distributes the data, starts the workers and passes their messages
+on. :func:`train_worker` runs in every worker and calls the job's function with the worker's own lists.
 
-If a worker dies, Ray Train replaces all of them, at most ``retries`` times; the new ones continue
-from the latest state that the first worker has sent to the
-:class:`~plackett.distributed.coordinator.Coordinator`. If Ray Train's controller dies, so does the
-driver process, and another one begins from the latest state.
+If a worker dies, Ray Train replaces all of them, at most ``retries`` times; the new ones continue from the latest state
+that the first worker has sent to the :class:`~plackett.distributed.coordinator.Coordinator`. If Ray Train's controller
+dies, so does the driver process, and another one begins from the latest state.
 
 **Partitions.** The lists, in canonical order, are cut into runs with about equally many documents.
 The canonical order is an order of hashes, so each run is a random sample, and a worker's lists are
@@ -69,19 +67,6 @@ class Partition:
         return positions[(positions >= self.start) & (positions < self.stop)] - self.start
 
 
-@dataclass(frozen=True)
-class MappedSlice:
-    """A run of lists in a memory-mapped data set that every machine sees."""
-
-    path: Path
-    start: int
-    stop: int
-
-    def open(self) -> Dataset:
-        """Open the lists."""
-        return open_folder(self.path).lists(self.start, self.stop)
-
-
 def open_folder(path: Path) -> Dataset:
     """Open a memory-mapped data set, in canonical order."""
     return open_mapped(path, missing="nan").canonical(copy=False)
@@ -119,17 +104,11 @@ def find_mapped_folder(data: Dataset) -> Path | None:
     if not is_mapped(folder):
         return None
     stored, canonical = open_folder(folder), data.canonical(copy=False)
-    same = stored.n_docs == data.n_docs and all(
-        _is_equal(getattr(stored, name), getattr(canonical, name))
-        for name in ("keys", "labels", "weights", "document_weights")
-    )
+    same = stored.n_docs == data.n_docs
+    for name in ("keys", "labels", "weights", "document_weights"):
+        one, other = getattr(stored, name), getattr(canonical, name)
+        same = same and (one is other if one is None or other is None else np.array_equal(one, other))
     return folder.resolve() if same else None
-
-
-def _is_equal(one: Any, other: Any) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)
 
 
 TrainFunction = Callable[[WorkerGroup, dict[str, Dataset], Partition, Any], Any]
@@ -143,30 +122,19 @@ _PERMANENT = (DataError, UsageError, ImportError)
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """Training of one model by the workers of a cluster.
-
-    Parameters
-    ----------
-    function
-        A module-level function that every worker calls.
-    spec
-        What the function needs to know besides its lists; goes to every worker.
-    parts
-        The data that are divided among the workers: "train" and perhaps "validation".
-    cluster
-        Where to train.
-    backend
-        How the workers communicate.
-    state
-        The state to continue from, or None.
-    """
+    """Training of one model by the workers of a cluster."""
 
     function: TrainFunction
+    """At module level."""
     spec: Any
+    """What the function needs to know besides its lists; goes to every worker."""
     parts: Mapping[str, Dataset | Path]
+    """The data that are divided among the workers: "train" and perhaps "validation"."""
     cluster: Cluster
     backend: Backend
+    """How the workers communicate."""
     state: TrainingState | None = None
+    """The state to continue from."""
 
     def run(
         self,
@@ -177,18 +145,14 @@ class TrainingJob:
     ) -> Any:
         """Train, and return what the function returns in the first worker.
 
-        Parameters
-        ----------
-        save_state
-            Called with each new state.
-        progress
-            Called with a text, the steps done and the number of steps.
-        watch
-            Called with the steps done, the number of steps and the validation metric. An exception
-            that it raises ends the training.
+        ``progress`` is called with a text, the steps done and the number of steps, ``watch`` with the steps done, the
+        number of steps and the validation metric; an exception that it raises ends the training.
         """
         # Memory-mapped data are opened by the driver instead of being sent to it.
-        job = replace(self, parts={name: _by_folder(data) for name, data in self.parts.items()})
+        parts = {
+            name: data if isinstance(data, Path) else find_mapped_folder(data) or data
+            for name, data in self.parts.items()
+        }
         latest = [self.state]
 
         def keep(state: TrainingState) -> None:
@@ -197,10 +161,10 @@ class TrainingJob:
 
         for _ in range(self.cluster.retries):
             try:
-                return replace(job, state=latest[0])._run_driver(keep, progress, watch)
+                return replace(self, parts=parts, state=latest[0])._run_driver(keep, progress, watch)
             except _ControllerDiedError:
                 progress("the controller of the workers died; starting again", 0, 0)
-        return replace(job, state=latest[0])._run_driver(keep, progress, watch)
+        return replace(self, parts=parts, state=latest[0])._run_driver(keep, progress, watch)
 
     def _run_driver(
         self,
@@ -210,19 +174,34 @@ class TrainingJob:
     ) -> Any:
         """Train under one driver process, with which Ray gives back all that the training held."""
         cluster = self.cluster
+        # Ray Train's own limit for starting workers comes first and says more.
+        start = ("the workers to start", cluster.start_limit)
+        (awaited, seconds), silent = start, ""
         with DriverProcess(cluster, run_workers, self) as driver:
-            deadline = _Deadline(cluster)
+            deadline = time.monotonic() + seconds
             while True:
-                kind, content = driver.receive(deadline.time, deadline.message)
+                kind, content = driver.receive(
+                    deadline,
+                    f"{cluster.location}: {awaited} did not come within {seconds:g} s{silent}; the workers were "
+                    "stopped. The last state is in the checkpoint, if there is one: run the same fit again to "
+                    "continue, or raise step_seconds if a step takes that long.",
+                )
+                if kind == "heartbeats":
+                    late = [f"{name} for {age:.0f} s" for name, age in content if age > cluster.answer_seconds]
+                    silent = f" (silent: {', '.join(late)})" if late else ""
+                    continue
+                awaited, seconds = "the next step", cluster.limit
                 if kind == "done":
                     driver.finish(cluster.answer_seconds)
                     return content
                 if kind == "controller died":
                     raise _ControllerDiedError(content)
-                deadline.update(kind, content)
-                if kind == "state":
+                if kind == "restart":
+                    awaited, seconds = start
+                elif kind == "state":
                     save_state(content)
                 elif kind == "progress":
+                    awaited = f"the next step after {content[1]} {content[0]}"
                     progress(*content)
                 elif kind == "watch" and watch is not None:
                     watch(*content)
@@ -230,51 +209,7 @@ class TrainingJob:
                     progress(f"training on {content}", 0, 0)
                 elif kind == "failure":
                     progress(f"workers are replaced after: {content}", 0, 0)
-
-
-def _by_folder(data: Dataset | Path) -> Dataset | Path:
-    return data if isinstance(data, Path) else find_mapped_folder(data) or data
-
-
-@dataclass
-class _Deadline:
-    """When to give up, and what to say then."""
-
-    cluster: Cluster
-    time: float = 0.0
-    _awaited: str = ""
-    _seconds: float = 0.0
-    _silent: str = ""
-
-    def __post_init__(self) -> None:
-        # Ray Train's own limit for starting workers comes first and says more.
-        self._expect("the workers to start", self.cluster.start_limit)
-
-    def update(self, kind: str, content: Any) -> None:
-        """Take note of a message."""
-        if kind == "heartbeats":
-            limit = self.cluster.answer_seconds
-            silent = [f"{name} for {age:.0f} s" for name, age in content.items() if age > limit]
-            self._silent = f" (silent: {', '.join(silent)})" if silent else ""
-        elif kind == "restart":
-            self._expect("the workers to start", self.cluster.start_limit)
-        elif kind == "progress":
-            self._expect(f"the next step after {content[1]} {content[0]}", self.cluster.limit)
-        else:
-            self._expect("the next step", self.cluster.limit)
-
-    def message(self) -> str:
-        """The text of the error when time is up."""
-        return (
-            f"{self.cluster.location}: {self._awaited} did not come within {self._seconds:g} s"
-            f"{self._silent}; the workers were stopped. The last state is in the checkpoint, if "
-            "there is one: run the same fit again to continue, or raise step_seconds if a step "
-            "takes that long."
-        )
-
-    def _expect(self, awaited: str, seconds: float) -> None:
-        self._awaited, self._seconds = awaited, seconds
-        self.time = time.monotonic() + seconds
+                deadline = time.monotonic() + seconds
 
 
 def run_workers(pipe: Pipe, job: TrainingJob) -> None:
@@ -333,7 +268,7 @@ def train_worker(config: dict[str, Any]) -> None:
     attempt = broadcast_from_rank_zero(uuid.uuid4().hex)
     with WorkerGroup(config["coordinator"], rank, size, attempt, job.cluster.limit) as group:
         try:
-            parts = {name: _fetch(slices[rank]) for name, slices in config["slices"].items()}
+            parts = {name: fetch_lists(slices[rank]) for name, slices in config["slices"].items()}
             keys, sizes = ray.get(config["lists"])
             hosts = group.host_addresses()
             if rank == 0:
@@ -367,17 +302,19 @@ def _worker_config(job: TrainingJob, workers: int, coordinator: Any) -> dict[str
             config["bounds"] = bounds
             config["lists"] = ray.put((np.array(data.keys), np.diff(data.offsets)))
         if job.cluster.shared and isinstance(source, Path):
-            slices[name] = [MappedSlice(source, *bound) for bound in bounds]
+            slices[name] = [(source, *bound) for bound in bounds]
         else:
             slices[name] = [ray.put(data.lists(*bound)) for bound in bounds]
     return config
 
 
-def _fetch(source: Any) -> Dataset:
+def fetch_lists(source: Any) -> Dataset:
+    """The lists of a worker: Ray's reference to them, or a folder that every machine sees and a run of its lists."""
     import ray
 
-    if isinstance(source, MappedSlice):
-        return source.open()
+    if isinstance(source, tuple):
+        path, start, stop = source
+        return open_folder(path).lists(start, stop)
     data: Dataset = ray.get(source)
     return data
 
@@ -416,43 +353,32 @@ class _Seen:
 @contextmanager
 def _forward_messages(pipe: Pipe, coordinator: Any) -> Iterator[_Seen]:
     """Pass the messages of the workers on to the user's process during the block."""
+    import ray
+
     seen, done = _Seen(), threading.Event()
-    thread = threading.Thread(target=_forward, args=(pipe, coordinator, seen, done), daemon=True)
+
+    def forward() -> None:
+        is_last = False
+        while not is_last:
+            is_last = done.wait(_POLL_SECONDS)  # read once more after the end
+            with suppress(ray.exceptions.RayError):
+                messages, heartbeats = ray.get(coordinator.collect.remote(), timeout=60)
+                for kind, content in messages:
+                    if kind == "error":
+                        can_retry, record = content
+                        seen.traceback = record[-1]
+                        kind, content = ("failure", _last_line(seen.traceback)) if can_retry else ("failed", record)
+                    seen.finished = seen.finished or kind in ("done", "failed")
+                    pipe.send((kind, content))
+                pipe.send(("heartbeats", list(heartbeats.values())))
+
+    thread = threading.Thread(target=forward, daemon=True)
     thread.start()
     try:
         yield seen
     finally:
         done.set()
         thread.join()
-
-
-def _forward(pipe: Pipe, coordinator: Any, seen: _Seen, done: threading.Event) -> None:
-    import ray
-
-    is_last = False
-    while not is_last:
-        is_last = done.is_set()  # read once more after the end
-        with suppress(ray.exceptions.RayError):
-            messages, heartbeats = ray.get(coordinator.collect.remote(), timeout=60)
-            for kind, content in messages:
-                _forward_one(pipe, seen, kind, content)
-            pipe.send(("heartbeats", heartbeats))
-        if not is_last:
-            time.sleep(_POLL_SECONDS)
-
-
-def _forward_one(pipe: Pipe, seen: _Seen, kind: str, content: Any) -> None:
-    if kind == "error":
-        can_retry, record = content
-        seen.traceback = record[-1]
-        if can_retry:
-            pipe.send(("failure", _last_line(seen.traceback)))
-        else:
-            seen.finished = True
-            pipe.send(("failed", record))
-        return
-    seen.finished = seen.finished or kind == "done"
-    pipe.send((kind, content))
 
 
 def _failure_text(error: Exception, workers: int, job: TrainingJob, trace: str) -> str:

@@ -6,14 +6,14 @@ the same store. Then the outcomes are read back and compared.
 
 import os
 import tempfile
-import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from plackett.base.errors import DataError, Message, PlackettError, UsageError, message_of, unknown_name, warn_renamed
+from plackett.base.errors import DataError, Message, PlackettError, UsageError, message_of, unknown_name
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster, as_cluster
@@ -33,8 +33,6 @@ from plackett.experiments.runners import ClusterRunner, InProcessRunner, LocalRu
 from plackett.experiments.store import Heartbeat, Outcome, RunStore
 from plackett.experiments.systems import Model
 from plackett.models.fit_context import MetricSpec, Progress, no_progress
-
-_POLL_SECONDS = 1.0  # between checks of what other processes have finished
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,13 +68,11 @@ def compare(
     test: Test | None = None,
     correction: Correction = "holm",
     progress: Progress | None = None,
-    select: MetricSpec | None = None,
 ) -> CompareResult:
     """Train systems on the splits of a protocol and compare them with significance tests.
 
-    Every trial is written to the store as soon as it is finished. If the same comparison is run
-    again, whether it was finished, killed or is still running elsewhere, only the missing trials
-    are run.
+    Every trial is written to the store as soon as it is finished. If the same comparison is run again, whether it was
+    finished, killed or is still running elsewhere, only the missing trials are run.
 
     Parameters
     ----------
@@ -114,8 +110,6 @@ def compare(
         Correction for the number of systems.
     progress
         Called with a text, the number of finished trials and the number of trials.
-    select
-        Deprecated name of ``metric``.
 
     Examples
     --------
@@ -126,9 +120,6 @@ def compare(
     >>> sorted(entry.name for entry in result.board.entries)
     ['listnet-linear:C=1', 'listnet-linear:C=100']
     """
-    if select is not None:
-        warn_renamed("select", "metric")
-        metric = select
     if test is not None and test not in TESTS:
         raise unknown_name("test", str(test), TESTS)
     if correction not in CORRECTIONS:
@@ -136,49 +127,33 @@ def compare(
     plan = plan_comparison(
         data, models, protocol=protocol, metrics=metrics, baseline=baseline, metric=metric, seed=seed
     )
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        opened = stack.enter_context(RunStore(scratch / "runs.db" if store is None else store))
-        return run_plan(
-            plan,
-            store=opened,
-            scratch=scratch,
-            jobs=jobs,
-            threads=threads,
-            cluster=cluster,
-            seed=seed,
-            test=test,
-            correction=correction,
-            progress=progress or no_progress,
-        )
+    running = {"jobs": jobs, "threads": threads, "cluster": cluster, "progress": progress or no_progress}
+    with open_store(store) as (runs, scratch):
+        return run_plan(plan, store=runs, scratch=scratch, seed=seed, test=test, correction=correction, **running)
+
+
+@contextmanager
+def open_store(store: str | os.PathLike[str] | None) -> Iterator[tuple[RunStore, Path]]:
+    """A store (None: a temporary one), and a temporary folder."""
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        RunStore(Path(scratch) / "runs.db" if store is None else store) as runs,
+    ):
+        yield runs, Path(scratch)
 
 
 def run_plan(
     plan: Plan,
     *,
     store: RunStore,
-    scratch: Path,
-    jobs: int = 1,
-    threads: int | None = None,
-    cluster: Cluster | str | None = None,
     seed: int = 0,
     test: Test | None = None,
     correction: Correction = "holm",
-    progress: Progress = no_progress,
+    **running: Any,
 ) -> CompareResult:
-    """Run the missing trials and compare; parameters as for :func:`compare`.
-
-    ``scratch`` is a folder in which the data may be written for several processes to share.
-    """
-    ran = run_trials(plan, store=store, scratch=scratch, jobs=jobs, threads=threads, cluster=cluster, progress=progress)
-    results = read_results(
-        plan.trials,
-        store=store,
-        source=plan.source,
-        protocol=plan.protocol,
-        metrics=plan.metrics,
-        select=plan.select.split(",")[0],
-    )
+    """Run the missing trials as :func:`run_trials` does, and compare; parameters as for :func:`compare`."""
+    ran = run_trials(plan, store=store, **running)
+    results = read_results(plan, store)
     default: Test = "t_test" if plan.protocol.unit == "trials" else "randomisation"
     board = leaderboard(
         results.values,
@@ -204,53 +179,38 @@ def run_trials(
     cluster: Cluster | str | None = None,
     progress: Progress = no_progress,
 ) -> int:
-    """Run the trials that are not in the store; returns how many were run here."""
-    where = None if cluster is None else as_cluster(cluster)
-    cores = threads_per_trial(jobs, threads) if where is None else where.threads
-    finished = store.finished(trial.identity for trial in plan.trials)
-    if len(finished) == len({trial.identity.digest for trial in plan.trials}):
-        return 0
-    settings = TrialSettings(plan.protocol, plan.metrics, plan.select, cores, plan.functions)
-    with _make_runner(plan, settings, jobs, scratch, where) as runner:
-        return run_missing(plan.trials, store=store, runner=runner, progress=progress)
-
-
-def _make_runner(plan: Plan, settings: TrialSettings, jobs: int, scratch: Path, cluster: Cluster | None) -> Runner:
-    if cluster is not None:
-        return ClusterRunner(plan.source, settings, cluster)
-    if jobs == 1:
-        return InProcessRunner(plan.load, settings)
-    return LocalRunner(plan.source, settings, count=jobs, folder=scratch)
-
-
-def run_missing(trials: Sequence[Trial], *, store: RunStore, runner: Runner, progress: Progress) -> int:
     """Run the trials that are not in the store; returns how many were run here.
 
-    Trials that another process has claimed are waited for, and taken over if that process dies. If
-    a trial fails, the others are stopped; those that are finished are kept.
+    ``scratch`` is a folder in which the data may be written for several processes to share.
     """
+    where = None if cluster is None else as_cluster(cluster)
+    cores = threads_per_trial(jobs, threads) if where is None else where.threads
     # Two systems with the same settings are one trial under two names.
-    by_digest = {trial.identity.digest: trial for trial in trials}
+    by_digest = {trial.identity.digest: trial for trial in plan.trials}
     store.release_dead()
     done = store.finished(trial.identity for trial in by_digest.values())
     pending = [trial for digest, trial in by_digest.items() if digest not in done]
-    with Heartbeat(store) as heartbeat:
-        schedule = _Schedule(store, runner, heartbeat, progress, len(by_digest), pending)
-        try:
-            while schedule.pending or schedule.claimed:
-                schedule.start()
-                schedule.collect()
-        except BaseException:
-            # All of them: Ctrl-C may come between a claim and the note that it was made.
-            store.release(trial.identity for trial in by_digest.values())
-            raise
-    progress("", len(by_digest), len(by_digest))
-    return schedule.finished
+    if not pending:
+        return 0
+    settings = TrialSettings(plan.protocol, plan.metrics, plan.select, cores, plan.functions)
+    runner: Runner
+    if where is not None:
+        runner = ClusterRunner(plan.source, settings, where)
+    elif jobs == 1:
+        runner = InProcessRunner(plan.source, settings)
+    else:
+        runner = LocalRunner(plan.source, settings, count=jobs, folder=scratch)
+    with runner, Heartbeat(store) as heartbeat:
+        return _Schedule(store, runner, heartbeat, progress, len(by_digest), pending).run()
 
 
 @dataclass
 class _Schedule:
-    """The trials that this process has still to run, and those that it is running."""
+    """The trials that are not in the store: those still to run, and those that this process is running.
+
+    Trials that another process has claimed are waited for, and taken over if that process dies. If
+    a trial fails, the others are stopped; those that are finished are kept.
+    """
 
     store: RunStore
     runner: Runner
@@ -258,67 +218,64 @@ class _Schedule:
     progress: Progress
     total: int
     pending: list[Trial]
-    claimed: dict[str, Trial] = field(default_factory=dict)
-    """By digest: the trials that this process is running."""
     running: dict[Future[Outcome], Trial] = field(default_factory=dict)
     finished: int = 0
 
-    def start(self) -> None:
-        """Start as many trials as the runner has slots."""
+    def run(self) -> int:
+        """Run all trials; returns how many were run here."""
+        trials = list(self.pending)
+        try:
+            while self._start():
+                self._collect()
+        except BaseException:
+            # All of them: Ctrl-C may come between a claim and the note that it was made.
+            self.store.release(trial.identity for trial in trials)
+            raise
+        self.progress("", self.total, self.total)
+        return self.finished
+
+    def _start(self) -> bool:
+        """Start as many trials as the runner has slots; returns whether there are trials to wait for."""
         for trial in list(self.pending):
             if len(self.running) >= self.runner.slots:
-                return
+                return True
             if self.store.claim(trial.identity):
-                self.claimed[trial.identity.digest] = trial
                 self.pending.remove(trial)
                 self.heartbeat.add(trial.identity.digest)
-                self._report()
+                self._report(trial)
                 self.running[self.runner.submit(trial)] = trial
         if not self.running:
-            self._wait_for_others()
+            # Other processes have claimed all that is left: drop what they have finished.
+            done = self.store.finished(trial.identity for trial in self.pending)
+            self.pending = [trial for trial in self.pending if trial.identity.digest not in done]
+            if self.pending:
+                self.progress("waiting for another process", self.total - len(self.pending), self.total)
+        return bool(self.pending or self.running)
 
-    def _wait_for_others(self) -> None:
-        """Other processes have claimed all that is left: drop what they have finished."""
-        done = self.store.finished(trial.identity for trial in self.pending)
-        self.pending = [trial for trial in self.pending if trial.identity.digest not in done]
-        if self.pending:
-            self._report("waiting for another process")
-            time.sleep(_POLL_SECONDS)
-
-    def collect(self) -> None:
-        """Store the outcomes of finished trials."""
-        if not self.running:
-            return
-        done = wait(self.running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED).done
-        # Outcomes are stored before a failure ends the comparison.
-        for future in sorted(done, key=lambda future: future.exception() is not None):
+    def _collect(self) -> None:
+        """Store the outcomes of finished trials, all of them before a failure ends the comparison."""
+        for future in sorted(self.runner.wait(self.running), key=lambda future: future.exception() is not None):
             trial = self.running.pop(future)
             self.store.finish(trial.identity, _get_outcome(trial, future))
             self.heartbeat.drop(trial.identity.digest)
-            del self.claimed[trial.identity.digest]
             self.finished += 1
             self._report()
 
-    def _report(self, text: str = "") -> None:
-        running = " · ".join(trial.title for trial in self.claimed.values())
-        done = self.total - len(self.pending) - len(self.claimed)
-        self.progress(text or running, done, self.total)
+    def _report(self, *starting: Trial) -> None:
+        trials = [*self.running.values(), *starting]
+        text = " · ".join(trial.title for trial in trials)
+        self.progress(text, self.total - len(self.pending) - len(trials), self.total)
 
 
 def _get_outcome(trial: Trial, future: Future[Outcome]) -> Outcome:
     """The outcome of a trial; an error gets the name of the trial and keeps its class."""
     try:
         return future.result()
-    except DataError as error:
-        raise DataError(_failure_text(trial, error)) from error
-    except UsageError as error:
-        raise UsageError(_failure_text(trial, error)) from error
-    except (PlackettError, ImportError, OSError):
-        raise  # is clear by itself, or not about the trial
     except Exception as error:
-        text = f"{_failure_text(trial, error)} ({type(error).__name__})"
-        raise RuntimeError(text) from error
-
-
-def _failure_text(trial: Trial, error: Exception) -> str:
-    return Message(f"{trial.title}: ", message_of(error), " (Finished trials are kept.)")
+        text = Message(f"{trial.title}: ", message_of(error), " (Finished trials are kept.)")
+        for kind in (DataError, UsageError):
+            if isinstance(error, kind):
+                raise kind(text) from error
+        if isinstance(error, (PlackettError, ImportError, OSError)):
+            raise  # is clear by itself, or not about the trial
+        raise RuntimeError(f"{text} ({type(error).__name__})") from error

@@ -1,14 +1,14 @@
 """Systems that are not recipes: saved models, files of scores, rankers of other libraries.
 
-They are compared under the same protocol as recipes, and the report names what they are. Rankers of
-LightGBM, XGBoost and CatBoost are trained on each split; saved models and scores are used as they
-are on the test lists.
+They are compared under the same protocol as recipes, and the report names what they are. Rankers of LightGBM, XGBoost
+and CatBoost are trained on each split; saved models and scores are used as they are on the test lists.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import warnings
 from abc import abstractmethod
@@ -25,7 +25,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
 from plackett.metrics import metrics as as_metrics
-from plackett.models.artifact import MANIFEST_FILE, read_manifest
+from plackett.models.artifact import MANIFEST_FILE, is_model, read_manifest
 from plackett.models.fit_context import FitContext
 from plackett.models.load import load
 from plackett.models.ranker import Ranker
@@ -33,11 +33,9 @@ from plackett.models.ranker import Ranker
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _PEERS = {"lightgbm": "LGBMRanker", "xgboost": "XGBRanker", "catboost": "CatBoostRanker"}
-SCORE_SUFFIXES = (".txt", ".npy")
-"""Suffixes of files with one score per row."""
+SCORE_SUFFIXES = (".txt", ".npy")  # suffixes of files with one score per row
 
 
 class ExternalRanker(Ranker):
@@ -48,14 +46,6 @@ class ExternalRanker(Ranker):
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """What determines the scores, as plain data."""
-
-    @abstractmethod
-    def fit(self, train: Dataset, *more: Any, **options: Any) -> Self:
-        """Prepare for scoring; parameters as for :meth:`Ranker.fit`."""
-
-    @abstractmethod
-    def predict(self, data: Dataset) -> Scores:  # type: ignore[override]
-        """Score the documents of a data set, in its order."""
 
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
         raise NotImplementedError
@@ -146,10 +136,25 @@ class PeerRanker(ExternalRanker):
         validation = more[0] if more else options.get("validation")
         metric = more[1] if len(more) > 1 else options.get("metric", "ndcg@10")
         self.fitted_ = self._copy()
-        features, labels, sizes = _grouped(train)
         held_out = None if validation is None else _grouped(validation)
-        call = {"lightgbm": _fit_lightgbm, "xgboost": _fit_xgboost, "catboost": _fit_catboost}
-        call[self.library](self.fitted_, features, labels, sizes, held_out, str(metric))
+        if self.library == "catboost":
+            pool = None if held_out is None else _catboost_pool(*held_out)
+            self.fitted_.fit(_catboost_pool(*_grouped(train)), eval_set=pool, verbose=False)
+            return self
+        features, labels, sizes = _grouped(train)
+        call: dict[str, Any] = {"group": sizes}
+        if held_out is not None:
+            call |= {"eval_set": [held_out[:2]], "eval_group": [held_out[2]]}
+        if self.library == "xgboost":  # its own eval_metric decides
+            self.fitted_.fit(features, labels, verbose=False, **call)
+            return self
+        if held_out is not None:
+            first = as_metrics(str(metric))[0]
+            if first.name in ("ndcg", "map") and first.cutoff:
+                call |= {"eval_metric": first.name, "eval_at": [first.cutoff]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # LightGBM renames eval_set from version to version
+            self.fitted_.fit(features, labels, **call)
         return self
 
     def predict(self, data: Dataset) -> Scores:  # type: ignore[override]
@@ -167,8 +172,8 @@ class PeerRanker(ExternalRanker):
 
     def _copy(self) -> Any:
         estimator = deepcopy(self.estimator)
-        names = ("random_seed", "thread_count") if self.library == "catboost" else None
-        seed_name, threads_name = names or ("random_state", "n_jobs")
+        is_catboost = self.library == "catboost"
+        seed_name, threads_name = ("random_seed", "thread_count") if is_catboost else ("random_state", "n_jobs")
         seed = estimator.get_params().get(seed_name) or 0
         changes: dict[str, Any] = {}
         if isinstance(seed, int):
@@ -196,8 +201,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-Lists = tuple[Any, NDArray[Any], NDArray[np.int64]]
-"""Features, labels and sizes of lists, grouped by query."""
+Lists = tuple[Any, NDArray[Any], NDArray[np.int64]]  # features, labels and sizes of lists, grouped by query
 
 
 def _grouped(data: Dataset) -> Lists:
@@ -208,47 +212,10 @@ def _grouped(data: Dataset) -> Lists:
     return (lists.features, whole if np.array_equal(whole, labels) else labels, np.diff(lists.offsets))
 
 
-def _fit_lightgbm(ranker: Any, features: Any, labels: Any, sizes: Any, held_out: Lists | None, metric: str) -> None:
-    options: dict[str, Any] = {}
-    if held_out is not None:
-        options = {"eval_set": [held_out[:2]], "eval_group": [held_out[2]]}
-        first = as_metrics(metric)[0]
-        if first.name in ("ndcg", "map") and first.cutoff:
-            options |= {"eval_metric": first.name, "eval_at": [first.cutoff]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # LightGBM renames eval_set from version to version
-        ranker.fit(features, labels, group=sizes, **options)
-
-
-def _fit_xgboost(
-    ranker: Any,
-    features: Any,
-    labels: Any,
-    sizes: Any,
-    held_out: Lists | None,
-    metric: str,  # noqa: ARG001 - XGBoost's own eval_metric decides
-) -> None:
-    options: dict[str, Any] = {}
-    if held_out is not None:
-        options = {"eval_set": [held_out[:2]], "eval_group": [held_out[2]]}
-    ranker.fit(features, labels, group=sizes, verbose=False, **options)
-
-
-def _fit_catboost(
-    ranker: Any,
-    features: Any,
-    labels: Any,
-    sizes: Any,
-    held_out: Lists | None,
-    metric: str,  # noqa: ARG001 - CatBoost's own eval_metric decides
-) -> None:
+def _catboost_pool(features: Any, labels: Any, sizes: Any) -> Any:
     from catboost import Pool
 
-    def pool(features: Any, labels: Any, sizes: Any) -> Any:
-        return Pool(features, labels, group_id=np.repeat(np.arange(len(sizes)), sizes))
-
-    validation = None if held_out is None else pool(*held_out)
-    ranker.fit(pool(features, labels, sizes), eval_set=validation, verbose=False)
+    return Pool(features, labels, group_id=np.repeat(np.arange(len(sizes)), sizes))
 
 
 def read_scores(path: Path) -> Scores:
@@ -288,16 +255,23 @@ def _read_text_scores(path: Path) -> Scores:
     return np.array(result)
 
 
-def is_peer(value: Any) -> bool:
-    """Whether a value is a ranker of another library that can be compared."""
-    kinds = {kind.__name__: kind.__module__.partition(".")[0] for kind in type(value).__mro__}
-    return any(kinds.get(name) == library for library, name in _PEERS.items())
-
-
-def refuse_other(value: Any) -> UsageError:
-    """The error for a value that cannot be compared."""
-    return UsageError(
-        f"cannot compare a {type(value).__name__}; there are: the name of a recipe, with settings "
-        'such as "lambdamart:leaves=31", a plackett ranker, the path of a saved model or of a file '
-        f"with one score per row ({', '.join(SCORE_SUFFIXES)}), and {', '.join(_PEERS.values())}."
-    )
+def as_external(model: Any) -> tuple[str, ExternalRanker] | None:
+    """The name and the ranker of a model that is not a recipe; None for a text that may name a recipe."""
+    kinds = {kind.__name__: kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+    if any(kinds.get(name) == library for library, name in _PEERS.items()):
+        return type(model).__name__, PeerRanker(model)
+    if not isinstance(model, (str, os.PathLike)):
+        raise UsageError(
+            f"cannot compare a {type(model).__name__}; there are: the name of a recipe, with settings such as "
+            '"lambdamart:leaves=31", a plackett ranker, the path of a saved model or of a file with one score per row '
+            f"({', '.join(SCORE_SUFFIXES)}), and {', '.join(_PEERS.values())}."
+        )
+    path = Path(model)
+    if path.suffix == ".plackett" or is_model(path):
+        read_manifest(path)
+        return path.name, SavedModel(os.fspath(model))
+    if path.suffix not in SCORE_SUFFIXES:
+        return None
+    if not path.is_file():
+        raise DataError("does not exist; expected one score per row of the data", path=os.fspath(model))
+    return path.name, ScoreFile(os.fspath(model))

@@ -70,10 +70,8 @@ class Dots:
     name: str
     points: Sequence[float]
     interval: tuple[float, float]
-    significant: bool = True
-    """Rows that are not significant are hollow."""
-    note: str = ""
-    """Added to the tooltip."""
+    significant: bool = True  # rows that are not significant are hollow
+    note: str = ""  # added to the tooltip
 
 
 @dataclass(frozen=True)
@@ -83,8 +81,7 @@ class DotChart:
     title: str
     x_label: str
     rows: Sequence[Dots]
-    zero: bool = False
-    """Center the axis on 0 and mark it: the values are differences."""
+    zero: bool = False  # center the axis on 0 and mark it: the values are differences
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -100,17 +97,13 @@ class DotChart:
 class Line:
     """A line of a :class:`LineChart`."""
 
-    name: str
-    """Lines of the same name have the same color and one entry in the legend."""
+    name: str  # lines of the same name have the same color and one entry in the legend
     xs: Sequence[float]
     ys: Sequence[float]
     low: Sequence[float] = ()
-    high: Sequence[float] = ()
-    """Ends of the interval at each x, if there are intervals."""
-    label: str = ""
-    """Tells lines of the same name apart, such as ``fold 2``."""
-    thin: bool = False
-    """Drawn in the background."""
+    high: Sequence[float] = ()  # ends of the interval at each x, if there are intervals
+    label: str = ""  # tells lines of the same name apart, such as ``fold 2``
+    thin: bool = False  # drawn in the background
     style: Literal["line", "dots", "both"] = "line"
 
 
@@ -122,14 +115,11 @@ class LineChart:
     x_label: str
     lines: Sequence[Line]
     y_label: str = ""
-    zero: bool = False
-    """Include 0 in the y axis and mark it."""
+    zero: bool = False  # include 0 in the y axis and mark it
     order: Sequence[str] = ()
     """Names in the order of their colors, so that several charts agree; by default as they come."""
-    percent: bool = False
-    """Whether x values are shares to be shown in percent."""
-    notes: dict[str, str] = field(default_factory=dict)
-    """Text in the legend after a name."""
+    percent: bool = False  # whether x values are shares to be shown in percent
+    notes: dict[str, str] = field(default_factory=dict)  # text in the legend after a name
 
     @property
     def names(self) -> list[str]:
@@ -166,8 +156,7 @@ class Bar:
 
     name: str
     parts: Sequence[float]
-    text: str
-    """Stands beside the bar."""
+    text: str  # stands beside the bar
 
 
 @dataclass(frozen=True)
@@ -176,8 +165,7 @@ class BarChart:
 
     title: str
     bars: Sequence[Bar]
-    kinds: Sequence[str] = ("",)
-    """Names of the parts; three stand for better, equal and worse."""
+    kinds: Sequence[str] = ("",)  # names of the parts; three stand for better, equal and worse
 
     @property
     def stacked(self) -> bool:

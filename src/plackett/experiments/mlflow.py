@@ -8,6 +8,7 @@ each trial. Nothing is logged unless asked for, and no global state of MLflow is
 import json
 import math
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -64,17 +65,15 @@ def log_comparison(
             "correction": board.correction,
         },
     )
-    seed = plan.trials[0].split.seed
-    settings = {system.name: system.settings(seed) for system in plan.systems}
+    settings = plan.settings()
     for entry in board.entries:
         child = log.start(entry.name, parent=run)
         log.parameters(child, settings[entry.name])
-        log.metrics(child, {f"{m}": mean for m, mean in entry.means.items()})
-        log.metrics(child, {f"{m} p adjusted": p for m, p in entry.adjusted.items()})
-        log.metrics(child, {"seconds": entry.seconds})
+        p_values = {f"{m} p adjusted": p for m, p in entry.adjusted.items()}
+        log.metrics(child, entry.means | p_values | {"seconds": entry.seconds})
         curves = compared.results.curves.get(entry.name, {})
         curve = next(iter(curves.values()), ())
-        log.curve(child, f"validation {plan.select.split(',')[0]}", curve)
+        log.curve(child, f"validation {plan.judge}", curve)
         log.end(child)
     best = board.entries[0]
     log.metrics(run, {f"best {board.primary}": best.means[board.primary]})
@@ -151,9 +150,7 @@ class _Log:
     def parameters(self, run: str, values: Mapping[str, Any]) -> None:
         from mlflow.entities import Param
 
-        parameters = [Param(_key(key), _text(value)) for key, value in values.items()]
-        for batch in _batches(parameters, _PARAMETERS):
-            self._client.log_batch(run, params=batch)
+        self._log(run, "params", [Param(_key(key), _text(value)) for key, value in values.items()], _PARAMETERS)
 
     def metrics(self, run: str, values: Mapping[str, float]) -> None:
         self._values(run, [(key, value, 0) for key, value in values.items()])
@@ -162,14 +159,15 @@ class _Log:
         self._values(run, [(name, value, step + 1) for step, value in enumerate(values)])
 
     def _values(self, run: str, values: Iterable[tuple[str, float, int]]) -> None:
-        import time
-
         from mlflow.entities import Metric
 
         now = int(1000 * time.time())
         metrics = [Metric(_key(key), float(value), now, step) for key, value, step in values if math.isfinite(value)]
-        for batch in _batches(metrics, _BATCH):
-            self._client.log_batch(run, metrics=batch)
+        self._log(run, "metrics", metrics, _BATCH)
+
+    def _log(self, run: str, kind: str, items: Sequence[Any], size: int) -> None:
+        for start in range(0, len(items), size):
+            self._client.log_batch(run, **{kind: items[start : start + size]})
 
     def artifacts(self, run: str, paths: Iterable[Path]) -> None:
         for path in paths:
@@ -202,10 +200,6 @@ def _key(name: str) -> str:
 def _text(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."
-
-
-def _batches(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def check_uri(uri: str | None) -> None:

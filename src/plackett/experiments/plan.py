@@ -14,9 +14,8 @@ the right order of magnitude. Where the store has trials of a system, their mean
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -25,18 +24,16 @@ from plackett.data.dataset import Dataset
 from plackett.data.description import fingerprint
 from plackett.data.folds import Fold
 from plackett.experiments.external import SavedModel, ScoreFile
-from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData, as_source, protocol as as_protocol
+from plackett.experiments.protocols import DataSource, Protocol, Split, as_source, protocol as as_protocol
 from plackett.experiments.store import Identity, RunStore
-from plackett.experiments.systems import Model, System, as_systems, code_version
+from plackett.experiments.systems import Model, System, as_systems, code_version, environment
 from plackett.metrics import FunctionMetric, Metric, metrics as as_metrics
 from plackett.models.fit_context import MetricSpec
 from plackett.models.ranker import Ranker
 from plackett.objectives.custom import digest
 
-METRICS = ("ndcg@10", "ndcg@5", "err@10")
-"""The metrics that are computed by default; the first one orders the systems."""
-METRIC = "ndcg@10"
-"""The metric for early stopping and model selection by default."""
+METRICS = ("ndcg@10", "ndcg@5", "err@10")  # the metrics that are computed by default; the first one orders the systems
+METRIC = "ndcg@10"  # the metric for early stopping and model selection by default
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +64,19 @@ class Plan:
     functions: tuple[FunctionMetric, ...] = ()
     """The metrics that Python functions compute, for processes that do not know them."""
 
-    @cached_property
-    def load(self) -> Callable[[Split], SplitData]:
-        """Makes the data of a split; the last ones are kept, since systems share them."""
-        return lru_cache(maxsize=1)(partial(self.protocol.load, self.source))
+    @property
+    def judge(self) -> str:
+        """The first of the metrics that select models."""
+        return self.select.split(",")[0]
+
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """Settings of each system, with the seed of the first trial."""
+        seed = self.trials[0].split.seed
+        return {system.name: system.settings(seed) for system in self.systems}
+
+    def environment(self) -> dict[str, str]:
+        """Versions of the code and of the libraries of all systems."""
+        return environment({name for system in self.systems for name in system.libraries()})
 
 
 def plan_comparison(
@@ -83,10 +89,7 @@ def plan_comparison(
     metric: MetricSpec = METRIC,
     seed: int = 0,
 ) -> Plan:
-    """Check the arguments and list the trials.
-
-    Parameters are those of :func:`plackett.experiments.compare.compare`.
-    """
+    """Check the arguments and list the trials. Parameters are those of :func:`plackett.experiments.compare.compare`."""
     systems = as_systems(models)
     names = [system.name for system in systems]
     reference = names[0] if baseline is None else baseline
@@ -98,16 +101,10 @@ def plan_comparison(
     selection = ",".join(map(str, selected))
     functions = tuple(m for m in (*computed, *selected) if isinstance(m, FunctionMetric))
     identity = ",".join(map(_identify_metric, selected))
-    return Plan(
-        source,
-        systems,
-        division,
-        tuple(map(str, computed)),
-        selection,
-        reference,
-        tuple(plan_trials(systems, division.splits(source), select=identity)),
-        functions,
-    )
+    # Trials of one split come together, so that early results compare all systems.
+    pairs = [(system, split) for split in division.splits(source) for system in systems]
+    trials = tuple(Trial(system, split, _identify(system, split, identity)) for system, split in pairs)
+    return Plan(source, systems, division, tuple(map(str, computed)), selection, reference, trials, functions)
 
 
 def _identify_metric(metric: Metric) -> str:
@@ -130,26 +127,17 @@ def _check_external(systems: Sequence[System], source: DataSource) -> None:
                 )
             data = source.folds[0].test if source.folds else source.pooled
             system.ranker.check_rows(data.n_docs, source.name)
-        elif isinstance(system.ranker, SavedModel) and not _same_training(system.ranker, source):
+        elif isinstance(system.ranker, SavedModel):
+            training = (system.ranker.model.training_ or {}).get("train") or {}
+            known = training.get("fingerprint")
+            if len(source.folds) == 1 and known == fingerprint(source.folds[0].train):
+                continue  # it was trained on the training lists of the only fold
             warnings.warn(
                 f"{system.name} is used as it was saved; if it was trained on lists that are test "
                 "lists here, its values are too high.",
                 DataWarning,
                 stacklevel=4,
             )
-
-
-def _same_training(saved: SavedModel, source: DataSource) -> bool:
-    """Whether the model was trained on the training lists of the only fold."""
-    training = (saved.model.training_ or {}).get("train") or {}
-    if len(source.folds) != 1:
-        return False
-    return training.get("fingerprint") == fingerprint(source.folds[0].train)
-
-
-def plan_trials(systems: Sequence[System], splits: Sequence[Split], *, select: str) -> list[Trial]:
-    """All trials; those of one split come together, so that early results compare all systems."""
-    return [Trial(system, split, _identify(system, split, select)) for split in splits for system in systems]
 
 
 def _identify(system: System, split: Split, select: str) -> Identity:
@@ -177,10 +165,8 @@ class Forecast:
     """The number of trials and the time that they will take."""
 
     trials: int
-    finished: int
-    """Number of trials that are in the store."""
-    seconds: float
-    """Rough time for the others."""
+    finished: int  # number of trials that are in the store
+    seconds: float  # rough time for the others
 
 
 class _Cost(NamedTuple):
@@ -188,8 +174,7 @@ class _Cost(NamedTuple):
 
     fixed: float
     per_document: float
-    per_feature: float
-    """For each document and feature."""
+    per_feature: float  # for each document and feature
 
 
 # Fitted to times on one core with 5,000 to 12,000 documents and 46 to 136 features.

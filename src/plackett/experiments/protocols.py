@@ -9,6 +9,8 @@
 ==============  ==================================================================================
 """
 
+from __future__ import annotations
+
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -19,15 +21,15 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from plackett.base.errors import DataError, UsageError
+from plackett.base.ragged import Values
 from plackett.data.dataset import Dataset
 from plackett.data.description import fingerprint
-from plackett.data.folds import Fold, concat, shuffle_lists, split
+from plackett.data.folds import Fold, join_folds, shuffle_lists, split
 from plackett.data.large_arrays import check_before_use
+from plackett.experiments.significance import resampled_t_test
 
-VALIDATION_SHARE = 0.2
-"""Share of the training lists that is used for validation if the data come without such lists."""
-SHARES = (0.6, 0.2, 0.2)
-"""Shares of training, validation and test lists in a random split."""
+VALIDATION_SHARE = 0.2  # share of the training lists that is used for validation if the data come without such lists
+SHARES = (0.6, 0.2, 0.2)  # shares of training, validation and test lists in a random split
 
 Unit = Literal["lists", "trials"]
 
@@ -42,16 +44,8 @@ class DataSource:
 
     @cached_property
     def pooled(self) -> Dataset:
-        """All lists, each once.
-
-        Of several folds these are the test lists, which together make up the data set; of a single
-        fold its training, validation and test lists.
-        """
-        if self.whole is not None:
-            return self.whole
-        if len(self.folds) > 1:
-            return concat([fold.test for fold in self.folds])
-        return concat([part for part in fold_parts(self.folds[0]) if part is not None])
+        """All lists, each once: the test lists of several folds, or all parts of a single one."""
+        return self.whole if self.whole is not None else join_folds(self.folds)
 
     @cached_property
     def pooled_fingerprint(self) -> str:
@@ -75,6 +69,15 @@ class DataSource:
             )
         return self.folds[0] if self.folds else None
 
+    def map(self, change: Callable[[Dataset], Dataset]) -> DataSource:
+        """The same source with every data set changed."""
+        whole = None if self.whole is None else change(self.whole)
+        folds = []
+        for fold in self.folds:
+            validation = None if fold.validation is None else change(fold.validation)
+            folds.append(Fold(fold.name, change(fold.train), validation, change(fold.test)))
+        return DataSource(self.name, whole, tuple(folds))
+
 
 def as_source(data: Dataset | Fold | Sequence[Fold] | DataSource, *, name: str = "data") -> DataSource:
     """Make a data source; one that is a source already is returned as it is."""
@@ -92,24 +95,16 @@ def as_source(data: Dataset | Fold | Sequence[Fold] | DataSource, *, name: str =
     folds = tuple(folds)
     if not folds:
         raise UsageError("there are no data to compare on: the sequence of folds is empty.")
-    for fold in folds:
-        for part in fold_parts(fold):
-            if part is not None:
-                check_before_use(part.features)
+    for part in (part for fold in folds for part in (fold.train, fold.validation, fold.test) if part is not None):
+        check_before_use(part.features)
     return DataSource(name, folds=folds)
-
-
-def fold_parts(fold: Fold) -> tuple[Dataset, Dataset | None, Dataset]:
-    """Training, validation and test lists of a fold."""
-    return fold.train, fold.validation, fold.test
 
 
 def fold_fingerprint(fold: Fold) -> str:
     """Fingerprint of the contents of a fold; its name does not matter."""
-    digest = hashlib.sha256()
-    for part in fold_parts(fold):
-        digest.update((fingerprint(part) if part is not None else "none").encode())
-    return digest.hexdigest()[:32]
+    parts = (fold.train, fold.validation, fold.test)
+    text = "".join("none" if part is None else fingerprint(part) for part in parts)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -117,25 +112,19 @@ class Split:
     """A split before its data are made; small enough to be sent anywhere."""
 
     name: str
-    data: str
-    """Fingerprint of the data that are divided."""
-    division: str
-    """How they are divided, as text that determines it."""
-    seed: int
-    """Seed of the model."""
-    index: int
-    """Position among the splits of the protocol."""
+    data: str  # fingerprint of the data that are divided
+    division: str  # how they are divided, as text that determines it
+    seed: int  # seed of the model
+    index: int  # position among the splits of the protocol
 
 
 @dataclass(frozen=True, eq=False)
 class SplitData:
     """Training, validation and test lists of a split."""
 
-    name: str
     train: Dataset
     validation: Dataset
     test: Dataset
-    seed: int
 
 
 class Protocol(ABC):
@@ -144,19 +133,16 @@ class Protocol(ABC):
     Subclasses are frozen dataclasses; ``str`` returns the name that :func:`protocol` parses.
     """
 
-    unit: ClassVar[Unit] = "lists"
-    """What significance tests pair: test lists, or trials by their means."""
-    alpha: ClassVar[float] = 0.05
-    """Level of significance."""
-    description: ClassVar[str]
-    """How the numbers are computed, in a sentence or two for reports."""
+    unit: ClassVar[Unit] = "lists"  # what significance tests pair: test lists, or trials by their means
+    alpha: ClassVar[float] = 0.05  # level of significance
+    description: ClassVar[str]  # how the numbers are computed, in a sentence or two for reports
 
     @abstractmethod
     def splits(self, source: DataSource) -> tuple[Split, ...]:
         """The splits, without making their data."""
 
     @abstractmethod
-    def load(self, source: DataSource, split: Split) -> SplitData:
+    def load(self, source: DataSource, part: Split) -> SplitData:
         """Make the data of a split; the result depends on the arguments alone."""
 
 
@@ -167,23 +153,17 @@ def _describe_fold(fold: Fold, seed: int) -> str:
     return f"as given; {VALIDATION_SHARE:g} of the training lists for validation, seed {seed}"
 
 
-def _load_fold(fold: Fold, part: Split, *, seed: int) -> SplitData:
+def _load_fold(fold: Fold, seed: int) -> SplitData:
     """The parts of a fold; without validation lists, some of the training lists are used."""
-    train, validation = fold.train, fold.validation
-    if validation is None:
-        train, validation = split(train, (1 - VALIDATION_SHARE, VALIDATION_SHARE), seed=seed)
-    return SplitData(part.name, train, validation, fold.test, part.seed)
+    if fold.validation is not None:
+        return SplitData(fold.train, fold.validation, fold.test)
+    train, validation = split(fold.train, (1 - VALIDATION_SHARE, VALIDATION_SHARE), seed=seed)
+    return SplitData(train, validation, fold.test)
 
 
 def _describe_random(seed: int) -> str:
-    """The division that :func:`_load_random` makes."""
+    """The division of a random split."""
     return f"split {'/'.join(f'{share:g}' for share in SHARES)}, seed {seed}"
-
-
-def _load_random(data: Dataset, part: Split, *, seed: int) -> SplitData:
-    """A random split of the lists."""
-    train, validation, test = split(data, SHARES, seed=seed)
-    return SplitData(part.name, train, validation, test, part.seed)
 
 
 _LEAST_FOLDS = 3  # for training, validation and test
@@ -193,14 +173,8 @@ _LEAST_FOLDS = 3  # for training, validation and test
 class Folds(Protocol):
     """Cross-validation over folds; the values of all test lists are pooled (Dubey et al. 2009).
 
-    Parameters
-    ----------
-    count
-        None: the folds that the data come in. A number: divide the lists into so many parts; fold i
-        tests on part i, validates on the next part and trains on the others, as the folds of LETOR
-        do.
-    seed
-        Random seed of the models and of the parts.
+    With ``count`` None these are the folds that the data come in. Otherwise the lists are divided into so many parts;
+    fold i tests on part i, validates on the next part and trains on the others, as the folds of LETOR do.
     """
 
     description: ClassVar[str] = (
@@ -231,22 +205,20 @@ class Folds(Protocol):
             for i, fold in enumerate(source.folds)
         )
 
-    def load(self, source: DataSource, split: Split) -> SplitData:
+    def load(self, source: DataSource, part: Split) -> SplitData:
         if self.count is None:
-            return _load_fold(source.folds[split.index], split, seed=self.seed)
+            return _load_fold(source.folds[part.index], self.seed)
         data = source.pooled
-        part, count = shuffle_lists(data, seed=self.seed)
+        places, count = shuffle_lists(data, seed=self.seed)
         if count < self.count:
             what = "lists" if data.groups is None else "groups of lists"
             raise DataError(f"{count} {what} cannot be cut into {self.count} folds.")
-        part %= self.count
-        test, validation = split.index, (split.index + 1) % self.count
+        places %= self.count
+        test, validation = part.index, (part.index + 1) % self.count
         return SplitData(
-            split.name,
-            train=data.select(np.flatnonzero((part != test) & (part != validation))),
-            validation=data.select(np.flatnonzero(part == validation)),
-            test=data.select(np.flatnonzero(part == test)),
-            seed=split.seed,
+            train=data.select(np.flatnonzero((places != test) & (places != validation))),
+            validation=data.select(np.flatnonzero(places == validation)),
+            test=data.select(np.flatnonzero(places == test)),
         )
 
     def __str__(self) -> str:
@@ -261,11 +233,9 @@ def _plan_single(source: DataSource, name: str, seed: int) -> Split:
     return Split(name, fold_fingerprint(fold), _describe_fold(fold, seed), seed, 0)
 
 
-def _load_single(source: DataSource, part: Split, *, seed: int) -> SplitData:
+def _load_single(source: DataSource, seed: int) -> SplitData:
     fold = source.only_fold()
-    if fold is None:
-        return _load_random(source.pooled, part, seed=seed)
-    return _load_fold(fold, part, seed=seed)
+    return SplitData(*split(source.pooled, SHARES, seed=seed)) if fold is None else _load_fold(fold, seed)
 
 
 @dataclass(frozen=True)
@@ -279,8 +249,8 @@ class Holdout(Protocol):
     def splits(self, source: DataSource) -> tuple[Split, ...]:
         return (_plan_single(source, "holdout", self.seed),)
 
-    def load(self, source: DataSource, split: Split) -> SplitData:
-        return _load_single(source, split, seed=self.seed)
+    def load(self, source: DataSource, part: Split) -> SplitData:  # noqa: ARG002
+        return _load_single(source, self.seed)
 
     def __str__(self) -> str:
         return "holdout"
@@ -292,14 +262,7 @@ class Seeds(Protocol):
 
     Data that come without a division are split 60/20/20 once. The interval of a system's mean is
     over seeds. The values of a list are averaged over seeds before systems are compared on it, so
-    that tests say whether the difference would hold on other lists.
-
-    Parameters
-    ----------
-    count
-        Number of seeds; the paper used 10.
-    seed
-        The first seed, which is also that of the division; the others count up from it.
+    that tests say whether the difference would hold on other lists. The first seed is also that of the division.
     """
 
     description: ClassVar[str] = (
@@ -319,8 +282,8 @@ class Seeds(Protocol):
             replace(first, name=f"seed {self.seed + i}", seed=self.seed + i, index=i) for i in range(self.count)
         )
 
-    def load(self, source: DataSource, split: Split) -> SplitData:
-        return _load_single(source, split, seed=self.seed)
+    def load(self, source: DataSource, part: Split) -> SplitData:  # noqa: ARG002
+        return _load_single(source, self.seed)
 
     def __str__(self) -> str:
         return f"seeds:{self.count}"
@@ -330,22 +293,13 @@ class Seeds(Protocol):
 class Splits(Protocol):
     """Random splits 60/20/20; means of trials are compared by a paired t-test (Bruch 2021).
 
-    Splits share most of their lists, so the differences between trials are not independent and the
-    plain t-test rejects too often. Reports also show the corrected test
-    (:func:`plackett.experiments.significance.resampled_t_test`).
-
-    Parameters
-    ----------
-    count
-        Number of splits; the paper used 100.
-    seed
-        Random seed of the first split and its models; the others count up from it.
+    Splits share most of their lists, so the differences between trials are not independent and the plain t-test rejects
+    too often. Reports also show the corrected test (:func:`plackett.experiments.significance.resampled_t_test`). Seeds
+    of splits and models count up from ``seed``.
     """
 
     unit: ClassVar[Unit] = "trials"
     alpha: ClassVar[float] = 0.01
-    test_share: ClassVar[float] = SHARES[2]
-    train_share: ClassVar[float] = SHARES[0]
     description: ClassVar[str] = (
         "Each trial splits the lists at random, 60/20/20 for training, validation and test; tests "
         "pair the trials by their means. Splits overlap, which makes the plain t-test optimistic: "
@@ -364,8 +318,12 @@ class Splits(Protocol):
             Split(f"split {i + 1}", data, _describe_random(self.seed + i), self.seed + i, i) for i in range(self.count)
         )
 
-    def load(self, source: DataSource, split: Split) -> SplitData:
-        return _load_random(source.pooled, split, seed=split.seed)
+    def load(self, source: DataSource, part: Split) -> SplitData:
+        return SplitData(*split(source.pooled, SHARES, seed=part.seed))
+
+    def resampled_t_test(self, differences: Values) -> float:
+        """p-value of the differences between two systems, one per split, corrected for the overlap of splits."""
+        return resampled_t_test(differences, test_share=SHARES[2], train_share=SHARES[0])
 
     def __str__(self) -> str:
         return f"splits:{self.count}"
@@ -377,8 +335,7 @@ def _check_repeats(name: str, count: int) -> None:
 
 
 _COUNTED: dict[str, Callable[[int, int], Protocol]] = {"folds": Folds, "splits": Splits, "seeds": Seeds}
-PROTOCOLS = ("folds", "folds:N", "splits:N", "seeds:N", "holdout")
-"""The names, N being a number."""
+PROTOCOLS = ("folds", "folds:N", "splits:N", "seeds:N", "holdout")  # the names, N being a number
 
 
 def protocol(name: str | Protocol, *, seed: int = 0) -> Protocol:

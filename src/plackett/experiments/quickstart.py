@@ -1,12 +1,10 @@
 """``plackett quickstart``: what plackett is for, shown on a small generated data set in a minute.
 
-Labelled lists are few where ranking is learned for the first time. So a fifth of the lists are for
-training, a tenth for validation, and the rest for the test. LightGBM's ranker is the baseline; the
-cross-fit uses training and validation lists for both purposes. How often it is ahead is counted
-over data sets of further seeds.
+Labelled lists are few where ranking is learned for the first time. So a fifth of the lists are for training, a tenth
+for validation, and the rest for the test. LightGBM's ranker is the baseline; the cross-fit uses training and validation
+lists for both purposes. How often it is ahead is counted over data sets of further seeds.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,22 +21,17 @@ from plackett.experiments.report.write import write_files
 from plackett.experiments.results import Leaderboard, leaderboard
 from plackett.metrics import evaluate
 from plackett.models import CrossFit, recipe
-from plackett.models.fit_context import FitContext
+from plackett.models.fit_context import FitContext, Progress
 from plackett.models.ranker import Ranker
 
 METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map")
 PRIMARY = "ndcg@10"
 BASELINE = "lightgbm-lambdarank"
 SYSTEMS = ("listnet-linear", BASELINE, "lambdamart", "xendcg-mart", "e-lambdaloss-mart")
-CROSS_FIT = "cross-fitted"
-"""Five models of the recipe e-lambdaloss-mart on rotating parts, averaged."""
-SEEDS = 5
-"""Data sets over which it is counted how often the cross-fit is ahead of the baseline."""
+CROSS_FIT = "cross-fitted"  # five models of the recipe e-lambdaloss-mart on rotating parts, averaged
+SEEDS = 5  # data sets over which it is counted how often the cross-fit is ahead of the baseline
 _SHARES = (0.2, 0.1, 0.7)
 _TREES = {"trees": 150, "leaves": 15, "learning_rate": 0.1, "patience": 25}
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how many steps are done, and how many there are."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +39,7 @@ class Quickstart:
     """The comparison, and where its files are."""
 
     board: Leaderboard
-    gains: list[float]
-    """For each seed, how far the cross-fit is above the baseline."""
+    gains: list[float]  # for each seed, how far the cross-fit is above the baseline
     description: Description
     report: Path
     results: Path
@@ -72,7 +64,11 @@ def quickstart(folder: Path, *, n_lists: int = 1200, seed: int = 0, progress: Pr
     models: dict[str, Ranker] = {"best single feature": SingleFeatureRanker()}
     models |= {name: _model(name) for name in SYSTEMS}
     for model in models.values():
-        _warm_up(model.clone(), dataset)
+        # Train on a few lists, so that the measured times do not include compilation.
+        first = model.clone()
+        if "trees" in first.get_params():
+            first.set_params(trees=1)
+        first.fit(dataset.lists(0, min(20, n_lists)))
     models[CROSS_FIT] = CrossFit(_model("e-lambdaloss-mart"), folds=5)
     compared = compare(
         DataSource("synthetic lists", folds=(fold,)),
@@ -112,13 +108,6 @@ def _gain(fold: Fold, models: dict[str, Ranker]) -> float:
 def _model(name: str) -> Ranker:
     ranker = recipe(name)
     return ranker.set_params(**_TREES) if "trees" in ranker.get_params() else ranker
-
-
-def _warm_up(ranker: Ranker, dataset: Dataset) -> None:
-    """Train on a few lists, so that the measured times do not include compilation."""
-    if "trees" in ranker.get_params():
-        ranker.set_params(trees=1)
-    ranker.fit(dataset.lists(0, min(20, dataset.n_lists)))
 
 
 @dataclass

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores, Values
-from plackett.data.folds import Fold
+from plackett.data.dataset import Dataset
 from plackett.experiments import significance
-from plackett.experiments.plan import Trial
+from plackett.experiments.plan import Plan, Trial
 from plackett.experiments.protocols import DataSource, Folds, Holdout, Protocol, Seeds, Split, SplitData, Splits, Unit
 from plackett.experiments.store import Outcome, RunStore
 from plackett.metrics import FunctionMetric, metric as as_metric, per_list
@@ -159,19 +159,24 @@ def leaderboard(
     main = metrics[0] if primary is None else primary
     if main not in metrics:
         raise UsageError(f"the primary metric {main!r} is not among {', '.join(metrics)}.")
-    spread = intervals or _mean_intervals(values, metrics, unit, seed)
+    spread = intervals or _mean_intervals(values, metrics, unit, seed=seed)
+    comparisons = {
+        name: {m: significance.compare_paired(v, values[baseline][m], seed=seed) for m, v in by_metric.items()}
+        for name, by_metric in values.items()
+        if name != baseline
+    }
+    adjusted: dict[str, dict[str, float]] = {name: {} for name in values}
+    for m in metrics:
+        p_values = _CORRECT[correction]([getattr(by_metric[m], test) for by_metric in comparisons.values()])
+        for name, p in zip(comparisons, p_values.tolist(), strict=True):
+            adjusted[name][m] = p
     entries = []
     for name, by_metric in values.items():
-        comparisons = {
-            m: significance.compare_paired(by_metric[m], values[baseline][m], seed=seed)
-            for m in by_metric
-            if name != baseline
-        }
         means = {m: float(np.nanmean(v)) for m, v in by_metric.items()}
         time = (seconds or {}).get(name, 0.0)
-        entries.append(Entry(name, means, comparisons, {}, time, dict(spread[name])))
-    entries = _adjust_p_values(entries, metrics, baseline, test, correction)
-    entries.sort(key=lambda entry: -entry.means[main])
+        entries.append(Entry(name, means, comparisons.get(name, {}), adjusted[name], time, dict(spread[name])))
+    # Of equal means the baseline comes first.
+    entries.sort(key=lambda entry: (-entry.means[main], entry.name != baseline))
     reference = values[baseline][main]
     return Leaderboard(
         entries=tuple(entries),
@@ -188,7 +193,7 @@ def leaderboard(
 
 
 def _mean_intervals(
-    values: Mapping[str, Mapping[str, Values]], metrics: tuple[str, ...], unit: Unit, seed: int
+    values: Mapping[str, Mapping[str, Values]], metrics: tuple[str, ...], unit: Unit, *, seed: int
 ) -> dict[str, dict[str, Interval]]:
     intervals: dict[str, dict[str, Interval]] = {name: {} for name in values}
     for metric in metrics:
@@ -201,18 +206,6 @@ def _mean_intervals(
         for name, (low, high) in zip(values, ends, strict=True):
             intervals[name][metric] = (float(low), float(high))
     return intervals
-
-
-def _adjust_p_values(
-    entries: Sequence[Entry], metrics: tuple[str, ...], baseline: str, test: Test, correction: Correction
-) -> list[Entry]:
-    """Correct the p-values of each metric for the number of systems compared."""
-    others = [entry for entry in entries if entry.name != baseline]
-    columns = {m: _CORRECT[correction]([getattr(e.comparisons[m], test) for e in others]) for m in metrics}
-    result = [entry for entry in entries if entry.name == baseline]
-    for i, entry in enumerate(others):
-        result.append(replace(entry, adjusted={m: float(columns[m][i]) for m in metrics}))
-    return result
 
 
 ByMetric = Mapping[str, Values]
@@ -232,10 +225,8 @@ class TrialDetails:
 class ComparisonResults:
     """The outcomes of all trials of a comparison, by system and metric."""
 
-    values: Mapping[str, ByMetric]
-    """One value per list or per trial; the tests are made on them."""
-    trial_means: Mapping[str, Mapping[str, Values]]
-    """Mean over the test lists of each trial."""
+    values: Mapping[str, ByMetric]  # one value per list or per trial; the tests are made on them
+    trial_means: Mapping[str, Mapping[str, Values]]  # mean over the test lists of each trial
     intervals: Mapping[str, Mapping[str, Interval]] | None
     """Intervals of the means, if they are not over the unit of the tests."""
     seconds: Mapping[str, float]
@@ -243,24 +234,16 @@ class ComparisonResults:
     """Validation metric by step, by system and trial, for models that have steps."""
     importances: Mapping[str, NDArray[np.float64]]
     """Share of each feature, a row per trial, for the systems that have it."""
-    details: tuple[TrialDetails, ...]
-    """All folds, or the first of repeated trials."""
+    details: tuple[TrialDetails, ...]  # all folds, or the first of repeated trials
 
 
-def read_results(
-    trials: Sequence[Trial],
-    *,
-    store: RunStore,
-    source: DataSource,
-    protocol: Protocol,
-    metrics: Sequence[str],
-    select: str,
-) -> ComparisonResults:
+def read_results(plan: Plan, store: RunStore) -> ComparisonResults:
     """Read the outcomes of all trials; metrics that are not stored yet are computed."""
-    light = drop_features(source, protocol)
-    systems = list(dict.fromkeys(trial.system.name for trial in trials))
+    protocol, metrics = plan.protocol, plan.metrics
+    light = drop_features(plan.source, protocol)
+    systems = [system.name for system in plan.systems]
     by_split: dict[int, list[Trial]] = {}
-    for trial in trials:
+    for trial in plan.trials:
         by_split.setdefault(trial.split.index, []).append(trial)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in systems}
     values: dict[str, list[ByMetric]] = {name: [] for name in systems}
@@ -280,27 +263,24 @@ def read_results(
             details.append(TrialDetails(split, load(), scores, last))
     names = [same_split[0].split.name for same_split in by_split.values()]
     means = {name: {m: np.array([_mean(v[m], m) for v in values[name]]) for m in metrics} for name in systems}
-    curves = {name: _validation_curves(names, outcomes[name], select) for name in systems}
+    curves: dict[str, dict[str, Sequence[float]]] = {}
+    for name in systems:
+        for trial_name, outcome in zip(names, outcomes[name], strict=True):
+            curve = outcome.curves.get("validation", {}).get(plan.judge)
+            if curve:
+                curves.setdefault(name, {})[trial_name] = curve
     importances = {name: [o.importance for o in outcomes[name]] for name in systems}
     return ComparisonResults(
         values=_pool(values, means, protocol, metrics),
         trial_means=means,
-        intervals=_seed_intervals(means) if isinstance(protocol, Seeds) else None,
+        intervals=_mean_intervals(means, metrics, "trials", seed=0) if isinstance(protocol, Seeds) else None,
         seconds={name: float(np.mean([o.seconds for o in outcomes[name]])) for name in systems},
-        curves={name: by_trial for name, by_trial in curves.items() if by_trial},
+        curves=curves,
         importances={
             name: np.array(shares) for name, shares in importances.items() if all(share is not None for share in shares)
         },
         details=tuple(details),
     )
-
-
-def _validation_curves(names: Sequence[str], outcomes: Sequence[Outcome], metric: str) -> dict[str, Sequence[float]]:
-    curves = {
-        name: outcome.curves.get("validation", {}).get(metric, ())
-        for name, outcome in zip(names, outcomes, strict=True)
-    }
-    return {name: curve for name, curve in curves.items() if curve}
 
 
 def read_outcome(trial: Trial, store: RunStore) -> Outcome:
@@ -355,10 +335,6 @@ def _pool(
     }
 
 
-def _seed_intervals(means: Mapping[str, Mapping[str, Values]]) -> dict[str, dict[str, Interval]]:
-    return {name: {m: significance.mean_interval(v) for m, v in by_metric.items()} for name, by_metric in means.items()}
-
-
 def drop_features(source: DataSource, protocol: Protocol) -> DataSource:
     """The same lists in the same order, without features, which are most of the memory.
 
@@ -368,14 +344,4 @@ def drop_features(source: DataSource, protocol: Protocol) -> DataSource:
     pools = isinstance(protocol, Splits) or (isinstance(protocol, Folds) and protocol.count)
     if not isinstance(protocol, (Folds, Splits, Seeds, Holdout)) or (source.folds and pools):
         return source
-    whole = None if source.whole is None else source.whole.without_features()
-    folds = [
-        Fold(
-            fold.name,
-            fold.train.without_features(),
-            None if fold.validation is None else fold.validation.without_features(),
-            fold.test.without_features(),
-        )
-        for fold in source.folds
-    ]
-    return DataSource(source.name, whole, tuple(folds))
+    return source.map(Dataset.without_features)

@@ -6,21 +6,20 @@ several processes of this machine, and as tasks on a Ray cluster.
 
 from __future__ import annotations
 
-import threading
+import pickle
 import time
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Collection
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from plackett.base.errors import ClusterError, ConvergenceWarning, message_of
 from plackett.data.dataset import Dataset
-from plackett.data.folds import Fold
-from plackett.distributed import Cluster, TaskContext, TaskEvent, TaskPool
+from plackett.distributed import Cluster, TaskContext, TaskPool
+from plackett.distributed.driver_process import Closing
 from plackett.distributed.local_pool import LocalPool, open_shared, write_shared
 from plackett.experiments.plan import Trial
 from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData
@@ -29,12 +28,8 @@ from plackett.metrics import FunctionMetric, per_list
 from plackett.models.fit_context import Progress, no_progress
 from plackett.models.ranker import Ranker
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-
-BY_PENALTY = " by penalty"
-"""What the parts of curves are called that have a value for each penalty of a linear model."""
+_POLL_SECONDS = 1.0  # between checks of what other processes have finished
+BY_PENALTY = " by penalty"  # what the parts of curves are called that have a value for each penalty of a linear model
 
 
 @dataclass(frozen=True)
@@ -43,10 +38,8 @@ class TrialSettings:
 
     protocol: Protocol
     metrics: tuple[str, ...]
-    select: str
-    """The metric by which models are selected on the validation lists."""
-    threads: int | None
-    """Threads of each trial; None: one for each core."""
+    select: str  # the metric by which models are selected on the validation lists
+    threads: int | None  # threads of each trial; None: one for each core
     functions: tuple[FunctionMetric, ...] = ()
     """Metrics that Python functions compute; unpickling them makes their names known."""
 
@@ -58,56 +51,44 @@ class TrialSettings:
         scores = ranker.predict(data.test)
         values = per_list(scores, data.test, self.metrics)
         importance = ranker.importance_shares()
-        return Outcome(values, scores, seconds, _learning_curves(ranker), importance)
+        suffix = "" if ranker.curves_by_step else BY_PENALTY
+        curves = {
+            part + suffix: {name: [float(mean) for mean in means] for name, means in by_name.items()}
+            for part, by_name in vars(ranker).get("curves_", {}).items()
+        }
+        return Outcome(values, scores, seconds, curves, importance)
 
 
-def _learning_curves(ranker: Ranker) -> dict[str, dict[str, list[float]]]:
-    """Metrics after each training step, or for each penalty; empty for models without either."""
-    suffix = "" if ranker.curves_by_step else BY_PENALTY
-    return {
-        part + suffix: {name: [float(mean) for mean in means] for name, means in by_name.items()}
-        for part, by_name in vars(ranker).get("curves_", {}).items()
-    }
+class Runner(Closing):
+    """Runs trials; its ``close`` stops those that still run."""
 
-
-class Runner(ABC):
-    """Runs trials; used in a ``with`` block."""
-
-    slots: int
-    """Number of trials that run at the same time."""
+    slots: int  # number of trials that run at the same time
 
     def __init__(self, settings: TrialSettings) -> None:
         self._settings = settings
 
-    @abstractmethod
     def submit(self, trial: Trial) -> Future[Outcome]:
         """Start a trial."""
+        raise NotImplementedError
+
+    def wait(self, running: Collection[Future[Outcome]]) -> Collection[Future[Outcome]]:
+        """Those of the started trials that are finished; waits for one of them, about a second."""
+        if not running:
+            time.sleep(_POLL_SECONDS)
+        return wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED).done
 
     def _build(self, trial: Trial) -> Ranker:
         return trial.system.build(seed=trial.split.seed, threads=self._settings.threads)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @abstractmethod
-    def close(self) -> None:
-        """Stop what is still running."""
-
 
 class InProcessRunner(Runner):
-    """Runs one trial after the other in this process.
-
-    The trials of one split come one after the other, so ``load`` should remember the data it made last.
-    """
+    """Runs one trial after the other in this process; the data of the last split are kept, since systems share them."""
 
     slots = 1
 
-    def __init__(self, load: Callable[[Split], SplitData], settings: TrialSettings) -> None:
+    def __init__(self, source: DataSource, settings: TrialSettings) -> None:
         super().__init__(settings)
-        self._load = load
+        self._load = lru_cache(maxsize=1)(partial(settings.protocol.load, source))
 
     def submit(self, trial: Trial) -> Future[Outcome]:
         future: Future[Outcome] = Future()
@@ -139,56 +120,30 @@ class LocalRunner(Runner):
         self._pool.close()
 
 
-def run_shared(shared: SharedSource, settings: TrialSettings, ranker: Ranker, split: Split) -> Outcome:
+def run_shared(shared: Path, settings: TrialSettings, ranker: Ranker, split: Split) -> Outcome:
     """Run one trial in a worker process."""
-    return settings.run(ranker, settings.protocol.load(shared.open(), split))
+    return settings.run(ranker, settings.protocol.load(open_source(shared), split))
 
 
-@dataclass(frozen=True)
-class SharedSource:
-    """A data source by the paths of its files."""
-
-    name: str
-    whole: Path | None
-    folds: tuple[tuple[str, Path, Path | None, Path], ...]
-
-    def open(self) -> DataSource:
-        """Open the data; in one process each source is opened once."""
-        return _open_source(self)
-
-
-@cache
-def _open_source(shared: SharedSource) -> DataSource:
-    open_once = cache(open_shared)
-    folds = tuple(
-        Fold(name, open_once(train), None if validation is None else open_once(validation), open_once(test))
-        for name, train, validation, test in shared.folds
-    )
-    return DataSource(shared.name, None if shared.whole is None else open_shared(shared.whole), folds)
-
-
-def share(source: DataSource, folder: Path) -> SharedSource:
-    """Write the data sets of a source, each once, into a folder."""
+def share(source: DataSource, folder: Path) -> Path:
+    """Write a source, each of its data sets once, into a folder; returns the path for :func:`open_source`."""
     paths: dict[int, Path] = {}
 
-    def path_of(data: Dataset) -> Path:
+    def write_once(data: Dataset) -> Any:
         if id(data) not in paths:
             paths[id(data)] = write_shared(data, folder / f"data-{len(paths)}")
         return paths[id(data)]
 
-    return SharedSource(
-        source.name,
-        None if source.whole is None else path_of(source.whole),
-        tuple(
-            (
-                fold.name,
-                path_of(fold.train),
-                None if fold.validation is None else path_of(fold.validation),
-                path_of(fold.test),
-            )
-            for fold in source.folds
-        ),
-    )
+    place = folder / "source.pickle"
+    place.write_bytes(pickle.dumps(source.map(write_once)))  # with paths in the place of data sets
+    return place
+
+
+@cache
+def open_source(place: Path) -> DataSource:
+    """Open what :func:`share` has written; in one process each source is opened once, and kept."""
+    source: DataSource = pickle.loads(place.read_bytes())
+    return source.map(cache(open_shared))
 
 
 class ClusterRunner(Runner):
@@ -199,54 +154,37 @@ class ClusterRunner(Runner):
 
     def __init__(self, source: DataSource, settings: TrialSettings, cluster: Cluster) -> None:
         super().__init__(settings)
-        self._futures: dict[int, tuple[Trial, Future[Outcome]]] = {}
-        self._lock = threading.Lock()
+        self._started: list[tuple[Trial, Future[Outcome]]] = []
         self._pool = TaskPool(cluster, run_task, (source, settings))
         self.slots = self._pool.slots
-        self._listener = threading.Thread(target=self._listen, name="trials", daemon=True)
-        self._listener.start()
 
     def submit(self, trial: Trial) -> Future[Outcome]:
         future: Future[Outcome] = Future()
-        with self._lock:
-            number = len(self._futures)
-            self._futures[number] = (trial, future)
-        self._pool.submit(number, (self._build(trial), trial.split))
+        self._pool.submit(len(self._started), (self._build(trial), trial.split))
+        self._started.append((trial, future))
         return future
 
-    def _listen(self) -> None:
+    def wait(self, running: Collection[Future[Outcome]]) -> Collection[Future[Outcome]]:  # noqa: ARG002
         try:
-            while True:
-                event = self._pool.next_event()
-                if event is not None and event.kind != "message":
-                    self._settle(event)
-        except BaseException as error:  # every waiting trial must learn of it
-            with self._lock:
-                waiting = [future for _, future in self._futures.values() if not future.done()]
-            for future in waiting:
-                future.set_exception(_with_hint(error))
-
-    def _settle(self, event: TaskEvent) -> None:
-        trial, future = self._futures[event.number]
+            event = self._pool.next_event()
+        except ClusterError as error:
+            raise ClusterError(f"{error} Finished trials are kept.") from error
+        if event is None or event.kind == "message":
+            return ()
+        trial, future = self._started[event.number]
         if event.kind == "done":
             outcome, texts = event.content
-            for text in texts:  # before the result: the caller may stop listening after it
+            for text in texts:
                 warnings.warn(f"{trial.title}: {text}", ConvergenceWarning, stacklevel=2)
             future.set_result(outcome)
         elif isinstance(event.content, ClusterError):
-            future.set_exception(_with_hint(ClusterError(f"{trial.title}: {event.content}.")))
+            future.set_exception(ClusterError(f"{trial.title}: {event.content}. Finished trials are kept."))
         else:
             future.set_exception(event.content)
+        return (future,)
 
     def close(self) -> None:
         self._pool.close()
-        self._listener.join()
-
-
-def _with_hint(error: BaseException) -> BaseException:
-    if isinstance(error, ClusterError):
-        return ClusterError(f"{error} Finished trials are kept.")
-    return error
 
 
 def run_task(

@@ -4,14 +4,12 @@ All tests are made on the differences :math:`d_q` of a metric between two system
 (or of their means in the same trials). Several systems compared with one baseline are several
 chances of a false discovery, so p-values are corrected for their number.
 
-Randomisation test (Fisher; Smucker, Allan & Carterette 2007). Under the null hypothesis each
-difference is as likely to have the other sign, so the p-value is the share of sign patterns whose
-sum is at least as far from zero as the observed one. It assumes no distribution. Random bits choose
-the signs, 64 lists at a time. The signed sums of eight differences are tabulated for the 256
-patterns of a byte, so a word of 64 signs costs eight additions. Permutations are processed in
-blocks, one word of lists after the other, which keeps the eight tables and the sums of the block in
-the first-level cache. The bits are a hash of (seed, permutation, word): any number of threads gives
-the same p-value.
+Randomisation test (Fisher; Smucker, Allan & Carterette 2007). Under the null hypothesis each difference is as likely to
+have the other sign, so the p-value is the share of sign patterns whose sum is at least as far from zero as the observed
+one. It assumes no distribution. Random bits choose the signs, 64 lists at a time. The signed sums of eight differences
+are tabulated for the 256 patterns of a byte, so a word of 64 signs costs eight additions. Permutations are processed in
+blocks, one word of lists after the other, which keeps the eight tables and the sums of the block in the first-level
+cache. The bits are a hash of (seed, permutation, word): any number of threads gives the same p-value.
 
 Student's t-test. With n differences of mean :math:`\bar d` and standard deviation s,
 :math:`\bar d / (s/\sqrt n)` has Student's distribution with n - 1 degrees of freedom if the
@@ -266,12 +264,7 @@ def compare_paired(values: Values, baseline: Values, *, permutations: int = PERM
 
     Lists where either value is NaN (dropped by the metric) do not count.
     """
-    if values.shape != baseline.shape:
-        raise DataError(f"paired values must be of the same lists, got {len(values)} and {len(baseline)}.")
-    d = values - baseline
-    d = d[~np.isnan(d)]
-    if len(d) == 0:
-        raise DataError("no list counts for both systems; there is nothing to compare.")
+    d = paired_differences(values, baseline)
     low, high = mean_interval(d)
     return Comparison(
         n_lists=len(d),
@@ -285,6 +278,17 @@ def compare_paired(values: Values, baseline: Values, *, permutations: int = PERM
         wins=int(np.sum(d > 0)),
         losses=int(np.sum(d < 0)),
     )
+
+
+def paired_differences(values: Values, baseline: Values) -> Values:
+    """Differences between two systems on the lists that count for both, where neither value is NaN."""
+    if values.shape != baseline.shape:
+        raise DataError(f"paired values must be of the same lists, got {len(values)} and {len(baseline)}.")
+    d = values - baseline
+    d = d[~np.isnan(d)]
+    if len(d) == 0:
+        raise DataError("no list counts for both systems; there is nothing to compare.")
+    return d
 
 
 def decide(differences: Sequence[tuple[float, float]], alpha: float) -> bool | None:
@@ -323,8 +327,6 @@ def benjamini_hochberg(p_values: Sequence[float]) -> NDArray[np.float64]:
     [0.03, 0.04, 0.04]
     """
     p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p)[::-1]
-    factors = len(p) / (len(p) - np.arange(len(p)))
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(np.minimum.accumulate(p[order] * factors), 1.0)
-    return adjusted
+    if np.isnan(p).any():  # of a metric with infinite values; SciPy refuses it
+        return np.full(len(p), np.nan)
+    return np.asarray(scipy.stats.false_discovery_control(p))

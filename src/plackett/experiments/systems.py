@@ -1,7 +1,5 @@
 """Systems: named rankers to compare, and the versions of the code and libraries they run with."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -15,18 +13,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from plackett._version import __version__
-from plackett.base.errors import DataError, UsageError, rename_deprecated, unknown_name
-from plackett.experiments.external import (
-    SCORE_SUFFIXES,
-    ExternalRanker,
-    PeerRanker,
-    SavedModel,
-    ScoreFile,
-    is_peer,
-    refuse_other,
-)
+from plackett.base.errors import UsageError, rename_deprecated, unknown_name
+from plackett.experiments.external import ExternalRanker, as_external
 from plackett.models import RECIPES, recipe
-from plackett.models.artifact import encode_params, is_model, read_manifest
+from plackett.models.artifact import encode_params
 from plackett.models.ranker import Ranker
 from plackett.models.recipes.search_spaces import with_settings
 
@@ -77,8 +67,7 @@ def _libraries(ranker: Ranker) -> set[str]:
     return set(ranker.libraries).union(*inner)
 
 
-Model: TypeAlias = str | os.PathLike[str] | Ranker | Any
-"""What can be compared: see :func:`as_systems`."""
+Model: TypeAlias = str | os.PathLike[str] | Ranker | Any  # what can be compared: see :func:`as_systems`
 
 
 def as_systems(
@@ -89,24 +78,17 @@ def as_systems(
 ) -> tuple[System, ...]:
     """Make systems from what can be compared, by the name to show.
 
-    Parameters
-    ----------
-    models
-        Each is the name of a recipe, with settings if need be (``"lambdamart:leaves=31"``), a
-        plackett ranker, the path of a saved model, the path of a file with one score per row
-        (.txt, .npy), or an estimator: ``LGBMRanker``, ``XGBRanker``, ``CatBoostRanker``.
-    preset
-        A paper's settings, for the recipes that have them; at least one must.
-    settings
-        Parameters to change in the models that have them; at least one must.
+    A model is the name of a recipe, with settings if need be (``"lambdamart:leaves=31"``), a plackett ranker, the path
+    of a saved model, the path of a file with one score per row (.txt, .npy), or an estimator: ``LGBMRanker``,
+    ``XGBRanker``, ``CatBoostRanker``. The preset and each of the settings must exist in at least one of them.
     """
     if isinstance(models, (str, os.PathLike)):
         raise UsageError(f"models is a list of what to compare, got {models!r}; use [{models!r}].")
-    named = models.items() if isinstance(models, Mapping) else ((None, model) for model in models)
+    named = list(models.items() if isinstance(models, Mapping) else ((None, model) for model in models))
+    given = [os.fspath(model) for _, model in named if isinstance(model, (str, os.PathLike))]
     rankers: dict[str, Ranker] = {}
-    presets = PresetFinder(preset)
     for label, model in named:
-        name, ranker = _make_system(model, presets)
+        name, ranker = _make_system(model, preset)
         if (label or name) in rankers:
             raise UsageError(
                 f"{label or name!r} is named twice; each system appears once. Settings tell "
@@ -115,54 +97,31 @@ def as_systems(
         rankers[label or name] = ranker
     if not rankers:
         raise UsageError("there is nothing to compare: no models were given.")
-    presets.check_used(rankers)
+    if preset is not None and not any(_has_preset(name, preset) for name in given):
+        raise UsageError(f"none of {', '.join(rankers)} has the preset {preset!r}.")
     for name, value in rename_deprecated(settings or {}).items():
         _set_param(rankers, name, value)
     return tuple(System(name, ranker) for name, ranker in rankers.items())
 
 
-def _make_system(model: Model, presets: PresetFinder) -> tuple[str, Ranker]:
+def _make_system(model: Model, preset: str | None) -> tuple[str, Ranker]:
     """The name and the unfitted ranker of one system."""
     if isinstance(model, Ranker):
         return model.recipe_name or type(model).__name__, model
-    if is_peer(model):
-        return type(model).__name__, PeerRanker(model)
-    if not isinstance(model, (str, os.PathLike)):
-        raise refuse_other(model)
+    external = as_external(model)
+    if external is not None:
+        return external
     text = os.fspath(model)
-    path = Path(text)
-    if path.suffix == ".plackett" or is_model(path):
-        read_manifest(path)
-        return path.name, SavedModel(text)
-    if path.suffix in SCORE_SUFFIXES:
-        if not path.is_file():
-            raise DataError("does not exist; expected one score per row of the data", path=text)
-        return path.name, ScoreFile(text)
     name, *pairs = split_outside_brackets(text, ":")
     if name not in RECIPES:
         raise unknown_name("recipe, saved model or file of scores", name, RECIPES)
-    ranker = recipe(name, preset=presets.find(name))
+    ranker = recipe(name, preset=preset if _has_preset(name, preset) else None)
     return text, with_settings(ranker, parse_settings(pairs, example=f"{name}:leaves=31"))
 
 
-@dataclass
-class PresetFinder:
-    """Gives a preset to the recipes that have it."""
-
-    preset: str | None
-    used: bool = False
-
-    def find(self, name: str) -> str | None:
-        """The preset, if the recipe has it."""
-        if self.preset is None or name not in RECIPES or self.preset not in RECIPES[name].presets:
-            return None
-        self.used = True
-        return self.preset
-
-    def check_used(self, names: Iterable[str]) -> None:
-        """Raise UsageError if no recipe has the preset."""
-        if self.preset is not None and not self.used:
-            raise UsageError(f"none of {', '.join(names)} has the preset {self.preset!r}.")
+def _has_preset(text: str, preset: str | None) -> bool:
+    name = text.partition(":")[0].strip()
+    return name in RECIPES and preset in RECIPES[name].presets
 
 
 def split_outside_brackets(text: str, separator: str) -> list[str]:
@@ -207,8 +166,7 @@ def _set_param(rankers: dict[str, Ranker], name: str, value: Any) -> None:
         rankers[key] = with_settings(rankers[key], {name: value})
 
 
-_PACKAGES = ("base", "data", "metrics", "models", "objectives")
-"""Packages that the result of a trial depends on."""
+_PACKAGES = ("base", "data", "metrics", "models", "objectives")  # packages that the result of a trial depends on
 
 
 @cache

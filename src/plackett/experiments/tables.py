@@ -54,7 +54,8 @@ def latex_table(board: Leaderboard) -> str:
     for entry in board.entries:
         cells = [_latex_cell(entry, m, board, best[m]) for m in board.metrics]
         rows.append([escape_latex(entry.name), *cells])
-    columns = ["System", *(escape_latex(_upper_name(m)) for m in board.metrics)]
+    parted = (metric.partition("@") for metric in board.metrics)
+    columns = ["System", *(escape_latex(f"{name.upper()}{sign}{rest}") for name, sign, rest in parted)]
     note = f"Marks: different from {board.baseline}, {describe_test(board)}."
     return _tabular(columns, rows, note)
 
@@ -81,11 +82,6 @@ def _latex_cell(entry: Entry, metric: str, board: Leaderboard, best: float) -> s
     return rf"{text}{mark} {{\scriptsize $\pm${(high - low) / 2:.4f}}}"
 
 
-def _upper_name(metric: str) -> str:
-    name, sign, rest = metric.partition("@")
-    return f"{name.upper()}{sign}{rest}"
-
-
 def escape_latex(text: str) -> str:
     """Text as LaTeX shows it."""
     return "".join(_LATEX.get(c, c) for c in text)
@@ -100,12 +96,12 @@ def markdown_table(board: Leaderboard) -> str:
         is_baseline = entry.name == board.baseline
         name = _escape_markdown(entry.name) + (" (baseline)" if is_baseline else "")
         cells = [_markdown_cell(entry, m, board, best[m]) for m in board.metrics]
-        p = "" if is_baseline else _format_p(entry.adjusted[board.primary])
-        rows.append([name, *cells, p, f"{entry.seconds:.1f}"])
+        p = entry.adjusted.get(board.primary)
+        text = "" if p is None else "<0.0001" if p < 1e-4 else f"{p:.4f}"
+        rows.append([name, *cells, text, f"{entry.seconds:.1f}"])
     note = (
-        f"▲ better, ▼ worse than {_escape_markdown(board.baseline)}: {describe_test(board)}; "
-        f"p is that of {board.primary}. In brackets: 95 % intervals of the means. "
-        "Seconds: training, one trial."
+        f"▲ better, ▼ worse than {_escape_markdown(board.baseline)}: {describe_test(board)}; p is that of "
+        f"{board.primary}. In brackets: 95 % intervals of the means. Seconds: training, one trial."
     )
     return f"{_markdown_lines(columns, rows)}\n\n{note}\n"
 
@@ -123,10 +119,6 @@ def _markdown_cell(entry: Entry, metric: str, board: Leaderboard, best: float) -
     return f"{text}{' ' if mark else ''}{mark} [{low:.4f}, {high:.4f}]"
 
 
-def _format_p(p: float) -> str:
-    return "<0.0001" if p < 1e-4 else f"{p:.4f}"
-
-
 def _escape_markdown(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\`*_{}[]<>|#" else c for c in text)
 
@@ -136,8 +128,7 @@ class Row:
     """A row of a table; the first cell names it."""
 
     cells: tuple[str, ...]
-    kind: Literal["ours", "paper", "plain"] = "plain"
-    """A row of our numbers, the paper's row below it, or neither."""
+    kind: Literal["ours", "paper", "plain"] = "plain"  # a row of our numbers, the paper's row below it, or neither
 
 
 @dataclass(frozen=True)

@@ -59,56 +59,46 @@ from plackett.metrics.definition import (
     RELEVANCE,
     SIGNATURE,
     Definition,
-    MetricSettings,
     count_relevant,
     discounted_sum,
     group_end,
+    threshold_and,
     threshold_only,
 )
 
 PRECISION_DENOMINATORS = ("cutoff", "list")
-_CUTOFF = 0.0  # its position, for the list function
+_CUTOFF, _RELEVANT = 0.0, 2.0  # denominators, for the list function
 
 
 @list_function(SIGNATURE)
-def precision_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: ignore[no-untyped-def] # noqa: ARG001
-    """Precision of one list."""
-    if count_relevant(labels, params[0]) == 0:
+def relevant_share_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: ignore[no-untyped-def] # noqa: ARG001
+    """Precision or recall of one list."""
+    relevant = count_relevant(labels, params[0])
+    if relevant == 0:
         return np.nan
     hits = discounted_sum(ranked, ends, cutoff, discounts, BINARY, params[0])
+    if params[1] == _RELEVANT:
+        return hits / relevant
     whole = cutoff < NO_CUTOFF and params[1] == _CUTOFF
     return hits / (cutoff if whole else min(cutoff, len(labels)))
-
-
-def _precision_params(settings: MetricSettings) -> tuple[float, ...]:
-    return settings.threshold, float(PRECISION_DENOMINATORS.index(settings.denominator))
 
 
 PRECISION = Definition(
     "precision",
     "share of relevant documents among the first k",
-    precision_list,
+    relevant_share_list,
     (*RELEVANCE, "denominator"),
-    params=_precision_params,
+    params=threshold_and("denominator", PRECISION_DENOMINATORS),
     choices={"denominator": PRECISION_DENOMINATORS},
 )
-
-
-@list_function(SIGNATURE)
-def recall_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: ignore[no-untyped-def] # noqa: ARG001
-    """Recall of one list."""
-    relevant = count_relevant(labels, params[0])
-    if relevant == 0:
-        return np.nan
-    return discounted_sum(ranked, ends, cutoff, discounts, BINARY, params[0]) / relevant
 
 
 RECALL = Definition(
     "recall",
     "share of the relevant documents that are among the first k",
-    recall_list,
+    relevant_share_list,
     RELEVANCE,
-    params=threshold_only,
+    params=lambda settings: (settings.threshold, _RELEVANT),
 )
 
 
@@ -173,16 +163,12 @@ def average_precision_list(ranked, ends, ideal, labels, cutoff, discounts, param
     return total / relevant
 
 
-def _ap_params(settings: MetricSettings) -> tuple[float, ...]:
-    return settings.threshold, float(AP_DENOMINATORS.index(settings.denominator))
-
-
 MAP = Definition(
     "map",
     "average precision; its mean is MAP",
     average_precision_list,
     (*RELEVANCE, "denominator"),
-    params=_ap_params,
+    params=threshold_and("denominator", AP_DENOMINATORS),
     defaults={"denominator": "relevant"},
     choices={"denominator": AP_DENOMINATORS},
 )
@@ -212,22 +198,16 @@ MRR = Definition(
 )
 
 
-PAIRS = CHOICES["pairs"]
 _BINARY = 0.0  # its position, for the list function
 
 
 @compiled
 def _level_of(ranked, binary, threshold):  # type: ignore[no-untyped-def]
     """Position of each label among the distinct labels (or relevance)."""
-    level = np.empty(len(ranked), np.int64)
     if binary:
-        for rank in range(len(ranked)):
-            level[rank] = 1 if ranked[rank] > threshold else 0
-        return level, 2
+        return (ranked > threshold).astype(np.int64), 2
     values = np.unique(ranked)
-    for rank in range(len(ranked)):
-        level[rank] = np.searchsorted(values, ranked[rank])
-    return level, len(values)
+    return np.searchsorted(values, ranked).astype(np.int64), len(values)
 
 
 @compiled
@@ -261,16 +241,12 @@ def auc_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: i
     return in_order / (0.5 * twice_pairs) if twice_pairs > 0 else np.nan
 
 
-def _auc_params(settings: MetricSettings) -> tuple[float, ...]:
-    return settings.threshold, float(PAIRS.index(settings.pairs))
-
-
 AUC = Definition(
     "auc",
     "share of pairs of documents in the right order",
     auc_list,
     ("ties", "seed", "rounding", "empty", "threshold", "pairs"),
-    params=_auc_params,
+    params=threshold_and("pairs", CHOICES["pairs"]),
     has_cutoff=False,
     uses_groups=True,
 )

@@ -13,23 +13,14 @@ order of rows.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from plackett.base.errors import UsageError, unknown_name
 from plackett.metrics.binary import AUC, MAP, MRR, PRECISION, RECALL, SUCCESS
-from plackett.metrics.definition import Definition, MetricSettings, Option
+from plackett.metrics.definition import Option
 from plackett.metrics.graded import DCG, ERR, NDCG, RBP
 
 METRICS = (NDCG, DCG, ERR, MAP, MRR, PRECISION, RECALL, SUCCESS, AUC, RBP)
 NAMES = tuple(definition.name for definition in METRICS)
-_DEFINITIONS = {definition.name: definition for definition in METRICS}
-
-
-def definition_of(name: str) -> Definition:
-    """Look up a metric by name."""
-    if name not in _DEFINITIONS:
-        raise unknown_name("metric", name, NAMES)
-    return _DEFINITIONS[name]
 
 
 @dataclass(frozen=True)
@@ -111,19 +102,3 @@ CONVENTIONS = (
     ),
 )
 CONVENTION_NAMES = tuple(convention.name for convention in CONVENTIONS)
-_CONVENTIONS_BY_NAME = {convention.name: convention for convention in CONVENTIONS}
-
-
-def default_settings(name: str, convention: str) -> MetricSettings:
-    """Settings of a metric under a convention, before the options of the user."""
-    definition = definition_of(name)
-    if convention not in _CONVENTIONS_BY_NAME:
-        raise unknown_name("convention", convention, CONVENTION_NAMES)
-    rules = _CONVENTIONS_BY_NAME[convention]
-    if name not in rules.metrics:
-        raise UsageError(
-            f"{rules.title} has no metric {name!r} of single lists; under the convention "
-            f"{convention!r} there is: {', '.join(rules.metrics)}. The convention 'papers' has all."
-        )
-    options = {**definition.defaults, **rules.metrics[name]}
-    return replace(MetricSettings(), **options)  # type: ignore[arg-type] # checked by a test

@@ -39,13 +39,13 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.base.gains import Discount, Gain, exp2_gain
-from plackett.base.kernels import FLOATS, INTEGERS, LABELS, ListFunction, compiled, inlined
+from plackett.base.kernels import FLOATS, INTEGERS, LABELS, ListFunction, compiled
 
 EXP2, IDENTITY, BINARY = 0.0, 1.0, 2.0
 """Kinds of gain, as list functions get them in ``params``."""
 
 
-@inlined
+@compiled
 def group_end(ends, start):  # type: ignore[no-untyped-def]
     """Rank at which the group that begins at ``start`` ends."""
     return ends[start] if len(ends) > 0 else start + 1
@@ -135,11 +135,12 @@ def read_option(name: str, value: Option, *, choices: tuple[str, ...] | None = N
     ``choices`` are the allowed values, where they depend on the metric.
     """
     allowed = choices or CHOICES.get(name)
-    if allowed is not None:
-        return _one_of(name, write_option(value), allowed)
-    if name == "grade" and value == "list":
-        return "list"
-    return _NUMBERS[name](name, value)
+    if allowed is None:
+        return "list" if name == "grade" and value == "list" else _number(name, value)
+    text = write_option(value)
+    if text not in allowed:
+        raise unknown_name("value", text, allowed, of=f"option {name}")
+    return text
 
 
 def write_option(value: Option) -> str:
@@ -153,10 +154,13 @@ def write_option(value: Option) -> str:
     return str(int(value)) if math.isfinite(value) and value == int(value) else repr(float(value))
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        raise unknown_name("value", value, allowed, of=f"option {name}")
-    return value
+_NUMBERS: dict[str, tuple[Callable[[float], bool], str]] = {
+    "grade": (lambda number: number > 0, "'list' or a number above 0"),
+    "threshold": (lambda number: number >= 0, "a number of at least 0"),
+    "persistence": (lambda number: 0 < number < 1, "a number between 0 and 1"),
+    "seed": (lambda number: number == int(number) and 0 <= number < 2**63, "an integer from 0 to 2**63 - 1"),
+}
+"""What is allowed of an option that is a number, and that in words."""
 
 
 def _number(name: str, value: Option) -> float:
@@ -166,44 +170,11 @@ def _number(name: str, value: Option) -> float:
         number = math.nan
     if isinstance(value, bool) or not math.isfinite(number):
         raise UsageError(f"option {name!r} takes a finite number, got {value!r}.")
-    return number
-
-
-def _grade(name: str, value: Option) -> float:
-    number = _number(name, value)
-    if number <= 0:
-        raise UsageError(f"option 'grade' takes 'list' or a number above 0, got {value!r}.")
-    return number
-
-
-def _threshold(name: str, value: Option) -> float:
-    number = _number(name, value)
-    if number < 0:
-        raise UsageError(f"option 'threshold' takes a number of at least 0, got {value!r}.")
-    return number
-
-
-def _persistence(name: str, value: Option) -> float:
-    number = _number(name, value)
-    if not 0 < number < 1:
-        raise UsageError(f"option 'persistence' takes a number between 0 and 1, got {value!r}.")
-    return number
-
-
-def _seed(name: str, value: Option) -> int:
-    number = _number(name, value)
-    exact = int(value) if not isinstance(value, float) and number == number else int(number)
-    if number != int(number) or not 0 <= exact < 2**63:
-        raise UsageError(f"option 'seed' takes an integer from 0 to 2**63 - 1, got {value!r}.")
+    is_allowed, words = _NUMBERS[name]
+    exact = int(value) if name == "seed" and number == int(number) else number  # a float may not hold all digits
+    if not is_allowed(exact):
+        raise UsageError(f"option {name!r} takes {words}, got {value!r}.")
     return exact
-
-
-_NUMBERS: dict[str, Callable[[str, Option], Option]] = {
-    "grade": _grade,
-    "threshold": _threshold,
-    "persistence": _persistence,
-    "seed": _seed,
-}
 
 
 NO_CUTOFF = 2**62
@@ -236,14 +207,14 @@ def ones(settings: MetricSettings, n: int) -> NDArray[np.float64]:  # noqa: ARG0
     return np.ones(n)
 
 
-def no_params(settings: MetricSettings) -> tuple[float, ...]:  # noqa: ARG001 - one interface for all
-    """Parameters of a metric that has none."""
-    return ()
-
-
 def threshold_only(settings: MetricSettings) -> tuple[float, ...]:
     """Parameters of a metric of binary relevance."""
     return (settings.threshold,)
+
+
+def threshold_and(option: str, choices: tuple[str, ...]) -> Callable[[MetricSettings], tuple[float, ...]]:
+    """Parameters of a metric of binary relevance that also depends on the position of an option's value."""
+    return lambda settings: (settings.threshold, float(choices.index(getattr(settings, option))))
 
 
 @dataclass(frozen=True)
@@ -255,7 +226,7 @@ class Definition:
     """What it is, in a few words."""
     function: ListFunction
     options: tuple[str, ...]
-    params: Callable[[MetricSettings], tuple[float, ...]] = no_params
+    params: Callable[[MetricSettings], tuple[float, ...]]
     """Numbers for the list function."""
     discounts: Callable[[MetricSettings, int], NDArray[np.float64]] = ones
     """Discounts of the ranks 1 to n."""

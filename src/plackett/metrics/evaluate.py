@@ -6,31 +6,20 @@ The second stage of a metric is here: one number per list, from rankings that th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
+from typing import Any, Protocol, TypeAlias, overload
 
 import numpy as np
 from numba import boolean, float64, int64, void
-from numpy.typing import ArrayLike, NDArray
+from numba.types import Tuple
+from numpy.typing import ArrayLike
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import FLOATS, INTEGERS, LABELS, function_maker, list_function
-from plackett.base.ragged import Ids, Keys, Labels, Offsets, Values, offsets_from_sizes
+from plackett.base.ragged import Ids, Keys, Labels, Offsets, Rows, Values, factorize, offsets_from_sizes
 from plackett.base.threads import run_parallel
 from plackett.metrics.definition import SIGNATURE
-from plackett.metrics.metric import MetricLike, metrics
-from plackett.metrics.ranking import (
-    LEAST_LISTS,
-    RankedLabels,
-    RankingRule,
-    ScoredLists,
-    check_lists,
-    ideal_ranking,
-    rank,
-)
-
-if TYPE_CHECKING:
-    from plackett.metrics.metric import Metric
+from plackett.metrics.metric import FunctionMetric, Metric, MetricLike, metrics as make_metrics
+from plackett.metrics.ranking import LEAST_LISTS, RankingRule, ScoredLists, check_lists, ideal_ranking, rank
 
 
 class LabelledLists(Protocol):
@@ -96,10 +85,13 @@ def evaluate(scores: Any, dataset: Any, *more: Any, metrics: Any = _DEFAULT, que
     >>> pk.evaluate([0, 2, 1], [0.1, 0.9, 0.4], ["a", "a", "b"], "ndcg@10")
     {'ndcg@10': 1.0}
     """
-    lists, metrics = _collect(scores, dataset, more, metrics, query_ids)
-    values = _compute(lists, metrics)
-    weights = _check_weights(lists.weights, lists.n_lists)
-    return {spelling: _mean(value, weights) for spelling, value in values.items()}
+    values, weights, _ = _compute(scores, dataset, more, metrics, query_ids)
+    means = {}
+    for spelling, value in values.items():
+        counts = ~np.isnan(value)
+        total = weights[counts].sum()
+        means[spelling] = float((value[counts] * weights[counts]).sum() / total) if total > 0 else float("nan")
+    return means
 
 
 @overload
@@ -122,33 +114,17 @@ def per_list(
     >>> pk.per_list(data.features[:, 0], data, "dcg@1")["dcg@1"].tolist()
     [1.0, 3.0]
     """
-    lists, metrics = _collect(scores, dataset, more, metrics, query_ids)
-    values = _compute(lists, metrics)
-    return {spelling: _restore(value, lists.lists) for spelling, value in values.items()}
+    values, _, numbers = _compute(scores, dataset, more, metrics, query_ids)
+    return {spelling: value[np.argsort(numbers)] for spelling, value in values.items()}
 
 
-@dataclass(frozen=True)
-class _SortedLists:
-    """Arrays whose rows are grouped by list, in the order in which ties are broken."""
-
-    scores: ArrayLike
-    labels: ArrayLike
-    offsets: Offsets
-    weights: Values | None = None
-    document_ids: Ids | None = None
-    keys: Keys | None = None
-    lists: NDArray[np.int64] | None = None
-    """The number of each list by first appearance; None: they are in that order."""
-
-    @property
-    def n_lists(self) -> int:
-        return len(self.offsets) - 1
-
-
-def _collect(
+def _compute(
     first: Any, second: Any, more: tuple[Any, ...], metrics: Any, query_ids: Any
-) -> tuple[_SortedLists, Metrics]:
-    """The lists and metrics of (scores, dataset, metrics) or (labels, scores, query_ids, metrics)."""
+) -> tuple[dict[str, Values], Values, Rows]:
+    """Values for (scores, dataset, metrics) or (labels, scores, query_ids, metrics); weights and numbers of the lists.
+
+    Lists come in the order in which ties are broken; they are numbered by first appearance.
+    """
     is_dataset = hasattr(second, "labels") and hasattr(second, "document_ids")
     names = ("metrics",) if is_dataset else ("query_ids", "metrics")
     default = {"metrics": _DEFAULT, "query_ids": None}
@@ -156,99 +132,69 @@ def _collect(
     if len(more) > len(names) or any(named[name] is not default[name] for name in names[: len(more)]):
         raise TypeError(f"{_FORMS}, got {2 + len(more)} positional arguments and those by name.")
     named |= dict(zip(names, more, strict=False))
-    if is_dataset and named["query_ids"] is None:
-        return _sort_dataset(first, second), named["metrics"]
-    if is_dataset or named["query_ids"] is None:
+    if is_dataset != (named["query_ids"] is None):
         raise UsageError(f"{_FORMS}, got {type(first).__name__} and {type(second).__name__}.")
-    return _sort_arrays(first, second, named["query_ids"]), named["metrics"]
+    selected = make_metrics(named["metrics"])
+    weights, numbers = None, None
+    if is_dataset:
+        lists, weights, numbers = _sort_dataset(first, second)
+    else:
+        lists = _sort_arrays(first, second, named["query_ids"])
+    values = {str(metric): value for metric, value in zip(selected, values_per_list(selected, lists), strict=True)}
+    n_lists = len(lists.sizes)
+    numbers = np.arange(n_lists) if numbers is None else numbers
+    if weights is None:
+        return values, np.ones(n_lists), numbers
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (n_lists,) or not np.all((array >= 0) & (array < np.inf)):
+        raise DataError(f"weights must be finite, not negative and one for each of the {n_lists} lists.")
+    return values, array, numbers
 
 
 _FORMS = "give evaluate(scores, dataset, metrics), or evaluate(labels, scores, query_ids, metrics) for arrays"
 
 
-def _sort_dataset(scores: ArrayLike, dataset: Any) -> _SortedLists:
+def _sort_dataset(scores: ArrayLike, dataset: Any) -> tuple[ScoredLists, Values | None, Rows | None]:
     if hasattr(scores, "predict"):
         raise UsageError("evaluate takes scores, not a model: evaluate(ranker.predict(data), data).")
     order = getattr(dataset, "order", None)
     labels, ids, weights = dataset.labels, dataset.document_ids, dataset.weights
     if order is None or order.is_identity:
-        return _SortedLists(scores, labels, dataset.offsets, weights, ids, dataset.keys)
+        return check_lists(scores, labels, dataset.offsets, document_ids=ids, keys=dataset.keys), weights, None
     values = np.asarray(scores)
     if values.shape != labels.shape:
         raise DataError(f"there must be one score for each document, got {values.shape} for {labels.shape}.")
-    return _SortedLists(
-        values[order.rows],
-        labels[order.rows],
-        order.offsets,
-        None if weights is None else np.asarray(weights)[order.lists],
-        None if ids is None else ids[order.rows],
-        order.keys,
-        order.lists,
-    )
+    ids = None if ids is None else ids[order.rows]
+    lists = check_lists(values[order.rows], labels[order.rows], order.offsets, document_ids=ids, keys=order.keys)
+    return lists, None if weights is None else np.asarray(weights)[order.lists], order.lists
 
 
-def _sort_arrays(labels: ArrayLike, scores: ArrayLike, query_ids: ArrayLike) -> _SortedLists:
+def _sort_arrays(labels: ArrayLike, scores: ArrayLike, query_ids: ArrayLike) -> ScoredLists:
     y, s, ids = np.asarray(labels), np.asarray(scores), np.asarray(query_ids)
     if not y.shape == s.shape == ids.shape or y.ndim != 1:
         raise DataError(
             "labels, scores and query_ids must have one value per document, got shapes "
             f"{y.shape}, {s.shape} and {ids.shape}."
         )
-    _, first, codes = np.unique(ids, return_index=True, return_inverse=True)
-    lists = np.argsort(np.argsort(first))[codes]  # numbered by first appearance
+    lists = factorize(ids)[1]
     rows = np.argsort(lists, kind="stable")
-    return _SortedLists(s[rows], y[rows], offsets_from_sizes(np.bincount(lists)))
-
-
-def _compute(lists: _SortedLists, metrics: Metrics) -> dict[str, Values]:
-    selected = _metrics(metrics)
-    checked = check_lists(lists.scores, lists.labels, lists.offsets, document_ids=lists.document_ids, keys=lists.keys)
-    values = values_per_list(selected, checked)
-    return {str(metric): value for metric, value in zip(selected, values, strict=True)}
-
-
-def _restore(values: Values, lists: NDArray[np.int64] | None) -> Values:
-    if lists is None:
-        return values
-    result = np.empty_like(values)
-    result[lists] = values
-    return result
-
-
-_metrics = metrics  # the functions above have a parameter of that name
-
-
-def _check_weights(weights: Values | None, n_lists: int) -> Values:
-    if weights is None:
-        return np.ones(n_lists)
-    array = np.asarray(weights, dtype=np.float64)
-    if array.shape != (n_lists,) or not np.all((array >= 0) & (array < np.inf)):
-        raise DataError(f"weights must be finite, not negative and one for each of the {n_lists} lists.")
-    return array
-
-
-def _mean(values: Values, weights: Values) -> float:
-    counts = ~np.isnan(values)
-    total = weights[counts].sum()
-    return float((values[counts] * weights[counts]).sum() / total) if total > 0 else float("nan")
+    return check_lists(s[rows], y[rows], offsets_from_sizes(np.bincount(lists)))
 
 
 def values_per_list(metrics: Sequence[Metric], lists: ScoredLists) -> list[Values]:
     """Compute each metric for each list; metrics share rankings where they can."""
-    functions = {m: getattr(m, "function") for m in metrics if hasattr(m, "function")}  # noqa: B009
-    values = {metric: _call_function(metric, f, lists) for metric, f in functions.items()}
-    others = [metric for metric in metrics if metric not in functions]
-    values |= dict(zip(others, _kernel_values(others, lists), strict=True))
-    return [values[metric] for metric in metrics]
+    others = [metric for metric in metrics if not isinstance(metric, FunctionMetric)]
+    computed = iter(_kernel_values(others, lists))
+    return [_call_function(m, lists) if isinstance(m, FunctionMetric) else next(computed) for m in metrics]
 
 
-def _call_function(metric: Metric, function: Any, lists: ScoredLists) -> Values:
+def _call_function(metric: FunctionMetric, lists: ScoredLists) -> Values:
     """Call a user's function for each list with documents."""
     values = np.full(len(lists.offsets) - 1, np.nan)
     labels = lists.labels.astype(np.float64)
     for q in np.flatnonzero(lists.sizes):
         documents = slice(lists.offsets[q], lists.offsets[q + 1])
-        value = function(lists.scores[documents].copy(), labels[documents].copy())
+        value = metric.function(lists.scores[documents].copy(), labels[documents].copy())
         if np.ndim(value) != 0 or not isinstance(value, (int, float, np.number, np.bool_)):
             raise UsageError(f"the metric {metric} must return one number for a list, got {value!r}.")
         values[q] = value
@@ -256,8 +202,15 @@ def _call_function(metric: Metric, function: Any, lists: ScoredLists) -> Values:
 
 
 def _kernel_values(metrics: Sequence[Metric], lists: ScoredLists) -> list[Values]:
+    highest = lists.labels.max(initial=0)
     for metric in metrics:
-        _check_labels(metric, lists.labels)
+        largest = metric.definition.largest_label
+        # Labels are float32: compare in that precision, or a grade of 0.1 would refuse a label 0.1.
+        if largest is not None and highest > np.float32(allowed := largest(metric.settings)):
+            raise DataError(
+                f"{metric} allows labels up to {allowed:g}, but there is a label "
+                f"{highest:g}; choose the option gain or grade to fit the labels."
+            )
     rules = [metric.rule for metric in metrics]
     depths: dict[RankingRule, int] = {}
     for metric, rule in zip(metrics, rules, strict=True):
@@ -266,80 +219,41 @@ def _kernel_values(metrics: Sequence[Metric], lists: ScoredLists) -> list[Values
     rankings = {rule: rank(rule, lists, min(depth, longest)) for rule, depth in depths.items()}
     ideal_depth = max((m.depth for m in metrics if m.definition.uses_ideal), default=0)
     ideal = ideal_ranking(lists, min(ideal_depth, longest))
-    return [_values(metric, rankings[rule], ideal, lists) for metric, rule in zip(metrics, rules, strict=True)]
-
-
-def _values(metric: Metric, ranking: RankedLabels, ideal: RankedLabels, lists: ScoredLists) -> Values:
-    definition, settings = metric.definition, metric.settings
-    values = np.empty(len(lists.offsets) - 1)
-    longest = int(lists.sizes.max(initial=1))
-    run_parallel(
-        each_list.compiled,
-        len(values),
-        definition.function.address,
-        ranking.labels,
-        ranking.ends,
-        ranking.starts,
-        ranking.depth,
-        ideal.labels,
-        ideal.starts,
-        lists.labels,
-        lists.offsets,
-        metric.depth,
-        settings.short == "zero" and metric.cutoff is not None,
-        np.nan if settings.empty == "drop" else float(settings.empty),
-        definition.discounts(settings, min(metric.depth, longest)),
-        np.array(definition.params(settings), dtype=np.float64),
-        values,
-        least=LEAST_LISTS,
-    )
-    return values
+    results = [np.empty(len(lists.offsets) - 1) for _ in metrics]
+    for metric, rule, values in zip(metrics, rules, results, strict=True):
+        ranking, definition, settings = rankings[rule], metric.definition, metric.settings
+        empty = np.nan if settings.empty == "drop" else float(settings.empty)
+        run_parallel(
+            each_list.compiled,
+            len(values),
+            definition.function.address,
+            (ranking.labels, ranking.ends, ranking.starts, ranking.depth),
+            (ideal.labels, ideal.starts, lists.labels, lists.offsets),
+            (metric.depth, definition.discounts(settings, min(metric.depth, longest))),
+            np.array(definition.params(settings), dtype=np.float64),
+            (settings.short == "zero" and metric.cutoff is not None, empty),
+            values,
+            least=LEAST_LISTS,
+        )
+    return results
 
 
 _function_at = function_maker(SIGNATURE)
 
 
+_RANKING = Tuple((LABELS, INTEGERS, INTEGERS, INTEGERS))  # labels, ends, starts and depth
+_LISTS = Tuple((LABELS, INTEGERS, LABELS, INTEGERS))  # of the ideal ranking, and of all documents
+
+
 @list_function(
-    void(
-        int64,  # the first list
-        int64,  # the end
-        int64,  # address of the list function
-        LABELS,
-        INTEGERS,
-        INTEGERS,
-        INTEGERS,
-        LABELS,
-        INTEGERS,
-        LABELS,
-        INTEGERS,
-        int64,
-        boolean,
-        float64,
-        FLOATS,
-        FLOATS,
-        float64[::1],
-    )
+    void(int64, int64, int64, _RANKING, _LISTS, Tuple((int64, FLOATS)), FLOATS, Tuple((boolean, float64)), float64[::1])
 )
-def each_list(  # type: ignore[no-untyped-def]
-    first,
-    last,
-    address,
-    ranked,
-    ends,
-    starts,
-    depth,
-    ideal,
-    ideal_starts,
-    labels,
-    offsets,
-    cutoff,
-    short_is_zero,
-    empty,
-    discounts,
-    params,
-    values,
-):
+def each_list(first, last, address, ranking, lists, discounting, params, rules, values):  # type: ignore[no-untyped-def]
     """Call a list function for each list and apply the rules for short and empty lists."""
+    ranked, ends, starts, depth = ranking
+    ideal, ideal_starts, labels, offsets = lists
+    cutoff, discounts = discounting
+    short_is_zero, empty = rules
     function = _function_at(address)
     for q in range(first, last):
         low, high = starts[q], starts[q] + depth[q]
@@ -359,15 +273,3 @@ def each_list(  # type: ignore[no-untyped-def]
             values[q] = 0.0
         else:
             values[q] = value
-
-
-def _check_labels(metric: Metric, labels: Labels) -> None:
-    if metric.definition.largest_label is None or len(labels) == 0:
-        return
-    allowed = metric.definition.largest_label(metric.settings)
-    # Labels are float32: compare in that precision, or a grade of 0.1 would refuse a label 0.1.
-    if allowed < np.inf and labels.max() > np.float32(allowed):
-        raise DataError(
-            f"{metric} allows labels up to {allowed:g}, but there is a label "
-            f"{labels.max():g}; choose the option gain or grade to fit the labels."
-        )

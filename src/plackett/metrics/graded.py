@@ -37,9 +37,9 @@ a mean of non-negative numbers, hence stable.
 """
 
 import math
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from plackett.base.gains import LARGEST_WHOLE, discounts, exp2_gain
 from plackett.base.kernels import compiled, list_function
@@ -74,20 +74,13 @@ def gain_kind(settings: MetricSettings) -> tuple[float, ...]:
     return (EXP2 if settings.gain == "exp2" else IDENTITY,)
 
 
-def rank_discounts(settings: MetricSettings, n: int) -> NDArray[np.float64]:
-    """Discounts of the ranks 1 to n."""
-    return discounts(n, settings.discount)
-
-
-NDCG = Definition(
-    "ndcg",
-    "normalized discounted cumulative gain",
-    ndcg_list,
-    ("gain", "discount", "short", "ties", "seed", "rounding", "empty"),
-    params=gain_kind,
-    discounts=rank_discounts,
-    uses_ideal=True,
-)
+_GAINS: dict[str, Any] = {
+    "options": ("gain", "discount", "short", "ties", "seed", "rounding", "empty"),
+    "params": gain_kind,
+    "discounts": lambda settings, n: discounts(n, settings.discount),
+    "uses_ideal": True,
+}
+NDCG = Definition("ndcg", "normalized discounted cumulative gain", ndcg_list, **_GAINS)
 
 
 LARGEST_EXPONENT = 960.0
@@ -105,20 +98,12 @@ def dcg_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: i
     return total * np.exp2(top) if params[0] == EXP2 and top > LARGEST_WHOLE else total
 
 
-def largest_label(settings: MetricSettings) -> float:
-    """Labels above it overflow."""
-    return LARGEST_EXPONENT if settings.gain == "exp2" else math.inf
-
-
 DCG = Definition(
     "dcg",
     "discounted cumulative gain",
     dcg_list,
-    ("gain", "discount", "short", "ties", "seed", "rounding", "empty"),
-    params=gain_kind,
-    discounts=rank_discounts,
-    uses_ideal=True,
-    largest_label=largest_label,
+    **_GAINS,
+    largest_label=lambda settings: LARGEST_EXPONENT if settings.gain == "exp2" else math.inf,
 )
 
 
@@ -172,23 +157,14 @@ def err_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: i
     return total
 
 
-def _params(settings: MetricSettings) -> tuple[float, ...]:
-    kind = EXP2 if settings.gain == "exp2" else IDENTITY
-    return kind, 0.0 if isinstance(settings.grade, str) else settings.grade
-
-
-def _largest_label(settings: MetricSettings) -> float:
-    return math.inf if isinstance(settings.grade, str) else settings.grade
-
-
 ERR = Definition(
     "err",
     "expected reciprocal rank",
     err_list,
     ("gain", "short", "ties", "seed", "rounding", "empty", "grade"),
-    params=_params,
+    params=lambda settings: (*gain_kind(settings), 0.0 if isinstance(settings.grade, str) else settings.grade),
     uses_ideal=True,
-    largest_label=_largest_label,
+    largest_label=lambda settings: math.inf if isinstance(settings.grade, str) else settings.grade,
 )
 
 
@@ -200,11 +176,11 @@ def rbp_list(ranked, ends, ideal, labels, cutoff, discounts, params):  # type: i
     return discounted_sum(ranked, ends, cutoff, discounts, BINARY, params[0])
 
 
-def _attention(settings: MetricSettings, n: int) -> NDArray[np.float64]:
-    p = settings.persistence
-    return (1.0 - p) * p ** np.arange(n, dtype=np.float64)
-
-
 RBP = Definition(
-    "rbp", "rank-biased precision", rbp_list, (*RELEVANCE, "persistence"), params=threshold_only, discounts=_attention
+    "rbp",
+    "rank-biased precision",
+    rbp_list,
+    (*RELEVANCE, "persistence"),
+    params=threshold_only,
+    discounts=lambda s, n: (1.0 - s.persistence) * s.persistence ** np.arange(n, dtype=np.float64),
 )

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.base.ragged import Values
-from plackett.metrics.conventions import NAMES, default_settings, definition_of
+from plackett.metrics.conventions import CONVENTION_NAMES, CONVENTIONS, METRICS, NAMES
 from plackett.metrics.definition import (
     NO_CUTOFF,
     OPTIONS,
@@ -33,28 +33,23 @@ from plackett.metrics.ranking import RankingRule, check_lists
 DEFAULT_CONVENTION = "papers"
 MOST_DIGITS = 18
 """Digits of a cut-off, so that it fits an int64 and stays below ``NO_CUTOFF``."""
+_DEFINITIONS = {definition.name: definition for definition in METRICS}
+_CONVENTIONS = {convention.name: convention for convention in CONVENTIONS}
 _FORM = "write name[@cutoff][:convention][:option=value]..., such as ndcg@10 or err@10:grade=4"
 
 
-@dataclass(frozen=True)
-class ParsedMetric:
-    """The parts of a metric's text; the names are not checked yet."""
-
-    name: str
-    cutoff: int | None
-    convention: str | None
-    options: Mapping[str, Option]
-
-
-def parse(text: str) -> ParsedMetric:
-    """Split the text of one metric into its parts.
+def parse(text: str) -> tuple[str, int | None, str | None, Mapping[str, Option]]:
+    """Split the text of one metric into name, cut-off, convention and options; the names are not checked yet.
 
     >>> parse("ndcg@5:lightgbm:ties=expected")
-    ParsedMetric(name='ndcg', cutoff=5, convention='lightgbm', options={'ties': 'expected'})
+    ('ndcg', 5, 'lightgbm', {'ties': 'expected'})
     """
     head, *rest = (part.strip() for part in text.split(":"))
     head, options = _read_arguments(head, text)
-    name, at, cutoff = _read_trec_eval(head).partition("@")
+    stem, _, digits = head.rpartition("_")
+    if digits.isdigit() and _our_name(stem) in NAMES:  # ndcg_cut_10, as in trec_eval
+        head = f"{stem}@{digits}"
+    name, at, digits = head.partition("@")
     convention: str | None = None
     for part in rest:
         option, equals, value = (piece.strip() for piece in part.partition("="))
@@ -66,8 +61,13 @@ def parse(text: str) -> ParsedMetric:
             convention = part
         else:
             raise UsageError(f"{text!r} names two conventions, {convention!r} and {part!r}; {_FORM}.")
-    cut = _cutoff(cutoff, text) if at else None
-    return ParsedMetric(_our_name(name.strip()), cut, convention, options)
+    cutoff = None
+    if at:
+        is_number = digits.strip().isascii() and digits.strip().isdigit() and len(digits.strip()) <= MOST_DIGITS
+        if not is_number or int(digits) < 1:
+            raise UsageError(f"a cut-off is an integer from 1 to 10**{MOST_DIGITS} - 1, got {digits!r} in {text!r}.")
+        cutoff = int(digits)
+    return _our_name(name.strip()), cutoff, convention, options
 
 
 _OTHER_NAMES = {
@@ -88,12 +88,6 @@ def _our_name(name: str) -> str:
     lower = name.lower()
     ours = _OTHER_NAMES.get(lower, lower)
     return ours if ours in NAMES else name
-
-
-def _read_trec_eval(head: str) -> str:
-    """``ndcg_cut_10`` as ``ndcg_cut@10``; other text is returned unchanged."""
-    name, _, digits = head.rpartition("_")
-    return f"{name}@{digits}" if digits.isdigit() and _our_name(name) in NAMES else head
 
 
 def _read_arguments(head: str, text: str) -> tuple[str, dict[str, Option]]:
@@ -133,14 +127,6 @@ def split(text: str) -> tuple[str, ...]:
     if not all(parts):
         raise UsageError(f"{text!r} has an empty place between commas; {_FORM}.")
     return parts
-
-
-def _cutoff(text: str, whole: str) -> int:
-    digits = text.strip()
-    number = digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
-    if not number or int(digits) < 1:
-        raise UsageError(f"a cut-off is an integer from 1 to 10**{MOST_DIGITS} - 1, got {text!r} in {whole!r}.")
-    return int(digits)
 
 
 @dataclass(frozen=True, repr=False)
@@ -188,7 +174,7 @@ class Metric:
     @property
     def definition(self) -> Definition:
         """The metric before its cut-off and convention are chosen."""
-        return definition_of(self.name)
+        return _DEFINITIONS[self.name]
 
     @property
     def depth(self) -> int:
@@ -208,7 +194,7 @@ class Metric:
         return f"Metric({str(self)!r})"
 
     def __str__(self) -> str:
-        default = default_settings(self.name, self.convention)
+        default = _default_settings(self.name, self.convention)
         parts = [self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"]
         if self.convention != DEFAULT_CONVENTION:
             parts.append(self.convention)
@@ -240,8 +226,7 @@ class FunctionMetric(Metric):
         return _from_function, (self.function, self.name)
 
 
-def _check_arguments(function: ListMetric) -> None:
-    """Raise UsageError for a function that cannot be called with scores and labels."""
+def _from_function(function: ListMetric, name: str | None = None) -> FunctionMetric:
     try:
         signature(function).bind(None, None)
     except TypeError as error:
@@ -251,10 +236,6 @@ def _check_arguments(function: ListMetric) -> None:
         ) from error
     except ValueError:  # a function in C may not tell
         pass
-
-
-def _from_function(function: ListMetric, name: str | None = None) -> FunctionMetric:
-    _check_arguments(function)
     label = name or str(getattr(function, "__name__", type(function).__name__)).strip("<>")
     if not label.isidentifier() or _our_name(label) in NAMES:
         reason = "is a metric already" if _our_name(label) in NAMES else "is not a plain name"
@@ -326,18 +307,27 @@ def metric(
         raise UsageError(f"name= is for functions; {spelling!r} has its name already.")
     if spelling.strip() in _FUNCTIONS and convention is None and not options:
         return _FUNCTIONS[spelling.strip()]
-    parsed = parse(spelling)
-    definition = definition_of(parsed.name)
-    _check_agreement("the convention", parsed.convention, convention)
-    chosen = parsed.convention or convention or DEFAULT_CONVENTION
-    if parsed.cutoff is not None and not definition.has_cutoff:
-        raise UsageError(f"{parsed.name!r} has no cut-off, got {spelling!r}.")
-    written, passed = _read(definition, parsed.options), _read(definition, options)
-    for name in written.keys() & passed.keys():
-        _check_agreement(f"option {name!r}", written[name], passed[name])
-    settings = replace(default_settings(parsed.name, chosen), **{**written, **passed})  # type: ignore[arg-type] # read_option gives the right types
-    _check(parsed.name, settings)
-    return Metric(parsed.name, parsed.cutoff, chosen, settings)
+    kind, cutoff, named, parsed = parse(spelling)
+    if kind not in _DEFINITIONS:
+        raise unknown_name("metric", kind, NAMES)
+    definition = _DEFINITIONS[kind]
+    _check_agreement("the convention", named, convention)
+    chosen = named or convention or DEFAULT_CONVENTION
+    if cutoff is not None and not definition.has_cutoff:
+        raise UsageError(f"{kind!r} has no cut-off, got {spelling!r}.")
+    written, passed = _read(definition, parsed), _read(definition, options)
+    for option in written.keys() & passed.keys():
+        _check_agreement(f"option {option!r}", written[option], passed[option])
+    settings = replace(_default_settings(kind, chosen), **{**written, **passed})  # type: ignore[arg-type] # read_option gives the right types
+    if settings.seed != 0 and settings.ties != "random":
+        raise UsageError(f"option 'seed' needs ties=random, but ties={settings.ties}.")
+    if kind == "map" and settings.ties == "expected" and settings.denominator == "found":
+        raise UsageError(
+            "map with ties=expected and denominator=found is not defined, since the number of "
+            "relevant documents found then depends on the order of ties; use "
+            "denominator=relevant or cutoff."
+        )
+    return Metric(kind, cutoff, chosen, settings)
 
 
 def metrics(specs: MetricLike | Iterable[MetricLike]) -> tuple[Metric, ...]:
@@ -358,6 +348,20 @@ def metrics(specs: MetricLike | Iterable[MetricLike]) -> tuple[Metric, ...]:
     return result
 
 
+def _default_settings(name: str, convention: str) -> MetricSettings:
+    """Settings of a metric under a convention, before the options of the user."""
+    if convention not in _CONVENTIONS:
+        raise unknown_name("convention", convention, CONVENTION_NAMES)
+    rules = _CONVENTIONS[convention]
+    if name not in rules.metrics:
+        raise UsageError(
+            f"{rules.title} has no metric {name!r} of single lists; under the convention "
+            f"{convention!r} there is: {', '.join(rules.metrics)}. The convention 'papers' has all."
+        )
+    options = {**_DEFINITIONS[name].defaults, **rules.metrics[name]}
+    return replace(MetricSettings(), **options)  # type: ignore[arg-type] # checked by a test
+
+
 def _read(definition: Definition, options: Mapping[str, Option]) -> dict[str, Option]:
     for name in options:
         if name not in definition.options:
@@ -370,14 +374,3 @@ def _read(definition: Definition, options: Mapping[str, Option]) -> dict[str, Op
 def _check_agreement(what: str, written: Option | None, passed: Option | None) -> None:
     if written is not None and passed is not None and written != passed:
         raise UsageError(f"two values of {what}: {written!r} and {passed!r}; give one.")
-
-
-def _check(name: str, settings: MetricSettings) -> None:
-    if settings.seed != 0 and settings.ties != "random":
-        raise UsageError(f"option 'seed' needs ties=random, but ties={settings.ties}.")
-    if name == "map" and settings.ties == "expected" and settings.denominator == "found":
-        raise UsageError(
-            "map with ties=expected and denominator=found is not defined, since the number of "
-            "relevant documents found then depends on the order of ties; use "
-            "denominator=relevant or cutoff."
-        )

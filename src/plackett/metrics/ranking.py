@@ -26,14 +26,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.arithmetic import stable_order
 from plackett.base.errors import DataError
-from plackett.base.kernels import FLOATS, INTEGERS, LABELS, compiled, inlined, list_function, readonly
+from plackett.base.kernels import FLOATS, INTEGERS, LABELS, compiled, list_function, readonly
 from plackett.base.ragged import Ids, Keys, Labels, Offsets, Scores, as_offsets, offsets_from_sizes
 from plackett.base.random import combine, mix, to_uniform
 from plackett.base.threads import run_parallel
-
-BLOCK = 1 << 14
-"""Documents that one thread inspects at a time."""
-
 
 LEVELS = 32
 """Whole labels below it are sorted by counting."""
@@ -84,42 +80,30 @@ def check_lists(
     if len(s) != len(y):
         raise DataError(f"there must be one score for each label, got {len(s)} scores for {len(y)} labels.")
     o = as_offsets(offsets, len(y))
-    in_numpy = len(s) <= SMALL and next(_calls) < FIRST_CALLS
-    if in_numpy:
-        good = s < np.inf, (y >= 0) & (y < np.inf), (y == np.floor(y)) & (y < LEVELS)
-        bad_scores, bad_labels, uncountable = (np.count_nonzero(~values) for values in good)
-    else:
-        counts = np.empty((-(-len(s) // BLOCK), 3), np.int64)
-        run_parallel(inspect.compiled, len(counts), s, y, counts)
-        bad_scores, bad_labels, uncountable = counts.sum(axis=0)
-    if bad_scores:
-        document = int(np.flatnonzero(~(s < np.inf))[0])
+    if not s.max(initial=-np.inf) < np.inf:  # of NaN, too, the maximum is NaN
+        document = int(np.argmin(s < np.inf))
         raise DataError(
             f"the score of {_place(document, o)} is {s[document]}; scores must be finite, or minus "
             "infinity for a document that was not retrieved."
         )
-    if bad_labels:
-        document = int(np.flatnonzero(~((y >= 0) & (y < np.inf)))[0])
+    if not (y.min(initial=0) >= 0 and y.max(initial=0) < np.inf):
+        document = int(np.argmin((y >= 0) & (y < np.inf)))
         raise DataError(
             f"the label of {_place(document, o)} is {y[document]} in float32; labels must be finite and not negative."
         )
-    ids, list_keys = _check_ids(document_ids, len(y)), _check_keys(keys, len(o) - 1)
-    return ScoredLists(s, y, o, ids, list_keys, countable=uncountable == 0, in_numpy=in_numpy)
-
-
-@list_function(void(int64, int64, FLOATS, LABELS, int64[:, ::1]))
-def inspect(first, last, scores, labels, counts):  # type: ignore[no-untyped-def]
-    """Count bad scores, bad labels, and labels that are not whole or not below ``LEVELS``."""
-    for block in range(first, last):
-        s = scores[block * BLOCK : (block + 1) * BLOCK]
-        y = labels[block * BLOCK : (block + 1) * BLOCK]
-        s_count, y_count, u_count = 0, 0, 0
-        for i in range(len(s)):
-            s_count += not (s[i] < float64(np.inf))
-        for i in range(len(y)):
-            y_count += not ((y[i] >= float32(0.0)) & (y[i] < float32(np.inf)))
-            u_count += not ((y[i] == np.floor(y[i])) & (y[i] < float32(LEVELS)))
-        counts[block, 0], counts[block, 1], counts[block, 2] = s_count, y_count, u_count
+    ids = None if document_ids is None else np.asarray(document_ids)
+    if ids is not None and ids.shape != y.shape:
+        raise DataError(f"there must be one document id for each of the {len(y)} documents, got shape {ids.shape}.")
+    list_keys = None if keys is None else np.asarray(keys)
+    if list_keys is not None:
+        n_lists = len(o) - 1
+        if list_keys.shape != (n_lists,) or (list_keys.dtype.kind not in "iu" and n_lists):
+            found = f"{list_keys.dtype} of shape {list_keys.shape}"
+            raise DataError(f"there must be one integer key for each of the {n_lists} lists, got {found}.")
+        list_keys = np.ascontiguousarray(list_keys, dtype=np.uint64)
+    countable = bool(y.max(initial=0) < LEVELS and np.array_equal(y, np.floor(y)))
+    in_numpy = len(s) <= SMALL and next(_calls) < FIRST_CALLS
+    return ScoredLists(s, y, o, ids, list_keys, countable, in_numpy)
 
 
 def _vector(name: str, values: ArrayLike, dtype: type[np.floating[Any]]) -> NDArray[Any]:
@@ -127,26 +111,6 @@ def _vector(name: str, values: ArrayLike, dtype: type[np.floating[Any]]) -> NDAr
     if array.ndim != 1 or (array.dtype.kind not in "fiub" and len(array)):
         raise DataError(f"{name} must be a one-dimensional array of numbers, got {array.dtype} of shape {array.shape}.")
     return np.ascontiguousarray(array, dtype=dtype)
-
-
-def _check_ids(document_ids: ArrayLike | None, n_docs: int) -> Ids | None:
-    if document_ids is None:
-        return None
-    ids = np.asarray(document_ids)
-    if ids.shape != (n_docs,):
-        raise DataError(f"there must be one document id for each of the {n_docs} documents, got shape {ids.shape}.")
-    return ids
-
-
-def _check_keys(keys: ArrayLike | None, n_lists: int) -> Keys | None:
-    if keys is None:
-        return None
-    array = np.asarray(keys)
-    if array.shape != (n_lists,) or (array.dtype.kind not in "iu" and n_lists):
-        raise DataError(
-            f"there must be one integer key for each of the {n_lists} lists, got {array.dtype} of shape {array.shape}."
-        )
-    return np.ascontiguousarray(array, dtype=np.uint64)
 
 
 def _place(document: int, offsets: Offsets) -> str:
@@ -259,7 +223,13 @@ def tie_keys(ties: str, seed: int, lists: ScoredLists) -> NDArray[np.float64]:
     if ties == "optimistic":
         return lists.labels.astype(np.float64)
     if ties == "docid":
-        return _id_ranks(lists)
+        if lists.document_ids is None:
+            raise DataError(
+                "ties=docid (also the convention trec_eval) orders tied documents by their ids, but "
+                "there are no document ids; give them, or choose ties=stable or ties=expected."
+            )
+        # Code points of unicode text sort as the bytes of its UTF-8 form, which trec_eval compares.
+        return np.unique(lists.document_ids.astype(np.str_), return_inverse=True)[1].astype(np.float64)
     if ties == "random":
         n_lists = len(lists.offsets) - 1
         keys = np.arange(n_lists, dtype=np.uint64) if lists.keys is None else lists.keys
@@ -268,16 +238,6 @@ def tie_keys(ties: str, seed: int, lists: ScoredLists) -> NDArray[np.float64]:
         run_parallel(draw_random_keys.compiled, n_lists, *arguments, least=LEAST_LISTS)
         return values
     return np.empty(0)
-
-
-def _id_ranks(lists: ScoredLists) -> NDArray[np.float64]:
-    if lists.document_ids is None:
-        raise DataError(
-            "ties=docid (also the convention trec_eval) orders tied documents by their ids, but "
-            "there are no document ids; give them, or choose ties=stable or ties=expected."
-        )
-    # Code points of unicode text sort as the bytes of its UTF-8 form, which trec_eval compares.
-    return np.unique(lists.document_ids.astype(np.str_), return_inverse=True)[1].astype(np.float64)
 
 
 @list_function(void(int64, int64, uint64, readonly(uint64), INTEGERS, float64[::1]))
@@ -297,7 +257,7 @@ SELECTION_BLOCK = 16
 Larger blocks mean fewer branch mispredictions, but more insertions without effect."""
 
 
-@inlined
+@compiled
 def _insert(new, i, best, place):  # type: ignore[no-untyped-def]
     """Move all documents worse than a new one down by one place; nothing moves if none is."""
     score, document = new, i
@@ -370,81 +330,29 @@ def top_of_lists(first, last, scores, second, labels, offsets, starts, limit, ra
         depth[q] = count
 
 
-RUN = 8
-"""Runs of this many documents are sorted by insertion, then merged."""
-
-
-@inlined
-def _before(scores, second, i, j):  # type: ignore[no-untyped-def]
-    """Whether document i comes before document j regardless of their positions."""
-    if scores[i] != scores[j]:
-        return scores[i] > scores[j]
-    return len(second) > 0 and second[i] > second[j]
-
-
-@compiled
-def _merge(scores, second, source, target, low, middle, high):  # type: ignore[no-untyped-def]
-    left, right = low, middle
-    for at in range(low, high):
-        if right == high or (left < middle and not _before(scores, second, source[right], source[left])):
-            target[at] = source[left]
-            left += 1
-        else:
-            target[at] = source[right]
-            right += 1
-
-
-@compiled
-def _sort(scores, second, order, spare):  # type: ignore[no-untyped-def]
-    """Sort the document numbers in ``order``, best first; return the buffer that holds them."""
-    n = len(order)
-    for low in range(0, n, RUN):
-        for i in range(low + 1, min(low + RUN, n)):
-            document, at = order[i], i
-            while at > low and _before(scores, second, document, order[at - 1]):
-                order[at] = order[at - 1]
-                at -= 1
-            order[at] = document
-    width = RUN
-    while width < n:
-        for low in range(0, n, 2 * width):
-            middle, high = min(low + width, n), min(low + 2 * width, n)
-            _merge(scores, second, order, spare, low, middle, high)
-        order, spare = spare, order
-        width *= 2
-    return order
-
-
-@compiled
-def _write(scores, labels, order, ranked, ends):  # type: ignore[no-untyped-def]
-    """Write labels in order and, if asked for, the rank at which each group of equals ends."""
-    for i in range(len(order) - 1, -1, -1):
-        ranked[i] = labels[order[i]]
-        if len(ends) > 0:
-            tied = i + 1 < len(order) and scores[order[i]] == scores[order[i + 1]]
-            ends[i] = ends[i + 1] if tied else i + 1
-
-
 @list_function(void(int64, int64, FLOATS, FLOATS, LABELS, INTEGERS, float64, float32[::1], int64[::1], int64[::1]))
 def sort_lists(first, last, scores, second, labels, offsets, excluded, ranked, ends, depth):  # type: ignore[no-untyped-def]
-    """Write the labels of all documents of each list except those with the score ``excluded``."""
-    longest = 0
-    for q in range(first, last):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    order, spare = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    """Write the labels of all documents of each list except those with the score ``excluded``.
+
+    If ``ends`` is not empty, it gets the rank at which each group of equal scores ends.
+    """
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
         list_scores = scores[low:high]
-        count = 0
-        for i in range(high - low):
-            if list_scores[i] != excluded:
-                order[count] = i
-                count += 1
+        order = stable_order(list_scores, True)
+        falling = list_scores[order]
+        if len(second) > 0 and np.any(falling[1:] == falling[:-1]):
+            order = stable_order(second[low:high], True)
+            order = order[stable_order(list_scores[order], True)]
+        count = len(order)
+        while count > 0 and list_scores[order[count - 1]] == excluded:  # minus infinity: the last ones
+            count -= 1
         depth[q] = count
-        keys = second[low:high] if len(second) > 0 else second
-        best_first = _sort(list_scores, keys, order[:count], spare[:count])
-        groups = ends[low : low + count] if len(ends) > 0 else ends
-        _write(list_scores, labels[low:high], best_first, ranked[low:high], groups)
+        for i in range(count - 1, -1, -1):
+            ranked[low + i] = labels[low + order[i]]
+            if len(ends) > 0:
+                tied = i + 1 < count and list_scores[order[i]] == list_scores[order[i + 1]]
+                ends[low + i] = ends[low + i + 1] if tied else i + 1
 
 
 @compiled
@@ -468,13 +376,6 @@ def _by_counting(labels, top, out):  # type: ignore[no-untyped-def]
     out[filled:] = 0.0
 
 
-@compiled
-def _by_sorting(labels, out):  # type: ignore[no-untyped-def]
-    order = stable_order(labels, True)
-    for i in range(len(out)):
-        out[i] = labels[order[i]]
-
-
 @list_function(void(int64, int64, LABELS, INTEGERS, INTEGERS, boolean, int64, float32[::1]))
 def ideal_lists(first, last, labels, offsets, starts, countable, top, ideal):  # type: ignore[no-untyped-def]
     """Fill in the largest labels of each list."""
@@ -484,4 +385,4 @@ def ideal_lists(first, last, labels, offsets, starts, countable, top, ideal):  #
         if countable:
             _by_counting(list_labels, top, out)
         else:
-            _by_sorting(list_labels, out)
+            out[:] = list_labels[stable_order(list_labels, True)[: len(out)]]

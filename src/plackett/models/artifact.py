@@ -1,16 +1,12 @@
 """The folder of a saved model: ``manifest.json`` and native files.
 
-The manifest says what the model is, what made it, and which files it has, with their hashes. Since
-version 2 it ends with a hash of its own content, so that a checksum covers everything that a score
-depends on, and it may be signed.
+The manifest says what the model is, what made it, and which files it has, with their hashes. Since version 2 it ends
+with a hash of its own content, and it may be signed.
 
-Parameters become JSON and back, without loss. JSON has no tuples and no objectives. A tuple becomes ``{"$tuple":
-[...]}``, an objective ``{"$objective": {...}}``, a ranker inside a ranker ``{"$ranker": {...}}``, a dictionary with
-keys that are not strings ``{"$pairs": [[key, value], ...]}``.
-
-A user-supplied module becomes its name and a hash of its structure and first weights,
-``{"$module": {...}}``. A file never holds its code: whoever loads the model supplies the module
-(:class:`ModuleSource`).
+Parameters become JSON and back, without loss: a tuple becomes ``{"$tuple": [...]}``, an objective ``{"$objective":
+{...}}``, a ranker inside a ranker ``{"$ranker": {...}}``, a dictionary with keys that are not strings ``{"$pairs":
+[[key, value], ...]}``, and a user-supplied module its name and a hash of its structure and first weights, ``{"$module":
+{...}}``, never its code: whoever loads the model supplies the module (:class:`ModuleSource`).
 """
 
 from __future__ import annotations
@@ -54,9 +50,7 @@ def encode(value: Any, *, where: str = "a parameter") -> Any:
     if isinstance(value, dict):
         pairs = [[encode(k, where=where), encode(v, where=where)] for k, v in value.items()]
         return dict(pairs) if all(isinstance(k, str) for k in value) else {"$pairs": pairs}
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
+    if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise UsageError(f"{where} is {value!r}, which cannot be written to a file.")
 
@@ -67,17 +61,13 @@ def encode_params(ranker: Ranker) -> dict[str, Any]:
     params = ranker.get_params()
     encoded = {k: encode(v, where=f"{where} {k!r}") for k, v in params.items() if k != "module"}
     if "module" in params:
-        encoded["module"] = _encode_module(user_module(ranker))
+        encoded["module"] = None
+    if (module := user_module(ranker)) is not None:
+        require("torch", "safetensors")
+        from plackett.models.neural.user_module import describe_module
+
+        encoded["module"] = {"$module": describe_module(module)}
     return encoded
-
-
-def _encode_module(module: Any) -> dict[str, Any] | None:
-    if module is None:
-        return None
-    require("torch", "safetensors")
-    from plackett.models.neural.user_module import describe_module
-
-    return {"$module": describe_module(module)}
 
 
 def identity_of(ranker: Ranker) -> dict[str, Any]:
@@ -188,10 +178,7 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9_-][\w.-]*(/[A-Za-z0-9_-][\w.-]*)*", re.ASCI
 
 
 def write(ranker: Ranker, path: str | os.PathLike[str], key: bytes | None = None) -> None:
-    """Write the folder ``path``, whole or not at all; a model that is there is replaced.
-
-    The manifest is signed if there is a key.
-    """
+    """Write the folder ``path``, whole or not at all, in place of a model that is there; signed if there is a key."""
     ranker._require_fitted()
     with atomic_directory(check_save_path(path)) as folder:
         ranker._write(folder)
@@ -218,14 +205,19 @@ def check_save_path(path: str | os.PathLike[str]) -> Path:
 
 def _describe(ranker: Ranker, folder: Path) -> dict[str, Any]:
     """The manifest of a fitted ranker whose native files are in ``folder``."""
-    transform = ranker.transform_
+    transform, module = ranker.transform_, {}
+    if user_module(ranker) is not None:
+        from plackett.models.neural.user_module import describe_state
+
+        # The tensors that the module must have to take the weights.
+        module = {"module": {"state": describe_state(ranker.networks_[0])}}  # type: ignore[attr-defined]
     return {
         "format": FORMAT,
         "version": VERSION,
         "kind": type(ranker).__name__,
         "recipe": ranker.recipe_name,
         "settings": encode_params(ranker),
-        **_describe_module_state(ranker),
+        **module,
         "features": {
             "count": ranker.n_features_,
             "names": None if ranker.feature_names_ is None else list(ranker.feature_names_),
@@ -238,15 +230,6 @@ def _describe(ranker: Ranker, folder: Path) -> dict[str, Any]:
             path.relative_to(folder).as_posix(): _hash(path) for path in sorted(folder.rglob("*")) if path.is_file()
         },
     }
-
-
-def _describe_module_state(ranker: Ranker) -> dict[str, Any]:
-    """For a user-supplied module: the tensors that it must have to take the weights."""
-    if user_module(ranker) is None:
-        return {}
-    from plackett.models.neural.user_module import describe_state
-
-    return {"module": {"state": describe_state(ranker.networks_[0])}}  # type: ignore[attr-defined]
 
 
 def versions(names: tuple[str, ...]) -> dict[str, str]:
@@ -268,10 +251,7 @@ def is_model(folder: Path) -> bool:
 
 
 def read_manifest(folder: Path, key: bytes | None = None) -> dict[str, Any]:
-    """The manifest of a folder; its format, its version and all hashes are checked.
-
-    With a key, a model without a signature of this key is refused.
-    """
+    """The manifest of a folder, with format, version, hashes and, if there is a key, signature checked."""
     path = folder / MANIFEST_FILE
     if not path.is_file():
         what = "is not a model" if folder.exists() else "does not exist"
@@ -289,7 +269,11 @@ def read_manifest(folder: Path, key: bytes | None = None) -> dict[str, Any]:
             f"is of version {data.get('version')!r}; this plackett reads 1 to {VERSION}: use a newer one",
             path=str(path),
         )
-    _check_sum(data, path)
+    unsealed = data["version"] == 1 and _SUM not in data
+    if not unsealed and data.get(_SUM) != hash_json(data, without=(_SUM, _SIGNATURE)):
+        raise DataError(
+            "is not the manifest that was saved: its hash differs; save or copy the model again", path=str(path)
+        )
     if key is not None:
         _check_signature(data, key, path)
     _check_files(folder, data.get("files"), path)
@@ -299,15 +283,6 @@ def read_manifest(folder: Path, key: bytes | None = None) -> dict[str, Any]:
 def is_signed(manifest: dict[str, Any]) -> bool:
     """Whether a manifest has a signature."""
     return _SIGNATURE in manifest
-
-
-def _check_sum(manifest: dict[str, Any], path: Path) -> None:
-    if manifest["version"] == 1 and _SUM not in manifest:
-        return
-    if manifest.get(_SUM) != hash_json(manifest, without=(_SUM, _SIGNATURE)):
-        raise DataError(
-            "is not the manifest that was saved: its hash differs; save or copy the model again", path=str(path)
-        )
 
 
 def _check_signature(manifest: dict[str, Any], key: bytes, path: Path) -> None:

@@ -1,29 +1,22 @@
 """Checkpoints: the state of a long fit on disk, so that a killed process loses only its last steps.
 
-A checkpoint is a folder. ``fit.json`` describes the fit it belongs to. Each state is a folder
-``step-N`` that appears whole or not at all; older ones are then removed. A lock keeps two processes
-from working on one fit; the system releases it when its holder dies.
-
-Workers of a distributed fit may not see that folder. Each has a folder of its own; the first worker
-sends its states to the process that keeps the checkpoint, and workers that replace dead ones start
-from the last state that was sent (:class:`RemoteCheckpoint`).
+A checkpoint is a folder. ``fit.json`` describes the fit it belongs to. Each state is a folder ``step-N`` that appears
+whole or not at all; older ones are then removed. A lock keeps two processes from working on one fit.
 """
 
 import fcntl
 import json
-import math
 import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import atomic_directory, sync, write_json
-from plackett.distributed import TrainingState, WorkerGroup
 
 _STATE = re.compile(r"step-(\d+)")
 _TEMPORARY = re.compile(r"\.(fit\.json|step-\d+|member-\d+)\..*\.(tmp|old)")
@@ -71,17 +64,28 @@ class Checkpoint:
         self._next = now + max(self.seconds, (now - begin) / self.share)
 
 
+def read_state(checkpoint: Checkpoint | None, file: str) -> Any:
+    """The content of a JSON file in the latest state; None if there is no state."""
+    folder = None if checkpoint is None else checkpoint.latest()
+    return None if folder is None else json.loads((folder / file).read_text(encoding="utf-8"))
+
+
+def save_state(checkpoint: Checkpoint | None, step: int, file: str, content: Any) -> None:
+    """Save a state that is one JSON file, if it is time to save."""
+    if checkpoint is not None and checkpoint.due():
+        with checkpoint.saving(step) as folder:
+            (folder / file).write_text(json.dumps(content), encoding="utf-8")
+
+
 @contextmanager
 def open_checkpoint(folder: str | os.PathLike[str], identity: dict[str, Any]) -> Iterator[Checkpoint]:
-    """Open the checkpoint of the fit that ``identity`` describes, for this process alone.
-
-    ``identity`` is everything that determines the fit, as plain data. If the folder belongs to another fit, a
-    UsageError says what differs.
-    """
+    """Open, for this process alone, the checkpoint of the fit that plain data determine; refuse that of another."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     with _lock(path):
-        _remove_temporary(path)
+        for left_over in path.iterdir():
+            if _TEMPORARY.fullmatch(left_over.name):
+                shutil.rmtree(left_over) if left_over.is_dir() else left_over.unlink()
         _check_identity(path, json.loads(json.dumps(identity)))
         yield Checkpoint(path)
 
@@ -170,13 +174,6 @@ def _describe_data(part: Any, other: Any = None) -> str:
     return counts
 
 
-def _remove_temporary(folder: Path) -> None:
-    """Remove what a killed process left half written."""
-    for path in folder.iterdir():
-        if _TEMPORARY.fullmatch(path.name):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
     with (folder / "lock").open("w") as file:
@@ -187,57 +184,3 @@ def _lock(folder: Path) -> Iterator[None]:
                 f"another process is working on the checkpoint in {folder}; wait for it, or give another folder."
             ) from error
         yield
-
-
-class RemoteCheckpoint(Checkpoint):
-    """A worker's checkpoint: the first worker sends its states, the others save nothing.
-
-    ``folder`` is empty and used by this worker only. States are ``seconds`` apart; infinite: nothing is saved.
-    """
-
-    def __init__(self, folder: Path, worker_group: WorkerGroup, seconds: float) -> None:
-        super().__init__(folder)
-        self.seconds = seconds  # type: ignore[misc] # differs per fit
-        self._worker_group = worker_group
-        self._next = 0.0 if math.isfinite(seconds) else math.inf  # the first state at once
-        state = worker_group.latest_state()
-        if state is not None:
-            write_files(state, folder / f"step-{state[0]}")
-
-    def due(self) -> bool:
-        return self._worker_group.rank == 0 and super().due()
-
-    @contextmanager
-    def saving(self, step: int) -> Iterator[Path]:
-        with super().saving(step) as folder:
-            yield folder
-        self._worker_group.save_state(*read_files(step, self.folder / f"step-{step}"))
-
-
-def read_files(step: int, folder: Path) -> TrainingState:
-    """The contents of the files of a folder."""
-    return step, {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-
-
-def write_files(state: TrainingState, folder: Path) -> None:
-    """Write the files of a state to a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in state[1].items():
-        (folder / name).write_bytes(content)
-
-
-def latest_state(checkpoint: Checkpoint | None) -> TrainingState | None:
-    """The state to resume from; None if there is none."""
-    latest = None if checkpoint is None else checkpoint.latest()
-    return None if latest is None else read_files(int(latest.name.removeprefix("step-")), latest)
-
-
-def checkpoint_saver(checkpoint: Checkpoint | None) -> Callable[[TrainingState], None]:
-    """A function that saves states that workers send to the checkpoint, if there is one."""
-
-    def save(state: TrainingState) -> None:
-        if checkpoint is not None:
-            with checkpoint.saving(state[0]) as folder:
-                write_files(state, folder)
-
-    return save

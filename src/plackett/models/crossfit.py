@@ -1,24 +1,15 @@
 r"""Cross-fitting: many models on rotating parts of the lists, averaged into one.
 
-The lists are cut into parts. Each member learns from all parts but one and uses that one for early
-stopping, so that every list serves both purposes. Members score on different scales: the scores of
-member m are divided by
+Each member learns from all parts but one and uses that one for early stopping, so that every list serves both
+purposes. Members score on different scales: the scores of member m are divided by
 
 .. math:: \sigma_m = \sqrt{\frac{1}{\sum_q n_q} \sum_q \sum_{i \in q} (s_i - \bar s_q)^2},
 
-its pooled standard deviation within the held-out lists. That is a constant, so the average of
-linear members is linear and the average of tree members is a sum of trees.
+its pooled standard deviation within the held-out lists. That is a constant, so the average of linear members is linear
+and the average of tree members is a sum of trees.
 
-A member's scores of its held-out lists are *out-of-fold*: :meth:`CrossFit.out_of_fold` collects
-them. Lists that decided when to stop are scored a little too well, so with ``stop_on="next"`` a
-member stops on the part after the held-out one and has not seen the held-out part at all.
-
-On a cluster each member is one task of a :class:`~plackett.distributed.TaskPool`, fitted by one
-worker with the whole data. Nothing passes between workers, every kind of ranker can be a member,
-and each member is the one that a single process with as many threads would fit, to the bit. Each
-machine needs memory for the data and for as many members as it has workers. With ``jobs`` the same
-is done by processes of this machine: on small data, one thread for each of several members is faster
-than several threads for one.
+On a cluster, and with ``jobs`` in processes of this machine, each member is one task with the whole data. It is the
+one that a single process with as many threads would fit, to the bit.
 """
 
 from __future__ import annotations
@@ -30,7 +21,7 @@ from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -39,7 +30,6 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Offsets, Scores
-from plackett.base.random import combine
 from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
 from plackett.distributed import ClusterError
@@ -50,6 +40,7 @@ from plackett.models.fit_context import Callback, Curves, FitContext, Progress, 
 from plackett.models.insight import Method, shares
 from plackett.models.parameters import accept_aliases, split_nested
 from plackett.models.ranker import Ranker
+from plackett.objectives.objective import mix_keys
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -86,9 +77,8 @@ class CrossFit(Ranker):
     repeats
         Number of times the lists are cut into parts, each time differently.
     combine
-        ``"scale"`` divides a member's scores by one number. ``"list"`` standardizes them to mean 0
-        and deviation 1 in each list; such a model cannot be exported, because a search engine
-        scores one document at a time.
+        ``"scale"`` divides a member's scores by one number. ``"list"`` standardizes them to mean 0 and deviation 1 in
+        each list; such a model cannot be exported, because a search engine scores one document at a time.
     seed
         Seed of the parts; members use the ranker's seed plus their number.
     stop_on
@@ -96,8 +86,7 @@ class CrossFit(Ranker):
         from, or ``"next"``, the part after it. Members then learn from ``folds - 2`` parts, and
         out-of-fold scores are those of lists that a member has never seen.
     jobs
-        Number of members that are fitted at the same time, each in a process with its share of the
-        threads.
+        Number of members that are fitted at the same time, each in a process with its share of the threads.
 
     Examples
     --------
@@ -112,6 +101,7 @@ class CrossFit(Ranker):
     takes_categories: ClassVar[bool] = True
     supports_cluster: ClassVar[bool] = True
     supports_init: ClassVar[bool] = False
+    takes_added_features: ClassVar[bool] = True
     not_identity: ClassVar[tuple[str, ...]] = ("jobs",)
     minimums: ClassVar[Mapping[str, int]] = {"jobs": 1}
 
@@ -187,11 +177,17 @@ class CrossFit(Ranker):
 
     def _predict(self, data: Dataset) -> Scores:
         total = np.zeros(data.n_docs)
-        for member, scale in zip(self.members_, self.scales_, strict=True):
-            scores = member.predict(data)
-            by_scale = self.combine == "scale"
-            total += scores / scale if by_scale else _standardize_lists(scores, data)
+        for i in range(len(self.members_)):
+            total += self._scores_of(i, data)
         return total / len(self.members_)
+
+    def _scores_of(self, i: int, data: Dataset) -> Scores:
+        """The scores of a member, on the scale that all members share."""
+        scores = self.members_[i].predict(data)
+        if self.combine == "scale":
+            return scores / self.scales_[i]
+        order = data.order
+        return order.restore(standardize(order.sort(scores), order.offsets))
 
     def out_of_fold(self, data: Dataset) -> Scores:
         """Scores of the lists of the fit, each by members that did not learn from it.
@@ -201,16 +197,12 @@ class CrossFit(Ranker):
         data
             All lists of the fit: training and validation lists together.
         """
-        prepared = self._prepare(data)
+        prepared = self._prepare(data.canonical())
         total = np.zeros(data.n_docs)
-        for i, (member, scale) in enumerate(zip(self.members_, self.scales_, strict=True)):
+        for i in range(len(self.members_)):
             mask = self._held_out(prepared, i)
-            held_out = prepared.select(np.flatnonzero(mask))
-            scores = member.predict(held_out)
-            by_scale = self.combine == "scale"
-            scores = scores / scale if by_scale else _standardize_lists(scores, held_out)
-            total[mask[prepared.list_of_row]] += scores
-        return total / self.repeats
+            total[mask[prepared.list_of_row]] += self._scores_of(i, prepared.select(np.flatnonzero(mask)))
+        return data.order.restore(total / self.repeats)
 
     @property
     def _importance_kinds(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -219,7 +211,13 @@ class CrossFit(Ranker):
         return tuple(kind for kind in self.members_[0]._importance_kinds if kind in common)
 
     def _importance(self, kind: str) -> NDArray[np.float64]:
-        return np.mean([shares(np.asarray(m._importance(kind))) for m in self.members_], axis=0)
+        values = np.mean([shares(np.asarray(m._importance(kind))) for m in self.members_], axis=0)
+        if self.transform_ is None:
+            return np.asarray(values)
+        # What was added counts for the feature that it is made of; the last place is for none.
+        total = np.zeros(self._require_fitted() + 1)
+        np.add.at(total, list(self.transform_.source(len(total) - 1)), values)
+        return total[:-1]
 
     @property
     def _explained_by(self) -> Method:  # type: ignore[override]
@@ -250,15 +248,9 @@ class CrossFit(Ranker):
         """A mask of the lists that a member does not learn from."""
         return np.asarray(self._part_of(data, i // self.folds) == i % self.folds)
 
-    def _stopping_lists(self, data: Dataset, i: int) -> NDArray[np.bool_]:
-        """A mask of the lists on which a member stops early."""
-        shift = 0 if self.stop_on == "held-out" else 1
-        return np.asarray(self._part_of(data, i // self.folds) == (i + shift) % self.folds)
-
     def _part_of(self, data: Dataset, repeat: int) -> NDArray[np.int64]:
         """The part of each list; parts differ in size by at most one list, or group of lists."""
-        base = np.uint64(combine(np.uint64(self.seed % 2**64), np.uint64(repeat)))
-        draws = np.array([combine(base, key) for key in data.keys], dtype=np.uint64)
+        draws = mix_keys(data.keys, np.uint64(self.seed % 2**64), np.uint64(repeat))
         codes = group_codes(data)
         smallest = np.full(codes.max() + 1, np.iinfo(np.uint64).max)
         np.minimum.at(smallest, codes, draws)
@@ -280,11 +272,13 @@ class CrossFit(Ranker):
         member = self.ranker.clone()
         if "seed" in member.get_params():
             member.set_params(seed=member.get_params()["seed"] + i)
-        held, stopping = self._held_out(data, i), self._stopping_lists(data, i)
+        held = stopping = self._held_out(data, i)
+        if self.stop_on == "next":
+            stopping = np.asarray(self._part_of(data, i // self.folds) == (i + 1) % self.folds)
         masks = {"train": ~(held | stopping), "validation": stopping, "held out": held}
         train, stopping_lists, held_out = (data.select(np.flatnonzero(mask)) for mask in masks.values())
         member.whole = WholeData(data, masks)
-        member.fit(*(train, stopping_lists, metrics, checkpoint), progress=progress, callbacks=callbacks)
+        member.fit(train, stopping_lists, metrics, checkpoint, progress=progress, callbacks=callbacks)
         del member.whole
         return member, _scale_on(member, held_out)
 
@@ -307,8 +301,11 @@ class CrossFit(Ranker):
         self.scales_ = scales
         module = find_user_module(self.ranker)
         self.members_ = tuple(load(folder / f"member-{i}", module=module) for i in range(count))
+        width = self._require_fitted()
+        if self.transform_ is not None:
+            width = self.transform_.width(width)
         for member in self.members_:
-            if member.n_features_ != self.n_features_:
+            if member.n_features_ != width:
                 raise DataError("members differ in their number of features", path=str(folder))
 
 
@@ -324,14 +321,18 @@ class _Fit:
         """Fit the members in this process, one after the other."""
         crossfit, context = self.crossfit, self.context
         count = crossfit._n_members
+
+        def report(i: int, text: str, done: int, steps: int) -> None:
+            context.progress(f"member {i + 1} of {count}: {text}", i * steps + done, count * steps)
+
         members = []
         for i in range(count):
             member = self._load(i)
             if member is None:
                 checkpoint = context.checkpoint
                 state = None if checkpoint is None else checkpoint.folder / f"fit-{i}"
-                progress = _member_progress(context.progress, i, count)
-                member = crossfit._fit_member(i, self.data, context.metrics, state, progress, context.callbacks)
+                options = (context.metrics, state, partial(report, i), context.callbacks)
+                member = crossfit._fit_member(i, self.data, *options)
                 self._save(i, member[0])
             members.append(member)
         return members
@@ -343,8 +344,7 @@ class _Fit:
         assert ranker is not None
         if context.callbacks:
             raise UsageError("callbacks are not called in other processes; fit with jobs=1.")
-        loaded = {i: self._load(i) for i in range(count)}
-        members = {i: member for i, member in loaded.items() if member is not None}
+        members = self._load_all()
         missing = [i for i in range(count) if i not in members]
         with ExitStack() as stack:
             pool = crossfit.processes
@@ -365,10 +365,8 @@ class _Fit:
                         running[pool.submit(f"member {i + 1}", *call)] = i
                     context.progress(f"{len(members)} of {count} members", len(members), count)
                     for future in wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED).done:
-                        member, scale = future.result()
                         i = running.pop(future)
-                        members[i] = _restore_threads(member, ranker), scale
-                        self._save(i, member)
+                        members[i] = self._keep(i, *future.result())
             except BaseException:
                 pool.cancel()
                 raise
@@ -383,8 +381,7 @@ class _Fit:
         cluster, ranker, count = context.cluster, crossfit.ranker, crossfit._n_members
         assert cluster is not None
         assert ranker is not None
-        loaded = {i: self._load(i) for i in range(count)}
-        members = {i: member for i, member in loaded.items() if member is not None}
+        members = self._load_all()
 
         def report() -> None:
             context.progress(f"members on {cluster.location}", len(members), count)
@@ -395,12 +392,18 @@ class _Fit:
             with TaskPool(cluster, fit_member, (copy, self.data, context.metrics)) as pool:
                 for event in pool.map(missing, on_poll=report):
                     if event.kind == "failed":
-                        raise _describe_failure(event.number, event.content)
-                    member, scale = event.content
-                    members[event.number] = _restore_threads(member, ranker), scale
-                    self._save(event.number, member)
+                        error = event.content
+                        if isinstance(error, ClusterError):
+                            error = ClusterError(f"member {event.number + 1}: {error}. {KEPT_MEMBERS}")
+                        raise error
+                    members[event.number] = self._keep(event.number, *event.content)
             report()
         return [members[i] for i in range(count)]
+
+    def _load_all(self) -> dict[int, Member]:
+        """The finished members."""
+        loaded = {i: self._load(i) for i in range(self.crossfit._n_members)}
+        return {i: member for i, member in loaded.items() if member is not None}
 
     def _load(self, i: int) -> Member | None:
         """A member that the checkpoint holds; None if it is not finished."""
@@ -413,6 +416,14 @@ class _Fit:
         member = load(checkpoint.folder / f"member-{i}", module=module)
         held_out = self.data.select(np.flatnonzero(self.crossfit._held_out(self.data, i)))
         return member, _scale_on(member, held_out)
+
+    def _keep(self, i: int, member: Ranker, scale: float) -> Member:
+        """Save a member of another process, with the threads of the given ranker."""
+        assert self.crossfit.ranker is not None
+        params = self.crossfit.ranker.get_params()
+        member.set_params(**{k: v for k, v in params.items() if k == "threads" or isinstance(v, Ranker)})
+        self._save(i, member)
+        return member, scale
 
     def _save(self, i: int, member: Ranker) -> None:
         if self.context.checkpoint is not None:
@@ -444,37 +455,9 @@ def with_threads(ranker: Ranker, threads: int | None) -> Ranker:
     return copy.set_params(**changes)
 
 
-def _restore_threads(member: Ranker, ranker: Ranker) -> Ranker:
-    """Set a member's threads, which the cluster had changed, to those of the given ranker."""
-    params = {
-        name: value for name, value in ranker.get_params().items() if name == "threads" or isinstance(value, Ranker)
-    }
-    return member.set_params(**params)
-
-
-def _describe_failure(i: int, error: Exception) -> Exception:
-    if not isinstance(error, ClusterError):
-        return error
-    return ClusterError(f"member {i + 1}: {error}. {KEPT_MEMBERS}")
-
-
-def _member_progress(progress: Progress, i: int, total: int) -> Progress:
-    """Report the steps of one member as a part of all."""
-
-    def report(text: str, done: int, steps: int) -> None:
-        progress(f"member {i + 1} of {total}: {text}", i * steps + done, total * steps)
-
-    return report
-
-
 def _scale_on(member: Ranker, held_out: Dataset) -> float:
     order = held_out.order
     return pooled_deviation(order.sort(member.predict(held_out)), order.offsets)
-
-
-def _standardize_lists(scores: Scores, data: Dataset) -> Scores:
-    order = data.order
-    return order.restore(standardize(order.sort(scores), order.offsets))
 
 
 def pooled_deviation(scores: Scores, offsets: Offsets) -> float:

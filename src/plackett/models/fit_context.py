@@ -1,14 +1,9 @@
 r"""What a fit needs besides the data: metrics, checkpoint, progress, selection, workers, the objective.
 
-A callback gets a :class:`FitStep` after each step that is measured. If it returns True or raises
-:class:`StopFit`, the fit ends as if it had reached its last step: the best model so far is kept.
-
-:class:`Selection` finds the best candidate on the validation lists, for early stopping. With one metric the higher
-mean wins. With several the comparison is lexicographic, as in Zhu & Klabjan (2020): candidate a beats b if a is
-higher at the first metric in which they differ by more than :math:`10^{-6}`.
-
-On few lists a metric jumps from one candidate to the next. :func:`smooth` averages over neighboring
-steps, so that a lucky jump does not win.
+:class:`Selection` finds the best candidate on the validation lists. With one metric the higher mean wins. With several
+the comparison is lexicographic, as in Zhu & Klabjan (2020): candidate a beats b if a is higher at the first metric in
+which they differ by more than :math:`10^{-6}`. On few lists :func:`smooth` averages over neighboring steps first, so
+that a lucky jump does not win.
 """
 
 from __future__ import annotations
@@ -113,16 +108,7 @@ def no_progress(text: str, done: int, total: int) -> None:
 
 @contextmanager
 def show_progress(verbose: bool | int | None, progress: Progress | None) -> Iterator[Progress]:
-    """The progress callback to use: the given one, or one that prints.
-
-    Parameters
-    ----------
-    verbose
-        None: a status line in an interactive session or a notebook, nothing elsewhere. True: also
-        elsewhere. A number above 1: one line of text each so many steps. False or 0: nothing.
-    progress
-        What the caller wants to be called instead; None: nothing.
-    """
+    """The progress callback to use: the given one, or one that prints as ``verbose`` of :meth:`Ranker.fit` says."""
     if verbose is not None and (not isinstance(verbose, (bool, int)) or verbose < 0):
         raise UsageError(f"verbose must be True, False, None or a number of steps, got {verbose!r}.")
     if verbose is None:
@@ -185,11 +171,7 @@ class StatusLine:
 
 
 class NotebookLine(StatusLine):
-    """One output of a notebook cell that is replaced after each step.
-
-    Notebooks that are saved or turned into pages keep the last step only, where a line that is written over would
-    keep all of them.
-    """
+    """One output of a notebook cell that is replaced after each step, so that a saved notebook keeps the last only."""
 
     _handle: Any = None
 
@@ -214,24 +196,19 @@ class LogLines:
     def __init__(self, stream: TextIO, every: int) -> None:
         self._stream = stream
         self._every = every
-        self._latest: tuple[str, int] | None = None
-        self._printed = 0
+        self._line = ""
 
     def __call__(self, text: str, done: int, total: int) -> None:
-        self._latest = (f"[{done}/{total}] {text}\n", done)
+        self._line = f"[{done}/{total}] {text}\n"
         if done % (self._every or max(total // 10, 1)) == 0:
-            self._print()
+            self.close()
 
     def close(self) -> None:
-        """Print the last step."""
-        if self._latest is not None and self._latest[1] != self._printed:
-            self._print()
-
-    def _print(self) -> None:
-        assert self._latest is not None
-        text, self._printed = self._latest
-        self._stream.write(text)
-        self._stream.flush()
+        """Print the latest step, unless it was printed already."""
+        if self._line:
+            self._stream.write(self._line)
+            self._stream.flush()
+        self._line = ""
 
 
 _CURVES_FILE = "curves.json"
@@ -301,9 +278,25 @@ class FitContext:
     init: Ranker | None = None
     """A fitted model of the same features to start from; None: start from nothing."""
 
+    def measure(self, scores: Scores, data: Dataset, curve: dict[str, list[float]]) -> Means:
+        """The mean of each metric over the lists of all workers, which are added to the curve."""
+        means = measure(scores, data, self.metrics, self.worker_group)
+        for name, mean in zip(self.metric_names, means, strict=True):
+            curve[name].append(mean)
+        return means
+
     def should_stop(self, step: int, total: int, metrics: dict[str, dict[str, float]]) -> bool:
         """Tell the callbacks about a step; return whether one of them ends the fit."""
         return bool(self.callbacks) and tell(self.callbacks, FitStep(step, total, metrics))
+
+    def report(self, begin: str, step: int, total: int, curves: Curves) -> bool:
+        """Report a step by the first metric of its curves; return whether a callback ends the fit."""
+        part, name = "validation" if "validation" in curves else "train", self.metric_names[0]
+        mean = curves[part][name][-1]
+        self.progress(f"{begin}{name} {mean:.4f}", step, total)
+        if part == "validation":
+            self.watch(step, total, mean)
+        return self.should_stop(step, total, latest(curves))
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -328,10 +321,7 @@ _SMALLEST_LABEL = float(np.finfo(np.float32).tiny)
 
 
 def check_training_data(data: Dataset) -> None:
-    """Refuse lists that no model can learn from, with the same words for every kind of model.
-
-    Warns of labels so small that gains and differences of them vanish.
-    """
+    """Refuse lists that no model can learn from; warn of labels so small that their gains vanish."""
     check_learnable(data)
     if not _features_differ(data):
         raise DataError("no feature differs between the documents of a list; there is nothing to learn from.")

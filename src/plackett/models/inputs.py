@@ -1,9 +1,4 @@
-"""What ``fit`` and ``predict`` take besides data sets: arrays, and tables with named columns.
-
-Arrays come with labels and with the query of each row (``qid``) or the sizes of the lists
-(``group``), as LightGBM and XGBoost have it. A table (pandas, polars, Arrow) may hold them as
-columns.
-"""
+"""What ``fit`` and ``predict`` take besides data sets: arrays, and tables with named columns."""
 
 import os
 import sys
@@ -121,7 +116,7 @@ def scoring_data(
         roles = columns if isinstance(columns, dict) else {}  # a loaded model's may be anything
         query = roles.get("query")
         if query_ids is None and isinstance(query, str) and query in names:
-            query_ids = _column(data, names.index(query))
+            query_ids = take_column(data, names.index(query))
         missing = [name for name in feature_names if name not in names]
         known = {*feature_names, *_role_names(roles)}
         extra = [name for name in names if name not in known]
@@ -133,7 +128,7 @@ def scoring_data(
                 )
                 + "."
             )
-        data = _select(data, [names.index(name) for name in feature_names])
+        data = select_columns(data, [names.index(name) for name in feature_names])
     if query_ids is None:
         query_ids = np.zeros(n_rows(data), np.int64)
     return data, query_ids
@@ -251,7 +246,8 @@ def unknown_argument(name: str, parameters: Iterable[str], kind: str) -> UsageEr
     return UsageError(f"fit has no argument {name!r}.{hint}")
 
 
-def _select(data: Any, positions: list[int]) -> Any:
+def select_columns(data: Any, positions: list[int]) -> Any:
+    """Some columns of a table."""
     if hasattr(data, "iloc"):
         return data.iloc[:, positions]
     if hasattr(data, "column_names"):  # Arrow
@@ -259,7 +255,8 @@ def _select(data: Any, positions: list[int]) -> Any:
     return data[:, positions]
 
 
-def _column(data: Any, position: int) -> Any:
+def take_column(data: Any, position: int) -> Any:
+    """One column of a table."""
     if hasattr(data, "iloc"):
         return data.iloc[:, position]
     if hasattr(data, "column_names"):

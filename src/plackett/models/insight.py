@@ -6,8 +6,7 @@ model supports:
 ``shap``
     Trees: SHAP values. With the base, the mean score of the training data, they sum to the score.
 ``weights``
-    Linear models: weight times (transformed) value. Stumps: the value of a feature's steps. They
-    sum to the score.
+    Linear models: weight times (transformed) value. Stumps: the value of a feature's steps. They sum to the score.
 ``replacement``
     All other models: how much the score falls when the feature gets the median of its list,
     :math:`s(x) - s(x_{j \leftarrow \text{median}})`, one feature at a time. Features that can
@@ -30,8 +29,7 @@ permutation   any model: how far a metric falls when the feature's values are pe
               documents of given data
 ============  ==================================================================================
 
-A cross-fit has the mean of its members' shares, an :class:`AutoRanker` their weighted mean (kind
-``shares``).
+A cross-fit has the mean of its members' shares, an :class:`AutoRanker` their weighted mean (kind ``shares``).
 """
 
 from __future__ import annotations
@@ -96,22 +94,10 @@ class Explanation:
         return f"Explanation({n_docs} documents x {n_features} features, {self.method})"
 
 
-def explain_dataset(ranker: Ranker, data: Dataset) -> Explanation:
-    """Explain the documents of a data set, in its order."""
-    grouped = data.grouped()
-    method, base, values = contributions(ranker, grouped.features, grouped.offsets)
-    if grouped is not data:
-        values = values[np.argsort(np.argsort(data.list_of_row, kind="stable"))]
-    return Explanation(method, base, values, ranker._feature_labels())
-
-
 def contributions(
     ranker: Ranker, features: Any, offsets: Offsets, *, scorer: Scorer | None = None
 ) -> tuple[Method, float, NDArray[np.float64]]:
-    """Method, base, and one row of contributions per document of grouped lists.
-
-    ``scorer`` scores changed documents, for the method ``replacement``; by default the ranker does.
-    """
+    """Method, base, and contributions of grouped documents; ``scorer`` scores changed ones for ``replacement``."""
     method = method_of(ranker)
     if method != "replacement":
         base, values = ranker._contributions(features, offsets)
@@ -152,22 +138,7 @@ Importances = NDArray[np.float64]
 """One number per feature."""
 
 
-def importances(ranker: Ranker, kind: str | None, data: Dataset | None, *, metric: Any, seed: int) -> Importances:
-    """The importance of each feature, in the order of the model's features."""
-    kinds = ranker._importance_kinds
-    if kind is None:
-        kind = kinds[0] if kinds and data is None else "permutation"
-    if kind == "permutation":
-        if data is None:
-            raise UsageError("importance by permutation is measured on data: importance(data=validation).")
-        return permutation_importance(ranker, data, metric=metric, seed=seed)
-    if kind not in kinds:
-        listed = ", ".join(repr(name) for name in (*kinds, "permutation"))
-        raise UsageError(f"importance of a {type(ranker).__name__} is by one of {listed}, got {kind!r}.")
-    return np.asarray(ranker._importance(kind), dtype=np.float64)
-
-
-def permutation_importance(ranker: Ranker, data: Dataset, *, metric: Any = "ndcg@10", seed: int = 0) -> Importances:
+def permutation_importance(ranker: Ranker, data: Dataset, *, metric: Any, seed: int) -> Importances:
     """How far the mean of a metric falls when a feature is permuted over all documents."""
     (before,) = evaluate(ranker.predict(data), data, metric).values()
     features = data.features
@@ -262,8 +233,18 @@ class Insight:
         metric, seed
             For ``"permutation"``: what to measure, and the seed of the permutations.
         """
-        names = self._ranker._feature_labels()
-        values = importances(self._ranker, kind, data, metric=metric, seed=seed)
+        names, kinds = self._ranker._feature_labels(), self._importance_kinds
+        if kind is None:
+            kind = kinds[0] if kinds and data is None else "permutation"
+        if kind == "permutation":
+            if data is None:
+                raise UsageError("importance by permutation is measured on data: importance(data=validation).")
+            values = permutation_importance(self._ranker, data, metric=metric, seed=seed)
+        elif kind in kinds:
+            values = np.asarray(self._importance(kind), dtype=np.float64)
+        else:
+            listed = ", ".join(repr(name) for name in (*kinds, "permutation"))
+            raise UsageError(f"importance of a {type(self).__name__} is by one of {listed}, got {kind!r}.")
         order = np.argsort(-values, kind="stable")
         return {names[j]: float(values[j]) for j in order}
 
@@ -301,10 +282,15 @@ class Insight:
         data, query_ids
             As for :meth:`predict`.
         """
-        self._ranker._require_fitted()
-        dataset = self._ranker._as_dataset(data, query_ids)
-        self._ranker._check_features(dataset)
-        return explain_dataset(self._ranker, dataset)
+        ranker = self._ranker
+        ranker._require_fitted()
+        dataset = ranker._as_dataset(data, query_ids)
+        ranker._check_features(dataset)
+        grouped = dataset.grouped()
+        method, base, values = contributions(ranker, grouped.features, grouped.offsets)
+        if grouped is not dataset:
+            values = values[np.argsort(np.argsort(dataset.list_of_row, kind="stable"))]
+        return Explanation(method, base, values, ranker._feature_labels())
 
     def plot_curves(self, metric: str | None = None, *, ax: Any = None) -> Any:
         """Draw the learning curves with Matplotlib (extra ``figures``); return the axes.
@@ -316,7 +302,27 @@ class Insight:
         ax
             Axes to draw on; by default new ones.
         """
-        return plot_curves(self._ranker, metric, ax=ax)
+        ranker = self._ranker
+        ranker._require_fitted()
+        names = list(dict.fromkeys(name for part in ranker.curves_.values() for name in part))
+        if not names:
+            raise UsageError(
+                f"this {type(ranker).__name__} has no learning curves; they are recorded by fit"
+                + (" with validation lists." if ranker.training_ else ".")
+            )
+        if metric is None:
+            metric = next((name for name in names if name != "loss"), names[0])
+        if metric not in names:
+            raise unknown_name("curve", metric, names)
+        axes = _axes(ax)
+        for part, by_name in ranker.curves_.items():
+            if metric in by_name:
+                axes.plot(range(1, len(by_name[metric]) + 1), by_name[metric], label=part)
+        if ranker.best_step_ and "validation" in ranker.curves_:
+            axes.axvline(ranker.best_step_, color="0.6", linewidth=1, linestyle="--")
+        axes.set(xlabel="step", ylabel=metric, title=self.summary())
+        axes.legend(frameon=False)
+        return axes
 
     def plot_importance(
         self, kind: str | None = None, data: Dataset | None = None, *, top: int = 20, ax: Any = None
@@ -325,51 +331,33 @@ class Insight:
 
         ``kind`` and ``data`` are those of :meth:`importance`.
         """
-        return plot_importance(self._ranker, kind, data, top=top, ax=ax)
+        values = dict(list(self.importance(kind, data).items())[:top])
+        axes = _axes(ax)
+        axes.barh(list(values), list(values.values()))
+        axes.invert_yaxis()
+        default = self._importance_kinds[0] if data is None else "permutation"
+        axes.set(xlabel=f"importance ({kind or default})", title=self.summary())
+        return axes
 
     def _repr_html_(self) -> str:
         """A summary for notebooks."""
-        return html_summary(self._ranker)
+        from jinja2 import Environment
+
+        ranker = self._ranker
+        return (
+            Environment(autoescape=True)
+            .from_string(_TEMPLATE)
+            .render(
+                title=type(self).__name__,
+                recipe=ranker.recipe_name,
+                status=_status(ranker),
+                bars=_bars(ranker),
+                parameters=[(name, repr(value)) for name, value in ranker.get_params().items()],
+            )
+        )
 
 
 _TOP = 10  # features in a notebook
-
-
-def plot_curves(ranker: Ranker, metric: str | None = None, *, ax: Any = None) -> Any:
-    """Draw a metric of each part of the data against the steps of the fit."""
-    ranker._require_fitted()
-    names = list(dict.fromkeys(name for part in ranker.curves_.values() for name in part))
-    if not names:
-        raise UsageError(
-            f"this {type(ranker).__name__} has no learning curves; they are recorded by fit"
-            + (" with validation lists." if ranker.training_ else ".")
-        )
-    if metric is None:
-        metric = next((name for name in names if name != "loss"), names[0])
-    if metric not in names:
-        raise unknown_name("curve", metric, names)
-    axes = _axes(ax)
-    for part, by_name in ranker.curves_.items():
-        if metric in by_name:
-            axes.plot(range(1, len(by_name[metric]) + 1), by_name[metric], label=part)
-    if ranker.best_step_ and "validation" in ranker.curves_:
-        axes.axvline(ranker.best_step_, color="0.6", linewidth=1, linestyle="--")
-    axes.set(xlabel="step", ylabel=metric, title=ranker.summary())
-    axes.legend(frameon=False)
-    return axes
-
-
-def plot_importance(
-    ranker: Ranker, kind: str | None = None, data: Dataset | None = None, *, top: int = 20, ax: Any = None
-) -> Any:
-    """Draw the importance of the most important features as bars."""
-    values = dict(list(ranker.importance(kind, data).items())[:top])
-    axes = _axes(ax)
-    axes.barh(list(values), list(values.values()))
-    axes.invert_yaxis()
-    default = ranker._importance_kinds[0] if data is None else "permutation"
-    axes.set(xlabel=f"importance ({kind or default})", title=ranker.summary())
-    return axes
 
 
 def _axes(ax: Any) -> Any:
@@ -401,20 +389,6 @@ _TEMPLATE = """\
 {% endfor %}
 </table></details>
 </div>"""
-
-
-def html_summary(ranker: Ranker) -> str:
-    """A ranker in a notebook: what it is, how it was fitted, its most important features."""
-    from jinja2 import Environment
-
-    template = Environment(autoescape=True).from_string(_TEMPLATE)
-    return template.render(
-        title=type(ranker).__name__,
-        recipe=ranker.recipe_name,
-        status=_status(ranker),
-        bars=_bars(ranker),
-        parameters=[(name, repr(value)) for name, value in ranker.get_params().items()],
-    )
 
 
 def _status(ranker: Ranker) -> str:

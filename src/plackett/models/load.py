@@ -47,13 +47,11 @@ def load(path: str | os.PathLike[str], *, module: Any = None, sign_key: str | os
     path
         The folder.
     module
-        For nets with a user-supplied module (``NeuralRanker(module=...)``), alone or inside another
-        ranker: that module, or the function that makes it. The folder holds weights and no code;
-        they are loaded into a copy of the module, whose state must have the same names, shapes and
-        types.
+        For nets with a user-supplied module (``NeuralRanker(module=...)``), alone or inside another ranker: that
+        module, or the function that makes it. The folder holds weights and no code; they are loaded into a copy of the
+        module, whose state must have the same names, shapes and types.
     sign_key
-        File of the key that the model must be signed with (:meth:`Ranker.save`). Default: a model
-        need not be signed.
+        File of the key that the model must be signed with (:meth:`Ranker.save`). Default: a model need not be signed.
 
     Examples
     --------
@@ -70,7 +68,12 @@ def load(path: str | os.PathLike[str], *, module: Any = None, sign_key: str | os
         recipe, training = manifest.get("recipe"), manifest.get("training")
         if recipe is not None and not isinstance(recipe, str):
             raise DataError(f'"recipe" must be a text or null, got {recipe!r}.')
-        _check_training(training)
+        if not isinstance(training, dict):
+            raise DataError('"training" must describe the training data.')
+        try:
+            json.dumps(training, allow_nan=False)
+        except ValueError as error:
+            raise DataError('"training" holds a number that is not finite.') from error
         ranker.recipe_name, ranker.training_ = recipe, training
     except DataError as error:
         raise DataError(str(error), path=str(folder / MANIFEST_FILE)) from error
@@ -127,12 +130,3 @@ def _set_features(ranker: Ranker, manifest: dict[str, Any]) -> None:
         if not isinstance(fitted, FittedTransform):
             raise DataError("the transform of a model must be a fitted one.")
         ranker.transform_ = fitted
-
-
-def _check_training(training: Any) -> None:
-    if not isinstance(training, dict):
-        raise DataError('"training" must describe the training data.')
-    try:
-        json.dumps(training, allow_nan=False)
-    except ValueError as error:
-        raise DataError('"training" holds a number that is not finite.') from error

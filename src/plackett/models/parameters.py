@@ -60,8 +60,8 @@ class Parameterized:
             for name in nested:
                 change_nested(ranker, name, parameters[name])
             return self
-        parameters = self._translate(parameters, self.get_params())
         known = self.get_params()
+        parameters = self._translate(parameters, known)
         for name in parameters:
             if name not in known:
                 raise unknown_parameter(type(self), name, known, self.aliases)
@@ -83,10 +83,8 @@ class Parameterized:
 
     def clone(self) -> Self:
         """Return a ranker with the same parameters that is not fitted."""
-        parameters = self.get_params()
-        for name, value in parameters.items():
-            parameters[name] = dict(value) if isinstance(value, dict) else value
-        copy = type(self)().set_params(**parameters)
+        values = {name: dict(v) if isinstance(v, dict) else v for name, v in self.get_params().items()}
+        copy = type(self)().set_params(**values)
         copy.recipe_name = self.recipe_name
         return copy
 
@@ -114,35 +112,23 @@ def accept_aliases(kind: type[T]) -> type[T]:
 
 
 def translate(parameters: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
-    """Replace aliases by the names of a ranker, and their values by what these mean.
-
-    A seed of None is left out, so that the default applies; a generator gives a seed; any number of
-    threads below 1 means all.
-    """
+    """Parameters by the names of a ranker; aliases of seeds and threads mean what they mean in other libraries."""
     result: dict[str, Any] = {}
     for name, value in parameters.items():
         ours = aliases.get(name, name)
         if ours in result:
             other = next(key for key in parameters if aliases.get(key, key) == ours)
             raise UsageError(f"{other!r} and {name!r} are the same parameter; give one of them.")
-        if ours == name:
-            result[name] = value
-        elif ours == "seed":
-            if value is not None:
-                result["seed"] = _draw_seed(value)
-        elif ours == "threads":
-            result["threads"] = None if value is None or value < 1 else value
-        else:
-            result[ours] = value
+        if ours != name and ours == "seed":
+            if value is None:
+                continue
+            if isinstance(value, (np.random.RandomState, np.random.Generator)):
+                draw = value.randint if isinstance(value, np.random.RandomState) else value.integers
+                value = int(draw(2**31 - 1))
+        elif ours != name and ours == "threads":
+            value = None if value is None or value < 1 else value
+        result[ours] = value
     return result
-
-
-def _draw_seed(value: Any) -> Any:
-    if isinstance(value, np.random.RandomState):
-        return int(value.randint(2**31 - 1))
-    if isinstance(value, np.random.Generator):
-        return int(value.integers(2**31 - 1))
-    return value
 
 
 def unknown_parameter(kind: type, name: str, known: Iterable[str], also: Iterable[str] = ()) -> UsageError:
@@ -183,7 +169,7 @@ def to_python(value: Any) -> Any:
 
 def check_types(kind: type, parameters: Mapping[str, Any]) -> None:
     """Raise UsageError for a parameter whose type differs from its annotation."""
-    hints = _hints(kind)
+    hints: dict[str, Any] = _hints(kind)
     for name, value in parameters.items():
         if name in hints and not _matches(value, hints[name]):
             expected = _describe_hint(hints[name])
@@ -211,9 +197,7 @@ def check_minimums(kind: Any, parameters: Mapping[str, Any]) -> None:
             raise UsageError(f"{name} must be at least {least}, got {value}.")
 
 
-@lru_cache(maxsize=64)
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+_hints = lru_cache(maxsize=64)(get_type_hints)
 
 
 def _matches(value: Any, hint: Any) -> bool:

@@ -57,15 +57,16 @@ SCORING_BLOCK = 1 << 15
 class Ranker(Parameterized, Insight, ABC):
     """A model that gives each document of a list a score.
 
-    Subclasses are dataclasses whose fields are the parameters, with scikit-learn's conventions: the
-    constructor stores them and checks only ``minimums``, ``fit`` returns the ranker itself, fitted
-    attributes end in ``_``.
+    Subclasses are dataclasses whose fields are the parameters, with scikit-learn's conventions: the constructor stores
+    them and checks only ``minimums``, ``fit`` returns the ranker itself, fitted attributes end in ``_``.
     """
 
     takes_missing: ClassVar[bool] = False
     """Whether the model takes NaN as a value of a feature."""
     takes_categories: ClassVar[bool] = False
     """Whether the model takes categories, numbers without an order, as they are; others encode them."""
+    takes_added_features: ClassVar[bool] = False
+    """Whether transforms may add features."""
     row_wise: ClassVar[bool] = False
     """Whether it scores each row by itself, to the same bits whatever the other rows are."""
     trains_in_place: ClassVar[bool] = False
@@ -128,9 +129,8 @@ class Ranker(Parameterized, Insight, ABC):
     ) -> Self:
         """Fit on ``train``; with ``validation``, select by ``metric`` on it.
 
-        ``fit(train, validation, metric, checkpoint)`` takes data sets, ``fit(X, y, qid=ids)``
-        arrays or a table of features, ``fit(df, label="grade", query="qid")`` a table that holds
-        all.
+        ``fit(train, validation, metric, checkpoint)`` takes data sets, ``fit(X, y, qid=ids)`` arrays or a table of
+        features, ``fit(df, label="grade", query="qid")`` a table that holds all.
 
         Parameters
         ----------
@@ -169,20 +169,17 @@ class Ranker(Parameterized, Insight, ABC):
             A folder for the state of the fit. If the process is killed, the same call with the same
             folder resumes the fit and ends in the same model.
         callbacks
-            Functions that are called after each step with a
-            :class:`~plackett.models.fit_context.FitStep`: the steps done, the steps in total and the
-            metrics. If one returns True or raises :class:`~plackett.models.fit_context.StopFit`, the
-            fit ends and the best model so far is kept.
+            Functions that are called after each step with a :class:`~plackett.models.fit_context.FitStep`: the steps
+            done, the steps in total and the metrics. If one returns True or raises
+            :class:`~plackett.models.fit_context.StopFit`, the fit ends and the best model so far is kept.
         init
-            A fitted model of the same kind and features to start from: trees and stumps are added
-            to its own, weights of linear models and nets are changed further. Its fitted transforms
-            are kept.
+            A fitted model of the same kind and features to start from: trees and stumps are added to its own, weights
+            of linear models and nets are changed further. Its fitted transforms are kept.
         verbose
             True: show the progress; a number above 1: print a line each so many steps. By default
             the progress is shown in an interactive session and in a notebook.
         progress
-            Called after each step with a text, the steps done and the steps in total; nothing is
-            printed then.
+            Called after each step with a text, the steps done and the steps in total; nothing is printed then.
         watch
             Called after each step that is measured on ``validation``, with the steps done, the
             steps in total and the first metric. An exception that it raises ends the fit.
@@ -284,12 +281,11 @@ class Ranker(Parameterized, Insight, ABC):
             self.transform_ = self._fit_transforms(train)
         train = self._prepare(train)  # a copy of the features in canonical order is freed here
         if validation is not None:
-            if validation.n_features != train.n_features:
+            if validation.n_features != self.n_features_:
                 raise FeatureMismatch(
-                    f"the validation data have {validation.n_features} features, the training data {train.n_features}."
+                    f"the validation data have {validation.n_features} features, the training data {self.n_features_}."
                 )
-            validation = self._number_categories(validation).canonical(copy=copy)
-            validation = self._prepare(validation)
+            validation = self._prepare(self._number_categories(validation).canonical(copy=copy))
         return train, validation
 
     @property
@@ -299,12 +295,20 @@ class Ranker(Parameterized, Insight, ABC):
 
     def _fit_transforms(self, train: Dataset) -> FittedTransform:
         """The transforms, fitted to lists in canonical order; categories are encoded first."""
+        fitted: FittedTransform
         transforms = chain(*(transform(name) for name in self.transforms))
         if not self.encodes_categories:
-            return transforms.fit(train)
-        encoding = encode_categories(train)
-        encoded = train._replace(features=apply_in_blocks(encoding, train.features, train.offsets))
-        return FittedChain((encoding, transforms.fit(encoded)))
+            fitted = transforms.fit(train)
+        else:
+            encoding = encode_categories(train)
+            encoded = train._replace(features=apply_in_blocks(encoding, train.features, train.offsets))
+            fitted = FittedChain((encoding, transforms.fit(encoded)))
+        if fitted.width(train.n_features) != train.n_features and not self.takes_added_features:
+            raise UsageError(
+                f"{type(self).__name__} does not support transforms that add features ({', '.join(self.transforms)}); "
+                f"cross-fit it: CrossFit({type(self).__name__}(...), transforms={self.transforms!r})."
+            )
+        return fitted
 
     def _check_init(self, init: Ranker, train: Dataset) -> None:
         """Raise for a model that a fit of this ranker cannot start from."""
@@ -414,7 +418,10 @@ class Ranker(Parameterized, Insight, ABC):
                 f"{type(self).__name__} cannot take missing features (NaN); add an imputing "
                 'transform, for example transforms=("impute", "standard").'
             )
-        return data if features is data.features else data._replace(features=features)
+        if features is data.features:
+            return data
+        names = data.feature_names and self.transform_ and self.transform_.names(data.feature_names)
+        return data._replace(features=features, feature_names=names)
 
     def _feature_labels(self) -> tuple[str, ...]:
         """The names of the features, or their numbers from 1."""
@@ -441,8 +448,7 @@ class Ranker(Parameterized, Insight, ABC):
             )
         expected, actual = self.feature_names_, data.feature_names
         if expected is not None and actual is not None and expected != actual:
-            pairs = enumerate(zip(expected, actual, strict=True))
-            j = next(j for j, (name, other) in pairs if name != other)
+            j = next(j for j, name in enumerate(expected) if name != actual[j])
             raise FeatureMismatch(
                 f"feature {j + 1} is {actual[j]!r} in the data but {expected[j]!r} in the model; "
                 "give the columns in the model's order."
@@ -454,7 +460,7 @@ class Ranker(Parameterized, Insight, ABC):
         if not self.supports_cluster:
             raise UsageError(
                 f"{type(self).__name__} does not support cluster=; TreeRanker, NeuralRanker, "
-                "BoostedNeuralRanker and a CrossFit of any ranker do."
+                "BoostedNeuralRanker, AutoRanker and a CrossFit of any ranker do."
             )
         require("ray")
         return as_cluster(cluster)

@@ -2,31 +2,27 @@ r"""RankBoost: a sum of weighted thresholds on single features (Freund et al. 20
 
 .. math:: s(x) = \sum_t \alpha_t\, [x_{j_t} > \theta_t]
 
-Each round adds the threshold on a feature that best corrects the pairs that are wrong so far (the
-largest :math:`|r|`), with weight :math:`\alpha = \tfrac12 \ln\frac{1+r}{1-r}`.
-That minimizes the exponential loss over pairs,
+Each round adds the threshold that best corrects the pairs that are wrong so far (the largest :math:`|r|`), with weight
+:math:`\alpha = \tfrac12 \ln\frac{1+r}{1-r}`. That minimizes the exponential loss over pairs,
 :math:`\sum e^{-(s_i - s_j)}`, which falls by at least the factor :math:`\sqrt{1 - r^2}` per round.
-A round costs O(documents x features); pairs are never enumerated.
 
-**Rounds.** With scores s so far, the weight of a pair with labels :math:`y_i > y_j` is proportional
-to :math:`e^{-(s_i - s_j)}`, and the worth of a weak learner h is
+With scores s so far, the weight of a pair with labels :math:`y_i > y_j` is proportional to :math:`e^{-(s_i - s_j)}`,
+and the worth of a weak learner h is
 
 .. math:: r = \sum_{y_i > y_j} D_{ij} (h_i - h_j) = \sum_d \pi_d h_d, \qquad
     \pi_d \propto e^{-s_d} \sum_{y_j < y_d} e^{s_j} - e^{s_d} \sum_{y_i > y_d} e^{-s_i}.
 
-The sum over pairs factorizes: with documents sorted by label once, the potential :math:`\pi` of a
-list costs O(n) per round, for any number of label levels. The weight of a document multiplies the
-pairs in which it is the better one.
+With documents sorted by label once, the potential :math:`\pi` of a list costs O(n) per round; pairs are never
+enumerated. The weight of a document multiplies the pairs in which it is the better one.
 
-**Thresholds.** A feature with few distinct values is cut between any two of them; one with many at
-evenly spaced quantiles. The code of a document is the number of thresholds below its value, so it
-is above the k-th threshold (from 0) if and only if its code is more than k. A missing value is
-above none.
+The code of a document is the number of thresholds below its value, so it is above the k-th threshold (from 0) if and
+only if its code is more than k. A missing value is above none.
 """
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,19 +35,11 @@ from scipy.sparse import csc_array, csr_array
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import compiled, parallel
-from plackett.base.ragged import Features, Labels, Offsets, Scores
+from plackett.base.ragged import Features, Labels, Offsets, Scores, list_of_document
 from plackett.base.threads import kernel_threads
 from plackett.data.dataset import Dataset
-from plackett.models.fit_context import (
-    Curves,
-    FitContext,
-    Selection,
-    check_learnable,
-    latest,
-    measure,
-    read_curves,
-    write_curves,
-)
+from plackett.models.checkpoint import read_state, save_state
+from plackett.models.fit_context import Curves, FitContext, Selection, read_curves, write_curves
 from plackett.models.insight import Method
 from plackett.models.parameters import accept_aliases
 from plackett.models.ranker import Ranker
@@ -96,10 +84,7 @@ class StumpBoosting:
         """Add stumps until ``rounds`` or early stopping is reached, or none is useful."""
         self._resume()
         while not self._is_over() and self._run_round():
-            checkpoint = self.context.checkpoint
-            if checkpoint is not None and checkpoint.due():
-                with checkpoint.saving(len(self.stumps)) as folder:
-                    (folder / _STATE_FILE).write_text(json.dumps(self.stumps))
+            save_state(self.context.checkpoint, len(self.stumps), _STATE_FILE, self.stumps)
 
     @property
     def best(self) -> int:
@@ -116,28 +101,14 @@ class StumpBoosting:
             return False
         self.losses.append(total)
         self._add((feature, place, 0.5 * float(np.log1p(r) - np.log1p(-r))))
-        part = "validation" if "validation" in self.parts else "train"
-        name = self.context.metric_names[0]
-        mean, rounds = self.curves[part][name][-1], self.ranker.rounds
-        self.context.progress(f"stumps, {name} {mean:.4f}", len(self.stumps), rounds)
-        if part == "validation":
-            self.context.watch(len(self.stumps), rounds, mean)
-        self.stopped = self.context.should_stop(len(self.stumps), rounds, latest(self.curves))
+        self.stopped = self.context.report("stumps, ", len(self.stumps), self.ranker.rounds, self.curves)
         return True
 
     def _potential(self) -> tuple[NDArray[np.float64], float]:
         train = self.parts["train"]
         potential, losses = np.empty(train.n_docs), np.empty(train.n_lists)
-        fill_potential(
-            self.scores["train"],
-            train.labels,
-            self._order,
-            train.offsets,
-            self._weights,
-            self._document_weights,
-            potential,
-            losses,
-        )
+        lists = (train.labels, self._order, train.offsets, self._weights, self._document_weights)
+        fill_potential(self.scores["train"], *lists, potential, losses)
         return potential, float(np.sum(losses))
 
     def _add(self, stump: Stump) -> None:
@@ -145,31 +116,26 @@ class StumpBoosting:
         self.stumps.append(stump)
         for part, data in self.parts.items():
             self.scores[part] += weight * (self._codes[part][feature] > place)
-            means = measure(self.scores[part], data, self.context.metrics)
-            for name, mean in zip(self.context.metric_names, means, strict=True):
-                self.curves[part][name].append(mean)
+            means = self.context.measure(self.scores[part], data, self.curves[part])
             if part == "validation":
                 self.selection.offer(means)
 
     def _resume(self) -> None:
         """Add the stumps of the latest state again, in their order, for the same bits."""
-        checkpoint = self.context.checkpoint
-        latest = None if checkpoint is None else checkpoint.latest()
-        if latest is not None:
-            for feature, place, weight in json.loads((latest / _STATE_FILE).read_text()):
-                self.losses.append(self._potential()[1])
-                self._add((feature, place, weight))
+        for stump in read_state(self.context.checkpoint, _STATE_FILE) or ():
+            self.losses.append(self._potential()[1])
+            self._add(tuple(stump))
 
     def _is_over(self) -> bool:
-        stopped = self.selection.best is not None and self.selection.steps_since_best >= self.ranker.patience
-        return stopped or self.stopped or len(self.stumps) >= self.ranker.rounds
+        waited = self.selection.steps_since_best >= self.ranker.patience
+        return waited or self.stopped or len(self.stumps) >= self.ranker.rounds
 
 
 def merge_stumps(stumps: list[Stump], thresholds: Thresholds) -> tuple[NDArray[np.int64], NDArray[np.float32], Scores]:
     """Features, thresholds and weights of stumps, sorted; equal stumps are merged."""
-    weights: dict[tuple[int, int], float] = {}
+    weights: dict[tuple[int, int], float] = defaultdict(float)
     for feature, place, weight in stumps:
-        weights[feature, place] = weights.get((feature, place), 0.0) + weight
+        weights[feature, place] += weight
     places = sorted(weights)
     features = np.array([j for j, _ in places], dtype=np.int64)
     values = np.array([thresholds[j][k] for j, k in places], dtype=np.float32)
@@ -202,10 +168,7 @@ def columns(features: Features | csr_array) -> Iterator[NDArray[np.float32]]:
         return
     sparse = csc_array(features)
     for j in range(sparse.shape[1]):
-        column = np.zeros(sparse.shape[0], dtype=np.float32)
-        low, high = sparse.indptr[j], sparse.indptr[j + 1]
-        column[sparse.indices[low:high]] = sparse.data[low:high]
-        yield column
+        yield sparse[:, [j]].toarray().reshape(-1)
 
 
 def _select_thresholds(column: NDArray[np.float32], max_count: int) -> NDArray[np.float32]:
@@ -232,8 +195,7 @@ _MAX_EXPONENT = 300.0  # exponents are clipped so that squares of exponentials s
 
 def label_order(labels: Labels, offsets: Offsets) -> NDArray[np.int64]:
     """Documents of each list by ascending label, as positions in the dataset."""
-    lists = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    return np.lexsort((labels, lists))
+    return np.lexsort((labels, list_of_document(offsets)))
 
 
 @parallel
@@ -312,8 +274,7 @@ class StumpRanker(Ranker):
     rounds
         Maximum number of stumps.
     thresholds
-        Maximum number of candidate thresholds per feature; a feature with more distinct values is
-        cut at quantiles.
+        Maximum number of candidate thresholds per feature; a feature with more distinct values is cut at quantiles.
     patience
         With validation data: stop after this many rounds without a better metric.
     threads
@@ -343,7 +304,6 @@ class StumpRanker(Ranker):
 
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
         self._check_settings()
-        check_learnable(train)
         parts = {"train": train} | ({} if validation is None else {"validation": validation})
         with kernel_threads(self.threads):
             boosting = StumpBoosting(self, parts, context)
@@ -353,14 +313,11 @@ class StumpRanker(Ranker):
         self.losses_: tuple[float, ...] = tuple(boosting.losses)
         """The exponential loss over the pairs of the training lists before each round."""
         stumps = boosting.stumps[: boosting.best]
-        merged = merge_stumps(stumps, boosting.thresholds)
+        merged: tuple[Any, ...] = merge_stumps(stumps, boosting.thresholds)
         init = context.init
         if isinstance(init, StumpRanker):
-            merged = _sort(
-                np.concatenate([init.stump_features_, merged[0]]),
-                np.concatenate([init.stump_thresholds_, merged[1]]),
-                np.concatenate([init.stump_weights_, merged[2]]),
-            )
+            before: tuple[Any, ...] = (init.stump_features_, init.stump_thresholds_, init.stump_weights_)
+            merged = _sort(*(np.concatenate(pair) for pair in zip(before, merged, strict=True)))
         self._best_step = len(stumps)
         self._set_stumps(*merged)
 
@@ -404,8 +361,8 @@ class StumpRanker(Ranker):
 
     def _check_settings(self) -> None:
         for name in ("rounds", "thresholds", "patience"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"StumpRanker needs {name} >= 1, got {getattr(self, name)!r}.")
+            if (value := getattr(self, name)) < 1:
+                raise UsageError(f"StumpRanker needs {name} >= 1, got {value!r}.")
         if self.thresholds > _MAX_THRESHOLDS:
             raise UsageError(f"StumpRanker takes at most {_MAX_THRESHOLDS} thresholds, got {self.thresholds}.")
 

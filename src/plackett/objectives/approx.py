@@ -1,7 +1,6 @@
 r"""Smooth approximations of metrics: ApproxNDCG, ApproxMRR, ApproxMAP, ApproxERR and SoftRank.
 
-**Approximate ranks.** A document's rank is one plus the number of documents above it; each
-comparison is smoothed:
+**Approximate ranks.** A document's rank is one plus the number of documents above it; each comparison is smoothed:
 
 .. math:: \hat\pi_i = 1 + \sum_{j \ne i} q_{ij}, \quad q_{ij} = \frac{1}{1 + e^{\eta(s_i - s_j)}}.
 
@@ -14,20 +13,18 @@ comparison is smoothed:
 
 with :math:`w_{ik} = q_{ik}(1 - q_{ik})`.
 
-*ApproxMRR* is minus the reciprocal approximate rank of the first relevant document (label > 0);
-which one is first is smoothed in the same way, by a softmax of the scores of the relevant
-documents,
+*ApproxMRR* is minus the reciprocal approximate rank of the first relevant document (label > 0); which one is first is
+smoothed in the same way, by a softmax of the scores of the relevant documents,
 
 .. math:: \ell = -\sum_{i: y_i > 0} \frac{p_i}{\hat\pi_i}, \quad
     p_i = \frac{e^{\eta s_i}}{\sum_{j: y_j > 0} e^{\eta s_j}}, \qquad
     \frac{\partial\ell}{\partial s_k} = \eta \sum_{i \ne k} w_{ik}(a_i - a_k)
     - \eta p_k \Big(\frac{1}{\hat\pi_k} + \ell\Big), \quad a_i = \frac{p_i}{\hat\pi_i^2}.
 
-With one relevant document it is the loss of TF-Ranking and Rax. With more, it tends to minus MRR as
-:math:`\eta` grows. So does Rax's loss, which has a maximum in place of the softmax and is therefore
-not differentiable everywhere; TF-Ranking's, a mean over documents weighted by label, does not. A
-list without an irrelevant document gives zeros. The weight of a document multiplies its term
-:math:`p_i/\hat\pi_i`.
+With one relevant document it is the loss of TF-Ranking and Rax. With more, it tends to minus MRR as :math:`\eta` grows.
+So does Rax's loss, which has a maximum in place of the softmax and is therefore not differentiable everywhere;
+TF-Ranking's, a mean over documents weighted by label, does not. A list without an irrelevant document gives zeros. The
+weight of a document multiplies its term :math:`p_i/\hat\pi_i`.
 
 Every metric that is a function of comparisons :math:`q_{ij}` can be treated in this way. With
 :math:`c_{ij} = \partial\ell/\partial q_{ij}`, the gradient is :math:`\eta\sum_{i \ne k}
@@ -49,46 +46,40 @@ with probability :math:`R_i = (2^{y_i} - 1)/2^{\max y}` if none above it did,
     T_i = \frac{R_i}{\hat\pi_i} \prod_{j \ne i} (1 - R_j q_{ij}), \qquad
     c_{ij} = T_i\Big(\frac{1}{\hat\pi_i} + \frac{R_j}{1 - R_j q_{ij}}\Big).
 
-**Curvature.** ApproxNDCG and ApproxMRR are concave in the ranks, so their linearization in the
-ranks bounds them from above; what remains is a sum over pairs of :math:`(a_i - a_j) q_{ij}`, whose
-second derivative with respect to a score is at most :math:`\eta^2 |a_i - a_j| w_{ij}` in size. The
-curvature is the sum of these over a document's pairs, for ApproxMRR plus :math:`\eta^2 p_k
-|1/\hat\pi_k + \ell|` (products of derivatives of p and of ranks are never positive). It bounds the
-diagonal of the Hessian, and no Newton step exceeds :math:`1/\eta`, the width of the smoothing. A
-floor of 1e-6 of the list's mean keeps quotients finite. For ApproxMAP and ApproxERR the curvature
-is the same sum, :math:`\eta^2\sum_i w_{ik}|c_{ik} - c_{ki}|`. It is a bound for ApproxERR, whose
-second derivatives by comparisons of one document are never positive; ApproxMAP is not concave in
-them.
+**Curvature.** ApproxNDCG and ApproxMRR are concave in the ranks, so their linearization in the ranks bounds them from
+above; what remains is a sum over pairs of :math:`(a_i - a_j) q_{ij}`, whose second derivative with respect to a score
+is at most :math:`\eta^2 |a_i - a_j| w_{ij}` in size. The curvature is the sum of these over a document's pairs, for
+ApproxMRR plus :math:`\eta^2 p_k |1/\hat\pi_k + \ell|` (products of derivatives of p and of ranks are never positive).
+It bounds the diagonal of the Hessian, and no Newton step exceeds :math:`1/\eta`, the width of the smoothing. A floor of
+1e-6 of the list's mean keeps quotients finite. For ApproxMAP and ApproxERR the curvature is the same sum,
+:math:`\eta^2\sum_i w_{ik}|c_{ik} - c_{ki}|`. It is a bound for ApproxERR, whose second derivatives by comparisons of
+one document are never positive; ApproxMAP is not concave in them.
 
 O(n⁺n) time, where n⁺ documents are relevant, O(n) memory.
 
-**SoftRank**: expected NDCG when scores are Gaussian (Taylor et al. 2008). Each score is drawn from
-:math:`N(s_i, \sigma^2)`, independently in each comparison, so that i beats j with probability
-:math:`b_{ij} = \Phi((s_i - s_j)/(\sqrt2\sigma))`, and the number of documents that beat j has the
-distribution :math:`p_j` of a sum of independent coin flips. With discounts :math:`D_r = 1/\log_2(2
-+ r)`, r counted from 0,
+**SoftRank**: expected NDCG when scores are Gaussian (Taylor et al. 2008). Each score is drawn from :math:`N(s_i,
+\sigma^2)`, independently in each comparison, so that i beats j with probability :math:`b_{ij} = \Phi((s_i -
+s_j)/(\sqrt2\sigma))`, and the number of documents that beat j has the distribution :math:`p_j` of a sum of independent
+coin flips. With discounts :math:`D_r = 1/\log_2(2 + r)`, r counted from 0,
 
 .. math:: \ell = -\frac{1}{\mathrm{IDCG}} \sum_j (2^{y_j} - 1) \sum_r D_r\, p_j(r).
 
-**Gradient.** :math:`p_j` is linear in each coin: with :math:`p_{j \setminus i}` the distribution
-without document i,
+**Gradient.** :math:`p_j` is linear in each coin: with :math:`p_{j \setminus i}` the distribution without document i,
 
 .. math:: A_{ji} = \frac{\partial\ell}{\partial b_{ij}} =
     \frac{2^{y_j} - 1}{\mathrm{IDCG}} \sum_r p_{j \setminus i}(r)\,(D_r - D_{r+1}) \ge 0, \qquad
     \frac{\partial\ell}{\partial s_k} = \sum_{i \ne k} f_{ik}(A_{ik} - A_{ki}), \qquad
     f_{ik} = \frac{e^{-(s_i - s_k)^2/4\sigma^2}}{2\sigma\sqrt\pi}.
 
-:math:`p_{j \setminus i}` follows from :math:`p_j(r) = b\,p_{j \setminus i}(r-1) + (1-b)\,p_{j
-\setminus i}(r)` in O(n): upwards from r = 0 where b ≤ 1/2, downwards from the end where b > 1/2.
-Each step multiplies the error made so far by at most :math:`\min(b, 1-b)/\max(b, 1-b) \le 1`, so
-errors never grow beyond their sum.
+:math:`p_{j \setminus i}` follows from :math:`p_j(r) = b\,p_{j \setminus i}(r-1) + (1-b)\,p_{j \setminus i}(r)` in O(n):
+upwards from r = 0 where b ≤ 1/2, downwards from the end where b > 1/2. Each step multiplies the error made so far by at
+most :math:`\min(b, 1-b)/\max(b, 1-b) \le 1`, so errors never grow beyond their sum.
 
-**Curvature.** Second derivatives by two coins of the same law are never positive, because D is
-convex. What is left is at most :math:`\sum_i |f'_{ik}|\,(A_{ik} + A_{ki})`, with :math:`|f'| = f
-|s_i - s_k|/\tau^2` and :math:`\tau = \sqrt2\sigma`; taken with :math:`\max(\tau, |s_i - s_k|)` in
-place of the distance, because f' is zero at ties, it bounds the diagonal of the Hessian and no
-Newton step exceeds :math:`\tau`, the width of the smoothing. A floor of 1e-6 of the list's mean
-keeps quotients finite.
+**Curvature.** Second derivatives by two coins of the same law are never positive, because D is convex. What is left is
+at most :math:`\sum_i |f'_{ik}|\,(A_{ik} + A_{ki})`, with :math:`|f'| = f |s_i - s_k|/\tau^2` and :math:`\tau =
+\sqrt2\sigma`; taken with :math:`\max(\tau, |s_i - s_k|)` in place of the distance, because f' is zero at ties, it
+bounds the diagonal of the Hessian and no Newton step exceeds :math:`\tau`, the width of the smoothing. A floor of 1e-6
+of the list's mean keeps quotients finite.
 
 O(n⁺n²) time, where n⁺ documents are relevant, O(n) memory.
 """
@@ -102,9 +93,9 @@ import numpy as np
 from plackett.base.gains import discount, scaled_gain
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
-from plackett.objectives.objective import ListLabels, Objective, Prepared, check_positive
+from plackett.objectives.objective import Limits, Objective, check_positive
 from plackett.objectives.pairwise import fill_exponentials, fill_ratios, raise_to_floor
-from plackett.objectives.ranking import normalized_gains
+from plackett.objectives.ranking import prepare_gains
 
 
 @reordered
@@ -135,16 +126,8 @@ def _add_slopes(ratios, slopes, i, low, g, h):  # type: ignore[no-untyped-def]
 @compiled
 def _relevant_first(labels):  # type: ignore[no-untyped-def]
     """Positions with relevant documents before the others, and the number of relevant ones."""
-    order = np.empty(len(labels), np.int64)
-    front, back = 0, len(labels)
-    for i in range(len(labels)):
-        if labels[i] > 0.0:
-            order[front] = i
-            front += 1
-        else:
-            back -= 1
-            order[back] = i
-    return order, front
+    relevant = np.flatnonzero(labels > 0.0)
+    return np.concatenate((relevant, np.flatnonzero(labels <= 0.0)[::-1])), len(relevant)
 
 
 @compiled
@@ -165,9 +148,8 @@ def _fill_derivatives(x, exponentials, narrow, relevant, ratios, slopes, g, h): 
 @compiled
 def _unsort(order, eta, g, h, gradient, curvature):  # type: ignore[no-untyped-def]
     """Fill the derivatives by the scores from those by x, which is sorted."""
-    for k in range(len(order)):
-        gradient[order[k]] = eta * g[k]
-        curvature[order[k]] = eta * eta * h[k]
+    gradient[order] = eta * g
+    curvature[order] = eta * eta * h
     raise_to_floor(curvature)
 
 
@@ -292,15 +274,10 @@ def approxerr_list(scores, labels, _prepared, _key, params, gradient, curvature)
 
 @dataclass(frozen=True)
 class _Approx(Objective):
+    limits: ClassVar[Limits] = {"eta": check_positive}
+
     eta: float = 10.0
     """Steepness of the comparisons: the larger, the closer to the metric and the flatter."""
-
-    def __post_init__(self) -> None:
-        check_positive(self.name, eta=self.eta)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (self.eta,)
 
 
 @dataclass(frozen=True)
@@ -314,9 +291,7 @@ class ApproxNDCG(_Approx):
     name: ClassVar[str] = "approxndcg"
     weighting: ClassVar[Weighting | None] = "gain"
     function: ClassVar[ListFunction] = approxndcg_list
-
-    def prepare(self, lists: ListLabels) -> Prepared:
-        return normalized_gains(lists.labels, lists.offsets)
+    prepare = prepare_gains
 
 
 @dataclass(frozen=True)
@@ -448,15 +423,7 @@ class SoftRank(Objective):
     name: ClassVar[str] = "softrank"
     weighting: ClassVar[Weighting | None] = "gain"
     function: ClassVar[ListFunction] = softrank_list
+    limits: ClassVar[Limits] = {"sigma": check_positive}
+    prepare = prepare_gains
 
     sigma: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_positive(self.name, sigma=self.sigma)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (self.sigma,)
-
-    def prepare(self, lists: ListLabels) -> Prepared:
-        return normalized_gains(lists.labels, lists.offsets)

@@ -15,15 +15,13 @@ less those above, so with :math:`\bar c = E_P[c]`
 .. math:: \frac{\partial\ell}{\partial s} = -\lambda\, E_P[(\mathrm{NDCG} - E_P\mathrm{NDCG})\, c] +
     (1-\lambda)\,(\bar c - E_{P^y}[c]).
 
-**Curvature.** The second part is convex, with diagonal :math:`\mathrm{Var}_P(c)`. The first is
-not: its diagonal is :math:`-E_P[(\mathrm{NDCG} - E_P \mathrm{NDCG})(c - \bar c)^2]`, which we
-bound by the same expression with the absolute value of the first factor. The sum is raised to at
-least 1e-6 of the list's mean.
+**Curvature.** The second part is convex, with diagonal :math:`\mathrm{Var}_P(c)`. The first is not: its diagonal is
+:math:`-E_P[(\mathrm{NDCG} - E_P \mathrm{NDCG})(c - \bar c)^2]`, which we bound by the same expression with the absolute
+value of the first factor. The sum is raised to at least 1e-6 of the list's mean.
 
-The set is the ideal ranking (equal labels in random order) and ``samples - 1`` draws from the
-Plackett-Luce model of the labels. It depends on the seed and the list, not on the step: a new set
-at each step would make line searches fail. NDCG is that of the whole list with gain :math:`2^y - 1`
-and discount :math:`1/\log_2(1+r)`. A step costs O(samples n).
+The set is the ideal ranking (equal labels in random order) and ``samples - 1`` draws from the Plackett-Luce model of
+the labels. It depends on the seed and the list, not on the step: a new set at each step would make line searches fail.
+NDCG is that of the whole list with gain :math:`2^y - 1` and discount :math:`1/\log_2(1+r)`. A step costs O(samples n).
 
 ``mix`` below 1 adds the cross entropy, as the authors train. They score a document by a potential of
 its own and by potentials of pairs; ``NeuralRanker(objective="boltzrank", group_size=2)`` learns such
@@ -31,6 +29,7 @@ potentials from pairs of documents.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -47,7 +46,7 @@ from plackett.base.random import combine
 from plackett.objectives import ranking
 from plackett.objectives.driver import LIST_FUNCTION, Weighting
 from plackett.objectives.listmle import draw_order
-from plackett.objectives.objective import ListLabels, Objective, Prepared, check_between, check_count
+from plackett.objectives.objective import Limits, ListLabels, Objective, Prepared, check_between, check_whole, mix_keys
 from plackett.objectives.pairwise import raise_to_floor
 
 _COLUMNS = 2  # NDCG of the ranking, and its probability under the labels
@@ -56,8 +55,8 @@ _STREAM = 3  # of random numbers, for the rankings
 
 @list_function(LIST_FUNCTION)
 def boltzrank_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Value, gradient and curvature; params: mix; prepared: the set of rankings."""
-    n, mix = len(scores), params[0]
+    """Value, gradient and curvature; params: samples and mix; prepared: the set of rankings."""
+    n, mix = len(scores), params[1]
     ndcg, target = ranking.column_of(prepared, 0), ranking.column_of(prepared, 1)
     coefficients = ranking.coefficients_of(prepared, n, _COLUMNS)
     factor = 2.0 / (n * (n - 1.0))
@@ -111,14 +110,6 @@ def _draw_sets(labels, gains, offsets, keys, samples, values, starts):  # type: 
         ranking.fill_softmax(target.copy(), target)
 
 
-@compiled
-def _mix_seed(keys, seed):  # type: ignore[no-untyped-def]
-    mixed = np.empty_like(keys)
-    for q in range(len(keys)):
-        mixed[q] = combine(combine(seed, uint64(_STREAM)), keys[q])
-    return mixed
-
-
 @dataclass(frozen=True)
 class BoltzRank(Objective):
     """Expected NDCG over a fixed set of rankings (Volkovs & Zemel 2009).
@@ -131,6 +122,7 @@ class BoltzRank(Objective):
     weighting: ClassVar[Weighting | None] = "gain"
     draw: ClassVar[str | None] = "permutations"
     function: ClassVar[ListFunction] = boltzrank_list
+    limits: ClassVar[Limits] = {"samples": check_whole, "mix": partial(check_between, low=0.0, high=1.0)}
 
     samples: int = 100
     """Number of rankings of each list."""
@@ -138,14 +130,6 @@ class BoltzRank(Objective):
     """Weight of the expected NDCG; the cross entropy has the weight 1 - mix."""
     seed: int = 0
     """Seed of the rankings."""
-
-    def __post_init__(self) -> None:
-        check_count(self.name, samples=self.samples)
-        check_between(self.name, 0.0, 1.0, mix=self.mix)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (self.mix,)
 
     def prepare(self, lists: ListLabels) -> Prepared:
         labels, offsets, keys, draws, _ = lists
@@ -155,7 +139,7 @@ class BoltzRank(Objective):
         sizes = np.diff(offsets)
         where = offsets_from_sizes(np.where(sizes > 1, ranking.set_size(self.samples, sizes, _COLUMNS), 0))
         values = np.empty(where[-1])
-        mixed = _mix_seed(np.ascontiguousarray(keys), np.uint64(self.seed % 2**64))
+        mixed = mix_keys(keys, np.uint64(self.seed % 2**64), np.uint64(_STREAM))
         _draw_sets(labels, gains, offsets, mixed, self.samples, values, where)
         return Prepared(values, where)
 

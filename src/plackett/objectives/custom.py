@@ -55,10 +55,9 @@ def custom(
     Parameters
     ----------
     kernel
-        A function ``kernel(scores, labels, params, gradient, curvature)`` that Numba can compile.
-        All arguments are contiguous float64 arrays. It fills ``gradient`` and ``curvature``, which
-        are zero on entry, and returns the value. It must not raise. It is not called for lists
-        with one document or one label level.
+        A function ``kernel(scores, labels, params, gradient, curvature)`` that Numba can compile. All arguments are
+        contiguous float64 arrays. It fills ``gradient`` and ``curvature``, which are zero on entry, and returns the
+        value. It must not raise. It is not called for lists with one document or one label level.
     params
         Numbers passed to it.
     exact
@@ -114,12 +113,9 @@ def custom(
 def digest(kernel: Kernel) -> str:
     """A hash of the function's code, which changes when the function does."""
     code = (kernel.py_func if isinstance(kernel, Dispatcher) else kernel).__code__
-    parts = (code.co_code.hex(), code.co_names, [c for c in code.co_consts if _is_plain(c)])
+    plain = [c for c in code.co_consts if c is None or isinstance(c, (int, float, str, tuple))]
+    parts = (code.co_code.hex(), code.co_names, plain)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-
-
-def _is_plain(constant: object) -> bool:
-    return constant is None or isinstance(constant, (bool, int, float, str, tuple))
 
 
 @lru_cache(maxsize=256)

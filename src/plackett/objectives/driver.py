@@ -1,12 +1,10 @@
 r"""The compiled driver that runs a list function over all lists, in parallel.
 
-The driver receives the list function as a pointer (:mod:`plackett.base.kernels`), so it is compiled
-once for all objectives, later processes load it from the on-disk cache, and a call costs
-nanoseconds per list.
+The driver receives the list function as a pointer (:mod:`plackett.base.kernels`), so it is compiled once for all
+objectives, later processes load it from the on-disk cache, and a call costs nanoseconds per list.
 
 With ``samples`` above zero the driver perturbs the scores of each list that many times and averages
-(:mod:`plackett.objectives.stochastic` has the mathematics). Buffers and prepared numbers serve all
-samples of a list.
+(:mod:`plackett.objectives.stochastic` has the mathematics). Buffers and prepared numbers serve all samples of a list.
 
 **Document weights**: factors of what a document gains, such as one over its propensity.
 
@@ -122,9 +120,7 @@ def _perturb(scores, key, sample, uniform, beta, normalize, z):  # type: ignore[
     else:
         perturb(scores, noise_state(key, sample), beta, z)
     if normalize:
-        top = z[0]
-        for i in range(1, len(z)):
-            top = max(top, z[i])
+        top = np.max(z)
         total = 0.0
         for i in range(len(z)):
             total += np.exp(z[i] - top)

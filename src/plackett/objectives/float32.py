@@ -1,24 +1,21 @@
 r"""LambdaRank and LambdaLoss in single precision, alone or averaged over Gumbel-perturbed scores.
 
-For documents a and b, a above b in the ranking, let :math:`w = (G_a - G_b)(D_a - D_b +
-\delta_{b-a})`, which is negative for a pair in the wrong order, and :math:`q = 1 / (1 +
-e^{\sigma (s_a - s_b)})`. Then
+For documents a and b, a above b in the ranking, let :math:`w = (G_a - G_b)(D_a - D_b + \delta_{b-a})`, which is
+negative for a pair in the wrong order, and :math:`q = 1 / (1 + e^{\sigma (s_a - s_b)})`. Then
 
 .. math:: \lambda = w \cdot (q \text{ if } G_a > G_b \text{ else } 1 - q), \qquad
     \eta = |w|\, q (1 - q)
 
-and :math:`g_a \mathrel{-}= \sigma\lambda`, :math:`g_b \mathrel{+}= \sigma\lambda`,
-:math:`h_a, h_b \mathrel{+}= \sigma^2 \eta` (:mod:`plackett.objectives.lambdarank` has the
-formulas). The discounts D go by rank; :math:`\delta` goes by the distance of ranks and is 0 for
-LambdaRank (:mod:`plackett.objectives.lambdaloss` defines it).
+and :math:`g_a \mathrel{-}= \sigma\lambda`, :math:`g_b \mathrel{+}= \sigma\lambda`, :math:`h_a, h_b \mathrel{+}=
+\sigma^2 \eta` (:mod:`plackett.objectives.lambdarank` has the formulas). The discounts D go by rank; :math:`\delta` goes
+by the distance of ranks and is 0 for LambdaRank (:mod:`plackett.objectives.lambdaloss` defines it).
 
 Each document's pairs are one loop without branches, which becomes vector code, as sums are in any
 order (``reassoc``). There are two ways to arrange the documents:
 
 - *By gain*, lowest first: the worse partners of a document are those before its level, and pairs of
   one level, which have no weight, are not visited. This is for LambdaRank over all pairs.
-- *By rank*: the partners of a document are the later ones. Here :math:`\delta` and the truncation
-  need no search.
+- *By rank*: the partners of a document are the later ones. Here :math:`\delta` and the truncation need no search.
 
 Loops run to a multiple of the vector width. What they visit beyond the last partner has no weight.
 Exponentials are computed per document, not per pair: :math:`e^{\sigma (s_a - s_b)} = e^{\sigma s_a}
@@ -30,7 +27,7 @@ unpredictable branches and is only for scores so uneven that insertion would hav
 """
 
 import numpy as np
-from numba import boolean, float32, float64, int32, int64, uint32, uint64, void
+from numba import float32, float64, int32, int64, uint32, uint64, void
 from numpy.typing import NDArray
 
 from plackett.base.arithmetic import exp_float32, stable_order
@@ -261,18 +258,10 @@ def add_sample(scores, gains, by_gain, discounts, steps, options, order, work, g
 
 
 class PairsGradient:
-    """Gradient and curvature of LambdaRank or LambdaLoss in float32, for a bound objective.
+    """Gradient and curvature of LambdaRank or LambdaLoss in float32, for an objective bound to normalized gains.
 
-    Parameters
-    ----------
-    bound
-        The objective, whose prepared numbers are normalized gains.
-    sigma, truncation, score_norm, query_norm, hess_factor
-        As in :class:`~plackett.objectives.lambdarank.LambdaRank`; truncation 0: all pairs.
-    near
-        Factor of the difference of discounts.
-    far
-        Factor of δ, what discounts lose from one distance of ranks to the next.
+    Parameters are those of :class:`~plackett.objectives.lambdarank.LambdaRank` (truncation 0: all pairs), ``near``,
+    the factor of the difference of discounts, and ``far``, that of δ.
     """
 
     def __init__(
@@ -301,16 +290,8 @@ class PairsGradient:
             even_chunks(pairs + sizes),
         )
         self._least = CHUNKS if np.sum(pairs) < _LEAST_PAIRS else 1
-        self._options = (
-            weights.astype(np.float32),
-            truncation,
-            np.float32(sigma),
-            score_norm,
-            query_norm,
-            np.float32(hess_factor),
-            bound.noise.samples,
-            bound.noise.beta,
-        )
+        options = truncation, sigma, score_norm, query_norm, bound.noise.samples, bound.noise.beta
+        self._options = (weights.astype(np.float32), np.float32(hess_factor), np.array(options, dtype=np.float64))
 
     def __call__(
         self, scores: Scores, keys: Keys, drawn: NDArray[np.bool_] | None = None
@@ -318,35 +299,19 @@ class PairsGradient:
         gradient, curvature = np.zeros((2, len(scores)), np.float32)
         if drawn is None:
             drawn = np.ones(len(keys), np.bool_)
-        run_parallel(
-            _each_list,
-            len(self._lists[-1]) - 1,
-            _add_list.address,
-            scores,
-            *self._lists,
-            keys,
-            drawn,
-            *self._options,
-            gradient,
-            curvature,
-            least=self._least,
-        )
+        arguments = _add_list.address, scores, self._lists, keys, drawn, self._options, gradient, curvature
+        run_parallel(_each_list, len(self._lists[-1]) - 1, *arguments, least=self._least)
         return gradient, curvature
 
 
 _LIST = void(
     FLOATS,  # scores
     uint64,  # key
-    int64,  # samples
-    float64,  # beta
     LABELS,  # gains
     readonly(int32),  # positions by gain, lowest first
     LABELS,  # discounts
     LABELS,  # steps
-    int64,  # truncation
-    float32,  # sigma
-    boolean,  # score_norm
-    boolean,  # query_norm
+    FLOATS,  # truncation, sigma, score_norm, query_norm, samples and beta
     float64[::1],  # buffer for perturbed scores
     int32[::1],  # buffer for ranks
     float32[:, ::1],  # buffer for the rest
@@ -357,27 +322,10 @@ _function_at = function_maker(_LIST)
 
 
 @list_function(_LIST)
-def _add_list(  # type: ignore[no-untyped-def]
-    scores,
-    key,
-    samples,
-    beta,
-    gains,
-    by_gain,
-    discounts,
-    steps,
-    truncation,
-    sigma,
-    score_norm,
-    query_norm,
-    noisy,
-    order,
-    work,
-    g,
-    h,
-):
+def _add_list(scores, key, gains, by_gain, discounts, steps, params, noisy, order, work, g, h):  # type: ignore[no-untyped-def]
     """Add the derivatives of one list, summed over the samples."""
-    options = (truncation, sigma, score_norm, query_norm)
+    options = (int64(params[0]), float32(params[1]), params[2] > 0.0, params[3] > 0.0)
+    samples, beta = int64(params[4]), params[5]
     for sample in range(max(samples, 1)):
         if samples > 0:
             perturb(scores, noise_state(key, sample), beta, noisy)
@@ -388,30 +336,10 @@ def _add_list(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _each_list(  # type: ignore[no-untyped-def]
-    first,
-    last,
-    address,
-    scores,
-    gains,
-    by_gain,
-    discounts,
-    steps,
-    offsets,
-    chunks,
-    keys,
-    drawn,
-    factors,
-    truncation,
-    sigma,
-    score_norm,
-    query_norm,
-    hess_factor,
-    samples,
-    beta,
-    gradient,
-    curvature,
-):
+def _each_list(first, last, address, scores, lists, keys, drawn, options, gradient, curvature):  # type: ignore[no-untyped-def]
+    gains, by_gain, discounts, steps, offsets, chunks = lists
+    factors, hess_factor, params = options
+    sigma, samples = float32(params[1]), int64(params[4])
     add_list = _function_at(address)
     for c in range(first, last):
         longest = 0
@@ -424,26 +352,9 @@ def _each_list(  # type: ignore[no-untyped-def]
             n = high - low
             if n < 2 or not drawn[q]:
                 continue
+            s, y, ranks = scores[low:high], gains[low:high], by_gain[low:high]
             g, h = gradient[low:high], curvature[low:high]
-            add_list(
-                scores[low:high],
-                keys[q],
-                samples,
-                beta,
-                gains[low:high],
-                by_gain[low:high],
-                discounts,
-                steps,
-                truncation,
-                sigma,
-                score_norm,
-                query_norm,
-                noisy[:n],
-                order[:n],
-                work,
-                g,
-                h,
-            )
+            add_list(s, keys[q], y, ranks, discounts, steps, params, noisy[:n], order[:n], work, g, h)
             slope = factors[q] * sigma / float32(max(samples, 1))
             for i in range(n):
                 g[i] *= slope

@@ -8,20 +8,17 @@ r"""Hinge losses of pairs with different labels: RankSVM and its mean over pairs
     \sum_{y_i > y_j} \max(0, m_{ij})^2, \qquad
     m_{ij} = 1 - (s_i - s_j)
 
-An *active* pair has :math:`m_{ij} > 0`, that is :math:`s_i - s_j < 1`; at the kink the subgradient
-is 0. Each active pair adds -1 to the gradient of i and +1 to that of j (squared: :math:`\mp 2
-m_{ij}`). Both are convex.
+An *active* pair has :math:`m_{ij} > 0`, that is :math:`s_i - s_j < 1`; at the kink the subgradient is 0. Each active
+pair adds -1 to the gradient of i and +1 to that of j (squared: :math:`\mp 2 m_{ij}`). Both are convex.
 
-The curvature is the number of a document's active pairs, twice that for the squared hinge. For the
-squared hinge it is the exact diagonal. The hinge is piecewise linear; its slope of one per active
-pair is spread over the margin of one.
+The curvature is the number of a document's active pairs, twice that for the squared hinge. For the squared hinge it is
+the exact diagonal. The hinge is piecewise linear; its slope of one per active pair is spread over the margin of one.
 
-The cost is O(n log n) for any number of label levels (order-statistic trees as in Lee & Lin 2014).
-Documents enter a Fenwick tree over the ranks of the scores, level by level from the highest; before
-a level enters, each of its documents j queries the tree for number, sum and sum of squares of the
-scores :math:`s_i < s_j + 1`, a prefix of the ranks. A second pass from the lowest level does the
-same for i, with all orders reversed. The weight of a pair is the document weight of its better
-document.
+The cost is O(n log n) for any number of label levels (order-statistic trees as in Lee & Lin 2014). Documents enter a
+Fenwick tree over the ranks of the scores, level by level from the highest; before a level enters, each of its documents
+j queries the tree for number, sum and sum of squares of the scores :math:`s_i < s_j + 1`, a prefix of the ranks. A
+second pass from the lowest level does the same for i, with all orders reversed. The weight of a pair is the document
+weight of its better document.
 
 **Pairwise hinge**, as a mean over the pairs of a list, so that long lists do not dominate (as in
 TF-Ranking and Rax). With P pairs of different labels and a margin :math:`\mu`,
@@ -29,6 +26,8 @@ TF-Ranking and Rax). With P pairs of different labels and a margin :math:`\mu`,
 .. math:: \ell = \frac1P \sum_{y_i > y_j} \max(0, \mu - (s_i - s_j)),
 
 which is RankSVM's at :math:`s/\mu` times :math:`\mu/P`. P counts pairs without weights.
+
+:func:`add_hinges` also has the smoothed hinge of :mod:`plackett.models.linear.hinge`.
 """
 
 from dataclasses import dataclass
@@ -39,14 +38,15 @@ import numpy as np
 from plackett.base.arithmetic import stable_order
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
-from plackett.objectives.objective import Objective, check_positive
+from plackett.objectives.objective import Limits, Objective, check_positive
 from plackett.objectives.pairwise import count_pairs
 
-MARGIN = 1.0
+_MARGIN = 1.0
+_FLOOR = 1e-3  # the least curvature of the smoothed hinge, relative to that of the parabola
 
 
 @compiled
-def enter_score(tree, place, score, weight):  # type: ignore[no-untyped-def]
+def _enter_score(tree, place, score, weight):  # type: ignore[no-untyped-def]
     """Add a score at a place, counted from 0."""
     at = place + 1
     while at < len(tree):
@@ -57,7 +57,7 @@ def enter_score(tree, place, score, weight):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sum_margins(tree, length, distance):  # type: ignore[no-untyped-def]
+def _sum_margins(tree, length, distance):  # type: ignore[no-untyped-def]
     """Over the first places: their number, and sums of distance + score and its square."""
     count, total, squares = 0.0, 0.0, 0.0
     while length > 0:
@@ -70,7 +70,7 @@ def sum_margins(tree, length, distance):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def fill_reach(ascending, margin, reach):  # type: ignore[no-untyped-def]
+def _fill_reach(ascending, margin, reach):  # type: ignore[no-untyped-def]
     """For each rank j, how many of the lowest scores lie less than the margin above it."""
     # The difference itself is compared: rounded subtraction is monotone, so that the pairs seen
     # from below and from above are the same, to the last bit.
@@ -83,7 +83,7 @@ def fill_reach(ascending, margin, reach):  # type: ignore[no-untyped-def]
 
 @compiled
 def _add_pairs(  # type: ignore[no-untyped-def]
-    scores, places, labels, weights, by_label, reach, squared, side, gradient, curvature
+    scores, places, labels, weights, by_label, reaches, squared, width, side, gradient, curvature
 ):
     """One pass over the levels; side is 1 for the lower documents of pairs, -1 for the higher."""
     # A pair has the weight of its higher document: the one that queries, or the one in the tree.
@@ -96,46 +96,58 @@ def _add_pairs(  # type: ignore[no-untyped-def]
         while stop < n and labels[by_label[stop]] == labels[by_label[start]]:
             stop += 1
         for i in by_label[start:stop]:
-            distance = MARGIN + side * scores[i]
-            count, margins, squares = sum_margins(tree, reach[places[i]], distance)
+            distance = _MARGIN + side * scores[i]
+            count, margins, squares = _sum_margins(tree, reaches[0, places[i]], distance)
+            cost, slope, bend, scale = margins, count, count, 1.0
+            if squared:
+                cost, slope, bend = squares, 2.0 * margins, 2.0 * count
+            elif width > 0.0:
+                far, above, beyond = _sum_margins(tree, reaches[1, places[i]], distance - width)
+                cost, scale = (squares - beyond) / (2.0 * width), width
+                slope, bend = margins - above, max(count - far, _FLOOR * count)
             weight = weights[i] if side < 0 else 1.0
-            value += squares if squared else margins
-            gradient[i] += weight * side * (2.0 * margins if squared else count)
-            curvature[i] += weight * (2.0 * count if squared else count)
+            value += cost
+            gradient[i] += weight * side * slope / scale
+            curvature[i] += weight * bend / scale
         for i in by_label[start:stop]:
             weight = weights[i] if side > 0 else 1.0
-            enter_score(tree, places[i], -side * scores[i], weight)
+            _enter_score(tree, places[i], -side * scores[i], weight)
         start = stop
     return value
 
 
 @compiled
-def _hinge_pairs(scores, labels, weights, squared, gradient, curvature):  # type: ignore[no-untyped-def]
-    """Sum of the hinges over all pairs; adds to gradient and curvature."""
+def add_hinges(scores, labels, weights, squared, width, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Sum of the hinges over all pairs, squared or smoothed over a width above 0; adds to gradient and curvature."""
     n = len(scores)
     order = stable_order(scores, False)
-    # Sums of squares are relative to the middle score, which loses less if scores are far from
-    # zero.
+    # Sums of squares are relative to the middle score, which loses less if scores are far from zero.
     centered = scores - scores[order[n // 2]]
-    places, reach = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    for rank in range(n):
-        places[order[rank]] = rank
+    places, reaches = np.empty(n, dtype=np.int64), np.empty((2, n), dtype=np.int64)
+    places[order] = np.arange(n)
     by_label = stable_order(labels, True)
-    fill_reach(centered[order], MARGIN, reach)
-    value = _add_pairs(centered, places, labels, weights, by_label, reach, squared, 1, gradient, curvature)
+    _fill_reaches(centered[order], width, reaches)
+    lists = centered, places, labels, weights, by_label, reaches, squared, width
+    value = _add_pairs(*lists, 1, gradient, curvature)
     # For the other side, the order of scores and the order of labels are both reversed.
-    fill_reach(-centered[order[::-1]], MARGIN, reach)
-    by_label_reversed = by_label[::-1].copy()
-    reversed_places = n - 1 - places
-    _add_pairs(centered, reversed_places, labels, weights, by_label_reversed, reach, squared, -1, gradient, curvature)
+    _fill_reaches(-centered[order[::-1]], width, reaches)
+    lists = centered, n - 1 - places, labels, weights, by_label[::-1].copy(), reaches, squared, width
+    _add_pairs(*lists, -1, gradient, curvature)
     return value
+
+
+@compiled
+def _fill_reaches(ascending, width, reaches):  # type: ignore[no-untyped-def]
+    _fill_reach(ascending, _MARGIN, reaches[0])
+    if width > 0.0:
+        _fill_reach(ascending, _MARGIN - width, reaches[1])
 
 
 @list_function(LIST_FUNCTION)
 def ranksvm_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """Value, gradient and curvature; params: squared or not, prepared: weights, if any."""
     weights = document_weights(prepared, len(scores), 0)
-    return _hinge_pairs(scores, labels, weights, params[0] > 0.0, gradient, curvature)
+    return add_hinges(scores, labels, weights, params[0] > 0.0, 0.0, gradient, curvature)
 
 
 @dataclass(frozen=True)
@@ -154,20 +166,15 @@ class RankSVM(Objective):
     squared: bool = False
     """Square the hinge, which makes it smooth."""
 
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (1.0 if self.squared else 0.0,)
-
 
 @list_function(LIST_FUNCTION)
 def pairhinge_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """Value, gradient and curvature; params: margin, prepared: weights, if any."""
     margin, pairs = params[0], count_pairs(labels, stable_order(labels, True))
     weights = document_weights(prepared, len(scores), 0)
-    value = _hinge_pairs(scores / margin, labels, weights, False, gradient, curvature)
-    for i in range(len(scores)):
-        gradient[i] /= pairs
-        curvature[i] /= margin * pairs
+    value = add_hinges(scores / margin, labels, weights, False, 0.0, gradient, curvature)
+    gradient /= pairs
+    curvature /= margin * pairs
     return value * margin / pairs
 
 
@@ -188,12 +195,6 @@ class PairHinge(Objective):
     convex: ClassVar[bool] = True
     weighting: ClassVar[Weighting | None] = "order"
     function: ClassVar[ListFunction] = pairhinge_list
+    limits: ClassVar[Limits] = {"margin": check_positive}
 
     margin: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_positive(self.name, margin=self.margin)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (self.margin,)

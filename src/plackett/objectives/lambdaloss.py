@@ -25,7 +25,7 @@ scores cross, so the objective is not declared exact. O(n²) time, O(n) memory.
 :math:`Y = \sum_i y_i`. Their weights do not depend on the ranking: they are exact and convex.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -38,11 +38,11 @@ from plackett.objectives.driver import LIST_FUNCTION, Weighting
 from plackett.objectives.float32 import PairsGradient
 from plackett.objectives.objective import (
     BoundObjective,
+    Limits,
     ListLabels,
     Objective,
     Prepared,
     check_between,
-    check_choice,
     check_positive,
 )
 from plackett.objectives.pairwise import add_pairs, fill_exponentials, fill_ratios
@@ -99,9 +99,8 @@ def lambdaloss_list(scores, _labels, prepared, _key, params, gradient, curvature
         else:
             _fill_weights(gains, discounts, steps, near, far, a, weights)
             value += add_pairs(x, ratios, weights, a, a + 1, g, h)[0]
-    for k in range(n):
-        gradient[order[k]] = sigma * g[k]
-        curvature[order[k]] = sigma * sigma * h[k]
+    gradient[order] = sigma * g
+    curvature[order] = sigma * sigma * h
     return value
 
 
@@ -125,15 +124,12 @@ class LambdaLoss(Objective):
 
     name: ClassVar[str] = "lambdaloss"
     function: ClassVar[ListFunction] = lambdaloss_list
+    limits: ClassVar[Limits] = {"sigma": check_positive, "mu": partial(check_between, low=0.0)}
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"scheme": SCHEMES}
 
     scheme: Literal["ndcg1", "ndcg2", "ndcg2++", "lambdarank", "arp1", "arp2"] = "ndcg2++"
     sigma: float = 1.0
     mu: float = 10.0
-
-    def __post_init__(self) -> None:
-        check_choice(self.name, SCHEMES, scheme=self.scheme)
-        check_positive(self.name, sigma=self.sigma)
-        check_between(self.name, 0.0, mu=self.mu)
 
     @property
     def _ranks_matter(self) -> bool:
@@ -143,9 +139,7 @@ class LambdaLoss(Objective):
     def exact(self) -> bool:  # type: ignore[override]
         return not self._ranks_matter
 
-    @property
-    def convex(self) -> bool:  # type: ignore[override]
-        return not self._ranks_matter
+    convex = exact
 
     @property
     def weighting(self) -> Weighting | None:  # type: ignore[override]

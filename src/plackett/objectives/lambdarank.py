@@ -14,9 +14,8 @@ summed over the pairs of a document, with :math:`q_{ij} = 1/(1 + e^{\sigma(s_i -
 :math:`\Delta_{ij}` the change of the metric when i and j swap ranks in the current ranking,
 held constant. Burges, Ragno & Le (2006), Burges (2010).
 
-The value jumps where two scores cross, and with ``score_norm`` or ``query_norm`` the weights depend
-on the scores. The gradient is that of the value with constant weights, so the objective is not
-declared exact.
+The value jumps where two scores cross, and with ``score_norm`` or ``query_norm`` the weights depend on the scores. The
+gradient is that of the value with constant weights, so the objective is not declared exact.
 
 IDCG is that of the full list for every ``truncation``; LightGBM truncates it too, which multiplies
 the pairs of a list by a constant: ``idcg_truncation`` does the same. O(n min(n, truncation)) time, O(n) memory.
@@ -25,34 +24,30 @@ the pairs of a list by a constant: ``idcg_truncation`` does the same. O(n min(n,
 and relevance z (label > 0):
 
 - ``ndcg``: :math:`|G_a - G_b|\,(D_a - D_b)/\mathrm{IDCG}`
-- ``map``: with :math:`R_k` relevant documents and :math:`S_k = \sum_{j \le k} z_j/j` up to rank k,
-  :math:`(R_a + 1)/a - R_b/b + S_{b-1} - S_a` if b is relevant and a is not,
-  :math:`R_a/a - R_b/b + S_{b-1} - S_a` if a is relevant and b is not, both divided by the number of
-  relevant documents
-- ``err``: with :math:`r = (2^y - 1)/2^{\max y}`, :math:`T_a = \prod_{k<a}(1 - r_k)` and
-  :math:`Q_k = \prod_{a<j<k}(1 - r_j)`,
-  :math:`T_a\,|r_a - r_b|\,(1/a - \sum_{a<k<b} Q_k r_k/k - Q_b/b)` (the products of the two
-  documents themselves cancel)
+- ``map``: with :math:`R_k` relevant documents and :math:`S_k = \sum_{j \le k} z_j/j` up to rank k, :math:`(R_a + 1)/a -
+  R_b/b + S_{b-1} - S_a` if b is relevant and a is not, :math:`R_a/a - R_b/b + S_{b-1} - S_a` if a is relevant and b is
+  not, both divided by the number of relevant documents
+- ``err``: with :math:`r = (2^y - 1)/2^{\max y}`, :math:`T_a = \prod_{k<a}(1 - r_k)` and :math:`Q_k = \prod_{a<j<k}(1 -
+  r_j)`, :math:`T_a\,|r_a - r_b|\,(1/a - \sum_{a<k<b} Q_k r_k/k - Q_b/b)` (the products of the two documents themselves
+  cancel)
 - ``mrr``: only the first relevant rank f and the second f' matter: :math:`1/a - 1/f` if b is
   relevant and a < f; :math:`1/f - 1/\min(b, f')` if a = f and b is not relevant
 
 Each is O(1) per pair, given sums over prefixes of the ranking, or a running sum along b.
 Burges, Ragno & Le (2006); Donmez, Svore & Burges (2009) for metrics other than NDCG.
 
-**LambdaGap**: pairs that are far enough apart to change precision at k (Adàlia et al. 2025). The
-precision of the first k changes only when a document crosses rank k, which gives LambdaRank few
-pairs to learn from. LambdaGap compares relevant with irrelevant documents (label > 0 or not) by
-their distance in the current ranking alone,
+**LambdaGap**: pairs that are far enough apart to change precision at k (Adàlia et al. 2025). The precision of the first
+k changes only when a document crosses rank k, which gives LambdaRank few pairs to learn from. LambdaGap compares
+relevant with irrelevant documents (label > 0 or not) by their distance in the current ranking alone,
 
 .. math:: \ell = \sum_{y_i > 0 = y_j} w_{ij} \log(1 + e^{-\sigma(s_i - s_j)}), \qquad
     w_{ij} = [\,|\pi_i - \pi_j| = k\,] \text{ (S)} \quad\text{or}\quad
     [\,|\pi_i - \pi_j| \ge k\,] \text{ (X)}.
 
-Lists of at most k documents have no pairs. Like LambdaRank it is not declared exact. O(n) time for
-S, O(n²) for X.
+Lists of at most k documents have no pairs. Like LambdaRank it is not declared exact. O(n) time for S, O(n²) for X.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -66,15 +61,15 @@ from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weight
 from plackett.objectives.float32 import PairsGradient
 from plackett.objectives.objective import (
     BoundObjective,
+    Limits,
     ListLabels,
     Objective,
     Prepared,
-    check_between,
-    check_choice,
     check_count,
     check_positive,
+    check_whole,
 )
-from plackett.objectives.pairwise import add_pairs, fill_exponentials, fill_ratios
+from plackett.objectives.pairwise import add_pair, add_pairs, fill_exponentials, fill_ratios
 from plackett.objectives.ranking import normalized_gains, rank_order
 
 NDCG, MAP, ERR, MRR = 0, 1, 2, 3
@@ -197,7 +192,7 @@ def query_factor(total):  # type: ignore[no-untyped-def]
 
 @list_function(LIST_FUNCTION)
 def lambdarank_list(scores, labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """All derivatives; params as in the class; prepared: normalized gains, then weights, if any."""
+    """All derivatives; params: the fields of the class; prepared: normalized gains, then weights, if any."""
     sigma, score_norm, query_norm = params[0], params[2] > 0.0, params[3] > 0.0
     n = len(scores)
     rows = min(n - 1, int(params[1])) if params[1] > 0.0 else n - 1
@@ -222,9 +217,8 @@ def lambdarank_list(scores, labels, prepared, _key, params, gradient, curvature)
         value += cost
         total += 2.0 * sigma * size
     scale = query_factor(total) if query_norm else 1.0
-    for k in range(n):
-        gradient[order[k]] = scale * sigma * g[k]
-        curvature[order[k]] = scale * params[4] * sigma * sigma * h[k]
+    gradient[order] = scale * sigma * g
+    curvature[order] = scale * params[4] * sigma * sigma * h
     return scale * value
 
 
@@ -246,12 +240,10 @@ class LambdaRank(Objective):
         For NDCG, divide by the ideal DCG of this many documents, as LightGBM does (2.x:
         ``max_position``, 20; later its truncation level, 30); None: of the whole list.
     score_norm
-        Divide each pair's weight by 0.01 + the distance of its scores, unless all scores of the
-        list are equal.
+        Divide each pair's weight by 0.01 + the distance of its scores, unless all scores of the list are equal.
     query_norm
-        Multiply value, gradient and curvature of a list by log2(1 + L)/L, where L is the sum over
-        its pairs of twice the size of their derivative. With ``score_norm`` it is LightGBM's
-        ``lambdarank_norm``.
+        Multiply value, gradient and curvature of a list by log2(1 + L)/L, where L is the sum over its pairs of twice
+        the size of their derivative. With ``score_norm`` it is LightGBM's ``lambdarank_norm``.
     hess_factor
         Factor of the curvature; 1 is the derivative of the gradient with constant weights.
     weight
@@ -262,6 +254,13 @@ class LambdaRank(Objective):
     name: ClassVar[str] = "lambdarank"
     exact: ClassVar[bool] = False
     function: ClassVar[ListFunction] = lambdarank_list
+    limits: ClassVar[Limits] = {
+        "sigma": check_positive,
+        "hess_factor": check_positive,
+        "truncation": check_count,
+        "idcg_truncation": check_count,
+    }
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"weight": SWAP_METRICS}
 
     sigma: float = 1.0
     truncation: int | None = None
@@ -272,27 +271,14 @@ class LambdaRank(Objective):
     idcg_truncation: int | None = None
 
     def __post_init__(self) -> None:
-        check_positive(self.name, sigma=self.sigma, hess_factor=self.hess_factor)
-        check_count(self.name, truncation=self.truncation, idcg_truncation=self.idcg_truncation)
+        super().__post_init__()
         if self.idcg_truncation and self.weight != "ndcg":
             raise UsageError(f"{self.name} has an ideal DCG only with weight='ndcg'; leave idcg_truncation out.")
-        check_choice(self.name, SWAP_METRICS, weight=self.weight)
 
     @property
     def weighting(self) -> Weighting | None:  # type: ignore[override]
         # MAP and MRR know relevant documents, and no gains.
         return "gain" if self.weight in ("ndcg", "err") else "order"
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (
-            self.sigma,
-            float(self.truncation or 0),
-            float(self.score_norm),
-            float(self.query_norm),
-            self.hess_factor,
-            float(SWAP_METRICS.index(self.weight)),
-        )
 
     @property
     def float32_form(self) -> Callable[[BoundObjective], PairsGradient] | None:
@@ -325,16 +311,7 @@ def lambdagap_list(scores, labels, prepared, _key, params, gradient, curvature):
             if (labels[i] > 0.0) == (labels[j] > 0.0):
                 continue
             high, low = (i, j) if labels[i] > labels[j] else (j, i)
-            x = sigma * (scores[high] - scores[low])
-            t = np.exp(-abs(x))
-            share = 1.0 / (1.0 + t)
-            force = better[high] * sigma * (t if x > 0.0 else 1.0) * share
-            bend = better[high] * sigma * sigma * t * share * share
-            value += better[high] * (max(-x, 0.0) + np.log1p(t))
-            gradient[high] -= force
-            gradient[low] += force
-            curvature[high] += bend
-            curvature[low] += bend
+            value += add_pair(scores, high, low, better[high], sigma, gradient, curvature)
     return value
 
 
@@ -359,17 +336,9 @@ class LambdaGap(Objective):
     exact: ClassVar[bool] = False
     weighting: ClassVar[Weighting | None] = "order"
     function: ClassVar[ListFunction] = lambdagap_list
+    limits: ClassVar[Limits] = {"cutoff": check_whole, "sigma": check_positive}
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"kind": ("s", "x")}
 
     kind: Literal["s", "x"] = "x"
     cutoff: int = 3
     sigma: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_choice(self.name, ("s", "x"), kind=self.kind)
-        check_between(self.name, 1.0, cutoff=self.cutoff)
-        check_count(self.name, cutoff=self.cutoff)
-        check_positive(self.name, sigma=self.sigma)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (float(self.kind == "x"), float(self.cutoff), self.sigma)

@@ -12,9 +12,8 @@ of the remaining scores. With weights :math:`w_k \ge 0` on the picks,
 where :math:`p_{ik}` is the probability that pick i takes the k-th document. It is convex.
 
 - :class:`ListMLE`: :math:`w_k = 1` (Xia et al. 2008)
-- :class:`PListMLE`: :math:`w_k \propto 2^{n-k} - 1`, summing to 1, so that the top of the list
-  counts most (Lan et al. 2014); computed as :math:`(2^{-k} - 2^{-n}) / (1 - (n+1) 2^{-n})`, which
-  does not overflow for any n
+- :class:`PListMLE`: :math:`w_k \propto 2^{n-k} - 1`, summing to 1, so that the top of the list counts most (Lan et al.
+  2014); computed as :math:`(2^{-k} - 2^{-n}) / (1 - (n+1) 2^{-n})`, which does not overflow for any n
 
 :math:`\pi` is the ranking by falling label. Documents with equal labels are put in a new random
 order for each list and step. The weight of a document multiplies its pick.
@@ -32,22 +31,19 @@ give the gradient :math:`q_k r_k A_{k-1} - w_k r_{k+1}` and the curvature :math:
 q_k D_k)`, the exact diagonal of the Hessian. Labels that are grades are sorted by counting in the
 same pass as the shuffle; other labels are sorted once.
 
-Sorting :math:`s_i + G_i` with independent Gumbel noise G draws a ranking from the model (Yellott
-1977).
+Sorting :math:`s_i + G_i` with independent Gumbel noise G draws a ranking from the model (Yellott 1977).
 
 **MDPRank**: ranking as a Markov decision process, learned by policy gradient (Wei et al. 2017).
 
-The policy picks documents one after the other, each with the softmax of the remaining scores: an
-episode is a ranking :math:`\pi` from the Plackett-Luce model of the scores. The pick at position t
-(from 1) earns :math:`(2^{y} - 1) D(t)`; with returns :math:`R_t = \sum_{k \ge t} \gamma^{k-t} r_k`
-the surrogate
+The policy picks documents one after the other, each with the softmax of the remaining scores: an episode is a ranking
+:math:`\pi` from the Plackett-Luce model of the scores. The pick at position t (from 1) earns :math:`(2^{y} - 1) D(t)`;
+with returns :math:`R_t = \sum_{k \ge t} \gamma^{k-t} r_k` the surrogate
 
 .. math:: \ell = \sum_t \gamma^{t-1} R_t \Big(\log\sum_{k \ge t} e^{s_{\pi_k}} - s_{\pi_t}\Big)
 
-has the REINFORCE estimate of minus the gradient of the expected return as its gradient; returns
-and episode are held constant. Each list and step has a new episode. The value is the surrogate of
-one episode, which cannot be compared between steps, hence ``exact = False``; for an explicit
-episode (``draws``), the gradient is exactly its derivative.
+has the REINFORCE estimate of minus the gradient of the expected return as its gradient; returns and episode are held
+constant. Each list and step has a new episode. The value is the surrogate of one episode, which cannot be compared
+between steps, hence ``exact = False``; for an explicit episode (``draws``), the gradient is exactly its derivative.
 
 For a fixed episode the surrogate is a Plackett-Luce likelihood with non-negative weights, which is
 convex: the curvature is its exact diagonal, raised to at least 1e-6 of the list's mean.
@@ -57,7 +53,9 @@ Kekäläinen 2002, as in the paper); ``"standard"`` is :math:`1/\log_2(1+t)`. Re
 normalized, as in the paper; labels above 900 count as 900, so that no return overflows.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -71,9 +69,9 @@ from plackett.base.kernels import ListFunction, compiled, list_function, reorder
 from plackett.base.ragged import Offsets
 from plackett.base.random import combine, to_uniform
 from plackett.objectives.driver import LIST_FUNCTION, Weighting
-from plackett.objectives.objective import ListLabels, Objective, Prepared, check_between, check_choice
+from plackett.objectives.objective import Limits, ListLabels, Objective, Prepared, check_between
 from plackett.objectives.pairwise import WIDEST, raise_to_floor
-from plackett.objectives.ranking import label_order
+from plackett.objectives.ranking import are_grades, label_order
 
 
 @compiled
@@ -180,15 +178,6 @@ _GRADES = 32  # whole labels below it are sorted by counting
 
 
 @compiled
-def _has_grades(labels):  # type: ignore[no-untyped-def]
-    """Whether all labels are whole numbers below ``_GRADES``."""
-    others = 0
-    for i in range(len(labels)):
-        others += int(not (labels[i] < _GRADES and labels[i] == np.floor(labels[i])))
-    return others == 0
-
-
-@compiled
 def _fill_draws(key, draws):  # type: ignore[no-untyped-def]
     for k in range(len(draws)):
         draws[k] = to_uniform(combine(key, uint64(k)))
@@ -247,9 +236,8 @@ def _fill_weights(kind, weights):  # type: ignore[no-untyped-def]
 def listmle_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]
     """Value, gradient and curvature; params: kind of weights.
 
-    ``prepared`` is empty where labels are grades. Otherwise it holds the documents by falling label
-    or, for an explicit order, -1 minus its positions, which are not shuffled. The weights of the
-    documents may follow.
+    ``prepared`` is empty where labels are grades. Otherwise it holds the documents by falling label or, for an explicit
+    order, -1 minus its positions, which are not shuffled. The weights of the documents may follow.
     """
     n = len(scores)
     order, weights = np.empty(n, np.int64), np.empty(n)
@@ -289,7 +277,7 @@ class _Likelihood(Objective):
         if "order" in lists.draws:
             return Prepared(-1.0 - check_orders(lists.draws["order"], lists.offsets), lists.offsets)
         # Grades are sorted while ties are shuffled, unless weights must follow the documents.
-        if lists.document_weights is None and _has_grades(lists.labels):
+        if lists.document_weights is None and are_grades(lists.labels, _GRADES):
             return None
         return label_order(lists.labels, lists.offsets)
 
@@ -360,6 +348,8 @@ class MDPRank(Objective):
     weighting: ClassVar[Weighting | None] = "gain"
     draw: ClassVar[str | None] = "order"
     function: ClassVar[ListFunction] = mdprank_list
+    limits: ClassVar[Limits] = {"gamma": partial(check_between, low=0.0, high=1.0)}
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"discount": OBJECTIVE_DISCOUNTS}
 
     gamma: float = 1.0
     """Factor of the rewards of later positions."""
@@ -367,14 +357,6 @@ class MDPRank(Objective):
     """Discount of positions in the reward."""
     seed: int = 0
     """Seed of the episodes."""
-
-    def __post_init__(self) -> None:
-        check_between(self.name, 0.0, 1.0, gamma=self.gamma)
-        check_choice(self.name, OBJECTIVE_DISCOUNTS, discount=self.discount)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (self.gamma, float(OBJECTIVE_DISCOUNTS.index(self.discount)))
 
     def prepare(self, lists: ListLabels) -> Prepared | None:
         if "order" not in lists.draws:

@@ -29,6 +29,9 @@ from plackett.objectives import driver
 Draws: TypeAlias = Mapping[str, Any]
 """Explicit values for what is random, by name."""
 
+Limits: TypeAlias = Mapping[str, Callable[..., None]]
+"""For parameters by name, a function that raises if the value is not allowed, such as ``check_whole`` below."""
+
 
 class GradientFunction(Protocol):
     """Scores and step to gradient and curvature, float32 or float64: what a tree trainer calls.
@@ -118,10 +121,23 @@ class Objective(ABC):
 
     seed: int = 0
 
+    limits: ClassVar[Limits] = {}
+    """The check of each parameter that not every value is allowed for."""
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """The words that are allowed for a parameter that is a word."""
+
+    def __post_init__(self) -> None:
+        for name, check in self.limits.items():
+            check(self.name, **{name: getattr(self, name)})
+        for name, words in self.choices.items():
+            check_choice(self.name, words, **{name: getattr(self, name)})
+
     @property
     def params(self) -> tuple[float, ...]:
-        """The parameters as the list functions take them."""
-        return ()
+        """The parameters as the list functions take them: the fields without the seed; 0 for None, words by number."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "seed"}  # type: ignore[arg-type]
+        words = self.choices
+        return tuple(float(words[name].index(v) if name in words else v or 0) for name, v in values.items())
 
     @property
     def uses_one_level(self) -> bool:
@@ -234,27 +250,17 @@ class Objective(ABC):
         document_weights
             One factor per document for its gain (:mod:`plackett.objectives.driver`).
         """
-        bound = self.bind(labels, offsets, keys, weights, draws, document_weights)
-        return bound.evaluate(scores, step)
+        return self.bind(labels, offsets, keys, weights, draws, document_weights).evaluate(scores, step)
 
     def newton(
-        self,
-        scores: ArrayLike,
-        labels: ArrayLike,
-        offsets: ArrayLike,
-        step: int = 0,
-        keys: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-        draws: Draws | None = None,
-        document_weights: ArrayLike | None = None,
+        self, scores: ArrayLike, labels: ArrayLike, offsets: ArrayLike, step: int = 0, *args: Any, **options: Any
     ) -> Derivatives:
         """Like :meth:`evaluate`, with the gradient that a tree trainer divides by the curvature.
 
-        For most objectives it is the same; the softmax family multiplies it by an approximate
-        inverse of the whole Hessian.
+        For most objectives it is the same; the softmax family multiplies it by an approximate inverse of the whole
+        Hessian. Further arguments are those of :meth:`evaluate`.
         """
-        bound = self.bind(labels, offsets, keys, weights, draws, document_weights)
-        return bound.newton(scores, step)
+        return self.bind(labels, offsets, *args, **options).newton(scores, step)
 
 
 @dataclass(frozen=True)
@@ -305,27 +311,15 @@ class BoundObjective:
 
     def _run(self, function: ListFunction, scores: ArrayLike, step: int) -> Derivatives:
         s = self._check_scores(scores)
-        values, gradient, curvature = np.empty(len(self.keys)), np.empty(len(s)), np.empty(len(s))
-        driver.each_list.compiled(
-            function.address,
-            s,
-            self.labels,
-            self.offsets,
-            *self.prepared,
-            self.step_keys(step),
-            self.params,
-            *self.noise,
-            self.uses_one_level,
-            values,
-            gradient,
-            curvature,
-        )
+        values, gradient, curvature = result = Derivatives(np.empty(len(self.keys)), *np.empty((2, len(s))))
+        lists = s, self.labels, self.offsets, *self.prepared, self.step_keys(step), self.params
+        driver.each_list.compiled(function.address, *lists, *self.noise, self.uses_one_level, *result)
         if self.weights is not None:
             values *= self.weights
             factors = np.repeat(self.weights, np.diff(self.offsets))
             gradient *= factors
             curvature *= factors
-        return Derivatives(values, gradient, curvature)
+        return result
 
     def _check_scores(self, scores: ArrayLike) -> Scores:
         s = np.ascontiguousarray(scores, dtype=np.float64)
@@ -335,7 +329,7 @@ class BoundObjective:
 
     def step_keys(self, step: int) -> Keys:
         """Keys of the lists mixed with the seed and the step."""
-        return _mix_keys(self.keys, np.uint64(self.seed % 2**64), np.uint64(step % 2**64))
+        return mix_keys(self.keys, np.uint64(self.seed % 2**64), np.uint64(step % 2**64))
 
     def take(self, positions: Rows) -> BoundObjective:
         """The lists at these positions, in this order, with their prepared numbers.
@@ -381,7 +375,8 @@ def _check_per_list(name: str, values: NDArray[Any], n_lists: int) -> NDArray[An
 
 
 @compiled
-def _mix_keys(keys: Any, seed: Any, step: Any) -> Any:
+def mix_keys(keys: Any, seed: Any, step: Any) -> Any:
+    """Keys of lists mixed with two more words."""
     mixed = np.empty_like(keys)
     base = combine(seed, step)
     for q in range(len(keys)):
@@ -413,10 +408,21 @@ def check_positive(objective: str, **parameters: float) -> None:
 def check_count(objective: str, **parameters: int | None) -> None:
     """Raise unless the parameters are None (no limit) or whole numbers from 1 on."""
     for name, value in parameters.items():
-        if value is not None and (value < 1 or value != int(value)):
+        if value is not None and not _is_count(value):
             raise UsageError(
                 f"{objective} needs {name} to be a whole number >= 1, or None for no limit, got {name}={value!r}."
             )
+
+
+def check_whole(objective: str, **parameters: int) -> None:
+    """Raise unless the parameters are whole numbers from 1 on."""
+    for name, value in parameters.items():
+        if value is None or not _is_count(value):
+            raise UsageError(f"{objective} needs {name} to be a whole number >= 1, got {name}={value!r}.")
+
+
+def _is_count(value: float) -> bool:
+    return 1 <= value < math.inf and value == int(value)
 
 
 def check_between(objective: str, low: float, high: float = math.inf, **parameters: float) -> None:

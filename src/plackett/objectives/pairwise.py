@@ -8,10 +8,9 @@ For a pair with scores x and x', everything logistic follows from :math:`t = e^{
     \sigma(x)\sigma(-x) = \frac{t}{(1+t)^2}, \qquad
     \log(1 + e^{-(x-x')}) = \max(x'-x, 0) + \log(1+t).
 
-Where the scores of a list span less than :data:`WIDEST` (all except degenerate lists), t is a
-product of two of the 2n numbers :math:`e^{\pm(x_i - m)}`, m the middle of the scores, and
-:math:`\log(1+t)` is a short series: one division and some multiplications per pair, which run in
-vector registers.
+Where the scores of a list span less than :data:`WIDEST` (all except degenerate lists), t is a product of two of the 2n
+numbers :math:`e^{\pm(x_i - m)}`, m the middle of the scores, and :math:`\log(1+t)` is a short series: one division and
+some multiplications per pair, which run in vector registers.
 
 :func:`raise_to_floor` serves objectives that are not convex. Trees divide the sum of gradients in a
 leaf by the sum of curvatures; a document may have a gradient and almost no curvature, so each
@@ -26,10 +25,9 @@ curvature is at least a small share of its list's mean.
     \frac{\partial^2\ell}{\partial s_i^2} = \frac{\partial^2\ell}{\partial s_j^2} =
     \sigma^2 q_{ij}(1 - q_{ij})
 
-summed over the pairs of a document, with :math:`q_{ij} = 1/(1 + e^{\sigma(s_i - s_j)})`. Convex;
-the curvature is exact. Burges et al. (2005). Time grows with the number of pairs whose labels
-differ (documents are visited by label, so that others never meet); O(n) memory. The weight of a
-pair is the document weight of its better document.
+summed over the pairs of a document, with :math:`q_{ij} = 1/(1 + e^{\sigma(s_i - s_j)})`. Convex; the curvature is
+exact. Burges et al. (2005). Time grows with the number of pairs whose labels differ (documents are visited by label, so
+that others never meet); O(n) memory. The weight of a pair is the document weight of its better document.
 
 **RankBoost**: the exponential over pairs with different labels (Freund et al. 2003).
 
@@ -39,10 +37,9 @@ pair is the document weight of its better document.
     \frac{\partial\ell}{\partial s_d} = \mathrm{down}_d - \mathrm{up}_d, \qquad
     \frac{\partial^2\ell}{\partial s_d^2} = \mathrm{down}_d + \mathrm{up}_d
 
-with :math:`\mathrm{up}_d = e^{-s_d} \sum_{y_j < y_d} e^{s_j}` and :math:`\mathrm{down}_d = e^{s_d}
-\sum_{y_i > y_d} e^{-s_i}`. It is convex. The pairs factorize, so after sorting by label the cost
-is O(n), for any number of levels; the sums are kept as logarithms. The weight of a pair is the
-document weight of its better document.
+with :math:`\mathrm{up}_d = e^{-s_d} \sum_{y_j < y_d} e^{s_j}` and :math:`\mathrm{down}_d = e^{s_d} \sum_{y_i > y_d}
+e^{-s_i}`. It is convex. The pairs factorize, so after sorting by label the cost is O(n), for any number of levels; the
+sums are kept as logarithms. The weight of a pair is the document weight of its better document.
 
 Exponentials saturate: up, down and the value are at most :math:`e^{700}`. The gradient is that of
 the value, and sums to zero, as long as none of them saturates.
@@ -52,11 +49,10 @@ TF-Ranking and Rax). With P pairs of different labels,
 
 .. math:: \ell = \frac1P \sum_{y_i > y_j} ((s_i - s_j) - (y_i - y_j))^2.
 
-It regresses differences of scores on differences of labels (Cossock & Zhang 2006 bound DCG by it);
-with :math:`d = s - y` its gradient is :math:`2(n_i d_i - \sum_j d_j)/P` over the :math:`n_i`
-partners of i, which have another label, and its curvature, exact, is :math:`2n_i/P`. Sums per level
-give it in O(n) after sorting by label. It is convex; the weight of a pair is the document weight of
-its better document, and P counts pairs without weights.
+It regresses differences of scores on differences of labels (Cossock & Zhang 2006 bound DCG by it); with :math:`d = s -
+y` its gradient is :math:`2(n_i d_i - \sum_j d_j)/P` over the :math:`n_i` partners of i, which have another label, and
+its curvature, exact, is :math:`2n_i/P`. Sums per level give it in O(n) after sorting by label. It is convex; the weight
+of a pair is the document weight of its better document, and P counts pairs without weights.
 """
 
 from dataclasses import dataclass
@@ -67,8 +63,8 @@ import numpy as np
 from plackett.base.arithmetic import stable_order
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
-from plackett.objectives.objective import ListLabels, Objective, Prepared, check_positive
-from plackett.objectives.ranking import label_order
+from plackett.objectives.objective import Limits, Objective, check_positive
+from plackett.objectives.ranking import prepare_order
 
 WIDEST = 600.0  # e**300 and e**-300 are far from overflow: products keep all their bits
 
@@ -143,6 +139,21 @@ def add_pairs(x, ratios, weights, i, low, gradient, curvature):  # type: ignore[
     return cost, total
 
 
+@compiled
+def add_pair(scores, high, low, weight, sigma, gradient, curvature):  # type: ignore[no-untyped-def]
+    """Add one pair of documents, of which ``high`` is the better one; returns its cost."""
+    x = sigma * (scores[high] - scores[low])
+    t = np.exp(-abs(x))
+    share = 1.0 / (1.0 + t)
+    force = weight * sigma * (t if x > 0.0 else 1.0) * share
+    bend = weight * sigma * sigma * t * share * share
+    gradient[high] -= force
+    gradient[low] += force
+    curvature[high] += bend
+    curvature[low] += bend
+    return weight * (max(-x, 0.0) + np.log1p(t))
+
+
 _FLOOR_SHARE = 1e-6  # of the mean curvature of the list
 
 
@@ -174,9 +185,8 @@ def ranknet_list(scores, labels, prepared, _key, params, gradient, curvature):  
             weights[lower:] = better[i]
         fill_ratios(x, exponentials, narrow, i, lower, n, ratios)
         value += add_pairs(x, ratios, weights, i, lower, g, h)[0]
-    for k in range(n):
-        gradient[order[k]] = sigma * g[k]
-        curvature[order[k]] = sigma * sigma * h[k]
+    gradient[order] = sigma * g
+    curvature[order] = sigma * sigma * h
     return value
 
 
@@ -197,18 +207,10 @@ class RankNet(Objective):
     convex: ClassVar[bool] = True
     weighting: ClassVar[Weighting | None] = "order"
     function: ClassVar[ListFunction] = ranknet_list
+    limits: ClassVar[Limits] = {"sigma": check_positive}
+    prepare = prepare_order
 
     sigma: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_positive(self.name, sigma=self.sigma)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (self.sigma,)
-
-    def prepare(self, lists: ListLabels) -> Prepared:
-        return label_order(lists.labels, lists.offsets)
 
 
 _LARGEST_EXPONENT = 700.0
@@ -317,9 +319,8 @@ def pairsquared_list(scores, labels, prepared, key, params, gradient, curvature)
     value = _add_squares(d, labels, weights, by_label, False, gradient, curvature)
     _add_squares(d, labels, weights, by_label[::-1].copy(), True, gradient, curvature)
     pairs = count_pairs(labels, by_label)
-    for i in range(n):
-        gradient[i] /= pairs
-        curvature[i] /= pairs
+    gradient /= pairs
+    curvature /= pairs
     return value / pairs
 
 

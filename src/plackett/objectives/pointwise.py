@@ -1,10 +1,9 @@
 r"""Losses whose scores have a scale: regression of single documents, calibrated softmax, circle.
 
-Their scores mean something by themselves, such as a label or the logarithm of odds. They are
-not shift invariant. A document's weight multiplies its own term; in the calibrated softmax, its
-label. As everywhere, lists with one label level have no loss, so scores are calibrated on the
-other lists only. A linear model has no intercept; trees and nets calibrate better.
-:class:`~plackett.objectives.stochastic.Stochastic` perturbs their scores without normalizing them.
+Their scores mean something by themselves, such as a label or the logarithm of odds. They are not shift invariant. A
+document's weight multiplies its own term; in the calibrated softmax, its label. As everywhere, lists with one label
+level have no loss, so scores are calibrated on the other lists only. A linear model has no intercept; trees and nets
+calibrate better. :class:`~plackett.objectives.stochastic.Stochastic` perturbs their scores without normalizing them.
 
 **Squared error**: half the sum of squares, whose minimum is the mean label,
 
@@ -41,30 +40,29 @@ loss is listwise, and regression to the same labels has the same minimum.
 
 These four are exact and convex with exact curvatures, and take O(n).
 
-**Circle loss** (Sun et al. 2020) pulls the scores of relevant documents (label > 0) to 1 and of the
-others to 0, those that are farthest away most. With a margin m,
-:math:`\alpha_i = \max(0, 1 + m - s_i)` for relevant ones and :math:`\alpha_j = \max(0, s_j + m)`
-for the others,
+**Circle loss** (Sun et al. 2020) pulls the scores of relevant documents (label > 0) to 1 and of the others to 0, those
+that are farthest away most. With a margin m, :math:`\alpha_i = \max(0, 1 + m - s_i)` for relevant ones and
+:math:`\alpha_j = \max(0, s_j + m)` for the others,
 
 .. math:: \ell = \log\Big(1 + \sum_j e^{\gamma\alpha_j(s_j - m)}
     \sum_i e^{-\gamma\alpha_i(s_i - 1 + m)}\Big).
 
-As in the paper, the weights :math:`\alpha` are held constant in the derivatives, so it is not
-declared exact: with p the softmax of the exponents among documents of the same kind and
-:math:`Z = 1 - e^{-\ell}`, the gradient is :math:`\mp\gamma\alpha Zp`. The curvature is
-:math:`(\gamma\alpha)^2 Zp(1 - Zp) + \gamma Zp`, where the second term comes from :math:`\alpha`:
-no Newton step exceeds :math:`\alpha`, the distance to the goal. The weight of a relevant document
-multiplies its :math:`\alpha`. A list without an irrelevant document gives zeros.
+As in the paper, the weights :math:`\alpha` are held constant in the derivatives, so it is not declared exact: with p
+the softmax of the exponents among documents of the same kind and :math:`Z = 1 - e^{-\ell}`, the gradient is
+:math:`\mp\gamma\alpha Zp`. The curvature is :math:`(\gamma\alpha)^2 Zp(1 - Zp) + \gamma Zp`, where the second term
+comes from :math:`\alpha`: no Newton step exceeds :math:`\alpha`, the distance to the goal. The weight of a relevant
+document multiplies its :math:`\alpha`. A list without an irrelevant document gives zeros.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
-from plackett.objectives.objective import Objective, check_between, check_count, check_positive
+from plackett.objectives.objective import Limits, Objective, check_between, check_positive, check_whole
 from plackett.objectives.pairwise import raise_to_floor
 
 
@@ -185,8 +183,17 @@ def circle_list(scores, labels, prepared, _key, params, gradient, curvature):  #
     return value
 
 
+class _Calibrated(Objective):
+    """What the losses of this module have in common, but for two exceptions."""
+
+    convex: ClassVar[bool] = True
+    shift_invariant: ClassVar[bool] = False
+    has_scale: ClassVar[bool] = True
+    weighting: ClassVar[Weighting | None] = "order"
+
+
 @dataclass(frozen=True)
-class Squared(Objective):
+class Squared(_Calibrated):
     """Half the squared error of scores against labels.
 
     >>> Squared().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
@@ -194,15 +201,11 @@ class Squared(Objective):
     """
 
     name: ClassVar[str] = "squared"
-    convex: ClassVar[bool] = True
-    shift_invariant: ClassVar[bool] = False
-    has_scale: ClassVar[bool] = True
-    weighting: ClassVar[Weighting | None] = "order"
     function: ClassVar[ListFunction] = squared_list
 
 
 @dataclass(frozen=True)
-class Logistic(Objective):
+class Logistic(_Calibrated):
     """Logistic regression: a score is the log odds of being relevant.
 
     >>> Logistic().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
@@ -215,24 +218,14 @@ class Logistic(Objective):
     """
 
     name: ClassVar[str] = "logistic"
-    convex: ClassVar[bool] = True
-    shift_invariant: ClassVar[bool] = False
-    has_scale: ClassVar[bool] = True
-    weighting: ClassVar[Weighting | None] = "order"
     function: ClassVar[ListFunction] = logistic_list
+    limits: ClassVar[Limits] = {"threshold": partial(check_between, low=0.0)}
 
     threshold: float = 0.0
 
-    def __post_init__(self) -> None:
-        check_between(self.name, 0.0, threshold=self.threshold)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (self.threshold,)
-
 
 @dataclass(frozen=True)
-class Ordinal(Objective):
+class Ordinal(_Calibrated):
     """Ordinal regression with all thresholds: a rounded score is a grade (Rennie & Srebro 2005).
 
     >>> Ordinal().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
@@ -247,27 +240,15 @@ class Ordinal(Objective):
     """
 
     name: ClassVar[str] = "ordinal"
-    convex: ClassVar[bool] = True
-    shift_invariant: ClassVar[bool] = False
-    has_scale: ClassVar[bool] = True
-    weighting: ClassVar[Weighting | None] = "order"
     function: ClassVar[ListFunction] = ordinal_list
+    limits: ClassVar[Limits] = {"grades": check_whole, "sigma": check_positive}
 
     grades: int = 4
     sigma: float = 1.0
 
-    def __post_init__(self) -> None:
-        check_between(self.name, 1.0, grades=self.grades)
-        check_count(self.name, grades=self.grades)
-        check_positive(self.name, sigma=self.sigma)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (float(self.grades), self.sigma)
-
 
 @dataclass(frozen=True)
-class CalibratedSoftmax(Objective):
+class CalibratedSoftmax(_Calibrated):
     """Softmax with one more document of score 0, which fixes the scale (Yan et al. 2022).
 
     >>> CalibratedSoftmax().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
@@ -280,24 +261,15 @@ class CalibratedSoftmax(Objective):
     """
 
     name: ClassVar[str] = "calibrated-softmax"
-    convex: ClassVar[bool] = True
-    shift_invariant: ClassVar[bool] = False
-    has_scale: ClassVar[bool] = True
     weighting: ClassVar[Weighting | None] = "share"
     function: ClassVar[ListFunction] = calibrated_softmax_list
+    limits: ClassVar[Limits] = {"anchor": check_positive}
 
     anchor: float = 1.0
 
-    def __post_init__(self) -> None:
-        check_positive(self.name, anchor=self.anchor)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (self.anchor,)
-
 
 @dataclass(frozen=True)
-class Circle(Objective):
+class Circle(_Calibrated):
     """Circle loss: relevant scores to 1, others to 0, the farthest first (Sun et al. 2020).
 
     >>> Circle().evaluate([0.5, 0.1, -0.3], [0, 2, 1], [0, 3]).gradient.round(3).tolist()
@@ -314,17 +286,9 @@ class Circle(Objective):
 
     name: ClassVar[str] = "circle"
     exact: ClassVar[bool] = False
-    shift_invariant: ClassVar[bool] = False
-    has_scale: ClassVar[bool] = True
-    weighting: ClassVar[Weighting | None] = "order"
+    convex: ClassVar[bool] = False
     function: ClassVar[ListFunction] = circle_list
+    limits: ClassVar[Limits] = {"gamma": check_positive, "margin": check_positive}
 
     gamma: float = 8.0
     margin: float = 0.25
-
-    def __post_init__(self) -> None:
-        check_positive(self.name, gamma=self.gamma, margin=self.margin)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (self.gamma, self.margin)

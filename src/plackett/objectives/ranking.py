@@ -4,15 +4,13 @@ Documents are ranked by falling score; equal scores keep their order. Gains are 
 DCG of the list (:mod:`plackett.base.gains`). Normalized gains and the order of labels depend on
 labels alone, so they are prepared once.
 
-**Sets of rankings.** Some objectives use a fixed set of rankings of each list. Each ranking r gives
-the documents integer coefficients :math:`c_{rd}`; its energy at scores s is :math:`a_r = \sum_d
-c_{rd} s_d`, and the softmax of the energies is a distribution over the set. Values, gradients and
-curvatures are means and variances of the coefficients.
+**Sets of rankings.** Some objectives use a fixed set of rankings of each list. Each ranking r gives the documents
+integer coefficients :math:`c_{rd}`; its energy at scores s is :math:`a_r = \sum_d c_{rd} s_d`, and the softmax of the
+energies is a distribution over the set. Values, gradients and curvatures are means and variances of the coefficients.
 
 A list's set is stored in the prepared numbers of the list:
 
-    m, then ``columns`` numbers for each of the m rankings, column by column, then the
-    coefficients, row by row
+    m, then ``columns`` numbers for each of the m rankings, column by column, then the coefficients, row by row
 
 Coefficients are packed as float32, two to a number; integers up to 2**24 are exact.
 """
@@ -24,7 +22,7 @@ from plackett.base.arithmetic import stable_order
 from plackett.base.gains import discount, scaled_gain
 from plackett.base.kernels import compiled, reordered
 from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
-from plackett.objectives.objective import Prepared
+from plackett.objectives.objective import ListLabels, Objective, Prepared
 
 _COUNTED = 64  # whole labels below it are sorted by counting, ten times as fast as by comparing
 
@@ -47,6 +45,16 @@ def label_order(labels: Labels, offsets: Offsets) -> Prepared:
     values = np.empty(len(labels))
     _fill_label_order(labels, offsets, values)
     return Prepared(values, offsets)
+
+
+def prepare_gains(_: Objective, lists: ListLabels) -> Prepared:
+    """The method ``prepare`` of objectives that use normalized gains."""
+    return normalized_gains(lists.labels, lists.offsets)
+
+
+def prepare_order(_: Objective, lists: ListLabels) -> Prepared:
+    """The method ``prepare`` of objectives that use the order of labels."""
+    return label_order(lists.labels, lists.offsets)
 
 
 @compiled
@@ -75,7 +83,7 @@ def _fill_label_order(labels, offsets, values):  # type: ignore[no-untyped-def]
     places = np.empty(_COUNTED, np.int64)
     for q in range(len(offsets) - 1):
         low, high = offsets[q], offsets[q + 1]
-        if _countable(labels[low:high]):
+        if are_grades(labels[low:high], _COUNTED):
             _count_labels(labels[low:high], places, values[low:high])
         else:
             order = stable_order(labels[low:high], True)
@@ -84,9 +92,10 @@ def _fill_label_order(labels, offsets, values):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _countable(labels):  # type: ignore[no-untyped-def]
+def are_grades(labels, end):  # type: ignore[no-untyped-def]
+    """Whether all labels are whole numbers below ``end``."""
     for i in range(len(labels)):  # noqa: SIM110
-        if not (labels[i] < _COUNTED and labels[i] == np.floor(labels[i])):
+        if not (labels[i] < end and labels[i] == np.floor(labels[i])):
             return False
     return True
 

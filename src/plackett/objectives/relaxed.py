@@ -28,19 +28,17 @@ rounds, not the matrices. A small constant in the denominators keeps them finite
 derivatives, it is :math:`\sum_{rj} m_{rj} (\partial L_{rj}/\partial s_k)^2`, raised to at least
 1e-6 of the list's mean: not a bound, but steps are as short as the smoothing.
 
-**Cut-off.** The rows of PiRank and SoftSort do not share the documents out: one in the middle of
-the scores has a part of every row. With all ranks in the loss, relevant documents are therefore
-drawn to the middle as well as to the top. PiRank's authors count the first 10 ranks, the default
-of both here. On validation lists of OHSUMED, trees have NDCG@10 .466 and .432 with it, .333 and
-.364 without. Sinkhorn's scaling repairs the same, so NeuralNDCG counts all ranks.
+**Cut-off.** The rows of PiRank and SoftSort do not share the documents out: one in the middle of the scores has a part
+of every row. With all ranks in the loss, relevant documents are therefore drawn to the middle as well as to the top.
+PiRank's authors count the first 10 ranks, the default of both here. On validation lists of OHSUMED, trees have NDCG@10
+.466 and .432 with it, .333 and .364 without. Sinkhorn's scaling repairs the same, so NeuralNDCG counts all ranks.
 
 O(n²) time (NeuralNDCG: times rounds) and memory.
 
-**Fast soft ranks** (Blondel et al. 2020): the ranks closest to :math:`-s/\varepsilon` among all
-averages of rankings, the permutahedron of 1, ..., n. With z the scores divided by
-:math:`-\varepsilon`, in falling order, they are :math:`z - v` where v is the isotonic regression of
-:math:`z - (n, n-1, \ldots, 1)`, in blocks that pool adjacent violators: O(n log n). *FastSoftRank*
-is minus NDCG at these ranks r, with :math:`a_i = \partial\ell/\partial r_i`; within a block B,
+**Fast soft ranks** (Blondel et al. 2020): the ranks closest to :math:`-s/\varepsilon` among all averages of rankings,
+the permutahedron of 1, ..., n. With z the scores divided by :math:`-\varepsilon`, in falling order, they are :math:`z -
+v` where v is the isotonic regression of :math:`z - (n, n-1, \ldots, 1)`, in blocks that pool adjacent violators: O(n
+log n). *FastSoftRank* is minus NDCG at these ranks r, with :math:`a_i = \partial\ell/\partial r_i`; within a block B,
 
 .. math:: \frac{\partial\ell}{\partial s_k} =
     -\frac{1}{\varepsilon |B|} \sum_{i \in B} (a_k - a_i), \qquad
@@ -51,6 +49,7 @@ numbers, blocks have one document and the gradient is zero.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -59,9 +58,9 @@ from plackett.base.arithmetic import exp
 from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.objectives.driver import LIST_FUNCTION, Weighting
-from plackett.objectives.objective import ListLabels, Objective, Prepared, check_between, check_count, check_positive
+from plackett.objectives.objective import Limits, Objective, check_between, check_count, check_positive
 from plackett.objectives.pairwise import raise_to_floor
-from plackett.objectives.ranking import normalized_gains, rank_order
+from plackett.objectives.ranking import prepare_gains, rank_order
 
 _NEURALSORT, _SOFTSORT = 0.0, 1.0
 _LEAST = 1e-10  # added to sums that Sinkhorn's scaling divides by
@@ -217,8 +216,8 @@ def _add_tied_row(order, start, stop, r, slopes, tau, gradient, curvature):  # t
 
 @list_function(LIST_FUNCTION)
 def relaxed_list(scores, _labels, prepared, _key, params, gradient, curvature):  # type: ignore[no-untyped-def]
-    """All derivatives; params: kind, tau, cutoff, rounds, prepared: normalized gains."""
-    n, kind, tau, rounds = len(scores), params[0], params[1], int(params[3])
+    """All derivatives; params: kind, tau, cutoff, rounds if any, prepared: normalized gains."""
+    n, kind, tau, rounds = len(scores), params[0], params[1], int(params[3]) if len(params) > 3 else 0
     depth = min(n, int(params[2])) if params[2] > 0.0 else n
     order, ideal_order = rank_order(scores), rank_order(prepared)
     discounts, ideal = np.zeros(n), 0.0
@@ -306,22 +305,18 @@ def fastsoftrank_list(scores, _labels, prepared, _key, params, gradient, curvatu
 class _Relaxed(Objective):
     weighting: ClassVar[Weighting | None] = "gain"
     function: ClassVar[ListFunction] = relaxed_list
+    kind: ClassVar[float] = _NEURALSORT
+    prepare = prepare_gains
+    limits: ClassVar[Limits] = {"tau": check_positive, "cutoff": check_count}
 
     tau: float = 1.0
     """Temperature: the smaller, the closer to the metric and the flatter."""
     cutoff: int | None = None
     """Number of ranks that count; None: all."""
 
-    def __post_init__(self) -> None:
-        check_positive(self.name, tau=self.tau)
-        check_count(self.name, cutoff=self.cutoff)
-
     @property
     def params(self) -> tuple[float, ...]:
-        return (_NEURALSORT, self.tau, float(self.cutoff or 0), 0.0)
-
-    def prepare(self, lists: ListLabels) -> Prepared:
-        return normalized_gains(lists.labels, lists.offsets)
+        return (self.kind, *super().params)
 
 
 @dataclass(frozen=True)
@@ -346,12 +341,9 @@ class SoftSort(_Relaxed):
     """
 
     name: ClassVar[str] = "softsort"
+    kind: ClassVar[float] = _SOFTSORT
 
     cutoff: int | None = 10
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (_SOFTSORT, self.tau, float(self.cutoff or 0), 0.0)
 
 
 @dataclass(frozen=True)
@@ -372,16 +364,9 @@ class NeuralNDCG(_Relaxed):
     """
 
     name: ClassVar[str] = "neuralndcg"
+    limits: ClassVar[Limits] = {**_Relaxed.limits, "rounds": partial(check_between, low=0.0)}
 
     rounds: int = 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_between(self.name, 0.0, rounds=self.rounds)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (_NEURALSORT, self.tau, float(self.cutoff or 0), float(int(self.rounds)))
 
 
 @dataclass(frozen=True)
@@ -394,22 +379,13 @@ class FastSoftRank(Objective):
     Parameters
     ----------
     epsilon
-        Distance of scores that makes up one rank: the smaller, the closer to the metric and the
-        flatter.
+        Distance of scores that makes up one rank: the smaller, the closer to the metric and the flatter.
     """
 
     name: ClassVar[str] = "fastsoftrank"
     weighting: ClassVar[Weighting | None] = "gain"
     function: ClassVar[ListFunction] = fastsoftrank_list
+    limits: ClassVar[Limits] = {"epsilon": check_positive}
+    prepare = prepare_gains
 
     epsilon: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_positive(self.name, epsilon=self.epsilon)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (self.epsilon,)
-
-    def prepare(self, lists: ListLabels) -> Prepared:
-        return normalized_gains(lists.labels, lists.offsets)

@@ -14,21 +14,19 @@ The logistic loss is that of the scores without noise; pairs and weights are hel
 gradient and curvature are those of RankNet. :math:`\lambda` is CatBoost's ``decay``. The weight of
 a document multiplies its label. O(samples n log n).
 
-**StochasticRank** (Ustimenko & Prokhorenkova 2020): NDCG smoothed by Gaussian noise,
-:math:`z = s + \sigma\epsilon`. For its gradient by :math:`s_i` the noise of document i is
-integrated out, given the noise of all others (the paper's coordinate conditional sampling): moving
-i across :math:`z_j`, which stands at rank :math:`p_j` of the others, changes NDCG by
-:math:`\Delta_{ij}`, and
+**StochasticRank** (Ustimenko & Prokhorenkova 2020): NDCG smoothed by Gaussian noise, :math:`z = s + \sigma\epsilon`.
+For its gradient by :math:`s_i` the noise of document i is integrated out, given the noise of all others (the paper's
+coordinate conditional sampling): moving i across :math:`z_j`, which stands at rank :math:`p_j` of the others, changes
+NDCG by :math:`\Delta_{ij}`, and
 
 .. math:: \frac{\partial\ell}{\partial s_i} \approx -\sum_{j \ne i} \Delta_{ij}\,
     \frac{1}{\sigma}\varphi\Big(\frac{z_j - s_i}{\sigma}\Big), \qquad
     \Delta_{ij} = (G_i - G_j)(D_{p_j} - D_{p_j + 1}).
 
-Its mean over the noise is the gradient of the mean of :math:`-\mathrm{NDCG}`, whose entries sum to
-zero; so their mean is subtracted, which leaves less noise. One draw per step, and no shift
-:math:`\mu` against ties, as in CatBoost's defaults. The curvature is the sum of the sizes of the
-terms, each times :math:`\max(\sigma, |z_j - s_i|)/\sigma^2`, raised to at least 1e-6 of the list's
-mean. O(n²).
+Its mean over the noise is the gradient of the mean of :math:`-\mathrm{NDCG}`, whose entries sum to zero; so their mean
+is subtracted, which leaves less noise. One draw per step, and no shift :math:`\mu` against ties, as in CatBoost's
+defaults. The curvature is the sum of the sizes of the terms, each times :math:`\max(\sigma, |z_j - s_i|)/\sigma^2`,
+raised to at least 1e-6 of the list's mean. O(n²).
 """
 
 from dataclasses import dataclass
@@ -43,8 +41,16 @@ from plackett.base.ragged import offsets_from_sizes
 from plackett.base.random import combine, to_uniform
 from plackett.objectives.boltzrank import check_permutations
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, append_weights
-from plackett.objectives.objective import ListLabels, Objective, Prepared, check_between, check_count, check_positive
-from plackett.objectives.pairwise import raise_to_floor
+from plackett.objectives.objective import (
+    Limits,
+    ListLabels,
+    Objective,
+    Prepared,
+    check_between,
+    check_positive,
+    check_whole,
+)
+from plackett.objectives.pairwise import add_pair, raise_to_floor
 from plackett.objectives.ranking import normalized_gains, rank_order
 
 
@@ -75,15 +81,7 @@ def yetirank_list(scores, labels, prepared, key, params, gradient, curvature):  
                 high, low = low, high
             weight = place_weight * (np.float64(labels[high]) - np.float64(labels[low]))
             place_weight *= params[1]
-            x = scores[high] - scores[low]
-            t = np.exp(-abs(x))
-            share = 1.0 / (1.0 + t)
-            force, bend = weight * (t if x > 0.0 else 1.0) * share, weight * t * share * share
-            value += weight * (max(-x, 0.0) + np.log1p(t))
-            gradient[high] -= force
-            gradient[low] += force
-            curvature[high] += bend
-            curvature[low] += bend
+            value += add_pair(scores, high, low, weight, 1.0, gradient, curvature)
     return value
 
 
@@ -118,11 +116,14 @@ def stochasticrank_list(scores, _labels, prepared, key, params, gradient, curvat
                 force = (gains[i] - gains[j]) * drops[rank] * density
                 gradient[i] -= force
                 curvature[i] += abs(force) * max(1.0, distance) / sigma
-    mean = np.sum(gradient) / n
-    for i in range(n):
-        gradient[i] -= mean
+    gradient -= np.sum(gradient) / n
     raise_to_floor(curvature)
     return value
+
+
+def _check_decay(objective: str, decay: float) -> None:
+    check_positive(objective, decay=decay)
+    check_between(objective, 0.0, 1.0, decay=decay)
 
 
 @dataclass(frozen=True)
@@ -147,20 +148,11 @@ class YetiRank(Objective):
     draw: ClassVar[str | None] = "permutations"
     weighting: ClassVar[Weighting | None] = "share"
     function: ClassVar[ListFunction] = yetirank_list
+    limits: ClassVar[Limits] = {"samples": check_whole, "decay": _check_decay}
 
     samples: int = 10
     decay: float = 0.85
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_between(self.name, 1.0, samples=self.samples)
-        check_count(self.name, samples=self.samples)
-        check_positive(self.name, decay=self.decay)
-        check_between(self.name, 0.0, 1.0, decay=self.decay)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (float(self.samples), self.decay)
 
     def prepare(self, lists: ListLabels) -> Prepared | None:
         if "permutations" not in lists.draws:
@@ -192,16 +184,10 @@ class StochasticRank(Objective):
     draw: ClassVar[str | None] = "noise"
     weighting: ClassVar[Weighting | None] = "gain"
     function: ClassVar[ListFunction] = stochasticrank_list
+    limits: ClassVar[Limits] = {"sigma": check_positive}
 
     sigma: float = 1.0
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_positive(self.name, sigma=self.sigma)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (self.sigma,)
 
     def prepare(self, lists: ListLabels) -> Prepared:
         gains, noise = normalized_gains(lists.labels, lists.offsets), super().prepare(lists)

@@ -10,7 +10,7 @@ with :math:`\rho_i = e^{s_i} / (\sum_j e^{s_j} + \varepsilon)`. The three object
 target :math:`\varphi`:
 
 - :class:`CrossEntropy`: :math:`y_i / \sum_j y_j` (Bruch et al. 2020, who call it ListNet)
-- :class:`ListNet`: the softmax of the labels (Cao et al. 2007)
+- :class:`ListNet`: the softmax of the labels, :math:`e^{y_i} / \sum_j e^{y_j}` (Cao et al. 2007)
 - :class:`XENDCG`: :math:`\propto 2^{y_i} - \gamma_i` with :math:`\gamma_i` uniform on (0, 1),
   new for each list and step (Bruch 2021); its mean bounds :math:`-\log` of the mean NDCG
 
@@ -25,24 +25,13 @@ Hessian. With :math:`H = D(I - S)`, :math:`D = \mathrm{diag}(\rho_i(1-\rho_i))` 
 so that :math:`g_i / (\rho_i(1-\rho_i))` is the Newton step of the whole list (Bruch 2021, section
 4.3). Complements :math:`1 - \rho_i` are summed from the other documents, never subtracted from one.
 
-**Targets**
-
-============================  ==================================================================
-kind                          target :math:`\varphi_i` of label :math:`y_i`
-============================  ==================================================================
-``LABEL_SHARE``               :math:`y_i / \sum_j y_j`
-``SOFTMAX``                   :math:`e^{y_i} / \sum_j e^{y_j}`
-``PERTURBED_GAIN``            :math:`(2^{y_i} - \gamma_i) / \sum_j (2^{y_j} - \gamma_j)`, with
-                              :math:`\gamma` uniform on (0, 1)
-============================  ==================================================================
-
-Powers are relative to the top label of the list, so that no label overflows; draws are then in
+Powers of labels are relative to the top label of the list, so that none overflows; draws are then in
 units of :math:`2^{-\max y}`.
 
 Trees use single precision (:mod:`plackett.objectives.softmax_float32`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -54,7 +43,7 @@ from plackett.base.arithmetic import exp, largest
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.base.random import combine, to_uniform
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, has_one_level
-from plackett.objectives.objective import BoundObjective, Objective, check_between, check_choice, check_count
+from plackett.objectives.objective import BoundObjective, Limits, Objective, check_between, check_whole
 from plackett.objectives.softmax_float32 import SMALLEST_COMPLEMENT, SoftmaxGradient
 
 LABEL_SHARE, SOFTMAX, PERTURBED_GAIN = 0.0, 1.0, 2.0
@@ -142,8 +131,7 @@ def softmax_list(scores, labels, prepared, key, params, gradient, curvature):  #
     """Value, gradient and curvature; params: kind of target, order, epsilon."""
     if params[0] == LABEL_SHARE and largest(labels) <= 0.0:  # there is no distribution of labels
         return 0.0
-    targets = np.empty(len(scores))
-    rho = np.empty(len(scores))
+    targets, rho = np.empty(len(scores)), np.empty(len(scores))
     fill_targets(params[0], labels, prepared, key, targets)
     value = _fill_softmax(scores, params[2], rho, curvature)
     value -= _dot(targets, scores)
@@ -183,10 +171,7 @@ def softmax_newton_list(scores, labels, prepared, key, params, gradient, curvatu
     if params[0] == LABEL_SHARE and largest(labels) <= 0.0:
         return 0.0
     n = len(scores)
-    targets = np.empty(n)
-    rho = np.empty(n)
-    complement = np.empty(n)
-    term = np.empty(n)
+    targets, rho, complement, term = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     fill_targets(params[0], labels, prepared, key, targets)
     value = _fill_softmax(scores, params[2], rho, complement)
     value -= _dot(targets, scores)
@@ -239,6 +224,8 @@ class _Softmax(Objective):
     target: ClassVar[float]
     function: ClassVar[ListFunction] = softmax_list
     newton_function: ClassVar[ListFunction | None] = softmax_newton_list
+    limits: ClassVar[Limits] = {"order": check_whole, "epsilon": partial(check_between, low=0.0)}
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"one_level": ("skip", "keep")}
 
     order: int = 3
     """Number of Neumann terms in ``newton``; 1 is the plain gradient."""
@@ -246,11 +233,6 @@ class _Softmax(Objective):
     """Added to the normalizer of the softmax (Bruch 2021, equation 14)."""
     one_level: Literal["skip", "keep"] = "skip"
     """Lists whose labels are all equal: left out, or kept with the loss that the formula gives them."""
-
-    def __post_init__(self) -> None:
-        check_count(self.name, order=self.order)
-        check_choice(self.name, ("skip", "keep"), one_level=self.one_level)
-        check_between(self.name, 0.0, epsilon=self.epsilon)
 
     @property
     def shift_invariant(self) -> bool:  # type: ignore[override]

@@ -30,16 +30,8 @@ _LEAST_DOCUMENTS = 5000  # that are worth a second thread
 class SoftmaxGradient:
     """Gradient and curvature of the softmax family in float32, for a bound objective.
 
-    Parameters
-    ----------
-    bound
-        The objective.
-    shares
-        One per document: the target, from which a draw is subtracted where the unit is not 0.
-    draw_units, factors
-        One per list: the unit of the draws, and the weight; 0: the list has no loss.
-    order, epsilon
-        As in :class:`~plackett.objectives.softmax.XENDCG`.
+    ``shares`` are the targets of documents, from which a draw is subtracted where the unit of draws of the list is not
+    0; ``factors`` are the weights of lists, 0 where there is no loss.
     """
 
     def __init__(
@@ -62,18 +54,9 @@ class SoftmaxGradient:
         drawn: NDArray[np.bool_] | None = None,  # noqa: ARG002 - all lists take less time than a choice
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         gradient, curvature = np.empty((2, len(scores)), np.float32)
-        run_parallel(
-            _each_list,
-            len(self._lists[-1]) - 1,
-            _add_list.address,
-            scores,
-            *self._lists,
-            keys,
-            *self._options,
-            gradient,
-            curvature,
-            least=CHUNKS if len(scores) < _LEAST_DOCUMENTS else 1,
-        )
+        arguments = _add_list.address, scores, self._lists, keys, self._options, gradient, curvature
+        least = CHUNKS if len(scores) < _LEAST_DOCUMENTS else 1
+        run_parallel(_each_list, len(self._lists[-1]) - 1, *arguments, least=least)
         return gradient, curvature
 
 
@@ -193,24 +176,9 @@ def _add_list(scores, shares, draw_unit, key, order, epsilon, samples, beta, wor
 
 
 @compiled
-def _each_list(  # type: ignore[no-untyped-def]
-    first,
-    last,
-    address,
-    scores,
-    shares,
-    draw_units,
-    offsets,
-    chunks,
-    keys,
-    factors,
-    order,
-    epsilon,
-    samples,
-    beta,
-    gradient,
-    curvature,
-):
+def _each_list(first, last, address, scores, lists, keys, options, gradient, curvature):  # type: ignore[no-untyped-def]
+    shares, draw_units, offsets, chunks = lists
+    factors, order, epsilon, samples, beta = options
     add_list = _function_at(address)
     for c in range(first, last):
         longest = 0
@@ -224,20 +192,8 @@ def _each_list(  # type: ignore[no-untyped-def]
             h[:] = float32(0.0)
             if factors[q] == float32(0.0):
                 continue
-            add_list(
-                scores[low:high],
-                shares[low:high],
-                draw_units[q],
-                keys[q],
-                order,
-                epsilon,
-                samples,
-                beta,
-                work,
-                noisy[: high - low],
-                g,
-                h,
-            )
+            s, y, z = scores[low:high], shares[low:high], noisy[: high - low]
+            add_list(s, y, draw_units[q], keys[q], order, epsilon, samples, beta, work, z, g, h)
             factor = factors[q] / float32(max(samples, 1))
             for i in range(high - low):
                 g[i] *= factor

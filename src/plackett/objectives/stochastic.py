@@ -8,25 +8,23 @@ For each of N samples, each document's score is perturbed,
 and the objective is evaluated at :math:`\log \hat y`; value, gradient and curvature are means over
 the samples. Sorting z draws a ranking from the Plackett-Luce model of :math:`s / \beta`.
 
-The gradient goes back through the normalization,
-:math:`\partial\ell/\partial s = u - \hat y\,(1^\top u)` with
-:math:`u = \partial\ell/\partial\log\hat y`. For a shift-invariant objective
-:math:`1^\top u = 0`, so gradient and curvature are those at :math:`s + G` and the normalization is
-left out. It is left out as well where scores have a meaning that it would destroy
-(:mod:`plackett.objectives.pointwise`).
+The gradient goes back through the normalization, :math:`\partial\ell/\partial s = u - \hat y\,(1^\top u)` with :math:`u
+= \partial\ell/\partial\log\hat y`. For a shift-invariant objective :math:`1^\top u = 0`, so gradient and curvature are
+those at :math:`s + G` and the normalization is left out. It is left out as well where scores have a meaning that it
+would destroy (:mod:`plackett.objectives.pointwise`).
 
 This is the pathwise estimator: it differentiates the objective along each sample, so the objective
 must be differentiable almost everywhere; it does not smooth piecewise constant ones.
 """
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives.driver import Weighting
 from plackett.objectives.objective import BoundObjective, Draws, Objective, ScoreNoise
 
 
@@ -78,9 +76,9 @@ class Stochastic(Objective):
         """The objective's name, as an expectation."""
         return f"E[{self.objective.name}]"
 
-    @property
-    def exact(self) -> bool:  # type: ignore[override]
-        return self.objective.exact
+    exact = property(attrgetter("objective.exact"))
+    uses_one_level = property(attrgetter("objective.uses_one_level"))
+    weighting = property(attrgetter("objective.weighting"))
 
     @property
     def convex(self) -> bool:  # type: ignore[override]
@@ -94,16 +92,8 @@ class Stochastic(Objective):
         return self.objective.shift_invariant or self._normalize
 
     @property
-    def uses_one_level(self) -> bool:
-        return self.objective.uses_one_level
-
-    @property
     def _normalize(self) -> bool:
         return not (self.objective.shift_invariant or self.objective.has_scale)
-
-    @property
-    def weighting(self) -> Weighting | None:  # type: ignore[override]
-        return self.objective.weighting
 
     def bind(
         self,

@@ -6,9 +6,8 @@ With goods g (label > 0), bads b, and a ranking written as :math:`y_{gb} = \pm 1
 
     \ell = \max_y \Big[\Delta_{MAP}(y) - 2\,\mathrm{scale} \sum_{y_{gb} = -1} (s_g - s_b)\Big],
 
-the largest amount by which any ranking violates the margin its loss demands. The ideal ranking
-gives 0, so :math:`\ell \ge 0`; it bounds the loss of the ranking by scores. A maximum of linear
-functions, it is convex.
+the largest amount by which any ranking violates the margin its loss demands. The ideal ranking gives 0, so :math:`\ell
+\ge 0`; it bounds the loss of the ranking by scores. A maximum of linear functions, it is convex.
 
 **Loss-augmented inference.** In the maximum, goods and bads are each sorted by score, and the
 number k of goods above the j-th best bad (from 1) can be chosen for each j separately, to maximize
@@ -23,12 +22,11 @@ in O(n+ n-) altogether. Equal maxima go to the ranking with more goods above.
 **Gradient.** That of the maximizer: a good gets :math:`-2\,\mathrm{scale}` for each bad above it,
 a bad :math:`+2\,\mathrm{scale}` for each good below it.
 
-**Curvature.** The loss is piecewise linear and its diagonal 0 almost everywhere, which is useless
-for trees. As for a hinge of slope 1 and margin 1, whose curvature is taken as slope by margin,
-we divide the slope :math:`|g|` by the gap of scores that makes up for the largest loss when all
-pairs keep it: :math:`\Delta \le 1 = 2\,\mathrm{scale}\,n_+ n_- \cdot \mathrm{gap}`. So :math:`h =
-2\,\mathrm{scale}\,n_+ n_- |g|`, with the default scale :math:`2 |g|`: a Newton step is at most one
-gap.
+**Curvature.** The loss is piecewise linear and its diagonal 0 almost everywhere, which is useless for trees. As for a
+hinge of slope 1 and margin 1, whose curvature is taken as slope by margin, we divide the slope :math:`|g|` by the gap
+of scores that makes up for the largest loss when all pairs keep it: :math:`\Delta \le 1 = 2\,\mathrm{scale}\,n_+ n_-
+\cdot \mathrm{gap}`. So :math:`h = 2\,\mathrm{scale}\,n_+ n_- |g|`, with the default scale :math:`2 |g|`: a Newton step
+is at most one gap.
 """
 
 from dataclasses import dataclass
@@ -95,8 +93,7 @@ def svmmap_list(scores, labels, prepared, key, params, gradient, curvature):  # 
         gradient[bads[j]] = slope * (len(goods) - goods_above[j])
         for i in range(goods_above[j], len(goods)):
             gradient[goods[i]] -= slope
-    for d in range(len(scores)):
-        curvature[d] = slope * n_pairs * abs(gradient[d])
+    curvature[:] = slope * n_pairs * np.abs(gradient)
     return value
 
 
@@ -122,10 +119,6 @@ class SVMMAP(Objective):
     def __post_init__(self) -> None:
         if self.scale is not None:
             check_positive(self.name, scale=self.scale)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (_BY_SIZE if self.scale is None else self.scale,)
 
 
 def most_violated(scores: ArrayLike, labels: ArrayLike, *, scale: float | None = None) -> MostViolated:

@@ -15,10 +15,9 @@ with :math:`p_{d|e} = e^{s_d}/(e^{s_e} + \sum_{y_j < y_e} e^{s_j})`. Convex; the
 diagonal of the Hessian. Both sums run over prefixes of the documents by label, as logarithms: O(n
 log n) time (one sort of the labels), O(n) memory, finite for all scores.
 
-With a *window* u (equation 3), the documents below :math:`y_d` are sorted by falling score and cut
-into chunks of u, and :math:`\ln P_d` is the sum over chunks c of :math:`\ln[e^{s_d}/(e^{s_d} +
-\sum_{j \in c} e^{s_j})]`. The loss is continuous, but has kinks where two scores cross: it is
-declared neither exact nor convex. O(n²/u + n|R|) time.
+With a *window* u (equation 3), the documents below :math:`y_d` are sorted by falling score and cut into chunks of u,
+and :math:`\ln P_d` is the sum over chunks c of :math:`\ln[e^{s_d}/(e^{s_d} + \sum_{j \in c} e^{s_j})]`. The loss is
+continuous, but has kinks where two scores cross: it is declared neither exact nor convex. O(n²/u + n|R|) time.
 
 Gains of labels above 512 count as :math:`2^{512}`, so that sums stay finite. The weight of a
 document multiplies its :math:`G_d`; levels stay those of the labels.
@@ -53,9 +52,9 @@ from plackett.base.gains import discount, scaled_gain
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
 from plackett.objectives.lambdarank import SCORE_OFFSET
-from plackett.objectives.objective import ListLabels, Objective, Prepared, check_count, check_positive
+from plackett.objectives.objective import Limits, Objective, check_count, check_positive
 from plackett.objectives.pairwise import fill_exponentials
-from plackett.objectives.ranking import label_order, normalized_gains, rank_order
+from plackett.objectives.ranking import prepare_gains, prepare_order, rank_order
 
 _TOP_LABEL = 512.0
 _NOTHING = -np.inf  # the logarithm of an empty sum
@@ -162,14 +161,12 @@ def urank_window_list(scores, labels, prepared, _key, params, gradient, curvatur
     n, window = len(scores), int(min(params[0], len(scores)))
     order, ranked, f = prepared[:n].astype(np.int64), rank_order(scores), scores - np.max(scores)
     weights = document_weights(prepared, n, n)
-    levels = 1
-    for k in range(1, n):
-        levels += labels[order[k]] < labels[order[k - 1]]
+    n_levels = len(np.unique(labels))
     chunk = np.empty(n, np.int64)
     value, start = 0.0, 0
     while start < n:
         end = _level_end(labels, order, start)
-        gain = _gain(labels[order[start]]) / (levels - 1)
+        gain = _gain(labels[order[start]]) / (n_levels - 1)
         filled = 0
         for k in range(n):
             if labels[ranked[k]] < labels[order[start]]:
@@ -198,59 +195,26 @@ class URank(Objective):
 
     name: ClassVar[str] = "urank"
     weighting: ClassVar[Weighting | None] = "order"
+    limits: ClassVar[Limits] = {"window": check_count}
+    prepare = prepare_order
 
     window: int | None = None
-
-    def __post_init__(self) -> None:
-        check_count(self.name, window=self.window)
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
         return self.window is None
 
-    @property
-    def convex(self) -> bool:  # type: ignore[override]
-        return self.window is None
+    convex = exact
 
     @property
     def function(self) -> ListFunction:  # type: ignore[override]
         return urank_list if self.window is None else urank_window_list
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (float(self.window or 0),)
-
-    def prepare(self, lists: ListLabels) -> Prepared:
-        return label_order(lists.labels, lists.offsets)
 
 
 _HIGHEST = 700.0  # e**700 is finite
 
 # Rows of the array about the documents below a label, by falling score.
 _SCORE, _GAIN, _DISCOUNT, _MASS, _OTHERS, _TOP, _DOWN = 0, 1, 2, 3, 4, 5, 6
-
-
-@compiled
-def _next_lower(level, lowest, y):  # type: ignore[no-untyped-def]
-    """The highest label below a level."""
-    highest = lowest
-    for label in y:
-        if highest < label < level:
-            highest = label
-    return highest
-
-
-@compiled
-def _gather_lower(level, y, ranked, lower, below):  # type: ignore[no-untyped-def]
-    """Fill positions and columns of the documents with lower labels; returns their number."""
-    count = 0
-    for k in range(len(y)):
-        if y[k] < level:
-            lower[count] = k
-            for row in range(3):
-                below[row, count] = ranked[row, k]
-            count += 1
-    return count
 
 
 @compiled
@@ -324,13 +288,13 @@ def _pair_costs(x, tops, swaps):  # type: ignore[no-untyped-def]
 @compiled
 def _add_level(level, y, x, ranked, exponentials, narrow, size, score_norm, g, h):  # type: ignore[no-untyped-def]
     """Add the documents of one label; returns their cost, which only windows of 1 have."""
-    n = len(y)
-    lower, below = np.empty(n, np.int64), np.empty((7, n))
-    count = _gather_lower(level, y, ranked, lower, below)
-    mass, swaps, sums = np.empty(count), np.empty(count), np.zeros((2, count))
-    _fill_windows(x, exponentials, narrow, lower[:count], size, below)
+    lower = np.flatnonzero(y < level)
+    count = len(lower)
+    below, mass, swaps, sums = np.empty((7, count)), np.empty(count), np.empty(count), np.zeros((2, count))
+    below[:3] = ranked[:, lower]
+    _fill_windows(x, exponentials, narrow, lower, size, below)
     cost = 0.0
-    for d in range(n):
+    for d in range(len(y)):
         if y[d] == level:
             _fill_relative_mass(x[d], exponentials[0, d], narrow, below[_TOP], below[_DOWN], mass)
             _fill_swaps(ranked, d, below, score_norm, swaps)
@@ -359,13 +323,11 @@ def umart_list(scores, labels, prepared, _key, params, gradient, curvature):  # 
         ranked[_DISCOUNT, k] = discount(k)
     narrow = fill_exponentials(x, exponentials)
     score_norm = params[2] > 0.0 and ranked[_SCORE, 0] != ranked[_SCORE, n - 1]
-    value, level, lowest = 0.0, np.max(y), np.min(y)
-    while level > lowest:
+    value = 0.0
+    for level in np.unique(y)[:0:-1]:  # all but the lowest
         value += _add_level(level, y, x, ranked, exponentials, narrow, size, score_norm, g, h)
-        level = _next_lower(level, lowest, y)
-    for k in range(n):
-        gradient[order[k]] = sigma * g[k]
-        curvature[order[k]] = params[3] * sigma * sigma * h[k]
+    gradient[order] = sigma * g
+    curvature[order] = params[3] * sigma * sigma * h
     return value if params[0] == 1.0 else np.nan
 
 
@@ -379,13 +341,11 @@ class UMart(Objective):
     Parameters
     ----------
     window
-        Number of lower documents per softmax; None: all of them. The paper takes 2 for OHSUMED and
-        MSLR, 10 for MQ2007.
+        Number of lower documents per softmax; None: all of them. The paper takes 2 for OHSUMED and MSLR, 10 for MQ2007.
     sigma
         Slope of the scores in the softmax.
     score_norm
-        Divide each pair's weight by 0.01 + the distance of its scores, unless all scores of the
-        list are equal.
+        Divide each pair's weight by 0.01 + the distance of its scores, unless all scores of the list are equal.
     hess_factor
         Factor of the curvature; 1 is the derivative of the gradient with constant weights.
     """
@@ -394,19 +354,10 @@ class UMart(Objective):
     exact: ClassVar[bool] = False
     weighting: ClassVar[Weighting | None] = "gain"
     function: ClassVar[ListFunction] = umart_list
+    limits: ClassVar[Limits] = {"window": check_count, "sigma": check_positive, "hess_factor": check_positive}
+    prepare = prepare_gains
 
     window: int | None = 2
     sigma: float = 2.0
     score_norm: bool = True
     hess_factor: float = 2.0
-
-    def __post_init__(self) -> None:
-        check_count(self.name, window=self.window)
-        check_positive(self.name, sigma=self.sigma, hess_factor=self.hess_factor)
-
-    @property
-    def params(self) -> tuple[float, ...]:
-        return (float(self.window or 0), self.sigma, float(self.score_norm), self.hess_factor)
-
-    def prepare(self, lists: ListLabels) -> Prepared:
-        return normalized_gains(lists.labels, lists.offsets)

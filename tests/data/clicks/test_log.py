@@ -84,8 +84,9 @@ def test_a_log_comes_back_from_a_file(tmp_path, suffix) -> None:
     assert calls
 
 
-def test_text_may_be_compressed_and_ids_keep_their_zeros(tmp_path) -> None:
-    path = tmp_path / "log.csv.gz"
+@pytest.mark.parametrize("name", ["log.csv.gz", "log.tsv.csv.gz"])
+def test_text_may_be_compressed_and_ids_keep_their_zeros(tmp_path, name) -> None:
+    path = tmp_path / name  # the last suffix counts
     text = "impression,query,document,position,click\n7,007,010,1,true\n7,007,011,2,false\n"
     path.write_bytes(gzip.compress(text.encode()))
     log = read_clicks(path)

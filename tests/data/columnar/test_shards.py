@@ -167,3 +167,18 @@ def test_an_empty_shard_is_an_empty_ranking_on_a_cluster(table, tmp_path) -> Non
     first, second = (pq.read_table(item["out"]) for item in items)
     assert len(first) == 0
     assert first.schema.names == second.schema.names
+
+
+@pytest.mark.parametrize("first", [pa.nulls(4), pa.array([1, 2, 2, 1])])
+def test_a_column_of_categories_may_have_another_type_in_a_shard(tmp_path, first) -> None:
+    """Values of shards without a dictionary are texts or missing, like those of the others."""
+    rows = {"label": [0.0, 1.0, 0.0, 1.0], "query_id": [1, 1, 2, 2], "x": [1.0, 2.0, 3.0, 4.0]}
+    later = rows | {"query_id": [3, 3, 4, 4]}
+    pq.write_table(pa.table(rows | {"c": first}), tmp_path / "1.parquet")
+    pq.write_table(pa.table(later | {"c": pa.array(["a", "b", "a", "b"]).dictionary_encode()}), tmp_path / "2.parquet")
+    paths = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
+    data, streamed = pk.read(paths, missing="nan"), pk.stream(paths, missing="nan")
+    values = data.categories["c"]
+    assert values[-2:] == ("a", "b")
+    assert [values[int(code)] for code in data.features[4:, 1]] == ["a", "b", "a", "b"]
+    assert difference(streamed, data) is None

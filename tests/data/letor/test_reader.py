@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numba
@@ -131,6 +132,19 @@ def test_query_ids_that_are_not_all_integers_are_text(file, names: list[str]) ->
     assert table.query_ids.dtype.kind in "UO"
     assert table.query_ids.tolist() == names
     assert all(type(name) is str for name in table.query_ids.tolist())
+
+
+def test_many_texts_of_different_length_are_read_in_little_memory(file) -> None:  # type: ignore[no-untyped-def]
+    names = [f"q{i}" for i in range(40_000)]
+    names[7], names[::1000] = "é" * 100, ["x" * (200 + i) for i in range(40)]
+    path = file("".join(f"0 qid:{name} 1:5\n" for name in names))
+    tracemalloc.start()
+    table = read_table(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert table.query_ids.dtype == np.dtype("U239")
+    assert table.query_ids.tolist() == names
+    assert peak < 3 * table.query_ids.nbytes
 
 
 def test_query_ids_that_are_all_integers_are_integers(file) -> None:  # type: ignore[no-untyped-def]

@@ -15,6 +15,8 @@ from plackett.data.transforms import (
     TRANSFORMS,
     FittedStandard,
     Impute,
+    ListContext,
+    ListMeans,
     Log1p,
     Quantile,
     QueryMinMax,
@@ -26,6 +28,8 @@ from plackett.data.transforms import (
 
 RECIPES = [
     QueryMinMax(),
+    ListMeans(),
+    ListContext(),
     Standard(),
     Log1p(clip=3),
     Quantile(n_quantiles=7),

@@ -10,10 +10,12 @@ from hypothesis import given, settings, strategies as st
 
 from plackett.base.ragged import offsets_from_sizes
 from plackett.data.dataset import Dataset
-from plackett.data.transforms import Impute, Log1p, Quantile, QueryMinMax, Standard, chain
+from plackett.data.transforms import Impute, ListContext, ListMeans, Log1p, Quantile, QueryMinMax, Standard, chain
 
 RECIPES = [
     QueryMinMax(),
+    ListMeans(),
+    ListContext(),
     Standard(),
     Log1p(),
     Quantile(n_quantiles=10),

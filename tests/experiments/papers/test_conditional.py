@@ -9,8 +9,11 @@ from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold, read_folds, split
 from plackett.data.synthetic import synthetic
-from plackett.experiments.papers.conditional import CellResults, clean_fold, count_claims, run_protocol
+from plackett.experiments.compare import compare
+from plackett.experiments.papers.conditional import CellResults, clean_fold, clean_source, count_claims
 from plackett.experiments.papers.sampler import dynamics, smear
+from plackett.experiments.protocols import DataSource
+from plackett.experiments.systems import as_systems
 
 
 def _folds(n_lists: int, seed: int) -> list[Fold]:
@@ -42,6 +45,8 @@ def test_the_mean_over_all_data_is_weighted_by_their_lists() -> None:
     results = _results({"small": {"ranksvm": [1.0]}, "large": {"ranksvm": [0.0, 0.0, 0.0]}})
     assert results.columns == ("small", "large", "all")
     assert results.mean("ranksvm", "all", "map") == pytest.approx(0.25)
+    with pytest.raises(UsageError, match="no result of 'svmmap'"):
+        results.mean("svmmap", "small", "map")
 
 
 def test_a_claim_counts_the_cells_in_which_the_best_of_one_family_wins() -> None:
@@ -58,18 +63,6 @@ def test_a_claim_counts_the_cells_in_which_the_best_of_one_family_wins() -> None
     missing = claims["MLE beats all baselines"]
     assert missing.verdict == "not tested"
     assert missing.here.startswith("not run: ranksvm, rankboost, listnet-linear, boltzrank")
-
-
-def test_the_protocol_runs_systems_on_data_sets() -> None:
-    data = {"one": _folds(40, 1), "two": _folds(30, 2)}
-    settings = {"C": (1e-4, 1e-2), "rounds": 10}
-    results = run_protocol(data, ("logrank-mle", "rankboost", "ranksvm"), settings=settings)
-    assert results.systems == ("logrank-mle", "rankboost", "ranksvm")
-    lists = clean_fold(data["one"][0]).test.n_lists
-    assert len(results.values("logrank-mle", "one")["map"]) == lists
-    assert 0 < results.mean("rankboost", "all", "map") < 1
-    with pytest.raises(UsageError, match="no result of 'svmmap'"):
-        results.mean("svmmap", "one", "map")
 
 
 def test_the_smear_around_the_ideal_ranking_is_wider_than_around_the_worst() -> None:
@@ -94,12 +87,8 @@ def test_compatibilities_start_at_zero_and_come_to_outweigh_losses() -> None:
 
 
 def test_pairwise_systems_reach_what_is_known_of_two_folds_of_ohsumed(real_data) -> None:
-    folds = read_folds(real_data / "OHSUMED")[:2]
-    results = run_protocol({"OHSUMED": folds}, ("logrank-mle", "ranksvm"), settings={"C": (1e-6, 1e-4)})
-    for system in results.systems:
-        assert results.mean(system, "OHSUMED", "map") > 0.38
-
-
-def test_a_setting_that_no_system_has_is_refused() -> None:
-    with pytest.raises(UsageError, match="there is no parameter 'rouns' of 'logrank-mle'"):
-        run_protocol({}, ["logrank-mle"], settings={"rouns": 3})
+    source = clean_source(DataSource("OHSUMED", folds=tuple(read_folds(real_data / "OHSUMED")[:2])))
+    systems = as_systems(("logrank-mle", "ranksvm"), settings={"C": (1e-6, 1e-4)})
+    compared = compare(source, {s.name: s.ranker for s in systems}, protocol="folds", metrics=("map",), metric="map")
+    for values in compared.results.values.values():
+        assert np.nanmean(values["map"]) > 0.38

@@ -69,17 +69,17 @@ def test_the_report_shows_every_query_that_counts_with_the_values_of_all_systems
 def test_documents_stand_in_the_order_of_each_system_with_their_labels(compared) -> None:
     browser = browse_queries(compared.results.details, metric="ndcg@5", baseline="base", note="")
     assert browser is not None
-    query = browser.queries[0]
-    shown = next(s for s in compared.results.details if s.split.name == query.trial)
+    name, trial, *_ = browser.rows[0]
+    shown = next(s for s in compared.results.details if s.split.name == trial)
     test = shown.data.test
-    q = test.list_ids.astype(str).tolist().index(query.name)
+    q = test.list_ids.astype(str).tolist().index(name)
     low, high = test.offsets[q], test.offsets[q + 1]
     order = np.lexsort((test.order.places[low:high], -shown.scores["base"][low:high]))[:DEPTH]
-    documents = query.documents
-    assert documents is not None
-    assert [documents.labels[i] for i in documents.orders[0]] == test.labels[low:high][order].tolist()
-    assert [documents.names[i] for i in documents.orders[0]] == [f"row {row + 1}" for row in test.rows[low:high][order]]
-    assert documents.total == high - low
+    documents = browser.documents["0"]
+    first = documents["orders"][0]
+    assert [documents["labels"][i] for i in first] == test.labels[low:high][order].tolist()
+    assert [documents["names"][i] for i in first] == [f"row {row + 1}" for row in test.rows[low:high][order]]
+    assert documents["total"] == high - low
 
 
 def test_queries_come_by_the_size_of_their_differences_and_the_rest_is_counted(compared, monkeypatch) -> None:
@@ -87,9 +87,10 @@ def test_queries_come_by_the_size_of_their_differences_and_the_rest_is_counted(c
     monkeypatch.setattr("plackett.experiments.report.query_browser.MAX_OPEN", 2)
     browser = browse_queries(compared.results.details, metric="ndcg@5", baseline="base", note="")
     assert browser is not None
-    swings = [abs(query.values[1] - query.values[0]) for query in browser.queries]
+    swings = [abs(values[1] - values[0]) for *_, values in browser.rows]
     assert swings == sorted(swings, reverse=True)
-    assert [query.documents is not None for query in browser.queries] == [True] * 2 + [False] * 5
+    assert len(browser.rows) == 7
+    assert list(browser.documents) == ["0", "1"]
     total = np.isfinite(compared.results.values["base"]["ndcg@5"]).sum()
     assert browser.left_out == total - 7
 
@@ -105,11 +106,9 @@ def test_documents_come_with_the_features_of_their_own_rows(protocol) -> None:
     assert browser is not None
     columns = features.columns()
     assert columns[0] == data.n_features - 1  # the most important first
-    documents = browser.queries[0].documents
-    assert documents is not None
-    assert documents.features is not None
+    documents = browser.documents["0"]
     by_row = np.asarray(data.features)
-    for name, values in zip(documents.names, documents.features, strict=True):
+    for name, values in zip(documents["names"], documents["features"], strict=True):
         row = int(name.removeprefix("row ")) - 1
         assert values == pytest.approx(by_row[row, columns].tolist(), rel=1e-3)
 

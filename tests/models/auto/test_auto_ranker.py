@@ -269,6 +269,15 @@ def test_variations_of_the_best_are_tried_if_there_is_time(parts) -> None:
     assert np.array_equal(first.predict(parts[1]), again.predict(parts[1]))
 
 
+def test_finished_variations_are_kept_if_the_time_was_up_when_the_fit_was_killed(parts, tmp_path) -> None:
+    auto = _auto(variations=2, members=("xendcg", "lambdaloss"))
+    first = auto.clone().fit(parts[0], checkpoint=tmp_path / "work")
+    (tmp_path / "work" / "spent.json").write_text('{"seconds": 3600}')
+    again = auto.fit(parts[0], checkpoint=tmp_path / "work")
+    assert [row.name for row in again.leaderboard_] == [row.name for row in first.leaderboard_]
+    assert np.array_equal(first.predict(parts[1]), again.predict(parts[1]))
+
+
 def test_a_variation_stays_inside_the_search_space() -> None:
     from plackett.models.recipes.search_spaces import Choice, get_setting, search_space_of
 

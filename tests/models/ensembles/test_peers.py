@@ -67,3 +67,8 @@ def test_members_of_a_cross_fit_are_exported_as_one_model(name, parts, tmp_path)
     again = import_model(tmp_path / "model.txt")
     again.feature_names_ = fit.feature_names_
     assert np.allclose(again.predict(parts[2]), fit.predict(parts[2]), atol=1e-5)
+
+
+def test_trees_that_catboost_cannot_cut_are_refused(parts) -> None:
+    with pytest.raises(pk.PlackettError, match=r"CatBoost rejects the data or a setting: .*symmetric"):
+        _peer(PEERS[0], settings={"grow_policy": "Lossguide"}).fit(*parts[:2])

@@ -62,7 +62,7 @@ def test_ranking_takes_the_scores_of_the_first_step(cell, score_from, small) -> 
     features = FeatureRows(small.features, CPU)
     batch = make_batch(small.offsets, np.array([2, 4, 6]))
     task = LevelLoss(objective("urank"), small)
-    levels = list(task._levels.select(batch, CPU))
+    levels = list(task.select(batch, CPU))
     first = net.score_levels(features[batch.documents], levels)[0]
     alone = net(features[batch.documents], batch.offsets)
     assert first.detach().numpy() == pytest.approx(alone.detach().numpy(), rel=1e-5, abs=1e-6)

@@ -15,7 +15,6 @@ from plackett.objectives.conditional.rankings import (
     gain_of,
     ideal_state,
     state_of,
-    worst_state,
 )
 from references.conditional import cube, gain_of_ranking, valid_rankings
 
@@ -90,7 +89,7 @@ def test_flip_probabilities_span_all_from_one_over_n_minus_one_to_one(n_goods, n
     ]
     assert min(actual) == pytest.approx(least, rel=1e-14)
     assert max(actual) == pytest.approx(1, rel=1e-14)
-    for state in (ideal_state(n_goods, n_bads), worst_state(n_goods, n_bads)):
+    for state in (ideal_state(n_goods, n_bads), state_of(np.full((n_goods, n_bads), -1))):
         for g, b in np.ndindex(n_goods, n_bads):
             assert alpha(state, g, b) == pytest.approx(least, rel=1e-14)
 
@@ -104,7 +103,7 @@ def test_flip_probability_is_large_where_the_ranking_changes_little() -> None:
 
 def test_ideal_and_worst_state_have_all_signs_equal() -> None:
     assert np.all(bits_of(ideal_state(4, 3)) == 1)
-    assert np.all(bits_of(worst_state(4, 3)) == -1)
+    assert np.all(bits_of(state_of(np.full((4, 3), -1))) == -1)
     for ours, theirs in zip(ideal_state(4, 3), state_of(np.ones((4, 3))), strict=True):
         assert np.array_equal(ours, theirs)
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from plackett import load
 from plackett.base.errors import UsageError
 from plackett.cli.export import export, import_
+from plackett.cli.options import expand_groups
 from plackett.serving.export import TARGETS
 from serving_models import NAMES, fitted, probes, scores
 from target_interpreters import solr
@@ -20,8 +21,8 @@ from target_interpreters import solr
 @pytest.fixture
 def run():
     app = typer.Typer()
-    app.command()(export)
-    app.command("import")(import_)
+    app.command()(expand_groups(export))
+    app.command("import")(expand_groups(import_))
 
     def invoke(*arguments):
         return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)

@@ -285,7 +285,7 @@ def test_a_tree_as_deep_as_it_has_leaves_is_written(target, read) -> None:
 
 
 def test_every_target_names_its_readers_and_the_kinds_of_model() -> None:
-    assert len({target.name for target in TARGETS}) == len(TARGETS) == 10
+    assert len({target.name for target in TARGETS}) == len(TARGETS)
     for target in TARGETS:
         assert target.reader
         assert set(target.kinds) <= {"trees", "linear", "net"}
@@ -339,10 +339,3 @@ def _xgboost(path, X):
 def _onnx(path, X):
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     return session.run(None, {"features": X})[0][:, 0]
-
-
-def test_the_old_name_of_the_target_keeps_working(tmp_path) -> None:
-    with pytest.warns(DeprecationWarning, match="use target"):
-        export(fitted("trees"), tmp_path / "old", form="solr")
-    export(fitted("trees"), tmp_path / "new", target="solr")
-    assert (tmp_path / "old").read_bytes() == (tmp_path / "new").read_bytes()

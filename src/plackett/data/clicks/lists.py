@@ -1,19 +1,17 @@
 r"""Training lists from a click log and the features of its documents.
 
-A click at position k counts :math:`u = 1/p_k`, the inverse of its propensity, because documents at
-low positions are clicked less often by that factor (inverse propensity scoring; Joachims,
-Swaminathan & Schnabel 2017). Objectives that divide by the gains of a list, as all of NDCG do,
-cancel a factor that the whole list shares. So u is divided between list and document. With U the
-mean of u over the clicked documents of a list,
+A click at position k counts :math:`u = 1/p_k`, the inverse of its propensity, because documents at low positions are
+clicked less often by that factor (inverse propensity scoring; Joachims, Swaminathan & Schnabel 2017). Objectives that
+divide by the gains of a list, as all of NDCG do, cancel a factor that the whole list shares. So u is divided between
+list and document. With U the mean of u over the clicked documents of a list,
 
 - the weight of a clicked document is u/U, that of any other 1,
 - the weight of a list is kU for an impression with k clicks, and U for a query.
 
-An objective that divides by the gains of a list, which with weights of mean 1 are those of k
-documents, gives a click kU (u/U) / k = u: the unbiased estimate of :math:`\sum_i -\log p_i` over
-all relevant documents. Without k, clicks of impressions with few clicks would count more.
-(Objectives that add up pairs without dividing, such as RankNet, then count a click k times, which
-is nearly the same for all documents of a query.) For lists by query, u is the sum over the
+An objective that divides by the gains of a list, which with weights of mean 1 are those of k documents, gives a click
+kU (u/U) / k = u: the unbiased estimate of :math:`\sum_i -\log p_i` over all relevant documents. Without k, clicks of
+impressions with few clicks would count more. (Objectives that add up pairs without dividing, such as RankNet, then
+count a click k times, which is nearly the same for all documents of a query.) For lists by query, u is the sum over the
 impressions of the document, and each query counts by its mean.
 
 In lists by impression, a single click at position 20 would count 20 times and the model would fit
@@ -21,11 +19,10 @@ noise, so propensities are clipped at :data:`CLIP` unless another limit is given
 clicks add up first, and nothing is clipped.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, Message, Parameter, UsageError
 from plackett.base.ragged import Ids, Rows
@@ -39,14 +36,7 @@ CLIP = 0.2
 """Lower bound of propensities in lists by impression; see ``docs/guide/clicks``."""
 
 
-def lists_from_clicks(
-    clicks: Any,
-    documents: Dataset,
-    *,
-    by: Literal["impression", "query"] = "impression",
-    propensities: Propensities | Mapping[int, float] | ArrayLike | None = None,
-    clip: float | None = None,
-) -> Dataset:
+def lists_from_clicks(clicks: Any, documents: Dataset, by: str, propensities: Any, clip: float | None) -> Dataset:
     """Make training lists; the arguments are those of :meth:`plackett.Dataset.from_clicks`.
 
     Lists by impression are grouped by query, so that random splits keep them together. Lists
@@ -74,7 +64,10 @@ def match_documents(log: ClickLog, documents: Dataset) -> Rows:
     document id alone, which must then be unique.
     """
     if log.by_rows:
-        return _match_by_row(log, documents)
+        order = np.argsort(documents.rows, kind="stable")
+        places = np.minimum(np.searchsorted(documents.rows[order], log.documents), len(order) - 1)
+        _refuse_absent(documents.rows[order][places] != log.documents, log)
+        return order[places]
     if documents.document_ids is None:
         raise DataError(
             "the features have no document ids, which match them with the log; name their column "
@@ -87,16 +80,13 @@ def match_documents(log: ClickLog, documents: Dataset) -> Rows:
     order = np.argsort(known, kind="stable")
     first = np.searchsorted(known[order], wanted)
     _refuse_absent(known[order][np.minimum(first, len(order) - 1)] != wanted, log)
-    end = np.searchsorted(known[order], wanted, side="right")
-    _refuse_ambiguous(end - first, log)
+    times = np.searchsorted(known[order], wanted, side="right") - first
+    if (times > 1).any():
+        row = int(np.argmax(times > 1))
+        remedy = "the log needs a column of queries" if log.queries is None else "keep one of them"
+        message = f"{_name_document(log, row)} is {times[row]} times in the features; {remedy}."
+        raise row_error(log.source, row, message)
     return order[first]
-
-
-def _match_by_row(log: ClickLog, documents: Dataset) -> Rows:
-    order = np.argsort(documents.rows, kind="stable")
-    places = np.minimum(np.searchsorted(documents.rows[order], log.documents), len(order) - 1)
-    _refuse_absent(documents.rows[order][places] != log.documents, log)
-    return order[places]
 
 
 def _common_codes(columns: list[tuple[Ids, Ids]], n_log: int) -> tuple[Rows, Rows]:
@@ -128,14 +118,6 @@ def _refuse_absent(absent: NDArray[np.bool_], log: ClickLog) -> None:
         raise row_error(log.source, row, message)
 
 
-def _refuse_ambiguous(times: NDArray[np.int64], log: ClickLog) -> None:
-    if (times > 1).any():
-        row = int(np.argmax(times > 1))
-        remedy = "the log needs a column of queries" if log.queries is None else "keep one of them"
-        message = f"{_name_document(log, row)} is {times[row]} times in the features; {remedy}."
-        raise row_error(log.source, row, message)
-
-
 def _weigh_clicks(log: ClickLog, propensities: Any, clip: float | None) -> NDArray[np.float64]:
     """What each click counts: the inverse of its propensity; 0 for rows without a click."""
     weights = log.clicks.astype(np.float64)
@@ -162,45 +144,36 @@ def _lists_by_impression(
     lists = encode_ids(log.impressions)
     keep = _hold_preferences(lists, log.clicks)[lists]
     lists, rows, clicked = encode_ids(lists[keep]), rows[keep], log.clicks[keep]
-    names, positions = log.impressions[keep], log.positions[keep]
-    queries = documents.list_of_row[rows]
-    if not weighted:
-        return _make_dataset(documents, rows, clicked, names, groups=queries, positions=positions)
-    document_weights, mean = _divide_weights(lists, click_weights[keep])
-    list_weights = mean * np.bincount(lists, clicked)
-    weights = (document_weights, list_weights[lists])
-    return _make_dataset(documents, rows, clicked, names, *weights, groups=queries, positions=positions)
+    columns: dict[str, Any] = {"groups": documents.list_of_row[rows], "positions": log.positions[keep]}
+    if weighted:
+        columns["document_weights"], mean = _divide_weights(lists, click_weights[keep])
+        columns["weights"] = (mean * np.bincount(lists, clicked))[lists]
+    return _make_dataset(documents, rows, clicked, log.impressions[keep], **columns)
 
 
 def _lists_by_query(documents: Dataset, rows: Rows, click_weights: NDArray[np.float64]) -> Dataset:
     shown, document = np.unique(rows, return_inverse=True)
     total = np.bincount(document, click_weights).astype(np.float64)
     queries = documents.list_of_row[shown]
-    keep = _hold_preferences(queries, total > 0, total)[queries]
+    keep = _hold_preferences(queries, total)[queries]
     shown, total, queries = shown[keep], total[keep], queries[keep]
     lists = encode_ids(queries)
     document_weights, list_weights = _divide_weights(lists, total)
-    names = documents.list_ids[queries]
-    return _make_dataset(documents, shown, total > 0, names, document_weights, list_weights[lists])
+    weights = {"document_weights": document_weights, "weights": list_weights[lists]}
+    return _make_dataset(documents, shown, total > 0, documents.list_ids[queries], **weights)
 
 
-def _hold_preferences(
-    lists: Rows, clicked: NDArray[np.bool_], click_weights: NDArray[np.float64] | None = None
-) -> NDArray[np.bool_]:
-    """For each list, whether its clicks, or their weights, prefer a document to another."""
-    clicks, sizes = np.bincount(lists, clicked), np.bincount(lists)
-    result = (clicks > 0) & (clicks < sizes)
-    if click_weights is not None:
-        low, high = np.full(len(sizes), np.inf), np.zeros(len(sizes))
-        np.minimum.at(low, lists, click_weights)
-        np.maximum.at(high, lists, click_weights)
-        result |= high > low
-    if not result.any():
+def _hold_preferences(lists: Rows, clicks: NDArray[Any]) -> NDArray[np.bool_]:
+    """For each list, whether the clicks of its documents, or the weights of the clicks, differ."""
+    low, high = np.full(lists.max() + 1, np.inf), np.zeros(lists.max() + 1)
+    np.minimum.at(low, lists, clicks)
+    np.maximum.at(high, lists, clicks)
+    if not (high > low).any():
         raise DataError(
-            f"none of the {len(sizes)} lists of the click log has both a click and a document "
+            f"none of the {len(high)} lists of the click log has both a click and a document "
             "without one: there is nothing to learn."
         )
-    return result
+    return high > low
 
 
 def _divide_weights(lists: Rows, click_weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -210,16 +183,7 @@ def _divide_weights(lists: Rows, click_weights: NDArray[np.float64]) -> tuple[ND
     return np.where(clicked, click_weights / mean[lists], 1.0), mean
 
 
-def _make_dataset(
-    documents: Dataset,
-    rows: Rows,
-    clicked: NDArray[np.bool_],
-    names: Ids,
-    document_weights: NDArray[np.float64] | None = None,
-    weights: NDArray[np.float64] | None = None,
-    groups: Rows | None = None,
-    positions: Rows | None = None,
-) -> Dataset:
+def _make_dataset(documents: Dataset, rows: Rows, clicked: NDArray[np.bool_], names: Ids, **columns: Any) -> Dataset:
     order = np.argsort(encode_ids(names), kind="stable")  # groups the rows of a list: no warning
     rows = rows[order]
     table = Table(
@@ -227,11 +191,8 @@ def _make_dataset(
         labels=clicked[order].astype(np.float32),
         query_ids=names[order],
         document_ids=take(documents.document_ids, rows),
-        weights=take(weights, order),
-        document_weights=take(document_weights, order),
-        positions=take(positions, order),
-        groups=take(groups, order),
         feature_names=documents.feature_names,
         source="the click log",
+        **{name: values[order] for name, values in columns.items()},
     )
     return Dataset.from_table(table)

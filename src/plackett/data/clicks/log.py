@@ -19,7 +19,15 @@ from numpy.typing import ArrayLike, NDArray
 from plackett.base.errors import DataError, Message, UsageError
 from plackett.base.files import atomic_file, require_regular
 from plackett.base.ragged import Ids, Rows
-from plackett.data.files import COLUMNAR_SUFFIXES, DEFAULT_LIMITS, ByteProgress, PathLike, open_binary
+from plackett.data.files import (
+    COLUMNAR_SUFFIXES,
+    CSV_SUFFIXES,
+    DEFAULT_LIMITS,
+    ByteProgress,
+    PathLike,
+    detect_format,
+    open_binary,
+)
 from plackett.data.inputs import as_column, as_ids
 
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -40,10 +48,8 @@ class LogFile(NamedTuple):
     """The file that a click log was read from."""
 
     path: str
-    is_text: bool
-    """Whether rows are lines of text."""
-    first: int
-    """Number of the first row."""
+    first: int | None
+    """Number of the line of the first row; None if rows are not lines of text."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,9 +79,8 @@ class ClickLog:
         Parameters
         ----------
         table
-            With columns ``impression``, ``query`` (optional), ``document``, ``position`` (from 1)
-            and ``click`` (0 or 1), or other common names (``session_id``, ``qid``, ``doc_id``,
-            ``rank``, ``clicked`` ...).
+            With columns ``impression``, ``query`` (optional), ``document``, ``position`` (from 1) and ``click`` (0 or
+            1), or other common names (``session_id``, ``qid``, ``doc_id``, ``rank``, ``clicked`` ...).
         **columns
             The names of these columns if they are different.
 
@@ -93,7 +98,10 @@ class ClickLog:
         ... )
         ClickLog(2 impressions of 1 query, 4 rows, 1 click)
         """
-        names = list(table) if isinstance(table, Mapping) else _column_names(table)
+        if isinstance(table, Mapping):
+            names = list(table)
+        else:  # Arrow's have column_names
+            names = [str(name) for name in getattr(table, "column_names", None) or table.columns]
         chosen = choose_columns(names, columns)
         by_role = {role: table[name] for role, name in chosen.items()}
         return cls.from_columns(by_role, names=chosen)
@@ -128,14 +136,9 @@ class ClickLog:
     def take(self, rows: ArrayLike) -> ClickLog:
         """Return some of the rows, by number or by a mask."""
         selected = np.asarray(rows)
-        return ClickLog(
-            impressions=self.impressions[selected],
-            queries=None if self.queries is None else self.queries[selected],
-            documents=self.documents[selected],
-            positions=self.positions[selected],
-            clicks=self.clicks[selected],
-            by_rows=self.by_rows,
-        )
+        queries = None if self.queries is None else self.queries[selected]
+        columns = (self.documents[selected], self.positions[selected], self.clicks[selected])
+        return ClickLog(self.impressions[selected], queries, *columns, by_rows=self.by_rows)
 
     def of_queries(self, queries: ArrayLike) -> ClickLog:
         """Return the impressions of these queries, such as those of one part of a data set."""
@@ -179,11 +182,10 @@ def choose_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[s
 
 def row_error(source: LogFile | None, row: int, message: str) -> DataError:
     """An error in a row, counted from 0, with its place in the file if there is one."""
-    if source is None:
-        return DataError(Message(f"row {row} (counted from 0): ", message))
-    if source.is_text:
+    if source is not None and source.first is not None:
         return DataError(message, path=source.path, line=row + source.first)
-    return DataError(Message(f"row {row} (counted from 0): ", message), path=source.path)
+    path = None if source is None else source.path
+    return DataError(Message(f"row {row} (counted from 0): ", message), path=path)
 
 
 def encode_ids(ids: Ids) -> Rows:
@@ -195,11 +197,6 @@ def _count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def _column_names(table: Any) -> list[str]:
-    names = getattr(table, "column_names", None)  # Arrow
-    return [str(name) for name in (table.columns if names is None else names)]
-
-
 def _as_values(values: Any, n_rows: int, name: str) -> NDArray[Any]:
     column = as_column(values)
     if column.shape != (n_rows,):
@@ -208,23 +205,18 @@ def _as_values(values: Any, n_rows: int, name: str) -> NDArray[Any]:
 
 
 def _as_positions(values: Any, n_rows: int, name: str, source: LogFile | None) -> Rows:
-    column = _as_values(values, n_rows, name)
-    numbers = column if column.dtype.kind in "iuf" else _parse_numbers(column)
+    numbers = column = _as_values(values, n_rows, name)
+    if column.dtype.kind not in "iuf":
+        numbers = np.full(n_rows, np.nan)  # stays for text that is not a number
+        for row, text in enumerate(column):
+            with suppress(TypeError, ValueError):
+                numbers[row] = float(text)
     whole = np.where(np.isfinite(numbers), numbers, 0).astype(np.int64)
     bad = (whole != numbers) | (whole < 1)
     if bad.any():
         row = int(np.argmax(bad))
         raise row_error(source, row, f"position {column[row]} in column {name!r}; positions are whole numbers from 1.")
     return whole
-
-
-def _parse_numbers(column: NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers of a column of text; NaN for text that is not a number."""
-    numbers = np.full(len(column), np.nan)
-    for row, text in enumerate(column):
-        with suppress(TypeError, ValueError):
-            numbers[row] = float(text)
-    return numbers
 
 
 def _as_clicks(values: Any, n_rows: int, name: str, source: LogFile | None) -> NDArray[np.bool_]:
@@ -262,13 +254,12 @@ def _refuse_pair(bad: NDArray[np.bool_], order: Rows, log: ClickLog, problem: st
     if bad.any():
         place = int(np.argmax(bad))
         earlier, later = sorted((int(order[place]), int(order[place + 1])))
-        impression, first = log.impressions[later].item(), log.source.first if log.source else 0
-        unit = "line" if log.source is not None and log.source.is_text else "row"
-        message = f"{problem} impression {impression!r}: here and in {unit} {earlier + first}."
+        first = None if log.source is None else log.source.first
+        other = f"row {earlier}" if first is None else f"line {earlier + first}"
+        message = f"{problem} impression {log.impressions[later].item()!r}: here and in {other}."
         raise row_error(log.source, later, message)
 
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _BLOCK_BYTES = 8 << 20
 _HEADER_BYTES = 1 << 20
 _IDS = ("impression", "query", "document")
@@ -280,8 +271,7 @@ def read_clicks(path: PathLike, *, progress: ByteProgress | None = None, **colum
     Parameters
     ----------
     path
-        ``.csv`` or ``.tsv`` with a header line, also followed by ``.gz``; ``.parquet``, ``.arrow``
-        or ``.feather``.
+        ``.csv`` or ``.tsv`` with a header line, also followed by ``.gz``; ``.parquet``, ``.arrow`` or ``.feather``.
     progress
         Called now and then with the bytes done and the total number of bytes.
     **columns
@@ -297,40 +287,38 @@ def read_clicks(path: PathLike, *, progress: ByteProgress | None = None, **colum
     if not source.exists():
         raise DataError("there is no such file", path=str(source))
     require_regular(source)
-    text_suffix = _text_suffix(source)
-    if text_suffix is None and source.suffix.lower() not in COLUMNAR_SUFFIXES:
+    format_ = detect_format(source)
+    if format_ not in ("csv", "columnar"):
         raise UsageError(
-            f"{source}: a click log is CSV or TSV ({' '.join(SEPARATORS)}, also followed by .gz), "
+            f"{source}: a click log is CSV or TSV ({' '.join(CSV_SUFFIXES)}, also followed by .gz), "
             f"Parquet or Arrow ({' '.join(COLUMNAR_SUFFIXES)}), not {source.suffix!r}."
         )
-    # The first line of text is the header.
-    is_text = text_suffix is not None
-    file = LogFile(str(source), is_text, first=2 if is_text else 0)
+    is_text = format_ == "csv"
+    file = LogFile(str(source), first=2 if is_text else None)  # the first line of text is the header
     from plackett.data.columnar.reader import name_file_in_errors  # imports pyarrow
 
     with name_file_in_errors(source, "click log"):
-        if text_suffix is not None:
-            by_role, names = _read_text(source, SEPARATORS[text_suffix], columns, progress)
-        else:
-            by_role, names = _read_columnar(source, columns, progress)
-        arrays = {role: _check_column(c, names[role], file) for role, c in by_role.items()}
+        table, names = (_read_text if is_text else _read_columnar)(source, columns, progress)
+        arrays = {role: _check_column(table.column(name), name, file) for role, name in names.items()}
         return ClickLog.from_columns(arrays, names=names, source=file)
 
 
-def _text_suffix(path: Path) -> str | None:
-    """``.csv`` or ``.tsv``, with or without ``.gz`` after it; None for other names."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    last = suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:]
-    return last[0] if last and last[0] in SEPARATORS else None
-
-
-def _read_text(
-    path: Path, separator: str, columns: Mapping[str, str], progress: ByteProgress | None
-) -> tuple[dict[str, Any], dict[str, str]]:
+def _read_text(path: Path, columns: Mapping[str, str], progress: ByteProgress | None) -> tuple[Any, dict[str, str]]:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    names = choose_columns(_read_header(path, separator), columns)
+    from plackett.data.columnar.reader import csv_delimiter
+
+    separator = csv_delimiter(path)
+    try:
+        with open_binary(path, DEFAULT_LIMITS) as file:
+            # A header longer than this is none: csv would read an endless line to its end.
+            head = io.TextIOWrapper(io.BytesIO(io.BufferedReader(file).read(_HEADER_BYTES)), "utf-8", newline="")
+            header = next(csv.reader(head, delimiter=separator), [])
+    except (UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise DataError(f"not a readable click log: {reason}") from error
+    names = choose_columns(header, columns)
     total = path.stat().st_size
     # Ids are read as text, so that 007 is not 7; columns of integers are converted later.
     types = {names[role]: pa.string() for role in _IDS if role in names}
@@ -348,28 +336,10 @@ def _read_text(
             batches.append(batch)
             if progress is not None:
                 progress(min(stream.source_bytes, total), total)
-    table = pa.Table.from_batches(batches, reader.schema)
-    return {role: table.column(name) for role, name in names.items()}, names
+    return pa.Table.from_batches(batches, reader.schema), names
 
 
-def _read_header(path: Path, separator: str) -> list[str]:
-    try:
-        with open_binary(path, DEFAULT_LIMITS) as file:
-            buffered = io.BufferedReader(file)
-            # A header longer than this is none: csv would read an endless line to its end.
-            lines = io.TextIOWrapper(io.BytesIO(buffered.read(_HEADER_BYTES)), "utf-8", newline="")
-            return next(csv.reader(lines, delimiter=separator), [])
-    except (UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
-        raise DataError(f"not a readable click log: {_first_line(error)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
-def _read_columnar(
-    path: Path, columns: Mapping[str, str], progress: ByteProgress | None
-) -> tuple[dict[str, Any], dict[str, str]]:
+def _read_columnar(path: Path, columns: Mapping[str, str], progress: ByteProgress | None) -> tuple[Any, dict[str, str]]:
     import pyarrow as pa
 
     from plackett.data.columnar.reader import open_shard
@@ -384,24 +354,19 @@ def _read_columnar(
             progress(shard.n_bytes * rows // max(shard.n_rows, 1), shard.n_bytes)
     if not batches:
         raise DataError("the click log has no rows.")
-    table = pa.Table.from_batches(batches)
-    return {role: table.column(name) for role, name in names.items()}, names
+    return pa.Table.from_batches(batches), names
 
 
 def _check_column(column: Any, name: str, file: LogFile) -> Any:
+    """Refuse nulls; text of a file becomes integers if all of it is, in standard notation: no 007, no +7."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if column.null_count:
         row = int(np.argmax(np.asarray(column.is_null().to_numpy())))
         raise row_error(file, row, f"column {name!r} is empty.")
-    return _convert_ids(column) if file.is_text and pa.types.is_string(column.type) else column
-
-
-def _convert_ids(column: Any) -> NDArray[Any]:
-    """Integers, if all of the text is integers in standard notation: no 007, no +7."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    if not (file.first is not None and pa.types.is_string(column.type)):
+        return column
     integers = pc.all(pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,17})$")).as_py()
     return np.asarray((pc.cast(column, pa.int64()) if integers else column).to_numpy())
 
@@ -409,27 +374,16 @@ def _convert_ids(column: Any) -> NDArray[Any]:
 def write_clicks(log: ClickLog, path: PathLike) -> None:
     """Write a click log as CSV, TSV, Parquet or Arrow; the suffix selects the format."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyarrow import csv as arrow_csv
 
-    target = Path(path)
-    suffix = target.suffix.lower()
-    if suffix not in (*SEPARATORS, *COLUMNAR_SUFFIXES):
-        raise UsageError(
-            f"{target}: a click log is written as "
-            f"{', '.join((*SEPARATORS, *COLUMNAR_SUFFIXES))}, not {target.suffix!r}."
-        )
+    from plackett.data.columnar.writer import open_writer
+
+    target, suffixes = Path(path), (*CSV_SUFFIXES, *COLUMNAR_SUFFIXES)
+    if target.suffix.lower() not in suffixes:
+        raise UsageError(f"{target}: a click log is written as {', '.join(suffixes)}, not {target.suffix!r}.")
     columns = {"impression": log.impressions}
     if log.queries is not None:
         columns["query"] = log.queries
     columns |= {"document": log.documents, "position": log.positions}
     table = pa.table({**columns, "click": log.clicks.astype("i1")})
-    with atomic_file(target) as temporary:
-        if suffix in SEPARATORS:
-            options = arrow_csv.WriteOptions(delimiter=SEPARATORS[suffix], quoting_style="needed")
-            arrow_csv.write_csv(table, temporary, options)
-        elif suffix == ".parquet":
-            pq.write_table(table, temporary, compression="zstd")
-        else:
-            with pa.ipc.new_file(temporary, table.schema) as writer:
-                writer.write_table(table)
+    with atomic_file(target) as temporary, open_writer(target, temporary, table.schema) as writer:
+        writer.write_table(table)

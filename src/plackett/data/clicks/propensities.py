@@ -1,10 +1,9 @@
 r"""Propensities: the chance that each position is examined, and two ways to estimate it.
 
-Under the position-based model a document i (of a query) at position k is clicked with chance
-:math:`\theta_k\gamma_i`. Only products appear, so the :math:`\theta` are known up to a common
-factor, and only if positions share documents: the graph that connects each document with the
-positions it was shown at must be connected. A document that was never clicked gives no information
-about ratios of :math:`\theta` (its :math:`\gamma` is 0) and is left out.
+Under the position-based model a document i (of a query) at position k is clicked with chance :math:`\theta_k\gamma_i`.
+Only products appear, so the :math:`\theta` are known up to a common factor, and only if positions share documents: the
+graph that connects each document with the positions it was shown at must be connected. A document that was never
+clicked gives no information about ratios of :math:`\theta` (its :math:`\gamma` is 0) and is left out.
 
 **Expectation maximization** (:func:`estimate_by_em`) needs only an ordinary log in which documents
 were shown at several positions. A document i that is shown :math:`n_{ik}` times at position k is
@@ -16,23 +15,20 @@ had it been examined. With counts as Poisson numbers, its mean given the clicks 
     \gamma_i = \frac{\sum_k a_{ik}}{\sum_k n_{ik}}, \quad
     \theta_k = \frac{\sum_i c_{ik}}{\sum_i a_{ik}}.
 
-Clicks are 0 or 1 and not Poisson numbers, and the usual EM (Chuklin, Markov & de Rijke 2015,
-section 4.1; Wang et al. 2018) models them so. But there the rate of each document, fitted to a few
-impressions, biases the estimate of the positions however many documents there are. The fixed point
-here solves :math:`\sum_i (c_{ik} - n_{ik}\theta_k\hat\gamma_i) = 0`, which holds on average for any
-distribution of clicks with the mean above, so it converges to the truth with few impressions of
-each document (the Poisson estimator with fixed effects; Wooldridge 1999). With 10 impressions of
-each of 1,000 lists it gives .48, .38, .26 for positions 2 to 4 where the truth is .5, .33, .25, and
-the usual EM gives 1, 1, 1.
+Clicks are 0 or 1 and not Poisson numbers, and the usual EM (Chuklin, Markov & de Rijke 2015, section 4.1; Wang et al.
+2018) models them so. But there the rate of each document, fitted to a few impressions, biases the estimate of the
+positions however many documents there are. The fixed point here solves :math:`\sum_i (c_{ik} -
+n_{ik}\theta_k\hat\gamma_i) = 0`, which holds on average for any distribution of clicks with the mean above, so it
+converges to the truth with few impressions of each document (the Poisson estimator with fixed effects; Wooldridge
+1999). With 10 impressions of each of 1,000 lists it gives .48, .38, .26 for positions 2 to 4 where the truth is .5,
+.33, .25, and the usual EM gives 1, 1, 1.
 
-Plain steps converge slowly where positions are seldom examined, so every two of them are
-extrapolated (SQUAREM; Varadhan & Roland 2008), and the extrapolation is kept if it raises the
-likelihood.
+Plain steps converge slowly where positions are seldom examined, so every two of them are extrapolated (SQUAREM;
+Varadhan & Roland 2008), and the extrapolation is kept if it raises the likelihood.
 
-**Swaps** (:func:`estimate_by_swaps`) need interventions: the same document at two positions, by
-chance alone. Where results are swapped at random (Joachims, Swaminathan & Schnabel 2017: the first
-with one drawn uniformly), a document's relevance does not depend on its position, and for any two
-positions
+**Swaps** (:func:`estimate_by_swaps`) need interventions: the same document at two positions, by chance alone. Where
+results are swapped at random (Joachims, Swaminathan & Schnabel 2017: the first with one drawn uniformly), a document's
+relevance does not depend on its position, and for any two positions
 
 .. math::
 
@@ -44,9 +40,8 @@ summed over the documents shown at both, with :math:`n` impressions and :math:`c
 that change over time give such interventions too (Agarwal et al. 2019). Any weights would do; these
 favor documents that were shown often at both positions.
 
-The logarithms of these ratios, for all pairs of positions, are fitted by least squares, each
-weighted by the inverse of its variance: :math:`\sum_i w_i^2 c_i/n_i^2` over the squared sum, for
-both positions.
+The logarithms of these ratios, for all pairs of positions, are fitted by least squares, each weighted by the inverse of
+its variance: :math:`\sum_i w_i^2 c_i/n_i^2` over the squared sum, for both positions.
 """
 
 from __future__ import annotations
@@ -56,6 +51,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,7 +61,7 @@ from scipy.sparse import coo_array, csc_array
 from scipy.sparse.csgraph import connected_components
 
 from plackett.base.errors import ConvergenceWarning, DataError, Message, Parameter, UsageError
-from plackett.base.files import atomic_file, require_regular
+from plackett.base.files import require_regular, write_text
 from plackett.base.ragged import Rows
 from plackett.data.clicks.log import ClickLog, encode_ids
 from plackett.data.files import PathLike
@@ -79,8 +75,7 @@ _SWAP_REMEDY = "swap results at random over more positions, or pass deepest= to 
 class Propensities:
     """The chance that positions 1, 2, 3 ... are examined.
 
-    Only ratios matter for learning, and only ratios can be estimated from clicks: the largest
-    estimate is 1.
+    Only ratios matter for learning, and only ratios can be estimated from clicks: the largest estimate is 1.
     """
 
     values: NDArray[np.float64]
@@ -112,7 +107,14 @@ class Propensities:
         if isinstance(values, Propensities):
             return values
         if isinstance(values, Mapping):
-            return cls(_from_mapping(values))
+            if not values:
+                raise DataError("propensities are given for no position.")
+            for position in values:
+                if not isinstance(position, (int, np.integer)) or position < 1:
+                    raise DataError(f"propensities are given for positions from 1 on, got {position!r}.")
+            array = np.full(int(max(values)), np.nan)
+            array[[position - 1 for position in values]] = list(values.values())
+            return cls(array)
         try:
             return cls(np.array(values, dtype=np.float64))
         except (TypeError, ValueError) as error:
@@ -145,18 +147,6 @@ class Propensities:
             "pooled": self.pooled,
             "propensities": {str(k + 1): float(self.values[k]) for k in known},
         }
-
-
-def _from_mapping(mapping: Mapping[int, float]) -> NDArray[np.float64]:
-    if not mapping:
-        raise DataError("propensities are given for no position.")
-    for position in mapping:
-        if not isinstance(position, (int, np.integer)) or position < 1:
-            raise DataError(f"propensities are given for positions from 1 on, got {position!r}.")
-    values = np.full(int(max(mapping)), np.nan)
-    for position, value in mapping.items():
-        values[position - 1] = value
-    return values
 
 
 @dataclass(frozen=True)
@@ -213,9 +203,8 @@ def refuse_unlinked(documents: Rows, positions: Rows, n_positions: int, remedy: 
         one, other = _list_positions(seen[connected]), _list_positions(seen[~connected])
         raise DataError(
             Message(
-                f"the propensities of positions {one} and {other} cannot be compared: no document "
-                "that was clicked was shown in both groups (directly or through others), so they "
-                "are not identifiable; ",
+                f"the propensities of positions {one} and {other} cannot be compared: no document that was clicked was "
+                "shown in both groups (directly or through others), so they are not identifiable; ",
                 remedy,
             )
         )
@@ -259,7 +248,10 @@ def estimate_by_em(
         counts.n_positions,
         Message("vary the order in which results are shown, or pass ", Parameter("deepest"), " to pool positions."),
     )
-    rates = _start_rates(counts)
+    # Start with the click-through rates of positions and documents.
+    positions = _ratio_of_sums(counts.clicked, counts.shown, counts.positions, counts.n_positions)
+    documents = _ratio_of_sums(counts.clicked, counts.shown, counts.documents, counts.n_documents)
+    rates = _Rates(np.clip(positions / positions.max(), 0.01, 1.0), documents)
     for _ in range(iterations):
         before = rates.positions
         rates = _accelerated_step(counts, rates)
@@ -284,13 +276,6 @@ def estimate_by_em(
     # A position without a click counts as never examined.
     values[np.bincount(counts.positions, counts.clicked, counts.n_positions) == 0] *= 0.0
     return Propensities(values, method="em", pooled=deepest is not None)
-
-
-def _start_rates(counts: PositionCounts) -> _Rates:
-    """Start with the click-through rates of positions and documents."""
-    positions = _ratio_of_sums(counts.clicked, counts.shown, counts.positions, counts.n_positions)
-    documents = _ratio_of_sums(counts.clicked, counts.shown, counts.documents, counts.n_documents)
-    return _Rates(np.clip(positions / positions.max(), 0.01, 1.0), documents)
 
 
 def _ratio_of_sums(
@@ -359,7 +344,14 @@ def estimate_by_swaps(log: ClickLog, *, deepest: int | None = None) -> Propensit
     refuse_unlinked(links, np.append(pairs, seen), counts.n_positions, _SWAP_REMEDY)
     values = np.full(counts.n_positions, np.nan)
     values[np.unique(counts.positions)] = 0.0  # shown, never clicked
-    values[seen] = np.exp(_fit_log_propensities(pairs, ratios, variances, seen))
+    # Least-squares logarithms; the first is 0.
+    columns, rows = np.searchsorted(seen, pairs), np.arange(len(pairs))
+    design = np.zeros((len(pairs), len(seen)))
+    design[rows, columns[:, 1]] = 1.0
+    design[rows, columns[:, 0]] = -1.0
+    scale = 1.0 / np.sqrt(variances)
+    logs = np.linalg.lstsq(design[:, 1:] * scale[:, None], ratios * scale, rcond=None)[0]
+    values[seen] = np.exp(np.concatenate([[0.0], logs]))
     return Propensities(values / np.nanmax(values), method="swap", pooled=deepest is not None)
 
 
@@ -369,15 +361,10 @@ def _log_ratios(counts: PositionCounts) -> tuple[Rows, NDArray[np.float64], NDAr
     place = (counts.documents, counts.positions)
     shown = csc_array((counts.shown, place), shape=shape)
     clicked = csc_array((counts.clicked, place), shape=shape)
-    pairs, ratios, variances = [], [], []
-    for k in range(counts.n_positions):
-        for other in range(k + 1, counts.n_positions):
-            estimate = _log_ratio(shown, clicked, k, other)
-            if estimate is not None:
-                pairs.append((k, other))
-                ratios.append(estimate[0])
-                variances.append(estimate[1])
-    return np.array(pairs, np.int64).reshape(-1, 2), np.array(ratios), np.array(variances)
+    estimates = {pair: _log_ratio(shown, clicked, *pair) for pair in combinations(range(counts.n_positions), 2)}
+    known = {pair: estimate for pair, estimate in estimates.items() if estimate is not None}
+    ratios, variances = np.array(list(known.values())).reshape(-1, 2).T
+    return np.array(list(known), np.int64).reshape(-1, 2), ratios, variances
 
 
 def _log_ratio(shown: csc_array, clicked: csc_array, k: int, other: int) -> tuple[float, float] | None:
@@ -395,20 +382,6 @@ def _log_ratio(shown: csc_array, clicked: csc_array, k: int, other: int) -> tupl
     return float(np.log(sums[1] / sums[0])), spread[0] + spread[1]
 
 
-def _fit_log_propensities(
-    pairs: Rows, ratios: NDArray[np.float64], variances: NDArray[np.float64], seen: Rows
-) -> NDArray[np.float64]:
-    """Least-squares logarithms of the propensities of the seen positions; the first is 0."""
-    column = np.searchsorted(seen, pairs)
-    design = np.zeros((len(pairs), len(seen)))
-    rows = np.arange(len(pairs))
-    design[rows, column[:, 1]] = 1.0
-    design[rows, column[:, 0]] = -1.0
-    scale = 1.0 / np.sqrt(variances)
-    solution = np.linalg.lstsq(design[:, 1:] * scale[:, None], ratios * scale, rcond=None)[0]
-    return np.concatenate([[0.0], solution])
-
-
 def write_propensities(propensities: Propensities, path: PathLike) -> None:
     """Write ``.json``, which records the method of estimation, or ``.csv``."""
     target, content = Path(path), propensities.to_dict()
@@ -417,8 +390,7 @@ def write_propensities(propensities: Propensities, path: PathLike) -> None:
     else:
         lines = [f"{position},{p!r}" for position, p in content["propensities"].items()]
         text = "\n".join(["position,propensity", *lines])
-    with atomic_file(target) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+    write_text(target, text + "\n")
 
 
 def read_propensities(path: PathLike) -> Propensities:

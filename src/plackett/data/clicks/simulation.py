@@ -8,9 +8,8 @@ Both click models give each label a chance :math:`c_y` that an examined document
 
 - :class:`PositionModel`: position k with chance :math:`k^{-\eta}`, whatever is above it (Richardson
   et al. 2007; the simulations of Joachims et al. 2017 and Ai et al. 2018).
-- :class:`CascadeModel`: from the top, one after the other; after a click the user stops with a
-  chance that may depend on the label (Craswell et al. 2008 stop at the first click; Guo et al. 2009
-  may go on).
+- :class:`CascadeModel`: from the top, one after the other; after a click the user stops with a chance that may depend
+  on the label (Craswell et al. 2008 stop at the first click; Guo et al. 2009 may go on).
 
 =========================  ========================================================================
 preset                     what it is
@@ -36,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from plackett.base.arithmetic import stable_order
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import compiled, parallel
-from plackett.base.ragged import Labels, Offsets, Rows, list_of_document, offsets_from_sizes
+from plackett.base.ragged import Labels, list_of_document, offsets_from_sizes
 from plackett.base.random import combine
 from plackett.data.clicks.log import ClickLog
 from plackett.data.dataset import Dataset
@@ -195,8 +194,7 @@ def simulate(
     Parameters
     ----------
     dataset
-        Its labels give the relevance. Documents are named by their ids, or by their rows if they
-        have none.
+        Its labels give the relevance. Documents are named by their ids, or by their rows if they have none.
     model
         A click model, or the name of a preset of :data:`plackett.data.clicks.PRESETS`.
     impressions
@@ -204,17 +202,15 @@ def simulate(
     seed
         The same seed gives the same log.
     scores
-        Scores of the ranker that orders the lists, one per document; None: a random order each
-        time.
+        Scores of the ranker that orders the lists, one per document; None: a random order each time.
     temperature
         Gumbel noise of this scale is added to the scores in each impression, so that a document is
         shown at several positions; 0: always the same order.
     top
         Number of documents shown; None: all.
     swap
-        In each impression, swap the first document with the one at a position drawn uniformly from
-        all positions shown, the first included: the intervention that
-        :func:`~plackett.data.clicks.estimate_by_swaps` needs.
+        In each impression, swap the first document with the one at a position drawn uniformly from all positions shown,
+        the first included: the intervention that :func:`~plackett.data.clicks.estimate_by_swaps` needs.
     log
         ``"shown"``: all documents shown. ``"examined"``: for the cascade, only those down to the
         last one examined, which real logs do not record; Bruch 2021 trains on these.
@@ -234,63 +230,29 @@ def simulate(
         )
     if log not in ("shown", "examined"):
         raise UsageError(f'log must be "shown" or "examined", got {log!r}.')
-    keys, score_array = dataset.keys, _as_scores(scores, dataset.n_docs)
     # Within a list the draws go by the canonical order of its documents.
-    rows = np.lexsort((dataset.order.places, dataset.list_of_row))
+    keys, rows = dataset.keys, np.lexsort((dataset.order.places, dataset.list_of_row))
+    score_array = np.empty(0)
+    if scores is not None:
+        values = np.ascontiguousarray(as_column(scores), dtype=np.float64)
+        if values.shape != rows.shape or not np.all(np.isfinite(values)):
+            raise UsageError(f"scores must be {len(rows)} finite numbers, one per document, got shape {values.shape}.")
+        score_array = values[rows]
     dataset = dataset.without_features().rearrange(rows)
-    score_array = score_array if scores is None else score_array[rows]
     sizes = np.minimum(np.diff(dataset.offsets), top or dataset.n_docs)
     starts = offsets_from_sizes(np.repeat(sizes, impressions))
     order, clicked = np.empty(starts[-1], np.int64), np.zeros(starts[-1], np.bool_)
     ends = np.empty(len(starts) - 1, np.int64)
-    _simulate(
-        np.uint64(seed % 2**64),
-        keys,
-        dataset.offsets,
-        score_array,
-        scores is not None,
-        float(temperature),
-        swap,
-        chosen.examination(int(sizes.max())),
-        isinstance(chosen, CascadeModel),
-        chosen.attraction(dataset.labels),
-        chosen.stopping(dataset.labels),
-        impressions,
-        starts,
-        order,
-        clicked,
-        ends,
-    )
-    return _make_log(dataset, starts, order, clicked, ends if log == "examined" else None)
-
-
-def _as_scores(scores: ArrayLike | None, n_docs: int) -> NDArray[np.float64]:
-    if scores is None:
-        return np.empty(0)
-    array = np.ascontiguousarray(as_column(scores), dtype=np.float64)
-    if array.shape != (n_docs,) or not np.all(np.isfinite(array)):
-        raise UsageError(f"scores must be {n_docs} finite numbers, one per document, got shape {array.shape}.")
-    return array
-
-
-def _make_log(
-    dataset: Dataset, starts: Offsets, order: Rows, clicked: NDArray[np.bool_], ends: Rows | None
-) -> ClickLog:
-    impression = list_of_document(starts)
+    attraction, stopping = chosen.attraction(dataset.labels), chosen.stopping(dataset.labels)
+    behavior = (chosen.examination(int(sizes.max())), isinstance(chosen, CascadeModel), attraction, stopping)
+    ranking = (score_array, scores is not None, float(temperature), swap)
+    out = (starts, order, clicked, ends)
+    _simulate(np.uint64(seed % 2**64), keys, dataset.offsets, ranking, behavior, impressions, out)
+    impression, ids = list_of_document(starts), dataset.document_ids
     positions = np.arange(len(order)) - starts[impression] + 1
-    if ends is not None:
-        keep = positions <= ends[impression]
-        impression, positions = impression[keep], positions[keep]
-        order, clicked = order[keep], clicked[keep]
-    ids = dataset.document_ids
-    return ClickLog(
-        impressions=impression,
-        queries=dataset.query_ids[order],
-        documents=dataset.rows[order] if ids is None else ids[order],
-        positions=positions,
-        clicks=clicked,
-        by_rows=ids is None,
-    )
+    documents = dataset.rows[order] if ids is None else ids[order]
+    shown = ClickLog(impression, dataset.query_ids[order], documents, positions, clicked, by_rows=ids is None)
+    return shown.take(positions <= ends[impression]) if log == "examined" else shown
 
 
 @compiled
@@ -332,24 +294,10 @@ def _click(state, shown, examination, cascade, attraction, stopping, clicked):  
 
 
 @parallel
-def _simulate(  # type: ignore[no-untyped-def]
-    seed,
-    keys,
-    offsets,
-    scores,
-    ranked,
-    temperature,
-    swap,
-    examination,
-    cascade,
-    attraction,
-    stopping,
-    impressions,
-    starts,
-    order,
-    clicked,
-    ends,
-):
+def _simulate(seed, keys, offsets, ranking, behavior, impressions, out):  # type: ignore[no-untyped-def]
+    scores, ranked, temperature, swap = ranking
+    examination, cascade, attraction, stopping = behavior
+    starts, order, clicked, ends = out
     for q in prange(len(keys)):
         low, high = offsets[q], offsets[q + 1]
         full = np.empty(high - low, np.int64)

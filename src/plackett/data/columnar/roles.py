@@ -1,7 +1,6 @@
-"""Roles of the columns of a file: label, query, document, weight and features.
+"""Roles of the columns of a file: label, query, document, weight and features, found by name.
 
-Roles are found by name. Files that plackett writes also note in the metadata of their schema which
-columns are features: without the note, a feature named ``weight`` would be read as list weights.
+Files that plackett writes note which columns are features, so that one named ``weight`` is not read as list weights.
 """
 
 import json
@@ -15,6 +14,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 from plackett.base.errors import DataError, DataWarning, Message, Parameter, UsageError
+from plackett.data.files import ReadOptions
 
 LABEL, QUERY, DOCUMENT, WEIGHT, FEATURES = "label", "query_id", "document_id", "weight", "features"
 DOCUMENT_WEIGHT, POSITION, GROUP = "document_weight", "position", "group_id"
@@ -60,20 +60,8 @@ class Roles:
         return [name for name in single if name is not None] + list(self.features)
 
 
-def find_roles(
-    schema: pa.Schema,
-    *,
-    label: str | None = LABEL,
-    query: str = QUERY,
-    document: str | None = None,
-    weight: str | None = None,
-    features: str | Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    categorical: Sequence[str] = (),
-) -> Roles:
+def find_roles(schema: pa.Schema, options: ReadOptions) -> Roles:
     """Assign columns to roles.
-
-    Columns of ``drop`` are not read; those of ``categorical`` are categories.
 
     A column with a default name may also have one of its aliases (``qid``, ``relevance`` ...) if
     only one of them is present. ``document_id``, ``weight`` and ``document_weight`` have their role
@@ -81,21 +69,30 @@ def find_roles(
     ``position`` and ``group_id`` often mean something else: they have a role only in files that plackett wrote.
     """
     names, note = _check_distinct(schema.names), read_note(schema)
-    dropped = _dropped(drop, names)
+    label, query, drop, categorical = options.label, options.query, options.drop, options.categorical
+    dropped = {drop} if isinstance(drop, str) else set(drop)
+    for name in sorted(dropped.difference(names)):
+        raise DataError(f"there is no column {name!r} to drop; {_list_columns(names)}.")
     names = [name for name in names if name not in dropped]
-    requested = _requested_features(features, names)
+    requested = _requested_features(options.features, names)
     known = {*requested, *(() if note is None else note.features)} - dropped
     others = [name for name in names if name not in known]
     single = (
         None if label is None else _find(label, LABEL, names, others, "label"),
         _find(query, QUERY, names, others, "query"),
-        _find_optional(document, DOCUMENT, names, others, "document"),
-        _find_optional(weight, WEIGHT, names, others, "weight"),
+        _find_optional(options.document, DOCUMENT, names, others, "document"),
+        _find_optional(options.weight, WEIGHT, names, others, "weight"),
         _find_optional(None, DOCUMENT_WEIGHT, names, others, "document_weight"),
         POSITION if note is not None and POSITION in others else None,
         GROUP if note is not None and GROUP in others and query != GROUP else None,
     )
-    _refuse_two_roles(single, requested)
+    taken = dict.fromkeys(requested, "a feature")
+    kinds = ("label", "query", "document", "weight", "document weight", "position", "group")
+    for role, column in zip(kinds, single, strict=True):
+        if column in taken:
+            raise UsageError(f"column {column!r} cannot be both {taken[column]} and {role}.")
+        if column is not None:
+            taken[column] = role
     # In data read without labels, the column of labels must not become a feature.
     labels = {LABEL, *(_ALIASES[LABEL] if label is None else ())}
     assigned = labels.union(dropped, (name for name in single if name))
@@ -153,11 +150,13 @@ def read_note(schema: pa.Schema) -> FeatureNote | None:
     try:
         content = json.loads(text)
         features, named = content["features"], content["named"]
+        is_text = isinstance(features, list) and all(isinstance(name, str) for name in features)
+        if not (is_text and isinstance(named, bool)):
+            raise TypeError("features must be a list of texts, and named true or false")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise _damaged_note() from error
-    is_text = isinstance(features, list) and all(isinstance(name, str) for name in features)
-    if not (is_text and isinstance(named, bool)):
-        raise _damaged_note()
+        raise DataError(
+            "the metadata of the schema that tells which columns are features is damaged; write the file again."
+        ) from error
     return FeatureNote(tuple(features), named)
 
 
@@ -176,18 +175,12 @@ def refuse_other_roles(schema: pa.Schema, first: pa.Schema, columns: Sequence[st
             )
 
 
-def _damaged_note() -> DataError:
-    return DataError(
-        "the metadata of the schema that tells which columns are features is damaged; write the file again."
-    )
-
-
 def is_numeric(kind: pa.DataType) -> bool:
     """Whether a column of this type can be a feature; in a column of nulls all are missing."""
     if pa.types.is_dictionary(kind):
         return is_numeric(kind.value_type)
-    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
-    return any(test(kind) for test in tests) or pa.types.is_decimal(kind) or pa.types.is_null(kind)
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
+    return any(test(kind) for test in tests)
 
 
 def is_category(kind: pa.DataType) -> bool:
@@ -217,14 +210,6 @@ def say_columns(roles: Roles, schema: pa.Schema) -> None:
         )
 
 
-def _dropped(drop: str | Sequence[str], names: Sequence[str]) -> set[str]:
-    dropped = [drop] if isinstance(drop, str) else list(drop)
-    for name in dropped:
-        if name not in names:
-            raise DataError(f"there is no column {name!r} to drop; {_list_columns(names)}.")
-    return set(dropped)
-
-
 def _is_list(kind: pa.DataType) -> bool:
     tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     return any(test(kind) for test in tests) and is_numeric(kind.value_type)
@@ -239,22 +224,9 @@ def _requested_features(features: str | Sequence[str] | None, names: Sequence[st
     for name in requested:
         if name not in names:
             raise DataError(f"there is no feature column {name!r}; {_list_columns(names)}.")
-    duplicate = _find_duplicate(requested)
-    if duplicate is not None:
-        raise UsageError(f"features= names column {duplicate!r} more than once.")
+    if duplicates := _find_duplicates(requested):
+        raise UsageError(f"features= names column {duplicates[0]!r} more than once.")
     return requested
-
-
-def _refuse_two_roles(single: Sequence[str | None], features: Sequence[str]) -> None:
-    """Refuse a column that was requested in two roles."""
-    roles = dict.fromkeys(features, "a feature")
-    kinds = ("label", "query", "document", "weight", "document weight", "position", "group")
-    for role, name in zip(kinds, single, strict=True):
-        if name is None:
-            continue
-        if name in roles:
-            raise UsageError(f"column {name!r} cannot be both {roles[name]} and {role}.")
-        roles[name] = role
 
 
 def _remaining_features(schema: pa.Schema, noted: Set[str], assigned: Set[str]) -> list[str]:
@@ -275,17 +247,10 @@ def _find(name: str, default: str, names: Sequence[str], others: Sequence[str], 
     if len(candidates) == 1:
         return candidates[0]
     if candidates:
-        raise DataError(
-            Message(
-                f"there is no column {name!r}, and {len(candidates)} that could be it: "
-                f"{', '.join(map(repr, candidates))}; choose with ",
-                Parameter(option),
-                ".",
-            )
-        )
-    also = f" (nor {', '.join(map(repr, aliases))})" if aliases else ""
-    text = f"there is no column {name!r}{also}; {_list_columns(names)}; choose with "
-    raise DataError(Message(text, Parameter(option), "."))
+        others = f", and {len(candidates)} that could be it: {', '.join(map(repr, candidates))}"
+    else:
+        others = (f" (nor {', '.join(map(repr, aliases))})" if aliases else "") + f"; {_list_columns(names)}"
+    raise DataError(Message(f"there is no column {name!r}{others}; choose with ", Parameter(option), "."))
 
 
 def _find_optional(
@@ -298,14 +263,13 @@ def _find_optional(
 
 
 def _check_distinct(names: list[str]) -> list[str]:
-    duplicate = _find_duplicate(names)
-    if duplicate is not None:
-        raise DataError(f"column {duplicate!r} occurs more than once.")
+    if duplicates := _find_duplicates(names):
+        raise DataError(f"column {duplicates[0]!r} occurs more than once.")
     return names
 
 
-def _find_duplicate(names: Sequence[str]) -> str | None:
-    return next((name for name, count in Counter(names).items() if count > 1), None)
+def _find_duplicates(names: Sequence[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def _list_columns(names: Sequence[str]) -> str:

@@ -1,12 +1,9 @@
 """Text of plain, gzip and xz files and of standard input, cut at line ends.
 
-A file is a sequence of *blocks*, each small enough for memory; a block is a list of *pieces*, each
-parsed by one thread. Every piece is whole lines, ends in a newline and is followed by
-:data:`~plackett.base.decimals.PADDING` readable bytes. A plain file is mapped, not copied, except
-for its last line or two: nothing can be read after the end of a mapped file.
+A *block* is small enough for memory; it is a list of *pieces* of whole lines, each parsed by one thread and followed by
+:data:`~plackett.base.decimals.PADDING` readable bytes. A plain file is mapped, and only its last line or two are
+copied.
 """
-
-from __future__ import annotations
 
 import errno
 import lzma

@@ -1,7 +1,6 @@
-"""Parse one line in Python: lines that the compiled parser rejects.
+"""Parse one line in Python that the compiled parser rejects: it needs exact arithmetic, or is wrong.
 
-Such a line either needs exact arithmetic, and is returned as a :class:`ParsedLine`, or is wrong,
-and a :class:`LineError` says what was found, where, and what is allowed.
+A :class:`LineError` says what was found, where, and what is allowed.
 """
 
 import re
@@ -42,11 +41,6 @@ class LineRules:
     """Largest index allowed."""
     absent: float = 0.0
     """Value of an index that a line leaves out; NaN also allows NaN to be written."""
-
-    @property
-    def allow_nan(self) -> bool:
-        """Whether features may be missing."""
-        return bool(np.isnan(self.absent))
 
 
 @dataclass(frozen=True)
@@ -179,7 +173,7 @@ def _value(token: bytes, column: int, index: int, rules: LineRules) -> float:
     if not text:
         raise LineError(f"feature {index} has no value after the colon", column)
     if _NAN.fullmatch(text):
-        if rules.allow_nan:
+        if np.isnan(rules.absent):
             return float("nan")
         remedy = (Parameter("missing", "nan"), " allows missing values")
         raise LineError(Message(f"feature {index} is {quote(token)}; ", *remedy), column)

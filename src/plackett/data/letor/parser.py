@@ -1,18 +1,12 @@
 """The compiled parser: lines of text to rows of arrays.
 
-:func:`survey` is the first pass over a text: it counts rows and features, so that arrays are
-allocated once. Indices rise along a line, so its last one is its largest: the pass looks only for
-the ends of lines and at the last token of each. A wrong line may be counted as anything; the second
-pass stops at it.
+:func:`survey` counts rows and features, so that arrays are allocated once; indices rise, so that it looks at the last
+token of each line only. :func:`parse_rows` reads short decimals and ASCII, and :func:`parse_any_rows`, not compiled for
+most files, goes on where it stops. Lines that neither reads are left to :mod:`plackett.data.letor.errors`, which has
+all messages.
 
-:func:`parse_rows` is the second pass: short decimals and ASCII. It stops at a line that it cannot
-parse, and :func:`parse_any_rows` goes on from there; most files do not need it, so it is not
-compiled for them. Where it stops, too, :mod:`plackett.data.letor.errors` either parses the line (a
-decimal that needs exact arithmetic) or names the error. So there are no error codes here, and all
-messages are in one place.
-
-Document ids are in comments. LETOR 3 and 4 write ``#docid = GX000-00-0000000 inc = 1 prob = 0.02``;
-others write the id alone.
+Document ids are in comments: LETOR 3 and 4 write ``#docid = GX000-00-0000000 inc = 1 prob = 0.02``, others the id
+alone.
 """
 
 from typing import Any, NamedTuple
@@ -44,15 +38,9 @@ _KNOWN_COLUMNS = 1 << 16  # columns whose index is compared as a word
 
 LONGEST = 256
 """An array of strings takes the length of the longest for each; longer ids are objects."""
-_FEW = 10_000  # strings that Python decodes in less time than it takes to compile a loop
+_DECODED = 2000  # strings that are decoded together: the arrays that this takes stay small
 LARGEST_INDEX = 9 * 10**17 - 1
 """Larger indices count as its successor, ten times which still fits an int64."""
-
-
-@compiled
-def is_control(byte):  # type: ignore[no-untyped-def]
-    """Whether a byte is a control character, which no id may hold."""
-    return byte < _SPACE or byte == _DELETE
 
 
 @compiled
@@ -111,65 +99,53 @@ def parse_integer(text, at, end):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _decode_utf8(text, at):  # type: ignore[no-untyped-def]
-    """Length and code point of the UTF-8 sequence at ``at``; length 0 if it is malformed."""
+def _utf8_length(text, at):  # type: ignore[no-untyped-def]
+    """Length of the UTF-8 sequence at ``at``; 0 if it is malformed."""
     lead = uint32(text[at])
     if lead < 0x80:
-        return 1, lead
+        return 1
     if lead < 0xC2 or lead > 0xF4:
-        return 0, lead
+        return 0
     length = 2 + int64(lead >= 0xE0) + int64(lead >= 0xF0)
     point = lead & uint32(0xFF >> (length + 1))
     for i in range(at + 1, at + length):
         if text[i] & 0xC0 != 0x80:
-            return 0, lead
+            return 0
         point = (point << uint32(6)) | uint32(text[i] & 0x3F)
     surrogate = 0xD800 <= point <= 0xDFFF
     overlong = point < (0x80 if length == 2 else 0x800 if length == 3 else 0x10000)
-    return (0 if surrogate or overlong or point > 0x10FFFF else length), point
+    return 0 if surrogate or overlong or point > 0x10FFFF else length
 
 
 @compiled
 def is_utf8(text, at, end):  # type: ignore[no-untyped-def]
     """Whether the bytes from ``at`` to ``end`` are UTF-8."""
     while at < end:
-        length, _ = _decode_utf8(text, at)
+        length = _utf8_length(text, at)
         at += length
         if length == 0:
             return False
     return at == end
 
 
-@compiled
-def _decode(text, spans, points):  # type: ignore[no-untyped-def]
-    """Write the code points of each span into a row of ``points``, zeros behind them.
-
-    Returns the largest number of code points.
-    """
-    longest = 0
-    for row in range(len(spans)):
-        at, end, column = spans[row, 0], spans[row, 0] + spans[row, 1], 0
-        while at < end:
-            length, point = _decode_utf8(text, at)
-            points[row, column] = point
-            at += length
-            column += 1
-        longest = max(longest, column)
-        points[row, column:] = 0
-    return longest
-
-
 def decode_strings(text: NDArray[np.uint8], spans: Offsets) -> Ids:
     """Array of the strings at these spans (begin and length) of checked UTF-8."""
-    size = int(spans[:, 1].max(initial=0))
-    if size > LONGEST or len(spans) <= _FEW:
+    if int(spans[:, 1].max(initial=1)) > LONGEST:
         view = memoryview(text.data)
         strings = [str(view[begin : begin + n], "utf-8") for begin, n in spans.tolist()]
-        width = max(map(len, strings), default=0)
-        return np.array(strings, dtype=object if width > LONGEST else f"U{max(width, 1)}")
-    points = np.empty((len(spans), max(size, 1)), dtype=np.uint32)
-    width = max(int(_decode(text, spans, points)), 1)
-    return np.ascontiguousarray(points[:, :width]).view(f"U{width}")[:, 0]
+        return np.array(strings, dtype=object if max(map(len, strings)) > LONGEST else np.str_)
+    starts = range(0, max(len(spans), 1), _DECODED)
+    return np.concatenate([_decode(text, spans[start : start + _DECODED]) for start in starts])
+
+
+def _decode(text: NDArray[np.uint8], spans: Offsets) -> Ids:
+    begins, sizes = spans[:, :1], spans[:, 1:]
+    size = int(sizes.max(initial=1))
+    inside = np.arange(size) < sizes
+    codes = np.where(inside, text[np.where(inside, begins + np.arange(size), 0)], np.uint8(0))
+    if codes.max(initial=0) < 128:
+        return codes.astype(np.uint32).view(f"U{size}")[:, 0]
+    return np.strings.decode(codes.view(f"S{size}")[:, 0], "utf-8")
 
 
 class Survey(NamedTuple):
@@ -195,30 +171,19 @@ def index_at(text, at):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _last_index(text, begin, end):  # type: ignore[no-untyped-def]
-    """Index of the last token of the data from ``begin`` to ``end``, or 0 if it has none."""
-    while end > begin and text[end - 1] != _SPACE and text[end - 1] != _TAB:
-        end -= 1
-    return index_at(text, end)[0]
-
-
-@compiled
-def _is_blank(byte):  # type: ignore[no-untyped-def]
-    return byte in (_SPACE, _TAB, _RETURN)
-
-
-@compiled
 def survey(text, at, stop):  # type: ignore[no-untyped-def]
     """Count lines and rows from ``at`` to ``stop``; also the width and the line that has it."""
     lines = rows = width = widest = 0
     while at < stop:
         end = find_either(text, at, _NEWLINE, _HASH)
         newline = end if text[end] == _NEWLINE else find_byte(text, end, _NEWLINE)
-        while end > at and _is_blank(text[end - 1]):
+        while end > at and text[end - 1] in (_SPACE, _TAB, _RETURN):
             end -= 1
         if end > at:
             rows += 1
-            index = _last_index(text, at, end)
+            while end > at and text[end - 1] != _SPACE and text[end - 1] != _TAB:  # to the begin of the last token
+                end -= 1
+            index, _ = index_at(text, end)
             if index > width:
                 width, widest = index, lines
         lines += 1
@@ -306,7 +271,7 @@ def _make_parser(label_at: Any, value_at: Any, is_text: Any) -> Any:
             return at, -1
         begin = end = at + 4
         while not ends_token(text, end):
-            if is_control(text[end]):
+            if text[end] < _SPACE or text[end] == _DELETE:  # a control character
                 return begin, -1
             end += 1
         if end == begin or not is_text(text, begin, end):

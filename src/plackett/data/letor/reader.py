@@ -1,17 +1,13 @@
 """Read LETOR/SVMlight text: ``label qid:ID index:value ... # comment``.
 
-The features become one dense float32 array, each value the float32 nearest to its text. Whole
-files and files larger than memory use the same parser, block by block: survey the block, allocate
-arrays once, parse the pieces in parallel.
-
-Each piece knows its first row and its first line before parsing starts, so threads share only the
-arrays they fill, and the result does not depend on their number. Errors are checked in the order of
-the pieces: the first error of the file is the one reported.
+The features become one dense float32 array, each value the float32 nearest to its text. A file is read block by block:
+survey the block, allocate arrays once, parse the pieces in parallel. The result does not depend on the number of
+threads, and the error reported is the first one of the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,12 +59,7 @@ def read_table(
     """
     file = open_text(path, limits)
     with _open_job(file, n_features, missing, progress) as job:
-        parts, line = [], 1
-        for block in file.blocks():
-            parts.append(_parse_block(block, line, job))
-            line += parts[-1].lines
-    if sum(len(part.labels) for part in parts) == 0:
-        raise DataError("has no documents", path=file.path)
+        parts = [_parse_block(block, job) for block in file.blocks()]
     table = _join_parts(parts, job.rules.absent, file.path)
     if table.n_features == 0:
         raise DataError(NO_FEATURES, path=file.path)
@@ -96,15 +87,10 @@ def iter_tables(
         raise UsageError(f"block_bytes must be positive, got {block_bytes}.")
     file = open_text(path, limits)
     with _open_job(file, n_features, missing, progress) as job:
-        line, rows = 1, 0
         for block in file.blocks(block_bytes):
-            part = _parse_block(block, line, job)
-            line += part.lines
-            rows += len(part.labels)
-            if len(part.labels):
-                yield _join_parts([part], job.rules.absent, file.path)
-    if rows == 0:
-        raise DataError("has no documents", path=file.path)
+            table = _parse_block(block, job)
+            if table.n_docs:
+                yield table
 
 
 @dataclass
@@ -114,16 +100,14 @@ class _ReadJob:
     file: TextFile
     rules: LineRules
     executor: Executor
-    advance: Callable[[int], None]
+    progress: ByteProgress | None
+    line: int = 1
+    """Number of the first line of the next block."""
     rows: int = 0
     """Rows of the blocks so far."""
     width: int = 0
     """Largest feature index so far."""
     text_bytes: int = 0
-
-    @property
-    def path(self) -> str:
-        return self.file.path
 
 
 @contextmanager
@@ -135,28 +119,12 @@ def _open_job(
     if n_features is not None and n_features < 1:
         raise UsageError(f"n_features must be positive, got {n_features}.")
     rules = LineRules(n_features, 0.0 if missing is None else float("nan"))
-
-    def advance(done: int) -> None:
-        if progress is not None:
-            progress(done, file.size)
-
-    # Python threads, not Numba's: the kernels release the GIL, and several files may be read at
-    # once.
+    # Python threads, not Numba's: the kernels release the GIL, and several files may be read at once.
     with ThreadPoolExecutor(get_num_threads()) as executor:
-        yield _ReadJob(file, rules, executor, advance)
-
-
-@dataclass(frozen=True)
-class _ParsedBlock:
-    """The rows of one block."""
-
-    features: Features
-    labels: Labels
-    query_ids: Ids
-    document_ids: Ids | None
-    full: bool
-    """Whether every row lists every index up to the width."""
-    lines: int
+        job = _ReadJob(file, rules, executor, progress)
+        yield job
+    if job.rows == 0:
+        raise DataError("has no documents", path=file.path)
 
 
 class _Arrays(NamedTuple):
@@ -198,37 +166,26 @@ class _PieceRows:
     first_line: int
 
 
-def _parse_block(pieces: list[Piece], first_line: int, job: _ReadJob) -> _ParsedBlock:
-    """Parse one block whose first line has the number ``first_line``."""
-    surveys = list(job.executor.map(_survey, pieces))
+def _parse_block(pieces: list[Piece], job: _ReadJob) -> Table:
+    """Parse one block."""
+    surveys = [Survey(*counts) for counts in job.executor.map(lambda p: survey(p.text, p.start, p.stop), pieces)]
     rows = list(accumulate((result.rows for result in surveys), initial=0))
-    lines = list(accumulate((result.lines for result in surveys), initial=first_line))
-    tasks = [
-        _PieceRows(piece, first, last, line)
-        for piece, first, last, line in zip(pieces, rows, rows[1:], lines, strict=False)
-    ]
+    lines = list(accumulate((result.lines for result in surveys), initial=job.line))
+    tasks = [_PieceRows(*task) for task in zip(pieces, rows, rows[1:], lines, strict=False)]
+    job.line = lines[-1]
     width = job.rules.n_features or max((result.width for result in surveys), default=0)
     _check_size(tasks, surveys, width, job)
     arrays = _Arrays.empty(rows[-1], width)
     full, integers = _parse_all(tasks, arrays, width, job)
+    queries = arrays.queries if integers else _decode(tasks, arrays.query_spans, job)
     has_documents = arrays.document_spans[:, 1].any()
-    return _ParsedBlock(
-        arrays.features,
-        arrays.labels,
-        arrays.queries if integers else _decode(tasks, arrays.query_spans, job),
-        _decode(tasks, arrays.document_spans, job) if has_documents else None,
-        full=full,
-        lines=lines[-1] - first_line,
-    )
-
-
-def _survey(piece: Piece) -> Survey:
-    return Survey(*survey(piece.text, piece.start, piece.stop))
+    documents = _decode(tasks, arrays.document_spans, job) if has_documents else None
+    return Table(arrays.features, arrays.labels, queries, documents, source=job.file.path, full_rows=full)
 
 
 def _decode(tasks: list[_PieceRows], spans: Offsets, job: _ReadJob) -> Ids:
     texts = job.executor.map(lambda task: decode_strings(task.piece.text, spans[task.first_row : task.last_row]), tasks)
-    return join_ids(list(texts))
+    return _join_ids(list(texts))
 
 
 def _parse_all(tasks: list[_PieceRows], arrays: _Arrays, limit: int, job: _ReadJob) -> tuple[bool, bool]:
@@ -241,7 +198,8 @@ def _parse_all(tasks: list[_PieceRows], arrays: _Arrays, limit: int, job: _ReadJ
         for task, future in zip(tasks, futures, strict=True):
             full, integers = future.result()
             all_full, all_integers = all_full and full, all_integers and integers
-            job.advance(task.piece.done)
+            if job.progress is not None:
+                job.progress(task.piece.done, job.file.size)
     finally:
         for future in futures:
             future.cancel()
@@ -260,7 +218,13 @@ def _parse_piece(task: _PieceRows, arrays: _Arrays, settings: tuple[object, ...]
             parse = parse_any_rows
         elif at < piece.stop:
             text = piece.line(at)
-            line = _read_line(text, task, at, job)
+            try:
+                line = read_line(text, job.rules)
+                if line is None:
+                    raise LineError("cannot be read", 1)
+            except LineError as error:
+                number = task.first_line + piece.lines_before(at)
+                raise DataError(error.message, path=job.file.path, line=number, column=error.column) from None
             arrays.store(row, at, line, job.rules.absent)
             begin, length = arrays.query_spans[row]
             arrays.queries[row], integers = parse_integer(piece.text, begin, begin + length)
@@ -268,18 +232,6 @@ def _parse_piece(task: _PieceRows, arrays: _Arrays, settings: tuple[object, ...]
             all_full = all_full and len(line.features) == arrays.features.shape[1]
             at, row = at + len(text), row + 1
     return all_full, all_integers
-
-
-def _read_line(text: bytes, task: _PieceRows, begin: int, job: _ReadJob) -> ParsedLine:
-    try:
-        line = read_line(text, job.rules)
-        message, column = "cannot be read", 1
-    except LineError as error:
-        line, message, column = None, error.message, error.column
-    if line is None:
-        number = task.first_line + task.piece.lines_before(begin)
-        raise DataError(message, path=job.path, line=number, column=column)
-    return line
 
 
 def _check_size(tasks: list[_PieceRows], surveys: list[Survey], width: int, job: _ReadJob) -> None:
@@ -298,7 +250,7 @@ def _check_size(tasks: list[_PieceRows], surveys: list[Survey], width: int, job:
     if reason is None and needed > free:
         size = f"{rows} rows of {width} features would take {format_bytes(needed)} of memory"
         if job.rules.n_features is not None:
-            raise DataError(f"{size}; {format_bytes(free)} is free", path=job.path)
+            raise DataError(f"{size}; {format_bytes(free)} is free", path=job.file.path)
         reason = Message(f"means that {size}, and {format_bytes(free)} is free")
     if reason is None:
         return
@@ -309,57 +261,46 @@ def _check_size(tasks: list[_PieceRows], surveys: list[Survey], width: int, job:
     except DataError as error:
         if error.line is not None and error.line <= line:
             raise
-    raise DataError(Message(f"feature index {job.width} ", reason), path=job.path, line=line)
+    raise DataError(Message(f"feature index {job.width} ", reason), path=job.file.path, line=line)
 
 
-def _join_parts(parts: list[_ParsedBlock], absent: float, path: str) -> Table:
-    """Join the blocks of a file; ``parts`` is emptied to free memory.
-
-    Blocks that are narrower than the widest are filled with ``absent``.
-    """
-    parts[:] = [part for part in parts if len(part.labels)]
-    width = max((part.features.shape[1] for part in parts), default=0)
-    full = all(part.full and part.features.shape[1] == width for part in parts)
-    labels = np.concatenate([part.labels for part in parts])
-    queries = join_ids([part.query_ids for part in parts])
-    sizes = [len(part.labels) for part in parts]
-    documents = join_document_ids([part.document_ids for part in parts], sizes)
-    features = _join_features(parts, width, absent, path)
-    return Table(features, labels, queries, documents, source=path, full_rows=full)
-
-
-def join_ids(parts: Sequence[Ids]) -> Ids:
-    """One array of ids; integers become text if any part is text."""
-    if all(part.dtype.kind == "i" for part in parts):
-        return np.concatenate(parts)
-    return np.concatenate([part.astype(str) if part.dtype.kind == "i" else part for part in parts])
-
-
-def join_document_ids(parts: Sequence[Ids | None], sizes: Sequence[int]) -> Ids | None:
-    """One array of document ids, empty where a part has none; None if all parts have none."""
-    if all(ids is None for ids in parts):
-        return None
-    pairs = zip(parts, sizes, strict=True)
-    return join_ids([np.zeros(size, "U1") if ids is None else ids for ids, size in pairs])
-
-
-def _join_features(parts: list[_ParsedBlock], width: int, absent: float, path: str) -> Features:
+def _join_parts(parts: list[Table], absent: float, path: str) -> Table:
+    """Join the blocks of a file, and fill narrow ones with ``absent``; ``parts`` is emptied to free memory."""
+    parts[:] = [part for part in parts if part.n_docs]
     if len(parts) == 1:
-        return parts[0].features
-    added = sum(len(part.labels) * (width - part.features.shape[1]) for part in parts)
-    check_memory(added, 1, path)
+        return parts[0]
+    width = max(part.n_features for part in parts)
+    check_memory(sum(part.n_docs * (width - part.n_features) for part in parts), 1, path)
+    table = join_columns(parts, np.empty((sum(part.n_docs for part in parts), width), np.float32), path)
     # A new array takes up memory only as it is written, and each part is freed once copied: there
     # are never two whole matrices.
-    features = np.empty((sum(len(part.labels) for part in parts), width), dtype=np.float32)
     start = 0
     parts.reverse()
     while parts:
         part = parts.pop()
-        rows = features[start : start + len(part.labels)]
-        rows[:, : part.features.shape[1]] = part.features
-        rows[:, part.features.shape[1] :] = absent
-        start += len(rows)
-    return features
+        rows = table.features[start : start + part.n_docs]
+        rows[:, : part.n_features] = np.asarray(part.features)
+        rows[:, part.n_features :] = absent
+        start += part.n_docs
+    return table
+
+
+def join_columns(parts: Sequence[Table], features: Features, path: str) -> Table:
+    """One table of the rows of all parts, with these features."""
+    full = all(part.full_rows and part.n_features == features.shape[1] for part in parts)
+    documents: Ids | None = None
+    if any(part.document_ids is not None for part in parts):  # those of a part without any are empty
+        documents = _join_ids([np.zeros(p.n_docs, "U1") if p.document_ids is None else p.document_ids for p in parts])
+    queries = _join_ids([part.query_ids for part in parts])
+    labels = np.concatenate([part.labels for part in parts])
+    return Table(features, labels, queries, documents, source=path, full_rows=full)
+
+
+def _join_ids(parts: Sequence[Ids]) -> Ids:
+    """One array of ids; integers become text if any part is text."""
+    if all(part.dtype.kind == "i" for part in parts):
+        return np.concatenate(parts)
+    return np.concatenate([part.astype(str) if part.dtype.kind == "i" else part for part in parts])
 
 
 def refuse_scattered(query_ids: Ids, file: TextFile) -> None:

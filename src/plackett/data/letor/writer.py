@@ -1,14 +1,11 @@
 r"""Write LETOR/SVMlight text that :func:`.read_table` reads back to the same table.
 
-Each float32 is written as the shortest decimal that reads back as the same float32. For n = 6, 7,
-8, 9 digits the n-digit decimal nearest to the number is converted back with the reader's rounding
-(:func:`~plackett.base.decimals.nearest_float32`) until it gives the number again; nine digits
-always do. No two decimals of six digits have the same float32 (FLT_DIG in C), so a shorter decimal
-is the one of six digits without its last zeros. Below 2**-126 that does not hold, and n starts
-at 1.
+Each float32 is written as the shortest decimal that reads back as the same float32. For n = 6, 7, 8, 9 digits the
+n-digit decimal nearest to the number is converted back with the reader's rounding
+(:func:`~plackett.base.decimals.nearest_float32`) until it gives the number again; nine digits always do. No two
+decimals of six digits have the same float32 (FLT_DIG in C), so a shorter decimal is the one of six digits without its
+last zeros. Below 2**-126 that does not hold, and n starts at 1.
 """
-
-from __future__ import annotations
 
 import gzip
 import lzma
@@ -16,7 +13,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -56,10 +53,6 @@ class _Rows(NamedTuple):
     queries: NDArray[np.uint8]
     documents: NDArray[np.uint8]
 
-    def part(self, start: int, stop: int) -> _Rows:
-        at = slice(start, stop)
-        return _Rows(self.features[at], self.labels[at], self.queries[at], self.documents[at])
-
 
 def write_table(
     path: str | os.PathLike[str],
@@ -72,8 +65,7 @@ def write_table(
 ) -> None:
     """Write rows as text, compressed if the name ends in ``.gz`` or ``.xz``.
 
-    Each number is the shortest decimal that reads back as the same float32. A write that fails
-    leaves no partial file.
+    Each number is the shortest decimal that reads back as the same float32. A write that fails leaves no partial file.
 
     Parameters
     ----------
@@ -143,21 +135,19 @@ def _format_rows(rows: _Rows, sparse: bool) -> Iterator[NDArray[np.uint8]]:
     step = max(_BUFFER_BYTES // row_bytes, 1)
     threads = get_num_threads()
     waiting: deque[Future[NDArray[np.uint8]]] = deque()
+
+    def format_part(start: int) -> NDArray[np.uint8]:
+        part = tuple(array[start : start + step] for array in rows)
+        out = np.empty(row_bytes * len(part[1]), dtype=np.uint8)
+        return out[: _write_rows(out, part, sparse)]
+
     with ThreadPoolExecutor(threads) as executor:
         for start in range(0, len(rows.labels), step):
-            waiting.append(_submit(executor, rows.part(start, start + step), row_bytes, sparse))
+            waiting.append(executor.submit(format_part, start))
             if len(waiting) > threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-def _submit(executor: Executor, rows: _Rows, row_bytes: int, sparse: bool) -> Future[NDArray[np.uint8]]:
-    def format_text() -> NDArray[np.uint8]:
-        out = np.empty(row_bytes * len(rows.labels), dtype=np.uint8)
-        return out[: _write_rows(out, tuple(rows), sparse)]
-
-    return executor.submit(format_text)
 
 
 def ids_to_bytes(ids: ArrayLike, rows: int, what: str) -> NDArray[np.uint8]:
@@ -165,18 +155,16 @@ def ids_to_bytes(ids: ArrayLike, rows: int, what: str) -> NDArray[np.uint8]:
     names = np.asarray(ids)
     if names.shape != (rows,):
         raise DataError(f"{what}s of shape {names.shape} for {rows} rows")
-    is_integer = names.dtype.kind in "iu"
-    encoded = names.astype("S20") if is_integer else _encode_text(names.astype(str), what)
+    if names.dtype.kind in "iu":
+        encoded = names.astype("S20")
+    else:
+        distinct, inverse = np.unique(names.astype(str), return_inverse=True)
+        for name in distinct.tolist():
+            if _FORBIDDEN[what].search(name) or (name == "" and what == "query id"):
+                raise DataError(f"{what} {name!r} cannot be written: it is empty or holds a blank")
+        encoded = np.char.encode(distinct, "utf-8")[inverse]
     width = max(encoded.dtype.itemsize, 1)
     return np.ascontiguousarray(encoded).view(np.uint8).reshape(rows, width)
-
-
-def _encode_text(names: NDArray[np.str_], what: str) -> NDArray[np.bytes_]:
-    distinct, inverse = np.unique(names, return_inverse=True)
-    for name in distinct.tolist():
-        if _FORBIDDEN[what].search(name) or (name == "" and what == "query id"):
-            raise DataError(f"{what} {name!r} cannot be written: it is empty or holds a blank")
-    return np.char.encode(distinct, "utf-8")[inverse]
 
 
 @compiled
@@ -267,17 +255,10 @@ def _write_decimal(out, at, mantissa, exponent):  # type: ignore[no-untyped-def]
             out[i] = out[i - 1]
         out[point] = _POINT
         end += 1
-    return end if _PLAIN_LEAST < top < _PLAIN_MOST else _write_power(out, end, top)
-
-
-@compiled
-def _write_power(out, at, power):  # type: ignore[no-untyped-def]
-    out[at] = _E
-    at += 1
-    if power < 0:
-        out[at] = _MINUS
-        at += 1
-    return write_whole(out, at, uint64(abs(power)))
+    if _PLAIN_LEAST < top < _PLAIN_MOST:
+        return end
+    out[end], out[end + 1] = _E, _MINUS  # the minus stays if the exponent is negative
+    return write_whole(out, end + 1 + (top < 0), uint64(abs(top)))
 
 
 @compiled

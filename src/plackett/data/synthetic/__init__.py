@@ -22,13 +22,11 @@ its hashes); :data:`VERSION` is raised when it does.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
-from plackett.base.ragged import Features, Labels, Offsets, list_of_document, offsets_from_sizes
+from plackett.base.ragged import list_of_document, offsets_from_sizes
 from plackett.data.dataset import Dataset
 from plackett.data.synthetic import generators
 from plackett.data.synthetic.generators import STREAMS, draw_sizes, mark_best
@@ -111,38 +109,21 @@ def synthetic(name: str = "web", n_lists: int = 1000, *, seed: int = 0) -> Datas
     sizes = np.empty(n_lists, np.int64)
     draw_sizes(seed, *family.sizes, sizes)
     offsets = offsets_from_sizes(sizes)
-    generate = _generate_factors if name == "yahoo" else _generate_pages
-    features, names, relevance = generate(family, offsets, seed)
-    labels = _draw_labels(family, offsets, relevance, seed)
-    return Dataset.from_arrays(features, labels, list_of_document(offsets), feature_names=names)
-
-
-_Generated: TypeAlias = tuple[Features, tuple[str, ...], NDArray[np.float64]]
-"""Features, their names, and the judged relevance of each document."""
-
-
-def _generate_pages(family: _Family, offsets: Offsets, seed: int) -> _Generated:
-    features = np.empty((offsets[-1], len(generators.NAMES)), np.float32)
     relevance = np.empty(offsets[-1])
-    generators.page_lists(seed, offsets, family.judging, features, relevance)
-    if family.columns != generators.NAMES:
-        selected = [generators.NAMES.index(column) for column in family.columns]
-        features = np.ascontiguousarray(features[:, selected])
-    if family.scaled:
-        features = QueryMinMax().apply(features, offsets)
-    return features, family.columns, relevance
-
-
-def _generate_factors(family: _Family, offsets: Offsets, seed: int) -> _Generated:
-    world = generators.draw_world()
-    features = np.empty((offsets[-1], generators.N_FEATURES), np.float32)
-    relevance = np.empty(offsets[-1])
-    generators.factor_lists(seed, offsets, family.judging, world, features, relevance)
-    return features, generators.feature_names(world), relevance
-
-
-def _draw_labels(family: _Family, offsets: Offsets, relevance: NDArray[np.float64], seed: int) -> Labels:
+    if name == "yahoo":
+        world = generators.draw_world()
+        names = generators.feature_names(world)
+        features = np.empty((offsets[-1], len(names)), np.float32)
+        generators.factor_lists(seed, offsets, family.judging, world, features, relevance)
+    else:
+        names = family.columns
+        features = np.empty((offsets[-1], len(generators.NAMES)), np.float32)
+        generators.page_lists(seed, offsets, family.judging, features, relevance)
+        if names != generators.NAMES:
+            features = np.ascontiguousarray(features[:, [generators.NAMES.index(column) for column in names]])
+        if family.scaled:
+            features = QueryMinMax().apply(features, offsets)
     labels = np.searchsorted(np.array(family.thresholds), relevance).astype(np.float32)
     if family.best:
         mark_best(seed, relevance, offsets, labels)
-    return labels
+    return Dataset.from_arrays(features, labels, list_of_document(offsets), feature_names=names)

@@ -1,11 +1,10 @@
 r"""Generators of synthetic data: two simulated worlds, and the random numbers they draw from.
 
-**Random numbers.** Each list has a stream of its own, keyed by (seed, list, purpose): SplitMix64,
-started at the hash of its key. It is defined by integer arithmetic in this project, so it never
-changes, and list i does not depend on the number of lists. Other draws are computed from its
-uniform ones by fixed formulas. Their logarithms and cosines may differ in the last of 53 bits
-between mathematical libraries; features are rounded to float32 at the end, which hides that except
-for about one value in 10^8.
+**Random numbers.** Each list has a stream of its own, keyed by (seed, list, purpose): SplitMix64, started at the hash
+of its key. It is defined by integer arithmetic in this project, so it never changes, and list i does not depend on the
+number of lists. Other draws are computed from its uniform ones by fixed formulas. Their logarithms and cosines may
+differ in the last of 53 bits between mathematical libraries; features are rounded to float32 at the end, which hides
+that except for about one value in 10^8.
 
 **Factors** (:func:`factor_lists`): anonymous features in [0, 1], many of them sparse or constant,
 in the shape of the Yahoo! data. Every list has query traits, every document page traits and match
@@ -18,11 +17,10 @@ The others come in groups, as from different subsystems: if a subsystem has no d
 its whole group is zero. Some are coarse (steps), some cut off at one half, so zeros are common.
 Relevance multiplies match and page traits, saturates, and weights them by a query trait.
 
-**Pages** (:func:`page_lists`): a simulated web of queries with terms and an intent, and pages with
-words, links, clicks and quality. A page has hidden traits: how well it matches the topic,
-authority, quality, length, spam. They show only through counts and scores. Its relevance depends on
-the intent of the query, which is not a feature but correlates with the number and rarity of its
-terms:
+**Pages** (:func:`page_lists`): a simulated web of queries with terms and an intent, and pages with words, links, clicks
+and quality. A page has hidden traits: how well it matches the topic, authority, quality, length, spam. They show only
+through counts and scores. Its relevance depends on the intent of the query, which is not a feature but correlates with
+the number and rarity of its terms:
 
 ===========  ==================================================================================
 intent       relevance grows with
@@ -35,15 +33,13 @@ transact     topic and popularity; best at a middle length
 Keyword stuffing raises every count and lowers relevance under all of them. So trees rank better
 than a linear model, and noise in the judgments keeps every model from being perfect.
 
-Each stream of a page (its body, title ...) has 25 features. With :math:`f_t` the count of query
-term t, :math:`L` the length of the stream and :math:`w_t` the term's idf: coverage, length,
-statistics of :math:`f_t`, :math:`f_t/L` and :math:`f_t w_t`, a cosine, BM25 (Robertson & Zaragoza
-2009) and three smoothed language models (Zhai & Lafferty 2004: absolute discount, Dirichlet,
-Jelinek-Mercer).
+Each stream of a page (its body, title ...) has 25 features. With :math:`f_t` the count of query term t, :math:`L` the
+length of the stream and :math:`w_t` the term's idf: coverage, length, statistics of :math:`f_t`, :math:`f_t/L` and
+:math:`f_t w_t`, a cosine, BM25 (Robertson & Zaragoza 2009) and three smoothed language models (Zhai & Lafferty 2004:
+absolute discount, Dirichlet, Jelinek-Mercer).
 
-The coefficients were chosen so that shares, tails and the difference between linear models and
-trees are those of the Yahoo! data and of MSLR-WEB30K (tests check them); they have no other
-meaning.
+The coefficients were chosen so that shares, tails and the difference between linear models and trees are those of the
+Yahoo! data and of MSLR-WEB30K (tests check them); they have no other meaning.
 """
 
 import numpy as np

@@ -20,6 +20,7 @@ from plackett.data.transforms.features import (
     QueryMinMax,
     Standard,
 )
+from plackett.data.transforms.list_context import ListContext, ListMeans
 
 __all__ = [
     "TRANSFORMS",
@@ -31,6 +32,8 @@ __all__ = [
     "FittedStandard",
     "FittedTransform",
     "Impute",
+    "ListContext",
+    "ListMeans",
     "Log1p",
     "Quantile",
     "QueryMinMax",
@@ -43,7 +46,7 @@ __all__ = [
 ]
 
 
-TRANSFORMS: tuple[type[Transform], ...] = (QueryMinMax, Standard, Log1p, Quantile, Impute)
+TRANSFORMS: tuple[type[Transform], ...] = (QueryMinMax, Standard, Log1p, Quantile, Impute, ListMeans, ListContext)
 """The transforms that ``transform`` makes by name; ``chain`` makes a chain."""
 
 _UNFITTED: dict[str, type[Transform]] = {**{t.name: t for t in TRANSFORMS}, Chain.name: Chain}
@@ -83,7 +86,10 @@ def _restore(data: Any, *, nested: bool) -> Transform | FittedTransform:
         actual = sorted(map(str, content)) if isinstance(content, dict) else content
         raise DataError(f"{name}: {kind} must be {expected}, got {actual}.")
     if name == "chain":
-        content = {"transforms": _restore_parts(content["transforms"])}
+        parts = content["transforms"]
+        if not isinstance(parts, list):
+            raise DataError(f"chain: transforms must be a list, got {type(parts).__name__}.")
+        content = {"transforms": tuple(_restore(part, nested=True) for part in parts)}
     try:
         result: Transform | FittedTransform = classes[name](**content)
     except UsageError as error:  # here the wrong value is in the data, not in the caller's code
@@ -105,9 +111,3 @@ def _check_envelope(data: Any) -> str:
     if kinds not in (["parameters"], ["fitted"]):
         raise DataError(f'a transform has either "parameters" or "fitted", got {kinds}.')
     return str(kinds[0])
-
-
-def _restore_parts(parts: Any) -> tuple[Transform | FittedTransform, ...]:
-    if not isinstance(parts, list):
-        raise DataError(f"chain: transforms must be a list, got {type(parts).__name__}.")
-    return tuple(_restore(part, nested=True) for part in parts)

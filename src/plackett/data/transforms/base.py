@@ -1,10 +1,9 @@
 """Base classes of transforms, before and after fitting, and chains of them.
 
-A :class:`Transform` holds parameters. Its ``fit`` reads a data set and returns a
-:class:`FittedTransform`, which holds numbers and changes features. Both are frozen; both become
-plain data with ``to_dict`` and are restored, to the bit, by
-:func:`~plackett.data.transforms.transform_from_dict`. A transform that has nothing to learn
-(``query-minmax``, ``log1p``) is its own fitted transform.
+A :class:`Transform` holds parameters. Its ``fit`` reads a data set and returns a :class:`FittedTransform`, which holds
+numbers and changes features. Both are frozen; both become plain data with ``to_dict`` and are restored, to the bit, by
+:func:`~plackett.data.transforms.transform_from_dict`. A transform that has nothing to learn (``query-minmax``,
+``log1p``) is its own fitted transform.
 
 All transforms follow these rules:
 
@@ -20,9 +19,9 @@ All transforms follow these rules:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain as concatenate
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +34,7 @@ from plackett.data.large_arrays import allocate, is_large, release_pages, rows_p
 if TYPE_CHECKING:
     from plackett.data.dataset import Dataset
 
+Stateless = TypeVar("Stateless", bound="StatelessTransform")
 
 FORMAT_VERSION = 1
 """Version of the dictionaries; raised when their meaning changes."""
@@ -81,9 +81,32 @@ class FittedTransform(_Value, ABC):
     uses_lists: ClassVar[bool] = False
     """Whether a document's result depends on the other documents of its list."""
 
+    def width(self, n_features: int) -> int:
+        """The number of features of the result."""
+        return n_features
+
+    def names(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The names of the features of the result."""
+        return names
+
+    def source(self, n_features: int) -> Iterator[int]:
+        """For each feature of the result, the feature that it is made of; -1: none."""
+        yield from range(n_features)
+
     @abstractmethod
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features | csr_array:
         """Return changed features, float32, in a new array."""
+
+    def _check_fields(self, floats: Sequence[str], counts: Sequence[str] = ()) -> None:
+        """Make fields arrays of finite numbers, or tuples of counts, from those of a caller or a file."""
+        for name in floats:
+            array = finite_floats(getattr(self, name), f"{self.name}: {name}")
+            object.__setattr__(self, name, array)  # the dataclass is frozen
+        for name in counts:
+            numbers = getattr(self, name)
+            if not isinstance(numbers, (list, tuple)) or any(type(n) is not int or n < 0 for n in numbers):
+                raise DataError(f"{self.name}: {name} must be a list of integers, zero or greater.")
+            object.__setattr__(self, name, tuple(numbers))
 
 
 def _to_plain(value: Any) -> Any:
@@ -94,31 +117,38 @@ def _to_plain(value: Any) -> Any:
     return value.to_dict() if isinstance(value, _Value) else value
 
 
-def require_dense(features: Features | csr_array, name: str) -> Features:
-    """Return the features if they are dense; an error if not."""
+class StatelessTransform(Transform, FittedTransform):
+    """A transform that has nothing to learn: it is its own fitted transform."""
+
+    def fit_features(self: Stateless, features: Features | csr_array, offsets: Offsets) -> Stateless:
+        require_dense(features, self.name)
+        return self
+
+
+def require_dense(features: Features | csr_array, name: str, n_features: int | None = None) -> Features:
+    """Return the features if they are dense, and as many as the transform was fitted on; an error if not."""
     if isinstance(features, csr_array):
         raise DataError(
-            f"{name} does not support sparse features (CSR): it would fill in their zeros. Use "
-            "log1p, which keeps zeros, no transform at all (transforms=()), or dense features "
-            "(features.toarray()) if they fit in memory."
+            f"{name} does not support sparse features (CSR): it would fill in their zeros. Use log1p, which keeps "
+            "zeros, no transform at all (transforms=()), or dense features (features.toarray()) if they fit in memory."
         )
-    return features
-
-
-def check_width(features: Features, n_features: int, name: str) -> None:
-    """Refuse another number of features than the transform was fitted on."""
-    if features.shape[1] != n_features:
+    if n_features is not None and features.shape[1] != n_features:
         raise FeatureMismatch(
             f"{name} was fitted on {n_features} features, got {features.shape[1]}; give the same "
             "features as in training."
         )
+    return features
 
 
 def finite_floats(values: Any, what: str) -> NDArray[np.float64]:
     """Make a read-only float64 array of finite numbers, from an array or a list of a file."""
     is_list = isinstance(values, (list, tuple)) and all(type(v) in (int, float) for v in values)
     if not is_list and not (isinstance(values, np.ndarray) and values.dtype.kind in "fiu"):
-        raise DataError(f"{what} must be a list of numbers, got {_describe_type(values)}.")
+        kind = type(values).__name__
+        if isinstance(values, (list, tuple)):
+            wrong = next(v for v in values if type(v) not in (int, float))
+            kind = f"a list with {type(wrong).__name__} in it"
+        raise DataError(f"{what} must be a list of numbers, got {kind}.")
     try:
         result = np.array(values, dtype=np.float64)
     except OverflowError as error:
@@ -129,26 +159,27 @@ def finite_floats(values: Any, what: str) -> NDArray[np.float64]:
     return result
 
 
-def _describe_type(values: Any) -> str:
-    if not isinstance(values, (list, tuple)):
-        return type(values).__name__
-    wrong = next(v for v in values if type(v) not in (int, float))
-    return f"a list with {type(wrong).__name__} in it"
-
-
 def apply_in_blocks(
     transform: FittedTransform, features: Features | csr_array, offsets: Offsets
 ) -> Features | csr_array:
     """Apply a transform to features of any size; the result of large ones is in a scratch file."""
     if isinstance(features, csr_array) or not is_large(features):
         return transform.apply(features, offsets)
-    out = allocate(features, features.shape)
+    out = allocate(features, (len(features), transform.width(features.shape[1])))
     for start, stop in list_blocks(offsets, rows_per_block(features[0].nbytes)):
         low, high = int(offsets[start]), int(offsets[stop])
         out[low:high] = transform.apply(features[low:high], offsets[start : stop + 1] - low)
         release_pages(features)
         release_pages(out)
     return out
+
+
+def _flatten(parts: Sequence[Any], kind: type, problem: str) -> tuple[Any, ...]:
+    """The transforms of a chain, which must be of one kind, with those of the chains in it."""
+    for part in parts:
+        if not isinstance(part, kind):
+            raise UsageError(problem.format(part))
+    return tuple(single for part in parts for single in getattr(part, "transforms", (part,)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,11 +193,8 @@ class Chain(Transform):
     transforms: tuple[Transform, ...]
 
     def __post_init__(self) -> None:
-        for part in self.transforms:
-            if not isinstance(part, Transform):
-                raise UsageError(f"chain takes transforms that are not fitted, such as Standard(), got {part!r}.")
-        flat = (p.transforms if isinstance(p, Chain) else (p,) for p in self.transforms)
-        object.__setattr__(self, "transforms", tuple(concatenate.from_iterable(flat)))
+        problem = "chain takes transforms that are not fitted, such as Standard(), got {!r}."
+        object.__setattr__(self, "transforms", _flatten(self.transforms, Transform, problem))
 
     def fit_features(self, features: Features | csr_array, offsets: Offsets) -> FittedChain:
         fitted: list[FittedTransform] = []
@@ -185,16 +213,29 @@ class FittedChain(FittedTransform):
     transforms: tuple[FittedTransform, ...]
 
     def __post_init__(self) -> None:
-        for part in self.transforms:
-            if not isinstance(part, FittedTransform):
-                raise UsageError(f"a fitted chain takes fitted transforms, got {part!r}; fit it first.")
-        flat = (p.transforms if isinstance(p, FittedChain) else (p,) for p in self.transforms)
-        object.__setattr__(self, "transforms", tuple(concatenate.from_iterable(flat)))
+        problem = "a fitted chain takes fitted transforms, got {!r}; fit it first."
+        object.__setattr__(self, "transforms", _flatten(self.transforms, FittedTransform, problem))
 
     @property
     def uses_lists(self) -> bool:  # type: ignore[override]
         """Whether one of the transforms does."""
         return any(part.uses_lists for part in self.transforms)
+
+    def width(self, n_features: int) -> int:
+        for part in self.transforms:
+            n_features = part.width(n_features)
+        return n_features
+
+    def names(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        for part in self.transforms:
+            names = part.names(names)
+        return names
+
+    def source(self, n_features: int) -> Iterator[int]:
+        sources = list(range(n_features))
+        for part in self.transforms:
+            sources = [sources[j] if j >= 0 else -1 for j in part.source(len(sources))]
+        yield from sources
 
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features | csr_array:
         if not self.transforms:

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Offsets
-from plackett.data.transforms.base import FittedTransform, finite_floats, require_dense
+from plackett.data.transforms.base import FittedTransform, require_dense
 
 if TYPE_CHECKING:
     from plackett.data.dataset import Dataset
@@ -40,12 +40,7 @@ class FittedCategories(FittedTransform):
     """Those of all columns, one after the other."""
 
     def __post_init__(self) -> None:
-        for numbers in (self.columns, self.sizes):
-            if not isinstance(numbers, (tuple, list)) or any(type(n) is not int or n < 0 for n in numbers):
-                raise DataError("categories: columns and sizes must be lists of whole numbers from 0 up.")
-        object.__setattr__(self, "columns", tuple(self.columns))  # the dataclass is frozen
-        object.__setattr__(self, "sizes", tuple(self.sizes))
-        object.__setattr__(self, "values", finite_floats(self.values, "categories: values"))
+        self._check_fields(floats=["values"], counts=["columns", "sizes"])
         if len(self.columns) != len(self.sizes) or sum(self.sizes) != len(self.values):
             raise DataError("categories: columns, sizes and values must belong together.")
 

@@ -4,30 +4,27 @@ r"""The transforms of features: scaling by train, within lists, by a logarithm o
 
 .. math:: x \leftarrow (x - \mu) / \sigma
 
-A feature that is constant in train (:math:`\sigma = 0`) becomes 0. Means and deviations are the
-same to the last bit on any number of threads: blocks of rows of fixed size are summed in parallel,
-their sums in order. Sums are float64 and taken of :math:`x - x_0`, with :math:`x_0` the first value
-of the column: a constant column has exactly its value as mean and exactly 0 as deviation, and a
-column far from zero loses no digits. NaN is ignored; a column without any value has mean and
-deviation 0.
+A feature that is constant in train (:math:`\sigma = 0`) becomes 0. Means and deviations are the same to the last bit on
+any number of threads: blocks of rows of fixed size are summed in parallel, their sums in order. Sums are float64 and
+taken of :math:`x - x_0`, with :math:`x_0` the first value of the column: a constant column has exactly its value as
+mean and exactly 0 as deviation, and a column far from zero loses no digits. NaN is ignored; a column without any value
+has mean and deviation 0.
 
 :class:`QueryMinMax` scales each feature of each list to [0, 1]:
 
 .. math:: x_i \leftarrow \frac{x_i - \min_k x_k}{\max_k x_k - \min_k x_k}
 
-with k over the documents of the list; a feature that is constant in the list becomes 0. There is
-nothing to fit. LETOR's features are scaled this way (Qin, Liu, Xu & Li 2010, "LETOR: a benchmark
-collection for research on learning to rank"); Zhu & Klabjan 2020 ("Listwise learning to rank by
-exploring unique ratings") scale every data set so.
+with k over the documents of the list; a feature that is constant in the list becomes 0. There is nothing to fit.
+LETOR's features are scaled this way (Qin, Liu, Xu & Li 2010, "LETOR: a benchmark collection for research on learning to
+rank"); Zhu & Klabjan 2020 ("Listwise learning to rank by exploring unique ratings") scale every data set so.
 
 :class:`Log1p` compresses heavy tails by a signed logarithm:
 
 .. math:: x \leftarrow \operatorname{sign}(x)\,\log(1 + |x|)
 
-It keeps zeros, signs and order, and suits web features (counts, lengths) as inputs of nets (Qin et
-al. 2021, "Are neural rankers still outperformed by gradient boosted decision trees?"). It is
-computed in float64 and rounded to float32, so that differences between mathematical libraries
-almost never show.
+It keeps zeros, signs and order, and suits web features (counts, lengths) as inputs of nets (Qin et al. 2021, "Are
+neural rankers still outperformed by gradient boosted decision trees?"). It is computed in float64 and rounded to
+float32, so that differences between mathematical libraries almost never show.
 
 :class:`Quantile` maps each feature to [0, 1] by its distribution in train.
 
@@ -58,7 +55,7 @@ from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Offsets, as_offsets, offsets_from_sizes
 from plackett.base.threads import run_parallel
 from plackett.data.large_arrays import is_large, iter_blocks
-from plackett.data.transforms.base import FittedTransform, Transform, check_width, finite_floats, require_dense
+from plackett.data.transforms.base import FittedTransform, StatelessTransform, Transform, require_dense
 
 LARGEST = float(np.finfo(np.float32).max)
 _BLOCK = 1 << 14  # values at a time, so that the float64 temporaries stay in the cache
@@ -144,9 +141,7 @@ class FittedStandard(FittedTransform):
     deviation: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        set_ = object.__setattr__  # the dataclass is frozen
-        set_(self, "mean", finite_floats(self.mean, "standard: mean"))
-        set_(self, "deviation", finite_floats(self.deviation, "standard: deviation"))
+        self._check_fields(floats=["mean", "deviation"])
         if len(self.mean) != len(self.deviation):
             raise DataError(
                 f"standard: {len(self.mean)} means but {len(self.deviation)} deviations; there "
@@ -156,11 +151,9 @@ class FittedStandard(FittedTransform):
             raise DataError("standard: deviations must not be negative.")
 
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:
-        matrix = require_dense(features, self.name)
-        check_width(matrix, len(self.mean), self.name)
+        matrix = require_dense(features, self.name, len(self.mean))
         out: NDArray[Any] = np.empty(matrix.shape, np.float32)
-        arguments = matrix, self.mean, self.deviation, out
-        run_parallel(_standardize, len(matrix), *arguments, least=BLOCK)
+        run_parallel(_standardize, len(matrix), matrix, self.mean, self.deviation, out, least=BLOCK)
         return out
 
     def __repr__(self) -> str:
@@ -181,7 +174,7 @@ def _standardize(first, last, features, mean, deviation, out):  # type: ignore[n
 
 
 @dataclass(frozen=True, eq=False)
-class QueryMinMax(Transform, FittedTransform):
+class QueryMinMax(StatelessTransform):
     """Scale each feature to [0, 1] within each list; constant features become 0.
 
     Examples
@@ -193,12 +186,7 @@ class QueryMinMax(Transform, FittedTransform):
     """
 
     name: ClassVar[str] = "query-minmax"
-    kind: ClassVar[str] = "parameters"
     uses_lists: ClassVar[bool] = True
-
-    def fit_features(self, features: Features | csr_array, offsets: Offsets) -> QueryMinMax:
-        require_dense(features, self.name)
-        return self
 
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:
         matrix = require_dense(features, self.name)
@@ -234,7 +222,7 @@ def _scale_lists(first, last, features, offsets, out):  # type: ignore[no-untype
 
 
 @dataclass(frozen=True, eq=False)
-class Log1p(Transform, FittedTransform):
+class Log1p(StatelessTransform):
     """Signed logarithm of each feature; with ``clip``, results are limited to [-clip, clip].
 
     Examples
@@ -246,7 +234,6 @@ class Log1p(Transform, FittedTransform):
     """
 
     name: ClassVar[str] = "log1p"
-    kind: ClassVar[str] = "parameters"
     clip: float | None = None
 
     def __post_init__(self) -> None:
@@ -359,15 +346,7 @@ class FittedQuantile(FittedTransform):
     levels: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        set_ = object.__setattr__  # the dataclass is frozen
-        if not isinstance(self.sizes, (list, tuple)) or any(type(n) is not int or n < 0 for n in self.sizes):
-            raise DataError("quantile: sizes must be a list of integers, zero or greater.")
-        set_(self, "sizes", tuple(self.sizes))
-        set_(self, "knots", finite_floats(self.knots, "quantile: knots"))
-        set_(self, "levels", finite_floats(self.levels, "quantile: levels"))
-        self._check()
-
-    def _check(self) -> None:
+        self._check_fields(floats=["knots", "levels"], counts=["sizes"])
         total = sum(self.sizes)
         if len(self.knots) != total or len(self.levels) != total:
             raise DataError(
@@ -383,8 +362,7 @@ class FittedQuantile(FittedTransform):
                 raise DataError(f"quantile: the {what} of a feature must rise.")
 
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:
-        matrix = require_dense(features, self.name)
-        check_width(matrix, len(self.sizes), self.name)
+        matrix = require_dense(features, self.name, len(self.sizes))
         out: NDArray[Any] = np.empty(matrix.shape, np.float32)
         arguments = matrix, offsets_from_sizes(self.sizes), self.knots, self.levels, out
         run_parallel(_interpolate, len(matrix), *arguments, least=_LEAST_ROWS)
@@ -474,15 +452,12 @@ class FittedImpute(FittedTransform):
     fill: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        fill = finite_floats(self.fill, "impute: fill")
-        if len(fill) and np.abs(fill).max() > LARGEST:
+        self._check_fields(floats=["fill"])
+        if (np.abs(self.fill) > LARGEST).any():
             raise DataError(f"impute: fill must be float32 numbers, up to {LARGEST:g}.")
-        object.__setattr__(self, "fill", fill)  # the dataclass is frozen
 
     def apply(self, features: Features | csr_array, offsets: Offsets) -> Features:
-        matrix = require_dense(features, self.name)
-        check_width(matrix, len(self.fill), self.name)
-        out = matrix.copy()
+        out = require_dense(features, self.name, len(self.fill)).copy()
         rows, columns = np.nonzero(np.isnan(out))
         out[rows, columns] = self.fill[columns]
         return out

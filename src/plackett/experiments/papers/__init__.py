@@ -1,16 +1,13 @@
 """The papers' tables and figures, each reproduced by one command."""
 
-from __future__ import annotations
-
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from plackett.base.errors import UsageError
 from plackett.distributed import Cluster
+from plackett.experiments.compare import open_store
 from plackett.experiments.papers import conditional, stochastic, unique_ratings, xendcg
 from plackett.experiments.papers.datasets import DATASETS, KnownDataset, find_datasets
 from plackett.experiments.papers.paper import Budget, Claim, ItemContent, Paper, PaperItem
@@ -25,7 +22,6 @@ from plackett.experiments.papers.run import (
     run_reproduction,
     silent_progress_bar,
 )
-from plackett.experiments.store import RunStore
 from plackett.models.fit_context import Progress, no_progress
 
 PAPERS: dict[str, Paper] = {
@@ -102,17 +98,9 @@ def reproduce(
     data = None if folder is None else Path(folder)
     datasets = PaperDatasets(chosen, budget, data, silent_progress_bar, tuple(on))
     plan = plan_reproduction(datasets, items or chosen.items)
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        kept = (Path(out) if out is not None else scratch) / "runs.db"
-        runs = stack.enter_context(RunStore(kept if store is None else store))
-        options: dict[str, Any] = {
-            "jobs": jobs,
-            "threads": threads,
-            "cluster": cluster,
-            "progress": progress or no_progress,
-        }
-        result = run_reproduction(plan, store=runs, scratch=scratch, **options)
+    running: dict[str, Any] = {"jobs": jobs, "threads": threads, "cluster": cluster}
+    with open_store(Path(out) / "runs.db" if store is None and out is not None else store) as (runs, scratch):
+        result = run_reproduction(plan, store=runs, scratch=scratch, progress=progress or no_progress, **running)
     if out is not None:
         write_reproduction(result, Path(out), command=f"plackett.reproduce({letter!r})")
     return result

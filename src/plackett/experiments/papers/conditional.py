@@ -1,19 +1,16 @@
 """Paper B: conditional models for non-smooth ranking loss functions (Dubey et al. 2009).
 
-The protocol of its section 5: within a list, every copy of a document that occurs with different
-labels is removed, then lists without a relevant document; labels become relevant or not. Copies are
-told by their features: by document id, OHSUMED has none, and there would be nothing to clean. Each
-system is fitted on the training lists of each fold, with C selected on the validation lists, and
-measured on the test lists: MAP and NDCG at 1, 5 and 10 with binary gain and the discount of
-Järvelin & Kekäläinen. A *cell* is one data set, or all of them together, under one metric. The
-mean over all lists together is the average over data sets weighted by their numbers of queries.
+The protocol of its section 5: within a list, every copy of a document that occurs with different labels is removed,
+then lists without a relevant document; labels become relevant or not. Copies are told by their features: by document
+id, OHSUMED has none, and there would be nothing to clean. Each system is fitted on the training lists of each fold,
+with C selected on the validation lists, and measured on the test lists: MAP and NDCG at 1, 5 and 10 with binary gain
+and the discount of Järvelin & Kekäläinen. A *cell* is one data set, or all of them together, under one metric. The mean
+over all lists together is the average over data sets weighted by their numbers of queries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from os import PathLike
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,38 +20,23 @@ from plackett.base.ragged import Values
 from plackett.data.dataset import Dataset
 from plackett.data.filters import binarize, clean
 from plackett.data.folds import Fold
-from plackett.experiments.compare import compare
 from plackett.experiments.papers.datasets import LETOR3
-from plackett.experiments.papers.paper import (
-    Budget,
-    Claim,
-    FinishedStudy,
-    ItemContent,
-    ItemInputs,
-    Paper,
-    PaperFigure,
-    Study,
-)
+from plackett.experiments.papers.paper import Budget, Claim, FinishedStudy, ItemContent, ItemData, Paper, Study
 from plackett.experiments.papers.result_tables import ResultTable, metric_heading
 from plackett.experiments.papers.sampler import METRICS, Evolution, SamplerCurves, Smear
 from plackett.experiments.protocols import DataSource, Folds
-from plackett.experiments.significance import randomisation_test
-from plackett.experiments.systems import as_systems
+from plackett.experiments.significance import paired_differences, randomisation_test
 from plackett.experiments.tables import Row, TextTable
-from plackett.models.fit_context import Progress
 
 BASELINES = ("ranksvm", "rankboost", "svmmap", "listnet-linear", "boltzrank")
-SYSTEMS = (
-    "logrank-mle",
-    *(f"logrank-{loss}-{gain}" for loss in ("expgain", "convex", "l3") for gain in ("auc", "map", "ndcg")),
-    *BASELINES,
-)
+_GAINS = ("auc", "map", "ndcg")
+_EXPGAIN, _CONVEX, _L3 = (tuple(f"logrank-{loss}-{g}" for g in _GAINS) for loss in ("expgain", "convex", "l3"))
+_MLE = ("logrank-mle",)
+SYSTEMS = (*_MLE, *_EXPGAIN, *_CONVEX, *_L3, *BASELINES)
 """The paper's systems and those it compares with."""
 
-ALL = "all"
-"""The data sets together."""
-SELECT = "map"
-"""Metric that selects C and the number of rounds on the validation lists."""
+ALL = "all"  # the data sets together
+SELECT = "map"  # metric that selects C and the number of rounds on the validation lists
 _METRICS = tuple(map(str, METRICS))
 _QUICK = ("logrank-mle", "logrank-expgain-auc", "logrank-convex-auc", "logrank-convex-ndcg", "ranksvm", "svmmap")
 """What a quick run has of the systems."""
@@ -102,38 +84,6 @@ class CellResults:
         return [(column, m) for column in self.columns for m in self.metrics]
 
 
-def run_protocol(
-    data: Mapping[str, Sequence[Fold]],
-    systems: Sequence[str] = SYSTEMS,
-    *,
-    settings: Mapping[str, Any] | None = None,
-    store: str | PathLike[str] | None = None,
-    progress: Progress = lambda *_: None,
-) -> CellResults:
-    """Run the paper's protocol on data sets with folds.
-
-    Parameters
-    ----------
-    data
-        Folds by the name of the data set: OHSUMED, the six .gov sets of LETOR 3 ...
-    systems
-        Names of recipes.
-    settings
-        Parameters to change in the systems that have them.
-    store, progress
-        As for :func:`plackett.experiments.compare.compare`.
-    """
-    rankers = {system.name: system.ranker for system in as_systems(systems, settings=settings)}
-    values = {}
-    for name, folds in data.items():
-        source = clean_source(DataSource(name, folds=tuple(folds)))
-        compared = compare(
-            source, rankers, protocol="folds", metrics=_METRICS, metric=SELECT, store=store, progress=progress
-        )
-        values[name] = compared.results.values
-    return CellResults(values)
-
-
 def clean_source(source: DataSource, conflicts: str = "conflicting-features") -> DataSource:
     """Data in folds after the paper's cleaning, with binary labels.
 
@@ -153,12 +103,6 @@ def clean_fold(fold: Fold, conflicts: str = "conflicting-features") -> Fold:
     # Training lists without an irrelevant document hold no pair.
     return Fold(fold.name, part(fold.train, "uniform"), validation, part(fold.test, "blank"))
 
-
-_GAINS = ("auc", "map", "ndcg")
-_CONVEX = tuple(f"logrank-convex-{gain}" for gain in _GAINS)
-_EXPGAIN = tuple(f"logrank-expgain-{gain}" for gain in _GAINS)
-_L3 = tuple(f"logrank-l3-{gain}" for gain in _GAINS)
-_MLE = ("logrank-mle",)
 
 _CLAIMS = (
     ("MLE beats all baselines", "16 of 32", _MLE, BASELINES),
@@ -181,11 +125,10 @@ _CLAIMS = (
 )
 """Text, what the paper counts, a family of systems, and the systems it beats."""
 
-
 _ALPHA = 0.05
 
 
-def count_claims(results: CellResults) -> tuple[Claim, ...]:
+def count_claims(results: CellResults) -> list[Claim]:
     """The paper's claims; those about systems that were not run are undecided.
 
     The paper counts the cells in which the best of a family is above the best of the others. A
@@ -199,24 +142,17 @@ def count_claims(results: CellResults) -> tuple[Claim, ...]:
         if missing:
             here = f"not run: {', '.join(missing)} (paper: {paper})"
             claims.append(Claim(text, here, None, test="no test: systems are missing"))
-        else:
-            pairs = [[_best(results, family, cell) for family in (ours, others)] for cell in cells]
-            wins = sum(
-                results.mean(a, *cell) > results.mean(b, *cell) for (a, b), cell in zip(pairs, cells, strict=True)
-            )
-            a, b = (_best(results, family, (column, metric)) for family in (ours, others))
-            d = results.values(a, column)[metric] - results.values(b, column)[metric]
-            d = d[~np.isnan(d)]
-            p = randomisation_test(d)
-            here = f"{wins} of {len(cells)} cells (paper: {paper}); {a} − {b}: MAP {d.mean():+.4f}"
-            most = 2 * wins > len(cells)
-            holds = most if p < _ALPHA and most == (d.mean() > 0) else None
-            claims.append(Claim(text, here, holds, p, f"paired randomisation test over {len(d):,} lists, MAP"))
-    return tuple(claims)
-
-
-def _best(results: CellResults, systems: Sequence[str], cell: tuple[str, str]) -> str:
-    return max(systems, key=lambda system: results.mean(system, *cell))
+            continue
+        means = [[max(results.mean(name, *cell) for name in family) for family in (ours, others)] for cell in cells]
+        wins = sum(mean > other for mean, other in means)
+        a, b = (max(family, key=lambda name: results.mean(name, column, metric)) for family in (ours, others))
+        d = paired_differences(*(results.values(name, column)[metric] for name in (a, b)))
+        p = randomisation_test(d)
+        here = f"{wins} of {len(cells)} cells (paper: {paper}); {a} − {b}: MAP {d.mean():+.4f}"
+        most = 2 * wins > len(cells)
+        holds = most if p < _ALPHA and most == (d.mean() > 0) else None
+        claims.append(Claim(text, here, holds, p, f"paired randomisation test over {len(d):,} lists, MAP"))
+    return claims
 
 
 def _study(_: str, budget: Budget, names: Sequence[str] = (), **options: Any) -> Study:
@@ -228,32 +164,24 @@ def _study(_: str, budget: Budget, names: Sequence[str] = (), **options: Any) ->
 _OTHER_CLEANING = ("logrank-mle", "logrank-convex-ndcg", "ranksvm", "svmmap")
 """Systems that are also run on data cleaned by document id."""
 
-
-def _clean_by_id(source: DataSource) -> DataSource:
-    return clean_source(source, "conflicting")
-
-
-def _against(_: str) -> Mapping[str, str]:
-    return {name: "ranksvm" for name in SYSTEMS if name != "ranksvm"}
+_clean_by_id = partial(clean_source, conflicts="conflicting")
 
 
 @dataclass(frozen=True)
-class CellFigure(PaperFigure):
+class CellTable(ResultTable):
     """A table per data set, all sets together, and the paper's counts of wins over the cells."""
 
-    table: ResultTable = field(kw_only=True)
-
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:
-        return (*self.table.studies(data, budget), _study(data, budget, _OTHER_CLEANING, prepare=_clean_by_id))
+        by_id = _study(data, budget, _OTHER_CLEANING, prepare=_clean_by_id)
+        return (*super().studies(data, budget), by_id)
 
-    def show(self, inputs: ItemInputs) -> ItemContent:
-        main = replace(inputs, studies={data: studies[:1] for data, studies in inputs.studies.items()})
-        by_data = self.table.show(main)
-        results = CellResults({d: study.results.values for d, study in main.single_studies()})
-        tables = (*by_data.tables, *(_cleanings(self.name, data, *both) for data, both in inputs.studies.items()))
+    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+        super().show(content, data)
+        results = CellResults({one.name: one.studies[0].results.values for one in data})
+        content.tables += [_cleanings(self.name, one.name, *one.studies) for one in data]
         if ALL in results.columns:
-            tables = (*tables, _micro_average(self.name, results))
-        return ItemContent(tables, {}, count_claims(results), by_data.notes, by_data.numbers)
+            content.tables.append(_micro_average(self.name, results))
+        content.claims += count_claims(results)
 
 
 def _cleanings(name: str, data: str, by_features: FinishedStudy, by_id: FinishedStudy) -> TextTable:
@@ -275,37 +203,32 @@ def _cleanings(name: str, data: str, by_features: FinishedStudy, by_id: Finished
 
 
 def _micro_average(name: str, results: CellResults) -> TextTable:
-    rows = [
-        Row((system, *(_format(results.mean(system, ALL, m)) for m in results.metrics)), "ours")
-        for system in results.systems
-    ]
+    rows = [(system, *(_format(results.mean(system, ALL, m)) for m in results.metrics)) for system in results.systems]
     n_lists = len(results.values(results.systems[0], ALL)[_METRICS[0]])
     note = f"The {n_lists:,} lists of all sets together, each counting once."
     columns = ("system", *(metric_heading(m) for m in results.metrics))
-    return TextTable(f"{name}: all sets, micro-average", columns, tuple(rows), note)
+    return TextTable(f"{name}: all sets, micro-average", columns, tuple(Row(cells, "ours") for cells in rows), note)
 
 
 def _format(mean: float) -> str:
     return f"{mean:.3f}".removeprefix("0")
 
 
-_TABLE = ResultTable(
-    3, "MAP and NDCG of all systems (the paper: on the seven sets of LETOR 3)", LETOR3, kind="figure",
-    study=_study, against=_against,
-    notes=(
-        "The paper's numbers did not survive in its text; its counts of wins over cells (a set or "
-        "all sets, under a metric) did. It tests nothing; the marks are ours.",
-        "Labels are relevant (above 0) or not. 'Its best' takes the best of three systems on the "
-        "test lists, as the paper does, which favours the family. Sampled rankings have one seed.",
-    ),
-)  # fmt: skip
-
 PAPER = Paper(
     letter="B",
     authors="Dubey, Machchhar, Bhattacharyya & Chakrabarti (2009)",
     title="Conditional models for non-smooth ranking loss functions",
     items=(
-        CellFigure(_TABLE.number, _TABLE.title, _TABLE.datasets, table=_TABLE),
+        CellTable(
+            3, "MAP and NDCG of all systems (the paper: on the seven sets of LETOR 3)", LETOR3, kind="figure",
+            study=_study, against=lambda _: {name: "ranksvm" for name in SYSTEMS if name != "ranksvm"},
+            notes=(
+                "The paper's numbers did not survive in its text; its counts of wins over cells (a set or "
+                "all sets, under a metric) did. It tests nothing; the marks are ours.",
+                "Labels are relevant (above 0) or not. 'Its best' takes the best of three systems on the "
+                "test lists, as the paper does, which favours the family. Sampled rankings have one seed.",
+            ),
+        ),
         SamplerCurves(
             4, "accuracy by the number of sampled rankings", ("HP2004",),
             option="samples", values=(10, 20, 50, 100, 200, 500),
@@ -327,12 +250,18 @@ PAPER = Paper(
                 ("restarts near the ideal ranking are better than an even mix", -5.0, 0.0),
             ),
         ),
-        Smear(7, "losses of the rankings reached from three restarts", ("HP2004",), needs_data=False),
+        Smear(
+            7, "losses of the rankings reached from three restarts", ("HP2004",), needs_data=False,
+            notes=(
+                "From the ideal ranking the loss spreads widely, from the worst one hardly at all.",
+                "Walks of 10 or 100 mutations by the paper's law stay near the ideal ranking where many documents are "
+                "relevant; 'auto' moves one relevant document at a time and collects ten rankings a walk.",
+            ),
+        ),
         Evolution(8, "w·φ against the loss as w evolves", ("HP2004",)),
     ),
     convention="On binary labels: MAP, and NDCG with gain 1, no discount at the first two ranks "
-    "and 1/log2(rank) after them (Järvelin & Kekäläinen); lists without a relevant document "
-    "removed.",
+    "and 1/log2(rank) after them (Järvelin & Kekäläinen); lists without a relevant document removed.",
     left_out="Figures 1 and 2 are formulas and an algorithm.",
     prepare=clean_source,
 )  # fmt: skip

@@ -1,81 +1,73 @@
 """Figures over the steps of training, and over levels of noise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from plackett.base.ragged import Values
-from plackett.experiments.figures import Chart, Line, LineChart
-from plackett.experiments.papers.paper import Budget, Claim, FinishedStudy, ItemContent, ItemInputs, PaperFigure, Study
+from plackett.experiments.figures import Line, LineChart
+from plackett.experiments.papers.paper import (
+    Budget,
+    Claim,
+    FinishedStudy,
+    ItemContent,
+    ItemData,
+    PaperFigure,
+    Study,
+    claim_positive,
+)
 from plackett.experiments.protocols import Protocol, Seeds
 from plackett.experiments.results import read_outcome
-from plackett.experiments.robustness import RobustnessCurves, curve_charts, curve_table
-from plackett.experiments.significance import decide, randomisation_test
+from plackett.experiments.robustness import RobustnessCurves, curve_charts, curve_table, read_curves
+from plackett.experiments.significance import randomisation_test
 from plackett.experiments.tables import Row, TextTable
 
-_SHOWN = 5
-"""Trials whose curves are drawn."""
+_SHOWN = 5  # trials whose curves are drawn
 _LEVEL = 0.05
-_NEAR = 0.99
-"""Share of the other system's best value that counts as having converged."""
+_NEAR = 0.99  # share of the other system's best value that counts as having converged
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LearningCurves(PaperFigure):
     """A metric on validation (and training) lists as training goes on, in repeated trials."""
 
-    study: Callable[[str, Budget], Study] = field(kw_only=True)
-    panels: Mapping[str, tuple[str, ...]] = field(kw_only=True)
-    """Systems of each panel."""
-    parts: tuple[str, ...] = field(default=("validation",), kw_only=True)
-    """Which lists, as far as the models follow them."""
-    faster: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
-    """Systems that are said to converge faster, and the others."""
-    notes: tuple[str, ...] = field(default=(), kw_only=True)
+    panels: Mapping[str, tuple[str, ...]]  # systems of each panel
+    parts: tuple[str, ...] = ("validation",)  # which lists, as far as the models follow them
+    faster: tuple[tuple[str, str], ...] = ()  # systems that are said to converge faster, and the others
 
-    def studies(self, data: str, budget: Budget) -> Sequence[Study]:
-        return (self.study(data, budget),)
-
-    def show(self, inputs: ItemInputs) -> ItemContent:
-        charts: dict[str, Chart] = {}
-        rows, numbers = [], {}
-        claims: list[Claim] = []
-        for data, finished in inputs.single_studies():
-            metric = finished.plan.select.split(",")[0]
+    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+        rows: list[Row] = []
+        for one in data:
+            (finished,) = one.studies
+            metric = finished.plan.judge
             curves = _read_curves(finished, metric, self.parts)
-            numbers[data] = curves
+            content.numbers[one.name] = {", ".join(key): trials for key, trials in curves.items()}
             for panel, systems in self.panels.items():
                 lines = [
                     line
                     for (name, part), trials in curves.items()
                     if name in systems
-                    for line in _lines(_title(name, part, self.parts), trials)
+                    for line in _lines(f"{name}, {part}" if len(self.parts) > 1 else name, trials)
                 ]
                 if lines:
-                    title = f"{data}, {panel}: {metric} during training"
+                    title = f"{one.name}, {panel}: {metric} during training"
                     label = "step of training (trees, or epochs)"
-                    charts[self.file_name(data, panel)] = LineChart(title, label, lines)
+                    content.charts[self.file_name(one.name, panel)] = LineChart(title, label, lines)
             validation = {name: trials for (name, part), trials in curves.items() if part == "validation"}
-            rows += [_milestones(f"{data}: {name}", trials) for name, trials in validation.items()]
+            rows += [_milestones(f"{one.name}: {name}", trials) for name, trials in validation.items()]
             for pair in self.faster:
                 if set(pair) <= set(validation):
-                    claims += _claim_faster(data, metric, *pair, validation, finished.plan.protocol)
+                    content.claims += _claim_faster(one.name, metric, *pair, validation, finished.plan.protocol)
         columns = ("validation lists, means of trials", "best", "at step", "after 10 %", "after 25 %", "steps")
-        table = TextTable(f"{self.name}: the curves in numbers", columns, tuple(rows))
-        plain = {data: {", ".join(key): own for key, own in c.items()} for data, c in numbers.items()}
-        return ItemContent((table,), charts, tuple(claims), self.notes, plain)
+        content.tables.append(TextTable(f"{self.name}: the curves in numbers", columns, tuple(rows)))
 
 
-Curves = dict[tuple[str, str], list[list[float]]]
-"""By system and part of the data, a curve per trial."""
+TrialCurves = dict[tuple[str, str], list[list[float]]]  # by system and part of the data, a curve per trial
 
 
-def _read_curves(finished: FinishedStudy, metric: str, parts: Sequence[str]) -> Curves:
-    curves: Curves = {}
+def _read_curves(finished: FinishedStudy, metric: str, parts: Sequence[str]) -> TrialCurves:
+    curves: TrialCurves = {}
     for trial in finished.plan.trials:
         by_part = read_outcome(trial, finished.store).curves
         for part in parts:
@@ -83,10 +75,6 @@ def _read_curves(finished: FinishedStudy, metric: str, parts: Sequence[str]) -> 
             if values:
                 curves.setdefault((trial.system.name, part), []).append(list(values))
     return curves
-
-
-def _title(name: str, part: str, parts: Sequence[str]) -> str:
-    return f"{name}, {part}" if len(parts) > 1 else name
 
 
 def _lines(name: str, trials: Sequence[Sequence[float]]) -> list[Line]:
@@ -116,36 +104,30 @@ def _claim_faster(
     for a, b in zip(curves[quick], curves[slow], strict=True):
         length = max(len(a), len(b))
         areas.append([_extended(values, length).mean() for values in (a, b)])
-        target = _NEAR * max(b)
-        steps.append([_first_at(values, target, length) for values in (a, b)])
+        reached = [np.flatnonzero(np.asarray(values) >= _NEAR * max(b)) for values in (a, b)]
+        steps.append([hits[0] + 1 if len(hits) else length + 1 for hits in reached])
     area, step = np.array(areas), np.array(steps, np.float64)
-    test = "no test: a single trial"
-    ps: list[float | None] = [None, None]
-    if len(areas) > 1:
-        unit = "seeds on the same lists" if isinstance(protocol, Seeds) else "trials"
-        test = f"paired randomisation test over {len(areas)} {unit}"
-        least = 2.0 ** (1 - len(areas))
-        if least >= _LEVEL:
-            test += f", whose p cannot be below {least:.2g}"
-        ps = [randomisation_test(pairs[:, 0] - pairs[:, 1]) for pairs in (area, step)]
     rises = float((area[:, 0] - area[:, 1]).mean())
     saved = float((step[:, 1] - step[:, 0]).mean())
     means = step.mean(axis=0)
-    return [
-        Claim(
-            f"{data}: {quick} is above {slow} during training",
-            f"mean {metric} over the steps {rises:+.4f}",
-            None if ps[0] is None else decide([(rises, ps[0])], _LEVEL),
-            ps[0],
-            test,
-        ),
-        Claim(
+    gains = (
+        (f"{data}: {quick} is above {slow} during training", f"mean {metric} over the steps {rises:+.4f}", rises),
+        (
             f"{data}: {quick} converges faster than {slow}",
             f"{means[0]:.0f} and {means[1]:.0f} steps to {_NEAR:.0%} of the best {metric} of {slow}",
-            None if ps[1] is None else decide([(saved, ps[1])], _LEVEL),
-            ps[1],
-            test,
+            saved,
         ),
+    )
+    if len(areas) == 1:
+        return [Claim(text, here, None, test="no test: a single trial") for text, here, _ in gains]
+    unit = "seeds on the same lists" if isinstance(protocol, Seeds) else "trials"
+    test = f"paired randomisation test over {len(areas)} {unit}"
+    least = 2.0 ** (1 - len(areas))
+    if least >= _LEVEL:
+        test += f", whose p cannot be below {least:.2g}"
+    ps = [randomisation_test(pairs[:, 0] - pairs[:, 1]) for pairs in (area, step)]
+    return [
+        claim_positive(text, here, [(gain, p)], test, _LEVEL) for (text, here, gain), p in zip(gains, ps, strict=True)
     ]
 
 
@@ -154,65 +136,49 @@ def _extended(values: Sequence[float], length: int) -> Values:
     return np.concatenate([values, np.full(length - len(values), max(values))])
 
 
-def _first_at(values: Sequence[float], target: float, length: int) -> int:
-    """The first step at which the target is reached; one more than all if it never is."""
-    reached = np.flatnonzero(np.asarray(values) >= target)
-    return int(reached[0]) + 1 if len(reached) else length + 1
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NoiseCurves(PaperFigure):
     """Systems under growing noise, and the difference between them."""
 
-    noisy: Callable[[str, Budget], Sequence[Study]] = field(kw_only=True)
-    """A study for each kind of noise."""
-    claim: tuple[str, str] = field(kw_only=True)
-    """The system that is said to lose less, and the other."""
-    notes: tuple[str, ...] = field(default=(), kw_only=True)
+    noisy: Callable[[str, Budget], Sequence[Study]]  # a study for each kind of noise
+    claim: tuple[str, str]  # the system that is said to lose less, and the other
 
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:
         return self.noisy(data, budget)
 
-    def show(self, inputs: ItemInputs) -> ItemContent:
-        tables: list[TextTable] = []
-        charts: dict[str, Chart] = {}
-        claims: list[Claim] = []
-        numbers: dict[str, Any] = {}
-        for data, studies in inputs.studies.items():
-            for finished in studies:
-                curves = finished.noise_curves
-                title = f"{data}, {curves.noise}"
-                tables.append(curve_table(curves, caption=f"{self.name}: {title}"))
-                for name, chart in curve_charts(curves, on=data).items():
-                    charts[self.file_name(title, name)] = chart
-                claims += _claim_robust(title, curves, *self.claim)
-                numbers[title] = curves.to_dict()
-        return ItemContent(tuple(tables), charts, tuple(claims), self.notes, numbers)
+    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+        for finished in (study for one in data for study in one.studies):
+            curves = read_curves(finished.plan, store=finished.store)
+            on = finished.plan.source.name
+            title = f"{on}, {curves.noise}"
+            content.tables.append(curve_table(curves, caption=f"{self.name}: {title}"))
+            for name, chart in curve_charts(curves, on=on).items():
+                content.charts[self.file_name(title, name)] = chart
+            content.claims += _claim_robust(title, curves, *self.claim)
+            content.numbers[title] = curves.to_dict()
 
 
 def _claim_robust(title: str, curves: RobustnessCurves, better: str, other: str) -> list[Claim]:
     """Better at every level, and losing less as noise grows."""
     differences = curves.differences[better]
     at = ", ".join(f"{d.mean:+.4f}" for d in differences)
-    # Better at every level: as sure as the least sure level.
-    p = max(d.corrected for d in differences)
     sure = sum(d.mean > 0 and d.corrected < curves.alpha for d in differences)
     slope = curves.slope_differences[better]
     slopes = [curves.slopes[name].mean for name in (better, other)]
     test = f"paired t-test over {curves.trials} trials corrected for overlapping splits"
     return [
-        Claim(
+        claim_positive(
             f"{title}: {better} is better than {other} at every level",
             f"{at}; significant at {sure} of {len(differences)} levels",
-            decide([(d.mean, d.corrected) for d in differences], curves.alpha),
-            p,
+            [(d.mean, d.corrected) for d in differences],
             f"{test}, the largest p of the levels",
+            curves.alpha,
         ),
-        Claim(
+        claim_positive(
             f"{title}: {better} loses less than {other} as noise grows",
             f"slopes {slopes[0]:+.4f} and {slopes[1]:+.4f} of {curves.metric} from level 0 to 1",
-            decide([(slope.mean, slope.corrected)], curves.alpha),
-            slope.corrected,
+            [(slope.mean, slope.corrected)],
             f"{test}, of the slopes",
+            curves.alpha,
         ),
     ]

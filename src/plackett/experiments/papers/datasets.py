@@ -1,20 +1,19 @@
 """The data sets of the papers: how to find and read them, and synthetic data in their place."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from plackett.base.errors import DataError
 from plackett.data.dataset import Dataset
-from plackett.data.folds import Fold, concat, is_folds, open_data_or_folds, read_folds
-from plackett.data.known import KNOWN
+from plackett.data.files import ByteProgress
+from plackett.data.folds import Fold, concat, is_folds, open_data_or_folds
+from plackett.data.known import KNOWN, KnownSizes
 from plackett.data.reader import read
 from plackett.data.synthetic import synthetic
-from plackett.experiments.protocols import DataSource, fold_parts
+from plackett.experiments.protocols import DataSource
 
 
 @dataclass(frozen=True)
@@ -22,24 +21,15 @@ class KnownDataset:
     """A public data set, as it is distributed."""
 
     name: str
-    folders: tuple[str, ...]
-    """Names of its folder, in small letters and digits alone."""
-    where: str
-    """What the folder looks like, for people who have to find it."""
-    stand_in: str
-    """The synthetic data of the same kind."""
-    quick_lists: int
-    """How many lists of it, or of the data themselves, a quick run takes."""
+    folders: tuple[str, ...]  # names of its folder, in small letters and digits alone
+    where: str  # what the folder looks like, for people who have to find it
+    stand_in: str  # the synthetic data of the same kind
+    quick_lists: int  # how many lists of it, or of the data themselves, a quick run takes
 
     @property
-    def lists(self) -> int:
-        """Number of lists, as published."""
-        return KNOWN[self.name].lists
-
-    @property
-    def documents(self) -> int:
-        """Number of documents, as published."""
-        return KNOWN[self.name].documents
+    def published(self) -> KnownSizes:
+        """Its published sizes."""
+        return KNOWN[self.name]
 
 
 _FOLDS = "{}/Fold1 ... Fold5 with train.txt, vali.txt, test.txt"
@@ -54,10 +44,7 @@ def _gov(task: str, year: int) -> KnownDataset:
 
 
 _ALL = (
-    KnownDataset(
-        "OHSUMED", ("ohsumed",),
-        _GOV.format("OHSUMED/QueryLevelNorm"), "letor", 106,
-    ),
+    KnownDataset("OHSUMED", ("ohsumed",), _GOV.format("OHSUMED/QueryLevelNorm"), "letor", 106),
     _gov("td", 2003),
     _gov("td", 2004),
     _gov("hp", 2003),
@@ -65,14 +52,8 @@ _ALL = (
     _gov("np", 2003),
     _gov("np", 2004),
     KnownDataset("MQ2007", ("mq2007",), _FOLDS.format("MQ2007"), "letor", 150),
-    KnownDataset(
-        "MSLR-WEB10K", ("mslrweb10k", "mslr10k", "web10k"),
-        _FOLDS.format("MSLR-WEB10K"), "web", 180,
-    ),
-    KnownDataset(
-        "MSLR-WEB30K", ("mslrweb30k", "mslr30k", "web30k"),
-        _FOLDS.format("MSLR-WEB30K"), "web", 180,
-    ),
+    KnownDataset("MSLR-WEB10K", ("mslrweb10k", "mslr10k", "web10k"), _FOLDS.format("MSLR-WEB10K"), "web", 180),
+    KnownDataset("MSLR-WEB30K", ("mslrweb30k", "mslr30k", "web30k"), _FOLDS.format("MSLR-WEB30K"), "web", 180),
     KnownDataset(
         "Yahoo set 1", ("yahoo", "yahooset1", "ltrcyahoo", "ltrc", "set1"),
         "a folder with set1.train.txt, set1.valid.txt, set1.test.txt", "yahoo", 240,
@@ -81,31 +62,17 @@ _ALL = (
 DATASETS: dict[str, KnownDataset] = {each.name: each for each in _ALL}
 LETOR3 = ("TD2003", "TD2004", "HP2003", "HP2004", "NP2003", "NP2004", "OHSUMED")
 
-
 View = Literal["first", "all"]
 """The first fold, which holds the whole set as train, validation and test; or all of them."""
-Progress = Callable[[int, int], None]
-"""Called with bytes done and bytes in all."""
 
-_DEPTH = 5
-"""Folders below the given one that are looked into: archives nest."""
+_DEPTH = 5  # folders below the given one that are looked into: archives nest
 _FOLD = re.compile(r"fold[ _-]?(\d+)", re.IGNORECASE | re.ASCII)
 _YAHOO = {"train": "set1.train", "validation": "set1.valid", "test": "set1.test"}
-_YAHOO_FEATURES = 700
-"""Features are numbered up to 700; set 1 uses 519 of them."""
-_PREFERRED = "querylevelnorm"
-"""LETOR 3 comes in several forms; the papers learn from features scaled within queries."""
+_YAHOO_FEATURES = 700  # features are numbered up to 700; set 1 uses 519 of them
+_PREFERRED = "querylevelnorm"  # LETOR 3 comes in several forms; the papers learn from features scaled within queries
 
 
-@dataclass(frozen=True)
-class DatasetLocation:
-    """Where a data set was found."""
-
-    known: KnownDataset
-    path: Path
-
-
-def find_datasets(folder: Path) -> dict[str, DatasetLocation]:
+def find_datasets(folder: Path) -> dict[str, Path]:
     """The papers' data sets in a folder and the folders in it, by name.
 
     A set is told by the name of its folder (``MSLR-WEB30K``, ``2003_hp_dataset`` ...), Yahoo's
@@ -114,7 +81,7 @@ def find_datasets(folder: Path) -> dict[str, DatasetLocation]:
     """
     if not folder.is_dir():
         raise DataError("is not a folder; --data takes the one with the data sets", path=str(folder))
-    best: dict[str, tuple[tuple[int, int, int, str], DatasetLocation]] = {}
+    best: dict[str, tuple[tuple[bool, bool, int, str], Path]] = {}
     for place in _data_folders(folder, _DEPTH):
         names = [_plain(part) for part in (place.name, *_above(place))]
         for known in DATASETS.values():
@@ -122,9 +89,8 @@ def find_datasets(folder: Path) -> dict[str, DatasetLocation]:
             near = any(name.startswith(own) for name in names for own in known.folders)
             if not (exact or near or (known.name.startswith("Yahoo") and _is_yahoo(place))):
                 continue
-            rank = (_PREFERRED not in names, not exact, len(place.parts), str(place))
-            if known.name not in best or rank < best[known.name][0]:
-                best[known.name] = (rank, DatasetLocation(known, place))
+            ranked = (_PREFERRED not in names, not exact, len(place.parts), str(place)), place
+            best[known.name] = min(ranked, best.get(known.name, ranked))
     return {name: best[name][1] for name in DATASETS if name in best}
 
 
@@ -147,29 +113,29 @@ def find_named(name: str, folder: Path | None) -> Path:
         for place in _data_folders(folder, _DEPTH):
             if name in (place.name, *_above(place)):
                 return place
-        location = find_datasets(folder).get(role_of(name) or "")
-        if location is not None and _plain(name) in (_plain(location.known.name), *location.known.folders):
-            return location.path
+        role = role_of(name)
+        if role and _plain(name) in (_plain(role), *DATASETS[role].folders) and role in (sets := find_datasets(folder)):
+            return sets[role]
     raise DataError(f"there is no data set {name!r}; give a path, or the folder that holds it with --data.")
 
 
-def load_named(path: Path, view: View, progress: Progress | None = None) -> DataSource:
-    """Read a data set of the user's; one without folds is cut into some if all are wanted."""
-    name = own_name(path)
+def load(path: Path, view: View, progress: ByteProgress | None = None) -> DataSource:
+    """Read a data set under its own name; one without folds is cut into some if all are wanted."""
+    # Its file or folder, or the one around a fold or a form of the set.
+    names = (path.name, *_above(path))
+    name = next((n for n in names if not _FOLD.fullmatch(n) and _plain(n) != _PREFERRED), path.name)
     if _is_yahoo(path):
-        return DataSource(name, folds=(_read_yahoo(path, progress),))
+        parts = {
+            part: read(file, n_features=_YAHOO_FEATURES, progress=progress) for part, file in _yahoo_files(path).items()
+        }
+        return DataSource(name, folds=(Fold("set 1", **parts),))
     if path.is_dir() and view == "first":
-        path = _first_fold(path)
+        folds = {int(m[1]): e for e in path.iterdir() if e.is_dir() and (m := _FOLD.fullmatch(e.name))}
+        path = folds[min(folds)] if folds else path
     data = open_data_or_folds(path, progress=progress)
     if not isinstance(data, Dataset):
         return DataSource(name, folds=tuple(data))
-    return DataSource(name, whole=data) if view == "first" else DataSource(name, folds=_cut_folds(data))
-
-
-def own_name(path: Path) -> str:
-    """What a data set is called: its file or folder, or the one around a fold or a form of the set."""
-    names = (path.name, *_above(path))
-    return next((n for n in names if not _FOLD.fullmatch(n) and _plain(n) != _PREFERRED), path.name)
+    return _divide(name, data, view)
 
 
 def _plain(name: str) -> str:
@@ -206,83 +172,36 @@ def _is_yahoo(folder: Path) -> bool:
     return len(_yahoo_files(folder)) == len(_YAHOO)
 
 
-def load(location: DatasetLocation, view: View, progress: Progress | None = None) -> DataSource:
-    """Read a data set that was found; one that is not as published keeps its own name."""
-    if _is_yahoo(location.path):
-        folds: tuple[Fold, ...] = (_read_yahoo(location.path, progress),)
-    else:
-        path = location.path if view == "all" else _first_fold(location.path)
-        folds = tuple(read_folds(path, progress=progress))
-    source = DataSource(location.known.name, folds=folds)
-    return source if is_published(location.known, source) else replace(source, name=own_name(location.path))
-
-
-def _first_fold(path: Path) -> Path:
-    folds = {int(m[1]): e for e in path.iterdir() if e.is_dir() and (m := _FOLD.fullmatch(e.name))}
-    return folds[min(folds)] if folds else path
-
-
-def _read_yahoo(folder: Path, progress: Progress | None) -> Fold:
-    files = _yahoo_files(folder)
-    parts = {part: read(file, n_features=_YAHOO_FEATURES, progress=progress) for part, file in files.items()}
-    return Fold("set 1", parts["train"], parts["validation"], parts["test"])
-
-
 def sizes(source: DataSource) -> tuple[int, int]:
     """Lists and documents of the whole set, each once."""
-    parts = [source.whole] if source.whole is not None else _once(source.folds)
-    return sum(part.n_lists for part in parts), sum(part.n_docs for part in parts)
+    parts = [source.whole, *(fold.test for fold in source.folds)]
+    if len(source.folds) == 1:
+        parts += [source.folds[0].train, source.folds[0].validation]
+    there = [part for part in parts if part is not None]
+    return sum(part.n_lists for part in there), sum(part.n_docs for part in there)
 
 
-def _once(folds: Sequence[Fold]) -> list[Dataset]:
-    if len(folds) > 1:
-        return [fold.test for fold in folds]
-    return [part for part in fold_parts(folds[0]) if part is not None]
-
-
-def is_published(known: KnownDataset, source: DataSource) -> bool:
-    """Whether the data have the sizes of the published ones."""
-    return sizes(source) == (known.lists, known.documents)
-
-
-def compare_with_published(known: KnownDataset, source: DataSource) -> str:
-    """Whether the data are those of the papers, in a sentence."""
-    lists, documents = sizes(source)
-    text = f"{source.name}: {lists:,} lists, {documents:,} documents"
-    if is_published(known, source):
-        return f"{text}, as published."
-    return (
-        f"{text}, where {known.name} has {known.lists:,} and {known.documents:,}: the paper's numbers "
-        "do not apply to these data; comparisons between our own do."
-    )
-
-
-_PARTS = 5
-"""Folds that a stand-in is cut into where the set comes in folds."""
-_LEAST = 5
-"""Lists of each part that are always kept."""
+_PARTS = 5  # folds that a stand-in is cut into where the set comes in folds
+_LEAST = 5  # lists of each part that are always kept
 
 
 def stand_in(known: KnownDataset, view: View) -> DataSource:
     """Synthetic lists of the same kind; whole, or in folds if all folds are wanted."""
     # Sets of one kind are different draws of it.
-    whole = synthetic(known.stand_in, n_lists=known.quick_lists, seed=known.documents)
-    name = f"synthetic {known.stand_in!r} for {known.name}"
+    whole = synthetic(known.stand_in, n_lists=known.quick_lists, seed=known.published.documents)
+    return _divide(f"synthetic {known.stand_in!r} for {known.name}", whole, view)
+
+
+def _divide(name: str, whole: Dataset, view: View) -> DataSource:
+    """The data as they are, or in folds if all folds are wanted."""
     if view == "first":
         return DataSource(name, whole=whole)
-    return DataSource(name, folds=_cut_folds(whole))
-
-
-def _cut_folds(whole: Dataset) -> tuple[Fold, ...]:
     parts = [whole.select(range(i, whole.n_lists, _PARTS)) for i in range(_PARTS)]
-    return tuple(_rotate(parts, i) for i in range(_PARTS))
-
-
-def _rotate(parts: Sequence[Dataset], i: int) -> Fold:
-    """Fold i measures on part i, chooses on the one after it, and learns from the rest."""
-    count = len(parts)
-    rest = [parts[(i + k) % count] for k in range(2, count)]
-    return Fold(f"Fold{i + 1}", concat(rest), parts[(i + 1) % count], parts[i])
+    folds = []
+    for i in range(_PARTS):  # each tests on one part, validates on the next one and trains on the rest
+        test, validation, *rest = parts[i:] + parts[:i]
+        folds.append(Fold(f"Fold{i + 1}", concat(rest), validation, test))
+    return DataSource(name, folds=tuple(folds))
 
 
 def reduce_source(source: DataSource, known: KnownDataset) -> DataSource:
@@ -290,13 +209,9 @@ def reduce_source(source: DataSource, known: KnownDataset) -> DataSource:
     total = sum(fold.test.n_lists for fold in source.folds) * (1 if len(source.folds) > 1 else 5)
     share = min(1.0, known.quick_lists / total)
     name = f"{share:.1%} of {source.name}" if share < 1 else source.name
-    return DataSource(name, folds=tuple(_take_lists(fold, share) for fold in source.folds))
 
-
-def _take_lists(fold: Fold, share: float) -> Fold:
-    def some(data: Dataset) -> Dataset:
+    def take_lists(data: Dataset) -> Dataset:
         # Lists stand in the order of a hash of their contents: the first ones are a fair draw.
         return data.lists(0, min(data.n_lists, max(_LEAST, round(share * data.n_lists))))
 
-    validation = None if fold.validation is None else some(fold.validation)
-    return Fold(fold.name, some(fold.train), validation, some(fold.test))
+    return replace(source.map(take_lists), name=name)

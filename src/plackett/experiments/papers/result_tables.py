@@ -1,11 +1,8 @@
 """Tables of results: our means, the paper's below them, and tests as the papers make them.
 
-The papers' numbers are as they print them. A ``*`` is the paper's mark of significance; ``†`` marks
-ERR that cannot be right, since it falls with the cut-off or lies outside what NDCG allows (another
-convention was used for these rows).
+The papers' numbers are as they print them. A ``*`` is the paper's mark of significance; ``†`` marks ERR that cannot be
+right, since it falls with the cut-off or lies outside what NDCG allows (another convention was used for these rows).
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,24 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from plackett.base.ragged import Values
 from plackett.experiments.papers.paper import (
-    Budget,
     Claim,
     FinishedStudy,
     ItemContent,
-    ItemInputs,
-    PaperTable,
-    Study,
+    ItemData,
+    PaperItem,
+    claim_positive,
     format_p,
 )
 from plackett.experiments.protocols import Protocol, Splits
 from plackett.experiments.results import ComparisonResults
-from plackett.experiments.significance import decide, holm, mean_interval, resampled_t_test, t_test
+from plackett.experiments.significance import holm, mean_interval, paired_differences, t_test
 from plackett.experiments.tables import Row, TextTable
 
-Published = Mapping[str, tuple[str, ...]]
-"""Cells by system, in the order of the table's metrics."""
+Published = Mapping[str, tuple[str, ...]]  # cells by system, in the order of the table's metrics
 
 
 def number(cell: str) -> float:
@@ -139,15 +133,11 @@ class SystemDifference:
     metric: str
     mean: float
     low: float
-    high: float
-    """Ends of the 95 % interval."""
-    p: float
-    """Two-sided p-value of the paired t-test, as the papers have it."""
-    adjusted: float
-    """The same by Holm's method for all systems of the table under this metric."""
+    high: float  # ends of the 95 % interval
+    p: float  # two-sided p-value of the paired t-test, as the papers have it
+    adjusted: float  # the same by Holm's method for all systems of the table under this metric
     alpha: float
-    resampled: float | None = None
-    """p-value corrected for random splits that overlap (Nadeau & Bengio 2003)."""
+    resampled: float | None = None  # p-value corrected for random splits that overlap (Nadeau & Bengio 2003)
 
     @property
     def mark(self) -> str:
@@ -166,10 +156,8 @@ class TableTests:
     means: Mapping[str, Mapping[str, float]]
     half_widths: Mapping[str, Mapping[str, float]]
     """Half the width of the 95 % interval over trials; 0 for a single one."""
-    differences: Mapping[tuple[str, str, str], SystemDifference]
-    """By system, the one it is compared with, and metric."""
-    unit: str = "lists"
-    """What the tests pair."""
+    differences: Mapping[tuple[str, str, str], SystemDifference]  # by system, the one it is compared with, and metric
+    unit: str = "lists"  # what the tests pair
 
     def mark(self, system: str, metric: str) -> str:
         """Of a system, where it was compared; of several comparisons the first."""
@@ -196,34 +184,20 @@ def judge(
     pairs = [(a, b) for a, b in wanted if a in results.values and b in results.values]
     differences: dict[tuple[str, str, str], SystemDifference] = {}
     for metric in metrics:
-        rows = [_difference(results, a, b, metric) for a, b in pairs]
+        rows = [paired_differences(results.values[a][metric], results.values[b][metric]) for a, b in pairs]
         adjusted = holm([t_test(d) for d in rows])
         for (a, b), d, sure in zip(pairs, rows, adjusted, strict=True):
             ends = mean_interval(d)
             differences[a, b, metric] = SystemDifference(
                 a, b, metric, float(d.mean()), *ends, t_test(d), float(sure), alpha,
-                _resampled(d, protocol),
+                protocol.resampled_t_test(d) if isinstance(protocol, Splits) else None,
             )  # fmt: skip
     means = {name: {m: float(np.nanmean(v)) for m, v in own.items()} for name, own in results.values.items()}
-    half_widths = {name: {m: _half(values) for m, values in own.items()} for name, own in results.trial_means.items()}
+    half_widths = {
+        name: {m: float(np.diff(mean_interval(values))[0]) / 2 for m, values in own.items()}
+        for name, own in results.trial_means.items()
+    }
     return TableTests(metrics, means, half_widths, differences, "lists" if protocol is None else protocol.unit)
-
-
-def _difference(results: ComparisonResults, a: str, b: str, metric: str) -> Values:
-    d = results.values[a][metric] - results.values[b][metric]
-    return d[~np.isnan(d)]
-
-
-def _resampled(d: Values, protocol: Protocol | None) -> float | None:
-    if not isinstance(protocol, Splits):
-        return None
-    shares = {"test_share": protocol.test_share, "train_share": protocol.train_share}
-    return resampled_t_test(d, **shares)
-
-
-def _half(values: Values) -> float:
-    low, high = mean_interval(values)
-    return (high - low) / 2
 
 
 _MARKS = (
@@ -232,44 +206,33 @@ _MARKS = (
     "correction."
 )
 
-
-_ROUNDING = 1e-9
-"""Differences between equal trials: sums are rounded."""
+_ROUNDING = 1e-9  # differences between equal trials: sums are rounded
 
 
-@dataclass(frozen=True)
-class ResultTable(PaperTable):
+@dataclass(frozen=True, kw_only=True)
+class ResultTable(PaperItem):
     """Means of metrics by system, a table per data set."""
 
-    study: Callable[[str, Budget], Study] = field(kw_only=True)
-    """What is run on a set."""
-    published: Mapping[str, Published] = field(default_factory=dict, kw_only=True)
+    published: Mapping[str, Published] = field(default_factory=dict)
     """The paper's cells by data set; none where they are lost."""
-    against: Callable[[str], Mapping[str, str | tuple[str, ...]]] = field(kw_only=True)
-    """For the systems on a set that are compared, the other one, or several."""
-    alpha: float = field(default=0.05, kw_only=True)
-    percent: bool = field(default=False, kw_only=True)
-    spread: bool = field(default=False, kw_only=True)
-    """Whether the paper gives intervals over trials."""
-    claims: Callable[[str, TableTests, FinishedStudy], Sequence[Claim]] | None = field(default=None, kw_only=True)
+    against: Callable[[str], Mapping[str, str | tuple[str, ...]]]
+    """By data set: systems, and those that they are compared with."""
+    alpha: float = 0.05
+    percent: bool = False
+    spread: bool = False  # whether the paper gives intervals over trials
+    claims: Callable[[str, TableTests, FinishedStudy], Sequence[Claim]] | None = None
     """What the paper says of a set, judged by our numbers."""
-    notes: tuple[str, ...] = field(default=(), kw_only=True)
 
-    def studies(self, data: str, budget: Budget) -> Sequence[Study]:
-        return (self.study(data, budget),)
-
-    def show(self, inputs: ItemInputs) -> ItemContent:
-        tables, claims, numbers = [], [], {}
-        for data, finished in inputs.single_studies():
-            role = inputs.roles[data]
-            judged = judge(finished.results, self.against(role), alpha=self.alpha, protocol=finished.plan.protocol)
-            printed = self.published.get(role, {}) if data in inputs.published else {}
-            tables.append(self._table(finished, judged, printed))
-            numbers[data] = self._numbers(finished, judged, printed)
+    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+        for one in data:
+            finished = one.studies[0]
+            judged = judge(finished.results, self.against(one.role), alpha=self.alpha, protocol=finished.plan.protocol)
+            printed = self.published.get(one.role, {}) if one.published else {}
+            content.tables.append(self._table(finished, judged, printed))
+            content.numbers[one.name] = self._numbers(finished, judged, printed)
             if self.claims is not None:
-                on_data = self.claims(role, judged, finished)
-                claims += [replace(claim, text=f"{data}: {claim.text}") for claim in on_data]
-        return ItemContent(tuple(tables), {}, tuple(claims), self.notes, numbers)
+                on_data = self.claims(one.role, judged, finished)
+                content.claims += [replace(claim, text=f"{one.name}: {claim.text}") for claim in on_data]
 
     def _table(self, finished: FinishedStudy, judged: TableTests, printed: Published) -> TextTable:
         rows: list[Row] = []
@@ -298,8 +261,9 @@ class ResultTable(PaperTable):
         parts = [f"Protocol {finished.plan.protocol}; chosen by {finished.plan.select}."]
         pairs = dict.fromkeys((d.system, d.against) for d in judged.differences.values())
         if pairs:
-            parts.append(_MARKS.format(unit=unit, alpha=self.alpha))
-            parts.append(f"Compared: {_describe_pairs(list(pairs))}.")
+            others = {other for _, other in pairs}
+            compared = f"all with {others.pop()}" if len(others) == 1 else ", ".join(f"{a} with {b}" for a, b in pairs)
+            parts += [_MARKS.format(unit=unit, alpha=self.alpha), f"Compared: {compared}."]
         if self.spread:
             parts.append("±: 95 % interval of the mean over trials (Student's).")
         return " ".join(parts)
@@ -327,13 +291,6 @@ def metric_heading(metric: str) -> str:
     return metric.partition(":")[0].upper()
 
 
-def _describe_pairs(pairs: Sequence[tuple[str, str]]) -> str:
-    others = dict.fromkeys(other for _, other in pairs)
-    if len(others) == 1:
-        return f"all with {next(iter(others))}"
-    return ", ".join(f"{a} with {b}" for a, b in pairs)
-
-
 def claim_better(judged: TableTests, above: str, below: str, metrics: Sequence[str] = (), *, under: str = "") -> Claim:
     """The claim that a system is significantly better than another under all metrics.
 
@@ -345,12 +302,10 @@ def claim_better(judged: TableTests, above: str, below: str, metrics: Sequence[s
     if not differences:
         return Claim(text, "was not run", None, test="no test: was not run")
     here = ", ".join(f"{metric_heading(d.metric)} {d.mean:+.4f} ({_p_values(d)})" for d in differences)
-    # Better under all metrics: as sure as the least sure of them.
     tested = [(d.mean, d.p if d.resampled is None else d.resampled) for d in differences]
-    p, holds = max(p for _, p in tested), decide(tested, differences[0].alpha)
     corrected = "" if differences[0].resampled is None else " corrected for overlapping splits"
     test = f"paired t-test over {judged.unit}{corrected}" + (", the largest p" if len(differences) > 1 else "")
-    return Claim(f"{text}, significantly", here, holds, p, test)
+    return claim_positive(f"{text}, significantly", here, tested, test, differences[0].alpha)
 
 
 def _p_values(d: SystemDifference) -> str:

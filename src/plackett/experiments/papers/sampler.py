@@ -1,18 +1,10 @@
 r"""How paper B's sampler of rankings affects learning: Figures 4 to 8 of Dubey et al. (2009).
 
-=========  ==================================================================================
-figure     function
-=========  ==================================================================================
-4          :class:`SamplerCurves` over ``samples``: accuracy saturates
-5          the same over ``best``, the probability of restarting from the ideal ranking
-6          the same with ``restarts="many"`` over ``skew``
-7          :func:`smear`: losses of the rankings reached from a restart
-8          :func:`dynamics`: :math:`w \cdot \phi` against the loss as w evolves, and the
-           sampled objective beside the exact one
-=========  ==================================================================================
+Figures 4 to 6 are :class:`SamplerCurves` over ``samples``, over ``best``, the probability of restarting from the ideal
+ranking, and over ``skew`` with ``restarts="many"``. Figure 7 is :func:`smear`: losses of the rankings reached from a
+restart. Figure 8 is :func:`dynamics`: :math:`w \cdot \phi` against the loss as w evolves, and the sampled objective
+beside the exact one.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,13 +16,22 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.experiments.figures import Chart, Line, LineChart
-from plackett.experiments.papers.paper import Budget, Claim, FinishedStudy, ItemContent, ItemInputs, PaperFigure, Study
+from plackett.experiments.figures import Line, LineChart
+from plackett.experiments.papers.paper import (
+    Budget,
+    Claim,
+    FinishedStudy,
+    ItemContent,
+    ItemData,
+    PaperFigure,
+    Study,
+    claim_positive,
+)
 from plackett.experiments.papers.result_tables import judge, metric_heading
 from plackett.experiments.protocols import Folds
 from plackett.experiments.results import read_outcome
 from plackett.experiments.runners import BY_PENALTY
-from plackett.experiments.significance import decide, randomisation_test, wilcoxon_test
+from plackett.experiments.significance import paired_differences, randomisation_test, wilcoxon_test
 from plackett.experiments.tables import Row, TextTable
 from plackett.metrics import metric
 from plackett.models.linear import GRID, LinearRanker
@@ -55,21 +56,10 @@ def smear(
     gain: GainName = "map",
     key: int = 0,
 ) -> NDArray[np.float64]:
-    """Losses of all rankings visited by walks from one restart.
+    """Losses (one minus the gain) of all rankings visited by walks from one restart.
 
-    Parameters
-    ----------
-    n_goods, n_bads
-        Numbers of relevant and irrelevant documents.
-    above
-        How many of the irrelevant stand above all relevant ones at the restart: 0 is the ideal
-        ranking, ``n_bads`` the worst.
-    walk, walks
-        Mutations of a walk, or ``"auto"``, and number of walks.
-    gain
-        The loss is one minus this gain.
-    key
-        Source of randomness.
+    ``above`` says how many irrelevant documents stand above all relevant ones at the restart: 0 is the ideal ranking,
+    ``n_bads`` the worst. ``walk`` is the number of mutations of a walk, or ``"auto"``.
     """
     if not 0 <= above <= n_bads:
         raise UsageError(f"above must lie between 0 and n_bads={n_bads}, got {above}.")
@@ -91,14 +81,11 @@ def smear(
 class Dynamics:
     """An objective over sampled rankings as the weights evolve from zero."""
 
-    losses: NDArray[np.float64]
-    """Loss of each ranking looked at, fixed."""
+    losses: NDArray[np.float64]  # loss of each ranking looked at, fixed
     compatibilities: NDArray[np.float64]
     """w . (phi of the ranking - phi of the ideal one): iterations x rankings, from w = 0 on."""
-    sampled: NDArray[np.float64]
-    """The sampled objective after each iteration, without the penalty."""
-    exact: NDArray[np.float64] | None
-    """The closed form over all sign vectors at the same weights, where there is one."""
+    sampled: NDArray[np.float64]  # the sampled objective after each iteration, without the penalty
+    exact: NDArray[np.float64] | None  # the closed form over all sign vectors at the same weights, where there is one
 
 
 def dynamics(
@@ -111,20 +98,9 @@ def dynamics(
     rankings: int = 10,
     seed: int = 0,
 ) -> Dynamics:
-    """Follow the optimiser for some iterations and look at some rankings of some lists.
+    """Follow the optimiser for some iterations and look at some rankings of some training lists.
 
-    Parameters
-    ----------
-    data
-        The training lists.
-    name
-        A conditional model; those for AUC, and MLE, have a closed form to compare with.
-    C, iterations
-        The penalty; iterations of the optimiser.
-    lists, rankings
-        How many lists to look at, and how many rankings of each.
-    seed
-        Which ones.
+    ``name`` is a conditional model; those for AUC, and MLE, have a closed form to compare with.
     """
     loss = RankingLoss(objective(name, space="sampled"), data)
     closed = None
@@ -159,71 +135,69 @@ def _choose(loss: RankingLoss, lists: int, rankings: int, seed: int) -> NDArray[
 
 
 _OBJECTIVE = "convexloss-ndcg"
-_CLOSED = "convexloss-auc"
-"""The same loss for a gain that has a closed form."""
+_CLOSED = "convexloss-auc"  # the same loss for a gain that has a closed form
 _CHOSEN = "chosen on validation"
 _RESTARTS = {"the ideal ranking": 0, "in between": 2, "the worst ranking": 60}
 _GOODS, _BADS = 3, 60
+_WALKS: tuple[WalkLength, ...] = (10, 100, "auto")
 _SIZES = ((1, 60), (10, 60), (45, 100), (100, 200))
 _ALPHA = 0.05
 _BINS = 25
 
 
-@dataclass(frozen=True)
+def _vary(budget: Budget, option: str, values: Sequence[Any], **fixed: Any) -> tuple[Study]:
+    """A system for each value of an option of the sampler."""
+    systems = {}
+    for value in values:
+        ranker = LinearRanker(objective=objective(_OBJECTIVE, **{option: value}, **fixed), C=GRID)
+        systems[_system(option, value)] = budget.reduce(ranker)
+    return (Study(systems, Folds(seed=budget.seed), _METRICS, "map"),)
+
+
+def _system(option: str, value: Any) -> str:
+    return f"{option} {value}" if isinstance(value, str) else f"{option} {value:g}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class SamplerCurves(PaperFigure):
     """Accuracy on the test lists as one option of the sampler changes."""
 
-    option: str = field(kw_only=True)
-    values: tuple[float, ...] = field(kw_only=True)
-    fixed: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    """Other options, the same for all values."""
-    better: tuple[tuple[str, float, float], ...] = field(kw_only=True)
+    option: str
+    values: tuple[float, ...]
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # other options, the same for all values
+    better: tuple[tuple[str, float, float], ...]
     """What the paper says, the value that is said to be better, and the other one."""
-    saturated: tuple[float, float] | None = field(default=None, kw_only=True)
-    """Values between which accuracy is said to grow little."""
+    saturated: tuple[float, float] | None = None  # values between which accuracy is said to grow little
+    notes: tuple[str, ...] = ("One seed; differences of a hundredth mean little on sets of this size.",)
 
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
-        systems = {
-            f"{self.option} {value:g}": budget.reduce(
-                LinearRanker(objective=objective(_OBJECTIVE, **{self.option: value}, **self.fixed), C=GRID)
-            )
-            for value in self.values
-        }
-        return (Study(systems, Folds(seed=budget.seed), _METRICS, "map"),)
+        return _vary(budget, self.option, self.values, **self.fixed)
 
-    def show(self, inputs: ItemInputs) -> ItemContent:
-        tables, numbers = [], {}
-        charts: dict[str, Chart] = {}
-        claims: list[Claim] = []
-        for data, finished in inputs.single_studies():
-            means = judge(finished.results, {}, alpha=0.05).means
+    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+        for one in data:
+            (finished,) = one.studies
+            means = judge(finished.results, {}, alpha=_ALPHA).means
             lines = [
                 Line(metric_heading(m), self.values, [own[m] for own in means.values()], style="both") for m in _METRICS
             ]
-            title = f"{data}, ConvexLoss-NDCG: accuracy by {self.option}"
-            charts[self.file_name(data)] = LineChart(title, self.option, lines, y_label="mean over test lists")
-            tables.append(_accuracy_table(f"{self.name}: {data}", self.option, finished))
-            numbers[data] = dict(means)
-            claims += self._claims(data, finished)
-        note = "One seed; differences of a hundredth mean little on sets of this size."
-        return ItemContent(tuple(tables), charts, tuple(claims), (note,), numbers)
-
-    def _claims(self, data: str, finished: FinishedStudy) -> list[Claim]:
-        claims = []
-        for text, above, below in self.better:
-            mean, p, here, test = self._compare(finished, above, below)
-            claims.append(Claim(f"{data}: {text}", here, decide([(mean, p)], _ALPHA), p, test))
-        if self.saturated is not None:
-            mean, p, here, test = self._compare(finished, *self.saturated)
-            text = f"{data}: accuracy is close to saturation at the largest numbers"
-            claims.append(Claim(text, here, p >= _ALPHA, p, f"{test}; no difference found is no proof of none"))
-        return claims
+            title = f"{one.name}, ConvexLoss-NDCG: accuracy by {self.option}"
+            chart = LineChart(title, self.option, lines, y_label="mean over test lists")
+            content.charts[self.file_name(one.name)] = chart
+            content.tables.append(_accuracy_table(f"{self.name}: {one.name}", self.option, finished))
+            content.numbers[one.name] = dict(means)
+            for text, above, below in self.better:
+                mean, p, here, test = self._compare(finished, above, below)
+                content.claims.append(claim_positive(f"{one.name}: {text}", here, [(mean, p)], test))
+            if self.saturated is not None:
+                _, p, here, test = self._compare(finished, *self.saturated)
+                text = f"{one.name}: accuracy is close to saturation at the largest numbers"
+                test = f"{test}; no difference found is no proof of none"
+                content.claims.append(Claim(text, here, p >= _ALPHA, p, test))
 
     def _compare(self, finished: FinishedStudy, above: float, below: float) -> tuple[float, float, str, str]:
         """MAP of one value minus that of another: mean, p-value, and both in words."""
-        names = [f"{self.option} {value:g}" for value in (above, below)]
-        a, b = (finished.results.values[name]["map"] for name in names)
-        d = (a - b)[~np.isnan(a - b)]
+        names = [_system(self.option, value) for value in (above, below)]
+        d = paired_differences(*(finished.results.values[name]["map"] for name in names))
         here = f"{names[0]} − {names[1]}: MAP {d.mean():+.4f}"
         return float(d.mean()), randomisation_test(d), here, f"paired randomisation test over {len(d):,} lists, MAP"
 
@@ -260,52 +234,41 @@ def _mean(by_fold: Mapping[str, float]) -> float:
     return float(np.mean(list(by_fold.values())))
 
 
-def _preferred(data: str, finished: FinishedStudy) -> str:
-    bests = _validation_map(finished)
-    best = max(bests, key=lambda name: _mean(bests[name]))
-    return f"The validation lists of {data} prefer {best}; the systems of Figure 3 have walk auto, the default."
-
-
 @dataclass(frozen=True)
 class Smear(PaperFigure):
     """Losses reached by walks from three restarts; with data, accuracy by the length of the walk."""
 
     def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
-        systems = {
-            f"walk {walk}": budget.reduce(LinearRanker(objective=objective(_OBJECTIVE, walk=walk), C=GRID))
-            for walk in (10, 100, "auto")
-        }
-        return (Study(systems, Folds(seed=budget.seed), _METRICS, "map"),)
+        return _vary(budget, "walk", _WALKS)
 
-    def show(self, inputs: ItemInputs) -> ItemContent:
-        lines, rows, numbers = [], [], {}
+    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+        lines, rows = [], []
         for name, above in _RESTARTS.items():
-            losses = smear(_GOODS, _BADS, above=above, key=inputs.budget.seed)
+            losses = smear(_GOODS, _BADS, above=above, key=content.budget.seed)
             counts, edges = np.histogram(losses, bins=_BINS, range=(0.0, 1.0))
             shares = (counts / counts.sum()).tolist()
             lines.append(Line(name, (0.5 * (edges[1:] + edges[:-1])).tolist(), shares, style="both"))
             mean, deviation = float(losses.mean()), float(losses.std())
             rows.append(Row((name, f"{mean:.3f}", f"{deviation:.4f}")))
-            numbers[name] = {"mean": mean, "deviation": deviation}
+            content.numbers[name] = {"mean": mean, "deviation": deviation}
         title = f"Loss (1 - MAP) of rankings visited, {_GOODS} of {_GOODS + _BADS} relevant"
-        chart = LineChart(title, "loss", lines, y_label="share")
-        columns = ("walks from", "mean", "deviation")
-        table = TextTable(f"{self.name}: {title}", columns, tuple(rows))
-        accuracy = [_accuracy_table(f"{self.name}: {d}, by the walk", "walk", f) for d, f in inputs.single_studies()]
-        notes = (
-            "From the ideal ranking the loss spreads widely, from the worst one hardly at all.",
-            "Walks of 10 or 100 mutations by the paper's law stay near the ideal ranking where many documents are "
-            "relevant; 'auto' moves one relevant document at a time and collects ten rankings a walk.",
-            *(_preferred(data, finished) for data, finished in inputs.single_studies()),
-        )
-        tables = (table, self._sizes(inputs.budget), *accuracy)
-        return ItemContent(tables, {self.file_name(): chart}, (self._claim(inputs.budget),), notes, numbers)
+        content.charts[self.file_name()] = LineChart(title, "loss", lines, y_label="share")
+        table = TextTable(f"{self.name}: {title}", ("walks from", "mean", "deviation"), tuple(rows))
+        content.tables += [table, self._sizes(content.budget)]
+        content.claims.append(self._claim(content.budget))
+        for one in data:
+            (finished,) = one.studies
+            content.tables.append(_accuracy_table(f"{self.name}: {one.name}, by the walk", "walk", finished))
+            bests = _validation_map(finished)
+            best = max(bests, key=lambda name: _mean(bests[name]))
+            preferred = f"The validation lists of {one.name} prefer {best}"
+            content.notes.append(f"{preferred}; the systems of Figure 3 have walk auto, the default.")
 
     def _sizes(self, budget: Budget) -> TextTable:
         """Losses from the ideal ranking for lists of several sizes."""
         rows = []
         for goods, bads in _SIZES:
-            for walk in (10, 100, "auto"):
+            for walk in _WALKS:
                 losses = smear(goods, bads, above=0, walk=walk, key=budget.seed)[:, 1:]
                 cells = (f"{q:.3f}" for q in np.quantile(losses, [0.1, 0.5, 0.9]))
                 rows.append(Row((f"{goods} of {goods + bads} relevant, walk {walk}", *cells)))
@@ -325,20 +288,14 @@ class Smear(PaperFigure):
 class Evolution(PaperFigure):
     """The optimiser's first ten iterations on a training fold, looked at ranking by ranking."""
 
-    def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
-        return ()
-
-    def show(self, inputs: ItemInputs) -> ItemContent:
-        tables, numbers = [], {}
-        charts: dict[str, Chart] = {}
-        claims: list[Claim] = []
-        for data, source in inputs.sources.items():
-            path = dynamics(source.folds[0].train, name=_OBJECTIVE, seed=inputs.budget.seed)
-            closed = dynamics(source.folds[0].train, name=_CLOSED, seed=inputs.budget.seed)
-            claims += [_claim_improving(data, closed), _claim_dominates(data, path)]
+    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+        for one in data:
+            train, seed = one.source.folds[0].train, content.budget.seed
+            path, closed = (dynamics(train, name=name, seed=seed) for name in (_OBJECTIVE, _CLOSED))
+            content.claims += [_claim_improving(one.name, closed), _claim_dominates(one.name, path)]
             mean = np.abs(path.compatibilities[1:]).mean(axis=0)
-            charts[self.file_name(data)] = LineChart(
-                f"{data}: |w·δφ| of sampled rankings, mean of ten iterations",
+            content.charts[self.file_name(one.name)] = LineChart(
+                f"{one.name}: |w·δφ| of sampled rankings, mean of ten iterations",
                 "loss",
                 [Line("rankings", path.losses.tolist(), mean.tolist(), style="dots")],
                 y_label="|w·δφ|",
@@ -348,9 +305,8 @@ class Evolution(PaperFigure):
                 for i, (value, products) in enumerate(zip(path.sampled, path.compatibilities, strict=True))
             ]
             columns = ("iteration", "sampled objective", "mean of |w·δφ|")
-            tables.append(TextTable(f"{self.name}: {source.name}, fold 1", columns, tuple(rows)))
-            numbers[data] = {"sampled": path.sampled.tolist(), "losses": path.losses.tolist()}
-        return ItemContent(tuple(tables), charts, tuple(claims), (), numbers)
+            content.tables.append(TextTable(f"{self.name}: {one.name}, fold 1", columns, tuple(rows)))
+            content.numbers[one.name] = {"sampled": path.sampled.tolist(), "losses": path.losses.tolist()}
 
 
 def _claim_improving(data: str, path: Dynamics) -> Claim:
@@ -363,7 +319,7 @@ def _claim_improving(data: str, path: Dynamics) -> Claim:
         trends.append((-float(trend.statistic), float(trend.pvalue)))
         parts.append(f"{name} {values[0]:.1f} to {values[-1]:.1f}")
     test = f"Kendall's test of a trend over {len(path.sampled) - 1} iterations of ConvexLoss-AUC, the larger p"
-    return Claim(text, ", ".join(parts), decide(trends, _ALPHA), max(p for _, p in trends), test)
+    return claim_positive(text, ", ".join(parts), trends, test)
 
 
 def _claim_dominates(data: str, path: Dynamics) -> Claim:
@@ -373,5 +329,4 @@ def _claim_dominates(data: str, path: Dynamics) -> Claim:
     text = f"{data}: w·φ dominates the loss once w has left zero"
     here = f"the size of w·δφ is above the loss for {np.mean(d > 0):.0%} of {len(d)} rankings; means {size.mean():.2f}"
     here += f" and {path.losses.mean():.2f}"
-    p = wilcoxon_test(d)
-    return Claim(text, here, decide([(float(np.median(d)), p)], _ALPHA), p, "Wilcoxon's test over rankings")
+    return claim_positive(text, here, [(float(np.median(d)), wilcoxon_test(d))], "Wilcoxon's test over rankings")

@@ -1,14 +1,12 @@
 """Paper A: a stochastic treatment of learning to rank scoring functions (Bruch et al. 2020)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.stats
 
-from plackett.experiments.figures import Chart, Line, LineChart
+from plackett.experiments.figures import Line, LineChart
 from plackett.experiments.papers import result_tables as tables
 from plackett.experiments.papers.curve_figures import LearningCurves
 from plackett.experiments.papers.paper import (
@@ -16,12 +14,12 @@ from plackett.experiments.papers.paper import (
     Claim,
     FinishedStudy,
     ItemContent,
-    ItemInputs,
+    ItemData,
     Paper,
     PaperFigure,
     Study,
 )
-from plackett.experiments.protocols import Protocol, Seeds
+from plackett.experiments.protocols import Seeds
 from plackett.experiments.tables import Row, TextTable
 from plackett.models.ranker import Ranker
 
@@ -52,18 +50,13 @@ def _systems(data: str, budget: Budget, *, tuned: bool) -> dict[str, Ranker]:
     return systems
 
 
-def _study(data: str, budget: Budget, *, tuned: bool, protocol: Protocol) -> Study:
-    systems = _systems(data, budget, tuned=tuned)
-    return Study(systems, protocol, _METRICS, _SELECT)
-
-
-def _table(data: str, budget: Budget) -> Study:
+def _table(data: str, budget: Budget, *, tuned: bool = True) -> Study:
     trials = Seeds(budget.count_trials(10, 2), budget.seed)
-    return _study(data, budget, tuned=True, protocol=trials)
+    return Study(_systems(data, budget, tuned=tuned), trials, _METRICS, _SELECT)
 
 
 def _same_settings(data: str, budget: Budget) -> Study:
-    study = _study(data, budget, tuned=False, protocol=Seeds(budget.count_trials(10, 2), budget.seed))
+    study = _table(data, budget, tuned=False)
     for ranker in study.systems.values():
         if "follow_train" in ranker.get_params():
             ranker.set_params(follow_train=True)
@@ -71,19 +64,16 @@ def _same_settings(data: str, budget: Budget) -> Study:
 
 
 def _claims(_: str, judged: tables.TableTests, __: FinishedStudy) -> Sequence[Claim]:
-    better = [tables.claim_better(judged, f"E[{n}]", n) for n in ("ApproxNDCG", "λMART")]
-    return [*better, *_no_difference(judged)]
-
-
-def _no_difference(judged: tables.TableTests) -> list[Claim]:
+    claims = [tables.claim_better(judged, *pair) for pair in _FASTER]
     name = "E[CrossEntropy]"
     pairs = [d for (system, *_), d in judged.differences.items() if system == name]
-    if not pairs:
-        return []
-    here = ", ".join(f"{tables.metric_heading(d.metric)} {d.mean:+.4f} (p {d.p:.2g})" for d in pairs)
-    p = min(d.p for d in pairs)
-    test = f"paired t-test over {judged.unit}, the smallest p; no difference found is no proof of none"
-    return [Claim(f"{name} does not differ significantly from CrossEntropy", here, p >= pairs[0].alpha, p, test)]
+    if pairs:
+        here = ", ".join(f"{tables.metric_heading(d.metric)} {d.mean:+.4f} (p {d.p:.2g})" for d in pairs)
+        p = min(d.p for d in pairs)
+        test = f"paired t-test over {judged.unit}, the smallest p; no difference found is no proof of none"
+        text = f"{name} does not differ significantly from CrossEntropy"
+        claims.append(Claim(text, here, p >= pairs[0].alpha, p, test))
+    return claims
 
 
 _FASTER = tuple((f"E[{name}]", name) for name in ("ApproxNDCG", "λMART"))
@@ -93,8 +83,7 @@ _PANELS = {
     "λMART": ("λMART", "E[λMART]"),
 }
 
-_ALPHAS = ((1.0, 1.0, 1.0), (6.0, 2.0, 1.0))
-"""The paper does not give its two; these are even and uneven."""
+_ALPHAS = ((1.0, 1.0, 1.0), (6.0, 2.0, 1.0))  # the paper does not give its two; these are even and uneven
 _DRAWS, _DRAWN = 20_000, 500
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 _CONCRETE_LEVEL = 0.01
@@ -104,13 +93,9 @@ _CONCRETE_LEVEL = 0.01
 class Concrete(PaperFigure):
     """Samples of three documents' shares, softmax of log alpha plus Gumbel noise; needs no data."""
 
-    def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
-        return ()
-
-    def show(self, inputs: ItemInputs) -> ItemContent:
-        rng = np.random.default_rng(inputs.budget.seed)
-        charts: dict[str, Chart] = {}
-        rows, claims, numbers = [], [], {}
+    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:  # noqa: ARG002
+        rng = np.random.default_rng(content.budget.seed)
+        rows: list[Row] = []
         for alpha in map(np.array, _ALPHAS):
             z = np.log(alpha) + rng.gumbel(size=(_DRAWS, 3))
             shares = np.exp(z - z.max(axis=1, keepdims=True))
@@ -122,20 +107,19 @@ class Concrete(PaperFigure):
                 Line("simplex", [0.0, 1.0, 0.5, 0.0], [0.0, 0.0, float(_CORNERS[2, 1]), 0.0]),
             ]
             title = f"Concrete{name}, temperature 1: corners are documents 1, 2 and 3 (top)"
-            charts[self.file_name(name)] = LineChart(title, "", lines)
+            content.charts[self.file_name(name)] = LineChart(title, "", lines)
             first, expected = np.bincount(shares.argmax(axis=1), minlength=3), _DRAWS * alpha / alpha.sum()
             p = float(scipy.stats.chisquare(first, expected).pvalue)
-            rows.append(
-                Row((name, *(f"{n / _DRAWS:.3f} ({e / _DRAWS:.3f})" for n, e in zip(first, expected, strict=True))))
-            )
+            cells = (f"{n / _DRAWS:.3f} ({e / _DRAWS:.3f})" for n, e in zip(first, expected, strict=True))
+            rows.append(Row((name, *cells)))
             here = "shares " + ", ".join(f"{n / _DRAWS:.3f}" for n in first)
             text = f"Concrete{name}: document i has the largest share with probability alpha_i / sum of alpha"
             test = f"chi-squared test on {_DRAWS:,} samples; a small p would contradict"
-            claims.append(Claim(text, here, p >= _CONCRETE_LEVEL, p, test))
-            numbers[name] = {"first": first.tolist(), "expected": expected.tolist()}
+            content.claims.append(Claim(text, here, p >= _CONCRETE_LEVEL, p, test))
+            content.numbers[name] = {"first": first.tolist(), "expected": expected.tolist()}
         columns = ("alpha", "document 1 first (expected)", "document 2", "document 3")
-        table = TextTable(f"{self.name}: how often a document has the largest share", columns, tuple(rows))
-        return ItemContent((table,), charts, tuple(claims), (), numbers)
+        caption = f"{self.name}: how often a document has the largest share"
+        content.tables.append(TextTable(caption, columns, tuple(rows)))
 
 
 PAPER = Paper(
@@ -151,8 +135,7 @@ PAPER = Paper(
             notes=(
                 "Nets of E[CrossEntropy] and E[ApproxNDCG] are the tuned ones of the paper's "
                 "second set of experiments, all others those of its first.",
-                "The paper has intervals and no test; ours pairs the lists, each with its mean "
-                "over seeds.",
+                "The paper has intervals and no test; ours pairs the lists, each with its mean over seeds.",
             ),
         ),
         LearningCurves(

@@ -1,39 +1,28 @@
 """Paper D: listwise learning to rank by exploring unique ratings (Zhu & Klabjan 2020)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plackett.data.description import Description, describe
-from plackett.experiments.figures import Chart, Line, LineChart
+from plackett.data.description import describe
+from plackett.experiments.figures import Line, LineChart
+from plackett.experiments.papers import result_tables as tables
 from plackett.experiments.papers.paper import (
     Budget,
     Claim,
     FinishedStudy,
     ItemContent,
-    ItemInputs,
+    ItemData,
     Paper,
     PaperFigure,
-    PaperTable,
+    PaperItem,
     Study,
-)
-from plackett.experiments.papers.result_tables import (
-    D_TABLE_1,
-    D_TABLE_6,
-    D_TABLES,
-    Published,
-    ResultTable,
-    TableTests,
-    claim_better,
-    judge,
-    number,
+    claim_positive,
 )
 from plackett.experiments.protocols import DataSource, Folds, Protocol, Split, SplitData
 from plackett.experiments.results import read_outcome
-from plackett.experiments.significance import decide, t_test
+from plackett.experiments.significance import t_test
 from plackett.experiments.tables import Row, TextTable
 from plackett.models.fit_context import LEXICOGRAPHIC
 
@@ -41,64 +30,45 @@ _CUTS = (1, 3, 5, 10)
 
 
 @dataclass(frozen=True)
-class DataTable(PaperTable):
+class DataTable(PaperItem):
     """Counts and shares of the data sets; nothing is trained."""
 
-    def studies(self, data: str, budget: Budget) -> Sequence[Study]:  # noqa: ARG002
-        return ()
-
-    def show(self, inputs: ItemInputs) -> ItemContent:
+    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
         rows: list[Row] = []
-        described = {data: describe(source.pooled) for data, source in inputs.sources.items()}
-        for data, description in described.items():
-            rows.append(Row((data, *_cells(description)), "ours"))
-            if data in inputs.published:
-                rows.append(Row(("paper", *D_TABLE_1[inputs.roles[data]]), "paper"))
+        for one in data:
+            d = describe(one.source.pooled)
+            content.numbers[one.name] = d.to_dict()
+            counts = (f"{d.n_lists:,}", f"{d.n_docs:,}", f"{d.n_features}", f"{d.n_levels}")
+            shares = (f"{100 * d.lowest_share:.2f}", f"{d.longest:,}", f"{100 * d.mean_lowest_share:.2f}")
+            rows.append(Row((one.name, *counts, *shares), "ours"))
+            if one.published:
+                rows.append(Row(("paper", *tables.D_TABLE_1[one.role]), "paper"))
         columns = ("set", "queries", "documents", "features", "levels", "LR %", "MPQ", "ALRPQ %")
         note = (
             "LR: share of documents with the lowest label; MPQ: documents of the longest list; "
             "ALRPQ: the mean over lists of the share with the lowest label."
         )
-        table = TextTable(f"{self.name}: data sets", columns, tuple(rows), note)
-        return ItemContent((table,), numbers={data: d.to_dict() for data, d in described.items()})
+        content.tables.append(TextTable(f"{self.name}: data sets", columns, tuple(rows), note))
 
 
-def _cells(d: Description) -> tuple[str, ...]:
-    return (
-        f"{d.n_lists:,}",
-        f"{d.n_docs:,}",
-        f"{d.n_features}",
-        f"{d.n_levels}",
-        f"{100 * d.lowest_share:.2f}",
-        f"{d.longest:,}",
-        f"{100 * d.mean_lowest_share:.2f}",
-    )
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Improvements(PaperFigure):
     """How much the best of the paper's models is above the best benchmark, in percent of it."""
 
-    study: Callable[[str, Budget], Study] = field(kw_only=True)
-    published: Mapping[str, Published] = field(kw_only=True)
-    ours: tuple[str, ...] = field(kw_only=True)
-    """The paper's models; all others are benchmarks."""
+    published: Mapping[str, tables.Published]
+    ours: tuple[str, ...]  # the paper's models; all others are benchmarks
 
-    def studies(self, data: str, budget: Budget) -> Sequence[Study]:
-        return (self.study(data, budget),)
-
-    def show(self, inputs: ItemInputs) -> ItemContent:
-        charts: dict[str, Chart] = {}
-        rows, numbers = [], {}
-        for data, finished in inputs.single_studies():
-            judged = judge(finished.results, {}, alpha=0.05)
+    def show(self, content: ItemContent, data: Sequence[ItemData]) -> None:
+        rows: list[Row] = []
+        for one in data:
+            judged = tables.judge(one.studies[0].results, {}, alpha=0.05)
             gains = {"NDCG, here": self._here(judged, "ndcg"), "ERR, here": self._here(judged, "err")}
-            if data in inputs.published:
-                gains["NDCG, paper"] = self._printed(inputs.roles[data], judged.metrics)
-            numbers[data] = {name: dict(zip(_CUTS, ys, strict=True)) for name, ys in gains.items()}
-            rows += [Row((f"{data}: {n}", *(f"{y:+.1f} %" for y in ys))) for n, ys in gains.items()]
-            charts[self.file_name(data)] = LineChart(
-                f"{data}: improvement over the best benchmark, in percent",
+            if one.published:
+                gains["NDCG, paper"] = self._printed(one.role, judged.metrics)
+            content.numbers[one.name] = {name: dict(zip(_CUTS, ys, strict=True)) for name, ys in gains.items()}
+            rows += [Row((f"{one.name}: {n}", *(f"{y:+.1f} %" for y in ys))) for n, ys in gains.items()]
+            content.charts[self.file_name(one.name)] = LineChart(
+                f"{one.name}: improvement over the best benchmark, in percent",
                 "cut-off of the metric",
                 [Line(name, _CUTS, ys, style="both") for name, ys in gains.items()],
                 zero=True,
@@ -108,16 +78,15 @@ class Improvements(PaperFigure):
             "The best of the paper's four models under a metric against the best of its benchmarks "
             "under it. The paper's ERR of benchmarks follows other conventions and is left out."
         )
-        table = TextTable(f"{self.name}: relative improvements", columns, tuple(rows), note)
-        return ItemContent((table,), charts, numbers=numbers)
+        content.tables.append(TextTable(f"{self.name}: relative improvements", columns, tuple(rows), note))
 
-    def _here(self, judged: TableTests, metric: str) -> list[float]:
+    def _here(self, judged: tables.TableTests, metric: str) -> list[float]:
         return [self._gain({name: means[f"{metric}@{k}"] for name, means in judged.means.items()}) for k in _CUTS]
 
     def _printed(self, data: str, metrics: Sequence[str]) -> list[float]:
         places = [metrics.index(f"ndcg@{k}") for k in _CUTS]
         cells = self.published[data]
-        return [self._gain({name: number(row[place]) for name, row in cells.items()}) for place in places]
+        return [self._gain({name: tables.number(row[place]) for name, row in cells.items()}) for place in places]
 
     def _gain(self, means: Mapping[str, float]) -> float:
         best = max(mean for name, mean in means.items() if name in self.ours)
@@ -139,7 +108,6 @@ _RECIPES = {
     "LambdaLoss": "lambdaloss-net",
     "p-ListMLE": "plistmle-net",
 }
-_ALPHA = 0.05
 _OURS = ("uRank", "uBoost", "uMart", "urBoost")
 _BEST = {OHSUMED: ("uRank", "uBoost", "urBoost"), MQ2007: _OURS, WEB10K: ("uMart",), WEB30K: ("uMart",)}
 """Systems that the paper finds significantly better than its best benchmark."""
@@ -156,12 +124,12 @@ class OnTest(Protocol):
     description = "Models are chosen on the test lists themselves: numbers are too good."
 
     def splits(self, source: DataSource) -> tuple[Split, ...]:
-        words = "{}; chosen on the test lists"
-        return tuple(replace(part, division=words.format(part.division)) for part in self.protocol.splits(source))
+        parts = self.protocol.splits(source)
+        return tuple(replace(part, division=f"{part.division}; chosen on the test lists") for part in parts)
 
     def load(self, source: DataSource, part: Split) -> SplitData:
-        trial = self.protocol.load(source, part)
-        return replace(trial, validation=trial.test)
+        data = self.protocol.load(source, part)
+        return replace(data, validation=data.test)
 
     def __str__(self) -> str:
         return f"{self.protocol}, chosen on the test lists"
@@ -188,10 +156,10 @@ def _against(data: str) -> Mapping[str, str]:
     return {name: _base(data) for name in _RECIPES if name != _base(data)}
 
 
-def _claims(data: str, judged: TableTests, finished: FinishedStudy) -> Sequence[Claim]:
+def _claims(data: str, judged: tables.TableTests, finished: FinishedStudy) -> Sequence[Claim]:
     metrics = {"NDCG": LEXICOGRAPHIC, "ERR": tuple(f"err@{k}" for k in _CUTS)}
     better = [
-        claim_better(judged, name, _base(data), cells, under=under)
+        tables.claim_better(judged, name, _base(data), cells, under=under)
         for under, cells in metrics.items()
         for name in _BEST[data]
     ]
@@ -212,25 +180,21 @@ def _claim_fast(finished: FinishedStudy) -> list[Claim]:
     claims = []
     for slow, paper in _FASTER.items():
         if {"uRank", slow} <= set(seconds):
-            ratios = np.array(seconds[slow]) / np.array(seconds["uRank"])
-            here = f"an epoch of {slow} takes {np.exp(np.log(ratios).mean()):.2f} times as long (paper: {paper} times)"
-            p = t_test(np.log(ratios))
-            holds = decide([(float(np.log(ratios).mean()), p)], _ALPHA)
-            test = f"paired t-test of log times over {len(ratios)} folds, as fast as the machine was free"
-            claims.append(Claim(f"uRank is faster than {slow}", here, holds, p, test))
+            logs = np.log(np.array(seconds[slow]) / np.array(seconds["uRank"]))
+            here = f"an epoch of {slow} takes {np.exp(logs.mean()):.2f} times as long (paper: {paper} times)"
+            test = f"paired t-test of log times over {len(logs)} folds, as fast as the machine was free"
+            claims.append(claim_positive(f"uRank is faster than {slow}", here, [(logs.mean(), t_test(logs))], test))
     reason = "no test: our losses are compiled loops over lists; benchmarks/neural.py times both forms in PyTorch"
     return [*claims, Claim("tensors are 2 to 3 times faster than loops", "not run", None, test=reason)]
 
 
 _NOTES = (
     "The paper tests without a correction: there △ ▽ count as well. Its marks are the stars.",
-    "The paper's baselines were tuned by their authors' tools: LambdaMart-R is RankLib's algorithm "
-    "with its defaults here, LambdaLoss and p-ListMLE are nets trained as uRank is, without "
-    "groupwise scores.",
+    "The paper's baselines were tuned by their authors' tools: LambdaMart-R is RankLib's algorithm with its defaults "
+    "here, LambdaLoss and p-ListMLE are nets trained as uRank is, without groupwise scores.",
     "Cells of the paper with † cannot be right: ERR falls with the cut-off, or lies outside what "
     "NDCG@1 allows. Compare ERR between our own rows only.",
 )
-
 
 _SPREAD = (
     "One seed. On the 105 lists of OHSUMED NDCG@1 moves by about .02 from seed to seed, and its standard "
@@ -238,11 +202,11 @@ _SPREAD = (
 )
 
 
-def _table(number: int, data: str) -> ResultTable:
+def _table(number: int, data: str) -> tables.ResultTable:
     notes = (_SPREAD, *_NOTES) if data == OHSUMED else _NOTES
-    return ResultTable(
+    return tables.ResultTable(
         number, f"NDCG and ERR on {data} or data in its place, five folds", (data,),
-        study=_study, published=D_TABLES, against=_against, claims=_claims, notes=notes, exclusive=True,
+        study=_study, published=tables.D_TABLES, against=_against, claims=_claims, notes=notes, exclusive=True,
     )  # fmt: skip
 
 
@@ -253,9 +217,9 @@ PAPER = Paper(
     items=(
         DataTable(1, "Statistics of the data sets", (OHSUMED, MQ2007, WEB10K, WEB30K)),
         *(_table(i + 2, data) for i, data in enumerate((OHSUMED, MQ2007, WEB10K, WEB30K))),
-        ResultTable(
+        tables.ResultTable(
             6, "NDCG as LightGBM computes it, chosen on the test lists", (WEB10K, WEB30K),
-            study=_on_test, published=D_TABLE_6, against=lambda _: {"uMart": "LambdaMart-L"},
+            study=_on_test, published=tables.D_TABLE_6, against=lambda _: {"uMart": "LambdaMart-L"},
             notes=(
                 "Lists without a relevant document count as 1, and models are chosen on the test "
                 "lists, as in the experiments of LightGBM's authors: numbers are too good.",
@@ -263,7 +227,7 @@ PAPER = Paper(
         ),
         Improvements(
             1, "Improvement of the best model over the best benchmark",
-            (OHSUMED, MQ2007, WEB10K, WEB30K), study=_study, published=D_TABLES, ours=_OURS,
+            (OHSUMED, MQ2007, WEB10K, WEB30K), study=_study, published=tables.D_TABLES, ours=_OURS,
         ),
     ),
     convention="NDCG with gain 2^label - 1 and discount 1/log2(1 + rank), ERR with the top label "

@@ -1,8 +1,6 @@
 """Paper C: an alternative cross entropy loss for learning to rank (Bruch 2021)."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from plackett.experiments.papers.curve_figures import LearningCurves, NoiseCurves
 from plackett.experiments.papers.paper import Budget, Claim, FinishedStudy, Paper, Study
@@ -17,8 +15,7 @@ _PRESETS = {WEB: "C-web30k", YAHOO: "C-yahoo"}
 _RECIPES = {"ListNet": "listnet-mart", "λMART": "lambdamart", "XE-NDCG-MART": "xendcg-mart"}
 _LAMBDA, _XENDCG = "λMART", "XE-NDCG-MART"
 _ALPHA = 0.01
-_TRIALS = {"clicks": (20, 4)}
-"""Of the paper and of a quick run, where they are not those of the table."""
+_TRIALS = {"clicks": (20, 4)}  # of the paper and of a quick run, where they are not those of the table
 
 
 def _pooled(source: DataSource) -> DataSource:
@@ -33,15 +30,6 @@ def _study(data: str, budget: Budget, names: Sequence[str], protocol: Protocol) 
 
 def _splits(budget: Budget, kind: str = "") -> Splits:
     return Splits(budget.count_trials(*_TRIALS.get(kind, (100, 4))), budget.seed)
-
-
-def _table(data: str, budget: Budget) -> Study:
-    return _study(data, budget, list(_RECIPES), _splits(budget))
-
-
-def _two_systems(data: str, budget: Budget) -> Study:
-    # The trials of the table.
-    return _study(data, budget, (_LAMBDA, _XENDCG), _splits(budget))
 
 
 def _noisy(data: str, budget: Budget, kinds: Sequence[str]) -> list[Study]:
@@ -61,10 +49,6 @@ def _claims(_: str, judged: TableTests, __: FinishedStudy) -> Sequence[Claim]:
     return [claim_better(judged, above, below) for above, below in pairs]
 
 
-def _against(_: str) -> Mapping[str, str | tuple[str, ...]]:
-    return {_LAMBDA: "ListNet", _XENDCG: (_LAMBDA, "ListNet")}
-
-
 _LOST = "The paper's numbers did not survive in its text; what it says of them did."
 
 PAPER = Paper(
@@ -74,7 +58,9 @@ PAPER = Paper(
     items=(
         ResultTable(
             1, "NDCG on test lists, means over random splits (the paper: 100)", (WEB, YAHOO),
-            study=_table, against=_against, alpha=_ALPHA, percent=True, spread=True,
+            study=lambda data, budget: _study(data, budget, list(_RECIPES), _splits(budget)),
+            against=lambda _: {_LAMBDA: "ListNet", _XENDCG: (_LAMBDA, "ListNet")},
+            alpha=_ALPHA, percent=True, spread=True,
             claims=_claims,
             notes=(
                 _LOST,
@@ -85,7 +71,8 @@ PAPER = Paper(
         ),
         LearningCurves(
             1, "NDCG@5 on validation lists as trees are added", (WEB, YAHOO),
-            study=_two_systems, panels={"validation": (_LAMBDA, _XENDCG)}, faster=((_XENDCG, _LAMBDA),),
+            study=lambda data, budget: _study(data, budget, (_LAMBDA, _XENDCG), _splits(budget)),
+            panels={"validation": (_LAMBDA, _XENDCG)}, faster=((_XENDCG, _LAMBDA),),
             notes=("The paper shows one trial; thick lines are means over those of Table 1.", _LOST),
         ),
         NoiseCurves(

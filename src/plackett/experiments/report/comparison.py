@@ -13,14 +13,12 @@ from plackett.experiments.figures import Bar, BarChart, DotChart, Dots, Line, Li
 from plackett.experiments.report.page import format_p_value, render_page, write_page
 from plackett.experiments.report.query_browser import QueryBrowser
 from plackett.experiments.report.segments import Segmentation
-from plackett.experiments.results import Entry, Leaderboard
+from plackett.experiments.results import Leaderboard
 from plackett.experiments.tables import best_means, describe_test
 
-TOP_FEATURES = 15
-"""Features in the chart of a system's importances."""
+TOP_FEATURES = 15  # features in the chart of a system's importances
 
-CurvesByTrial = Mapping[str, Mapping[str, Sequence[float]]]
-"""A metric by step of training, by system and trial."""
+CurvesByTrial = Mapping[str, Mapping[str, Sequence[float]]]  # a metric by step of training, by system and trial
 
 
 @dataclass(frozen=True)
@@ -31,11 +29,9 @@ class Report:
     lead: str
     board: Leaderboard
     description: Description
-    curves: CurvesByTrial = field(default_factory=dict)
-    """Validation metric by step, for the models that have it."""
+    curves: CurvesByTrial = field(default_factory=dict)  # validation metric by step, for the models that have it
     curve_metric: str = "ndcg@5"
-    notes: Sequence[str] = ()
-    """How the numbers were made, a sentence each."""
+    notes: Sequence[str] = ()  # how the numbers were made, a sentence each
     trials: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Mean of the primary metric in each trial, by system."""
     resampled: Mapping[str, float] = field(default_factory=dict)
@@ -43,8 +39,7 @@ class Report:
     browser: QueryBrowser | None = None
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
-    command: str | None = None
-    """What repeats it."""
+    command: str | None = None  # what repeats it
     segments: Sequence[Segmentation] = ()
     importances: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """Share of each feature, a row per trial, by system."""
@@ -94,17 +89,12 @@ def summarize(board: Leaderboard) -> str:
     if best.name == board.baseline:
         return f"{text}; it is the baseline."
     c = best.comparisons[metric]
+    p = format_p_value(best.adjusted[metric])
     sure = "significantly" if board.verdict(best, metric) else "not significantly"
     return (
-        f"{text}, {c.difference:+.4f} from the baseline {board.baseline} (95 % interval "
-        f"{c.low:+.4f} to {c.high:+.4f}), {sure} different "
-        f"(p {_with_sign(best.adjusted[metric])})."
+        f"{text}, {c.difference:+.4f} from the baseline {board.baseline} (95 % interval {c.low:+.4f} to "
+        f"{c.high:+.4f}), {sure} different (p {'' if p.startswith('<') else '= '}{p})."
     )
-
-
-def _with_sign(p: float) -> str:
-    text = format_p_value(p)
-    return text if text.startswith("<") else f"= {text}"
 
 
 def difference_chart(board: Leaderboard, metric: str) -> DotChart:
@@ -122,16 +112,15 @@ def difference_chart(board: Leaderboard, metric: str) -> DotChart:
 
 def win_chart(board: Leaderboard, metric: str) -> BarChart:
     """Lists (or trials) that each system wins, ties and loses against the baseline."""
-    bars = [_win_bar(entry, metric) for entry in board.entries if entry.name != board.baseline]
+    bars = []
+    for entry in board.entries:
+        if entry.name != board.baseline:
+            c = entry.comparisons[metric]
+            ties = c.n_lists - c.wins - c.losses
+            text = f"{c.wins:,} won · {ties:,} tied · {c.losses:,} lost"
+            bars.append(Bar(entry.name, (c.wins, ties, c.losses), text))
     title = f"{board.unit.capitalize()} won, tied and lost against {board.baseline}, {metric}"
     return BarChart(title, bars, ("won", "tied", "lost"))
-
-
-def _win_bar(entry: Entry, metric: str) -> Bar:
-    c = entry.comparisons[metric]
-    ties = c.n_lists - c.wins - c.losses
-    text = f"{c.wins:,} won · {ties:,} tied · {c.losses:,} lost"
-    return Bar(entry.name, (c.wins, ties, c.losses), text)
 
 
 def trial_chart(report: Report) -> DotChart | None:

@@ -10,7 +10,6 @@ and text keeps its size on a phone. It needs no script; ``report.js`` adds toolt
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -50,19 +49,16 @@ def template_environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    environment.globals["asset"] = lambda name: Markup(_asset(name))  # our own files
+    folder = files("plackett.experiments.report").joinpath("templates")
+    environment.globals["asset"] = lambda name: Markup(folder.joinpath(name).read_text(encoding="utf-8"))  # our own
     environment.filters |= {
         "chart": chart_html,
+        "dot_tip": dot_tip,
         "line_class": line_class,
         "p_value": format_p_value,
         "setting": format_setting,
     }
     return environment
-
-
-def _asset(name: str) -> str:
-    folder = files("plackett.experiments.report").joinpath("templates")
-    return folder.joinpath(name).read_text(encoding="utf-8")
 
 
 def format_p_value(value: float) -> str:
@@ -75,15 +71,8 @@ def format_p_value(value: float) -> str:
 
 
 def format_setting(value: Any) -> str:
-    """A setting as a user would write it in Python, without quotes.
+    """A setting, as model files hold it, as a user would write it in Python, without quotes.
 
-    Parameters
-    ----------
-    value
-        As model files hold it (:func:`plackett.models.artifact.encode`).
-
-    Examples
-    --------
     >>> format_setting({"$tuple": [64, 32]}), format_setting({"$tuple": []}), format_setting(None)
     ('(64, 32)', '()', 'None')
     >>> format_setting({"$objective": {"name": "xendcg", "order": 3}})
@@ -107,13 +96,10 @@ def format_setting(value: Any) -> str:
     return f"{name}({inner})" if name and inner else name or inner or "{}"
 
 
-_NAMES = ("name", "kind", "custom")
-"""Where objectives, rankers and modules have their names."""
+_NAMES = ("name", "kind", "custom")  # where objectives, rankers and modules have their names
 _DIGESTS = ("code", "sum")
 
-
-MAX_POINTS = 800
-"""Longer lines keep the lowest and the highest point of each of half as many equal ranges."""
+MAX_POINTS = 800  # longer lines keep the lowest and the highest point of each of half as many equal ranges
 
 
 class Scale:
@@ -126,29 +112,17 @@ class Scale:
         return round(100 * (value - self.low) / (self.high - self.low), 3)
 
 
-@dataclass(frozen=True)
-class LineView:
-    """A line as SVG on a canvas of 1000 by 1000."""
-
-    name: str
-    label: str
-    kind: str
-    points: str
-    band: str
-    dots: str
-
-
 def chart_html(chart: figures.Chart) -> Markup:
     """The HTML of a chart."""
     macros: Any = template_environment().get_template("charts.html").module
     if isinstance(chart, figures.DotChart):
         scale = Scale(*chart.limits)
-        return macros.dots(chart, scale, _ticks(scale, signed=chart.zero), dot_tip)
+        return macros.dots(chart, scale, _ticks(scale, signed=chart.zero))
     if isinstance(chart, figures.BarChart):
-        return macros.bars(chart, bar_tip)
+        return macros.bars(chart)
     across, up = Scale(*chart.x_limits), Scale(*chart.y_limits)
     lines = [_line_view(chart, line, across, up) for line in chart.lines]
-    lines.sort(key=lambda line: "thin" not in line.kind)  # thin lines lie below the others
+    lines.sort(key=lambda line: "thin" not in line["kind"])  # thin lines lie below the others
     x_ticks = _ticks(across, percent=chart.percent)
     return macros.lines(chart, lines, across, up, x_ticks, _ticks(up), summarize(chart))
 
@@ -166,7 +140,8 @@ def line_class(chart: figures.LineChart, name: str) -> str:
     return f"c{index % len(figures.COLORS)}" + (" dashed" if index >= len(figures.COLORS) else "")
 
 
-def _line_view(chart: figures.LineChart, line: figures.Line, across: Scale, up: Scale) -> LineView:
+def _line_view(chart: figures.LineChart, line: figures.Line, across: Scale, up: Scale) -> dict[str, str]:
+    """A line as SVG on a canvas of 1000 by 1000."""
     xs, ys = reduce_points(line.xs, line.ys)
     points = _points(xs, ys, across, up)
     band = ""
@@ -176,7 +151,8 @@ def _line_view(chart: figures.LineChart, line: figures.Line, across: Scale, up: 
     dots = "" if line.style == "line" else "".join(f"M{p.replace(',', ' ')}h.01" for p in points)
     kind = line_class(chart, line.name) + (" thin" if line.thin else "")
     kind += " unjoined" if line.style == "dots" else ""
-    return LineView(line.name, line.label, kind, " ".join(points), band, dots)
+    view = {"name": line.name, "label": line.label, "kind": kind}
+    return view | {"points": " ".join(points), "band": band, "dots": dots}
 
 
 def _points(xs: Sequence[float], ys: Sequence[float], across: Scale, up: Scale) -> list[str]:
@@ -198,9 +174,8 @@ def reduce_points(xs: Sequence[float], ys: Sequence[float]) -> tuple[Sequence[fl
     return [xs[i] for i in chosen], [ys[i] for i in chosen]
 
 
-def dot_tip(chart: figures.DotChart, index: int) -> str:
+def dot_tip(row: figures.Dots, chart: figures.DotChart) -> str:
     """A row in words."""
-    row = chart.rows[index]
     sign = "+" if chart.zero else ""
     low, high = row.interval
     points = ", ".join(f"{value:{sign}.4f}" for value in row.points)
@@ -208,12 +183,6 @@ def dot_tip(chart: figures.DotChart, index: int) -> str:
     if chart.zero:
         text += ", significant" if row.significant else ", not significant"
     return f"{text}; {row.note}" if row.note else text
-
-
-def bar_tip(chart: figures.BarChart, index: int) -> str:
-    """A bar in words."""
-    bar = chart.bars[index]
-    return f"{bar.name}: {bar.text}"
 
 
 def summarize(chart: figures.LineChart) -> str:

@@ -3,7 +3,7 @@
 The template ``query_browser.html`` embeds these as JSON; its script sorts, searches and opens them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,42 +16,11 @@ from plackett.data.dataset import Dataset
 from plackett.experiments.protocols import DataSource
 from plackett.experiments.results import TrialDetails
 
-MAX_QUERIES = 20_000
-"""Queries in one report; beyond that, those with the smallest differences are left out."""
-MAX_OPEN = 300
-"""Queries whose documents are in the report: those with the largest differences."""
-DEPTH = 20
-"""Documents of each system's ranking."""
-MAX_FEATURES = 10
-"""Features of a document: those with the largest importance."""
-MAX_CELLS = 60_000
-"""Feature values in one report, about 350 kB."""
-
-
-@dataclass(frozen=True)
-class Documents:
-    """The top documents of a query in the order of each system."""
-
-    names: Sequence[str]
-    labels: Sequence[float]
-    orders: Sequence[Sequence[int]]
-    """For each system, positions in ``names``, the best first."""
-    total: int
-    """Documents in the list, of which the top ones are here."""
-    features: Sequence[Sequence[float]] | None = None
-    """Values of the browser's features, a row per document."""
-
-
-@dataclass(frozen=True)
-class Query:
-    """One test list."""
-
-    name: str
-    trial: str
-    length: int
-    values: Sequence[float]
-    """One per system."""
-    documents: Documents | None = None
+MAX_QUERIES = 20_000  # queries in one report; beyond that, those with the smallest differences are left out
+MAX_OPEN = 300  # queries whose documents are in the report: those with the largest differences
+DEPTH = 20  # documents of each system's ranking
+MAX_FEATURES = 10  # features of a document: those with the largest importance
+MAX_CELLS = 60_000  # feature values in one report, about 350 kB
 
 
 @dataclass(frozen=True)
@@ -61,12 +30,13 @@ class QueryBrowser:
     metric: str
     systems: Sequence[str]
     baseline: str
-    queries: Sequence[Query]
+    rows: Sequence[tuple[str, str, int, list[float]]]
+    """For each query its name, its trial, its number of documents, and a value per system."""
+    documents: Mapping[str, Mapping[str, Any]]
+    """The top documents of a query, by its position among the rows."""
     left_out: int = 0
-    note: str = ""
-    """Says which trial the queries are from."""
-    features: Sequence[str] = ()
-    """Names of the features that documents show."""
+    note: str = ""  # says which trial the queries are from
+    features: Sequence[str] = ()  # names of the features that documents show
 
     @property
     def first(self) -> str:
@@ -78,14 +48,10 @@ class QueryBrowser:
         return {
             "systems": list(self.systems),
             "metric": self.metric,
-            "several": len({query.trial for query in self.queries}) > 1,
+            "several": len({trial for _, trial, _, _ in self.rows}) > 1,
             "features": list(self.features),
-            "rows": [[q.name, q.trial, q.length, [round(v, 5) for v in q.values]] for q in self.queries],
-            "documents": {
-                str(i): {k: v for k, v in vars(q.documents).items() if v is not None}
-                for i, q in enumerate(self.queries)
-                if q.documents is not None
-            },
+            "rows": self.rows,
+            "documents": self.documents,
         }
 
 
@@ -94,21 +60,22 @@ class FeatureTable:
     """Where the features of shown documents come from."""
 
     source: DataSource
-    importance: Values | None = None
-    """Share of each feature; without it the first features are shown."""
+    importance: Values | None = None  # share of each feature; without it the first features are shown
 
     def columns(self) -> list[int]:
         """The features to show."""
-        count = self._any_dataset().n_features
+        count = self.dataset.n_features
         order = range(count) if self.importance is None else np.argsort(-self.importance)
         return [int(j) for j in list(order)[:MAX_FEATURES]]
 
     def names(self) -> list[str]:
         """Names of the features to show; those without names have their numbers."""
-        names = self._any_dataset().feature_names
+        names = self.dataset.feature_names
         return [names[j] if names else f"feature {j + 1}" for j in self.columns()]
 
-    def _any_dataset(self) -> Dataset:
+    @property
+    def dataset(self) -> Dataset:
+        """A data set that has the features."""
         return self.source.whole if self.source.whole is not None else self.source.folds[0].test
 
     def rows(self, details: TrialDetails, documents: NDArray[np.int64]) -> list[list[float]]:
@@ -149,34 +116,32 @@ def browse_queries(
     counted = np.flatnonzero(~np.isnan(values).any(axis=1))
     swing = np.abs(values - values[:, [systems.index(baseline)]]).max(axis=1)
     by_swing = counted[np.argsort(-swing[counted], kind="stable")]
-    queries, cells = [], MAX_CELLS
+    rows, documents, cells = [], {}, MAX_CELLS
     for rank, i in enumerate(by_swing[:MAX_QUERIES]):
         details, q = places[i]
-        documents = None
-        if rank < MAX_OPEN:
-            documents = _documents(details, q, systems, features if cells > 0 else None)
-            cells -= sum(len(row) for row in documents.features or ())
         test = details.data.test
-        length = int(test.list_sizes[q])
-        name = str(test.list_ids[q])
-        queries.append(Query(name, details.split.name, length, values[i].tolist(), documents))
+        rounded = [round(value, 5) for value in values[i].tolist()]
+        rows.append((str(test.list_ids[q]), details.split.name, int(test.list_sizes[q]), rounded))
+        if rank < MAX_OPEN:
+            shown = _documents(details, q, systems, features if cells > 0 else None)
+            cells -= sum(len(row) for row in shown.get("features", ()))
+            documents[str(rank)] = shown
     left_out = max(len(counted) - MAX_QUERIES, 0)
     names = [] if features is None else features.names()
-    return QueryBrowser(metric, systems, baseline, queries, left_out, note, names)
+    return QueryBrowser(metric, systems, baseline, rows, documents, left_out, note, names)
 
 
-def _documents(details: TrialDetails, q: int, systems: Sequence[str], features: FeatureTable | None) -> Documents:
-    """The top documents of each system; their names are ids, or numbers of rows."""
+def _documents(details: TrialDetails, q: int, systems: Sequence[str], features: FeatureTable | None) -> dict[str, Any]:
+    """The top documents: names (ids, or numbers of rows), labels, and positions in them in the order of each system."""
     test = details.data.test
     rows = np.flatnonzero(test.list_of_row == q)
     ties = test.order.places[rows]  # broken as in the metrics
     orders = [np.lexsort((ties, -details.scores[name][rows]))[:DEPTH] for name in systems]
     kept = np.unique(np.concatenate(orders))
     ids, shown = test.document_ids, rows[kept]
-    return Documents(
-        names=[f"row {test.rows[row] + 1}" if ids is None else str(ids[row]) for row in shown],
-        labels=test.labels[shown].tolist(),
-        orders=[np.searchsorted(kept, order).tolist() for order in orders],
-        total=len(rows),
-        features=None if features is None else features.rows(details, shown),
-    )
+    return {
+        "names": [f"row {test.rows[row] + 1}" if ids is None else str(ids[row]) for row in shown],
+        "labels": test.labels[shown].tolist(),
+        "orders": [np.searchsorted(kept, order).tolist() for order in orders],
+        "total": len(rows),
+    } | ({} if features is None else {"features": features.rows(details, shown)})

@@ -1,8 +1,7 @@
 """Results by segment: means of systems on groups of test lists.
 
-Lists are grouped by their length, by their number of relevant documents, and by columns that the
-user gives. Numbers with many different values are cut into ranges that hold about as many lists
-each.
+Lists are grouped by their length, by their number of relevant documents, and by columns that the user gives. Numbers
+with many different values are cut into ranges that hold about as many lists each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,10 +19,8 @@ from plackett.experiments.figures import DotChart, Dots
 from plackett.experiments.results import TrialDetails
 from plackett.experiments.significance import mean_interval
 
-MAX_GROUPS = 6
-"""Groups of one column."""
-OTHER = "other"
-"""Rare values of a column together."""
+MAX_GROUPS = 6  # groups of one column
+OTHER = "other"  # rare values of a column together
 
 Column = Mapping[Any, Any]
 
@@ -34,8 +31,7 @@ class Group:
 
     name: str
     n_lists: int
-    means: Mapping[str, float]
-    """Mean of the metric by system."""
+    means: Mapping[str, float]  # mean of the metric by system
     differences: Mapping[str, tuple[float, float, float]]
     """Mean difference from the baseline and its 95 % interval, by the other systems."""
 
@@ -56,16 +52,11 @@ class Segmentation:
 
     def chart(self, system: str) -> DotChart:
         """Difference of a system from the baseline in each group."""
-        rows = [
-            Dots(
-                f"{group.name} ({group.n_lists:,})",
-                [group.differences[system][0]],
-                group.differences[system][1:],
-                group.differences[system][1] > 0 or group.differences[system][2] < 0,
-            )
-            for group in self.groups
-            if group.n_lists > 1
-        ]
+        rows = []
+        for group in self.groups:
+            mean, low, high = group.differences[system]
+            if group.n_lists > 1:
+                rows.append(Dots(f"{group.name} ({group.n_lists:,})", [mean], (low, high), low > 0 or high < 0))
         title = f"{system} − {self.baseline} by {self.column}"
         return DotChart(title, f"difference in {self.metric}, with 95 % interval", rows, zero=True)
 
@@ -83,7 +74,9 @@ def segment_results(
     values = {name: np.concatenate([details.values[name][metric] for details in trials]) for name in systems}
     by_column: dict[str, NDArray[Any]] = {
         "number of documents": np.concatenate([test.list_sizes for test in tests]),
-        "number of relevant documents": np.concatenate([_count_relevant(test) for test in tests]),
+        "number of relevant documents": np.concatenate(
+            [test.reduce_lists(np.add, (test.labels > 0).astype(np.int64)) for test in tests]
+        ),
     }
     for name, column in (columns or {}).items():
         by_column[name] = np.concatenate([_look_up(test, name, column) for test in tests])
@@ -96,10 +89,6 @@ def segment_results(
         if len(groups) > 1:
             segmentations.append(Segmentation(name, metric, baseline, groups))
     return tuple(segmentations)
-
-
-def _count_relevant(test: Dataset) -> NDArray[np.int64]:
-    return test.reduce_lists(np.add, (test.labels > 0).astype(np.int64))
 
 
 def _look_up(test: Dataset, name: str, column: Column) -> NDArray[Any]:

@@ -12,13 +12,11 @@ from plackett.base.files import tsv_cell, write_json, write_text
 from plackett.data.description import Description, describe
 from plackett.experiments.compare import CompareResult
 from plackett.experiments.figures import FORMATS, Chart, can_draw, write_figure
-from plackett.experiments.protocols import DataSource, Seeds, Splits
+from plackett.experiments.protocols import Seeds, Splits
 from plackett.experiments.report import comparison
 from plackett.experiments.report.query_browser import FeatureTable, browse_queries
 from plackett.experiments.report.segments import Column, segment_results
 from plackett.experiments.results import TrialDetails
-from plackett.experiments.significance import resampled_t_test
-from plackett.experiments.systems import environment
 from plackett.experiments.tables import latex_table, markdown_table
 
 CONVENTION = (
@@ -26,23 +24,26 @@ CONVENTION = (
     "without a relevant document left out, ERR with the top label of each list."
 )
 
-
 _UNWEIGHTED = "The weights of lists count in training; means and tests take all test lists alike."
 _SELECTION = "Models were chosen by {} on validation lists; test lists were looked at once."
 
 
 @dataclass(frozen=True)
-class ReportFiles:
+class WrittenFiles:
+    """Paths of the report, and of the results for other programs."""
+
+    report: Path
+    results: Path
+
+
+@dataclass(frozen=True)
+class ReportFiles(WrittenFiles):
     """Paths of what was written."""
 
-    results: Path
     markdown: Path
     latex: Path
-    report: Path
-    per_list: Path
-    """Values of single lists, for other programs."""
-    figures: tuple[Path, ...]
-    """Each figure in each format."""
+    per_list: Path  # values of single lists, for other programs
+    figures: tuple[Path, ...]  # each figure in each format
 
 
 def write_files(
@@ -73,13 +74,18 @@ def write_files(
     formats = (FORMATS if can_draw() else ()) if formats is None else formats
     description = describe(compared.plan.source.pooled)
     report = _report(compared, description, command, segments)
+    charts: dict[str, Chart] = {}
+    if len(report.board.entries) > 1:
+        charts["differences"] = comparison.difference_chart(report.board, report.board.primary)
+    if report.curves:
+        charts["learning_curves"] = comparison.curve_chart(report.curves, report.curve_metric)
     files = ReportFiles(
+        folder / "report.html",
         folder / "results.json",
         folder / "leaderboard.md",
         folder / "leaderboard.tex",
-        folder / "report.html",
         folder / "per_list.tsv",
-        tuple(path for name, chart in _charts(report).items() for path in write_figure(chart, folder / name, formats)),
+        tuple(path for name, chart in charts.items() for path in write_figure(chart, folder / name, formats)),
     )
     write_json(files.results, payload(compared, description))
     write_text(files.markdown, markdown_table(compared.board))
@@ -105,16 +111,6 @@ def per_list_table(trials: Sequence[TrialDetails]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _charts(report: comparison.Report) -> dict[str, Chart]:
-    """Charts that are written to files, by name."""
-    charts: dict[str, Chart] = {}
-    if len(report.board.entries) > 1:
-        charts["differences"] = comparison.difference_chart(report.board, report.board.primary)
-    if report.curves:
-        charts["learning_curves"] = comparison.curve_chart(report.curves, report.curve_metric)
-    return charts
-
-
 def payload(compared: CompareResult, description: Description | None = None) -> dict[str, Any]:
     """A comparison as plain data."""
     plan = compared.plan
@@ -130,8 +126,8 @@ def payload(compared: CompareResult, description: Description | None = None) -> 
         "leaderboard": compared.board.to_dict(),
         "resampled_t_test": resampled(compared),
         "trial_means": means,
-        "settings": _settings(compared),
-        "environment": _environment(compared),
+        "settings": plan.settings(),
+        "environment": plan.environment(),
         "trials": trials,
     }
 
@@ -142,9 +138,8 @@ def resampled(compared: CompareResult) -> dict[str, float]:
     if not isinstance(protocol, Splits):
         return {}
     values = compared.results.values
-    shares = {"test_share": protocol.test_share, "train_share": protocol.train_share}
     return {
-        name: resampled_t_test(by_metric[board.primary] - values[board.baseline][board.primary], **shares)
+        name: protocol.resampled_t_test(by_metric[board.primary] - values[board.baseline][board.primary])
         for name, by_metric in values.items()
         if name != board.baseline
     }
@@ -163,7 +158,7 @@ def _report(
         board=board,
         description=description,
         curves=results.curves,
-        curve_metric=plan.select.split(",")[0],
+        curve_metric=plan.judge,
         notes=_notes(compared),
         trials={n: by_metric[board.primary].tolist() for n, by_metric in results.trial_means.items()},
         resampled=resampled(compared),
@@ -172,23 +167,20 @@ def _report(
             systems=systems,
             metric=board.primary,
             baseline=board.baseline,
-            note=_note(compared),
+            note=f"The test queries of {results.details[0].split.name}."
+            if isinstance(plan.protocol, (Splits, Seeds))
+            else "All test queries.",
             features=features,
         ),
-        settings=_settings(compared),
-        environment=_environment(compared),
+        settings=plan.settings(),
+        environment=plan.environment(),
         command=command,
         segments=segment_results(
             results.details, metric=board.primary, baseline=board.baseline, systems=systems, columns=segments
         ),
         importances=results.importances,
-        feature_names=_feature_names(plan.source),
+        feature_names=features.dataset.feature_names or (),
     )
-
-
-def _feature_names(source: DataSource) -> Sequence[str]:
-    data = source.whole if source.whole is not None else source.folds[0].test
-    return data.feature_names or ()
 
 
 def _notes(compared: CompareResult) -> tuple[str, ...]:
@@ -206,18 +198,3 @@ def _lead(compared: CompareResult) -> str:
         f"{len(plan.systems)} systems, protocol {plan.protocol} ({count} "
         f"{'trial' if count == 1 else 'trials'}), {sizes} lists for training / validation / test."
     )
-
-
-def _note(compared: CompareResult) -> str:
-    if isinstance(compared.plan.protocol, (Splits, Seeds)):
-        return f"The test queries of {compared.results.details[0].split.name}."
-    return "All test queries."
-
-
-def _settings(compared: CompareResult) -> Mapping[str, Mapping[str, Any]]:
-    seed = compared.plan.trials[0].split.seed
-    return {system.name: system.settings(seed) for system in compared.plan.systems}
-
-
-def _environment(compared: CompareResult) -> dict[str, str]:
-    return environment({name for s in compared.plan.systems for name in s.libraries()})

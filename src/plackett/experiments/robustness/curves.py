@@ -1,11 +1,7 @@
 """Systems under growing noise: means with intervals, differences from a baseline, a report."""
 
-from __future__ import annotations
-
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,17 +15,16 @@ from plackett.base.ragged import Values
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster
-from plackett.experiments.compare import run_trials
+from plackett.experiments.compare import open_store, run_trials
 from plackett.experiments.figures import FORMATS, Line, LineChart, can_draw, write_figure
 from plackett.experiments.plan import Plan, plan_comparison
 from plackett.experiments.protocols import DataSource, Protocol, Splits, protocol as as_protocol
-from plackett.experiments.report.page import render_page
-from plackett.experiments.report.write import CONVENTION
+from plackett.experiments.report.page import render_page, write_page
+from plackett.experiments.report.write import CONVENTION, WrittenFiles
 from plackett.experiments.results import metric_values, read_outcome
 from plackett.experiments.robustness.noise import LEVELS, Noise, NoiseProtocol
-from plackett.experiments.significance import mean_interval, resampled_t_test, t_test
+from plackett.experiments.significance import mean_interval, t_test
 from plackett.experiments.store import RunStore
-from plackett.experiments.systems import environment
 from plackett.experiments.tables import Row, TextTable
 from plackett.models.fit_context import Progress
 from plackett.models.ranker import Ranker
@@ -48,10 +43,8 @@ class Point:
 class Difference(Point):
     """A mean difference from the baseline over paired trials."""
 
-    p: float
-    """Two-sided p-value of the paired t-test."""
-    corrected: float = 1.0
-    """The same for random splits, which overlap (Nadeau & Bengio 2003)."""
+    p: float  # two-sided p-value of the paired t-test
+    corrected: float = 1.0  # the same for random splits, which overlap (Nadeau & Bengio 2003)
 
     def mark(self, alpha: float) -> str:
         """▲ or ▼ if it is significant."""
@@ -62,24 +55,19 @@ class Difference(Point):
 class RobustnessCurves:
     """One point per level of noise for each system."""
 
-    noise: str
-    """Name of the kind of noise."""
-    unit: str
-    """What a level means, for example a share of a list's documents."""
+    noise: str  # name of the kind of noise
+    unit: str  # what a level means, for example a share of a list's documents
     metric: str
     levels: tuple[float, ...]
     trials: int
     baseline: str
     alpha: float
     curves: dict[str, tuple[Point, ...]]
-    differences: dict[str, tuple[Difference, ...]]
-    """From the baseline, for the other systems."""
-    noisy: str = "training lists"
-    """Where the noise is."""
+    differences: dict[str, tuple[Difference, ...]]  # from the baseline, for the other systems
+    noisy: str = "training lists"  # where the noise is
     slopes: dict[str, Point] = field(default_factory=dict)
     """Change of the metric from level 0 to 1, by the straight line through the levels of a trial."""
-    slope_differences: dict[str, Difference] = field(default_factory=dict)
-    """From the baseline; positive: loses less."""
+    slope_differences: dict[str, Difference] = field(default_factory=dict)  # from the baseline; positive: loses less
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON, where the noise has its earlier name."""
@@ -107,8 +95,8 @@ def robustness(
 
     Parameters
     ----------
-    data, models, baseline, select, store, jobs, threads, cluster, seed, progress
-        As for :func:`plackett.experiments.compare.compare`.
+    data, models, baseline, store, jobs, threads, cluster, seed, progress
+        As for :func:`plackett.experiments.compare.compare`; ``select`` is its ``metric``.
     noise
         The kind of noise, in training lists and, if it is meant for them, validation lists.
     levels
@@ -120,11 +108,9 @@ def robustness(
     """
     noisy = NoiseProtocol(as_protocol(protocol, seed=seed), noise, tuple(map(float, levels)))
     plan = plan_comparison(data, models, protocol=noisy, metrics=[metric], baseline=baseline, metric=select, seed=seed)
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        kept = stack.enter_context(RunStore(scratch / "runs.db" if store is None else store))
-        run_trials(plan, store=kept, scratch=scratch, jobs=jobs, threads=threads, cluster=cluster, progress=progress)
-        return read_curves(plan, store=kept)
+    with open_store(store) as (runs, scratch):
+        run_trials(plan, store=runs, scratch=scratch, jobs=jobs, threads=threads, cluster=cluster, progress=progress)
+        return read_curves(plan, store=runs)
 
 
 def read_curves(plan: Plan, *, store: RunStore) -> RobustnessCurves:
@@ -133,7 +119,27 @@ def read_curves(plan: Plan, *, store: RunStore) -> RobustnessCurves:
     if not isinstance(noisy, NoiseProtocol):
         raise UsageError(f"curves under noise need a NoiseProtocol, got {noisy}.")
     means = {s.name: _means(plan, s.name, store, len(noisy.levels)) for s in plan.systems}
-    return _curves(plan, noisy, means)
+    base = means[plan.baseline]
+    others = {name: rows for name, rows in means.items() if name != plan.baseline}
+    return RobustnessCurves(
+        noise=noisy.noise.name,
+        unit=noisy.noise.unit,
+        metric=plan.metrics[0],
+        levels=noisy.levels,
+        trials=base.shape[1],
+        baseline=plan.baseline,
+        alpha=noisy.protocol.alpha,
+        curves={name: tuple(_point(row) for row in rows) for name, rows in means.items()},
+        differences={
+            name: tuple(_difference(row, noisy.protocol) for row in rows - base) for name, rows in others.items()
+        },
+        noisy="training and validation lists" if noisy.noise.validation else "training lists",
+        slopes={name: _point(_slopes(noisy.levels, rows)) for name, rows in means.items()},
+        slope_differences={
+            name: _difference(_slopes(noisy.levels, rows) - _slopes(noisy.levels, base), noisy.protocol)
+            for name, rows in others.items()
+        },
+    )
 
 
 def _means(plan: Plan, system: str, store: RunStore, n_levels: int) -> Values:
@@ -151,32 +157,6 @@ def _means(plan: Plan, system: str, store: RunStore, n_levels: int) -> Values:
     return np.array(means).reshape(n_levels, -1)
 
 
-def _curves(plan: Plan, noisy: NoiseProtocol, means: Mapping[str, Values]) -> RobustnessCurves:
-    base = means[plan.baseline]
-    return RobustnessCurves(
-        noise=noisy.noise.name,
-        unit=noisy.noise.unit,
-        metric=plan.metrics[0],
-        levels=noisy.levels,
-        trials=base.shape[1],
-        baseline=plan.baseline,
-        alpha=noisy.protocol.alpha,
-        curves={name: tuple(_point(row) for row in rows) for name, rows in means.items()},
-        differences={
-            name: tuple(_difference(a - b, noisy.protocol) for a, b in zip(rows, base, strict=True))
-            for name, rows in means.items()
-            if name != plan.baseline
-        },
-        noisy="training and validation lists" if noisy.noise.validation else "training lists",
-        slopes={name: _point(_slopes(noisy.levels, rows)) for name, rows in means.items()},
-        slope_differences={
-            name: _difference(_slopes(noisy.levels, rows) - _slopes(noisy.levels, base), noisy.protocol)
-            for name, rows in means.items()
-            if name != plan.baseline
-        },
-    )
-
-
 def _slopes(levels: Sequence[float], means: Values) -> Values:
     """The slope of each trial over the levels, by least squares."""
     return np.polyfit(levels, means, 1)[0] if len(levels) > 1 else np.zeros(means.shape[1])
@@ -189,7 +169,7 @@ def _point(values: Values) -> Point:
 def _difference(values: Values, protocol: Protocol) -> Difference:
     p = corrected = t_test(values)
     if isinstance(protocol, Splits):
-        corrected = resampled_t_test(values, test_share=protocol.test_share, train_share=protocol.train_share)
+        corrected = protocol.resampled_t_test(values)
     return Difference(float(values.mean()), *mean_interval(values), p=p, corrected=corrected)
 
 
@@ -205,10 +185,9 @@ def curve_table(curves: RobustnessCurves, *, caption: str | None = None) -> Text
         rows.append(Row((level_text(level), *cells)))
     columns = ("level", *curves.curves, *(f"{n} − {curves.baseline}" for n in curves.differences))
     note = (
-        f"{curves.metric} on clean test lists, noise in {curves.noisy}; means of {curves.trials} "
-        f"trials ± half of the 95 % interval; level: {curves.unit}. ▲ better, ▼ worse than "
-        f"{curves.baseline}: two-sided paired t-test over trials, level {curves.alpha:g}, not "
-        "corrected for the number of levels."
+        f"{curves.metric} on clean test lists, noise in {curves.noisy}; means of {curves.trials} trials ± half of the "
+        f"95 % interval; level: {curves.unit}. ▲ better, ▼ worse than {curves.baseline}: two-sided paired t-test over "
+        f"trials, level {curves.alpha:g}, not corrected for the number of levels."
     )
     if curves.slope_differences:
         slopes = [f"{name} {d.mean:+.4f} (p {d.corrected:.2g})" for name, d in curves.slope_differences.items()]
@@ -228,69 +207,49 @@ def level_text(level: float) -> str:
 def curve_charts(curves: RobustnessCurves, *, on: str = "") -> dict[str, LineChart]:
     """Charts by name: the curves, and the differences from the baseline; titles name the data set ``on``."""
     prefix = f"{on}: " if on else ""
-    order = list(curves.curves)
-    charts = {
-        "curves": LineChart(
-            f"{prefix}{curves.metric} under {curves.noise}",
-            curves.unit,
-            [_line(name, curves.levels, points) for name, points in curves.curves.items()],
-            percent=True,
-            order=order,
-        )
-    }
+
+    def chart(title: str, by_system: Mapping[str, Sequence[Point]], *, zero: bool) -> LineChart:
+        lines = [
+            Line(name, curves.levels, [p.mean for p in own], [p.low for p in own], [p.high for p in own], style="both")
+            for name, own in by_system.items()
+        ]
+        return LineChart(prefix + title, curves.unit, lines, zero=zero, percent=True, order=list(curves.curves))
+
+    charts = {"curves": chart(f"{curves.metric} under {curves.noise}", curves.curves, zero=False)}
     if curves.differences:
-        charts["differences"] = LineChart(
-            f"{prefix}difference in {curves.metric} from {curves.baseline}",
-            curves.unit,
-            [_line(name, curves.levels, points) for name, points in curves.differences.items()],
-            zero=True,
-            percent=True,
-            order=order,
-        )
+        title = f"difference in {curves.metric} from {curves.baseline}"
+        charts["differences"] = chart(title, curves.differences, zero=True)
     return charts
-
-
-def _line(name: str, levels: Sequence[float], points: Sequence[Point]) -> Line:
-    low, high = [p.low for p in points], [p.high for p in points]
-    return Line(name, levels, [p.mean for p in points], low, high, style="both")
 
 
 CurvesByKind = Sequence[tuple[str, Plan, RobustnessCurves]]
 """For each kind of noise its name, its trials and its curves."""
 
 
-@dataclass(frozen=True)
-class CurveFiles:
-    """Paths of what was written."""
-
-    report: Path
-    results: Path
-    markdown: Path
-    latex: Path
-    figures: tuple[Path, ...]
-    """Each figure in each format; none without Matplotlib."""
-
-
-def write_robustness(by_kind: CurvesByKind, folder: Path, *, command: str | None = None) -> CurveFiles:
+def write_robustness(by_kind: CurvesByKind, folder: Path, *, command: str | None = None) -> WrittenFiles:
     """Write report, tables and figures of curves; ``command`` tells the reader how to repeat it."""
     formats = FORMATS if can_draw() else ()
-    files = CurveFiles(
-        folder / "report.html",
-        folder / "results.json",
-        folder / "robustness.md",
-        folder / "robustness.tex",
-        tuple(
-            path
-            for name, _, curves in by_kind
-            for figure, chart in curve_charts(curves).items()
-            for path in write_figure(chart, folder / f"{name}-{figure}", formats)
-        ),
-    )
+    for name, _, curves in by_kind:
+        for figure, chart in curve_charts(curves).items():
+            write_figure(chart, folder / f"{name}-{figure}", formats)
+    files = WrittenFiles(folder / "report.html", folder / "results.json")
     tables = [curve_table(curves) for _, _, curves in by_kind]
-    write_text(files.markdown, "\n".join(table.markdown() for table in tables))
-    write_text(files.latex, "\n".join(table.latex() for table in tables))
+    write_text(folder / "robustness.md", "\n".join(table.markdown() for table in tables))
+    write_text(folder / "robustness.tex", "\n".join(table.latex() for table in tables))
     write_json(files.results, robustness_payload(by_kind))
-    write_text(files.report, _render(by_kind, command))
+    plan, first = by_kind[0][1], by_kind[0][2]
+    write_page(
+        files.report,
+        "robustness.html",
+        title=f"Robustness curves on {plan.source.name}",
+        lead=f"{len(plan.systems)} systems, {first.trials} trials at each level, selected by {plan.select}. Bands are "
+        "95 % intervals of the means over trials; test lists are clean.",
+        kinds=[_kind(curves) for _, _, curves in by_kind],
+        command=command,
+        notes=[*(f"{c.noise}: {p.protocol}; noise in {c.noisy} only." for _, p, c in by_kind), CONVENTION],
+        settings=plan.settings(),
+        environment=plan.environment(),
+    )
     return files
 
 
@@ -301,8 +260,8 @@ def robustness_payload(by_kind: CurvesByKind) -> dict[str, Any]:
         "data": plan.source.name,
         "selected_by": plan.select,
         "noise": {name: curves.to_dict() for name, _, curves in by_kind},
-        "settings": _settings(plan),
-        "environment": _environment(plan),
+        "settings": plan.settings(),
+        "environment": plan.environment(),
     }
 
 
@@ -321,27 +280,3 @@ def write_curves(curves: RobustnessCurves, path: Path) -> None:
 def _kind(curves: RobustnessCurves) -> dict[str, Any]:
     """What the template shows of one kind of noise."""
     return {"curves": curves, "charts": curve_charts(curves), "levels": [level_text(level) for level in curves.levels]}
-
-
-def _render(by_kind: CurvesByKind, command: str | None) -> str:
-    plan, first = by_kind[0][1], by_kind[0][2]
-    return render_page(
-        "robustness.html",
-        title=f"Robustness curves on {plan.source.name}",
-        lead=f"{len(plan.systems)} systems, {first.trials} trials at each level, selected by "
-        f"{plan.select}. Bands are 95 % intervals of the means over trials; test lists are clean.",
-        kinds=[_kind(curves) for _, _, curves in by_kind],
-        command=command,
-        notes=[*(f"{c.noise}: {p.protocol}; noise in {c.noisy} only." for _, p, c in by_kind), CONVENTION],
-        settings=_settings(plan),
-        environment=_environment(plan),
-    )
-
-
-def _settings(plan: Plan) -> dict[str, Mapping[str, Any]]:
-    seed = plan.trials[0].split.seed
-    return {system.name: system.settings(seed) for system in plan.systems}
-
-
-def _environment(plan: Plan) -> dict[str, str]:
-    return environment({name for system in plan.systems for name in system.libraries()})

@@ -1,16 +1,7 @@
 """Kinds of noise in training data, and the protocol that trains under them.
 
-To add a kind of noise:
-
-1. Subclass :class:`Noise` as a frozen dataclass. Set ``name`` and ``unit``, and implement
-   ``_apply``, which returns the training lists with noise of a level above 0.
-2. Add it to :data:`NOISE_KINDS` under its key, with the levels to run by default.
-
-``plackett robustness --perturb KEY``, its report and :func:`plackett.experiments.robustness`
-then know it. Each trial of a protocol runs once per level; test lists never get noise.
+Each trial of a protocol runs once per level; test lists never get noise. CONTRIBUTING.md says how to add a kind.
 """
-
-from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -25,12 +16,10 @@ from plackett.data.clicks import CascadeModel, click_model, simulate
 from plackett.data.dataset import Dataset
 from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData
 
-LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""Levels of noise that are shares of a list's documents."""
+LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # levels of noise that are shares of a list's documents
 CLICK_LEVELS = (0.05, 0.1, 0.15, 0.2, 0.25)
 """Probabilities of a click on an irrelevant document: below that of label 1, which is .3."""
-LABEL_PROBABILITIES = (0.5, 0.2, 0.15, 0.1, 0.05)
-"""Probabilities of the labels 0 to 4 (Bruch 2021)."""
+LABEL_PROBABILITIES = (0.5, 0.2, 0.15, 0.1, 0.05)  # probabilities of the labels 0 to 4 (Bruch 2021)
 
 
 class Noise(ABC):
@@ -40,25 +29,12 @@ class Noise(ABC):
     name everything that the noise depends on.
     """
 
-    name: ClassVar[str]
-    """For people."""
-    unit: ClassVar[str]
-    """What a level is, for the axis of a chart."""
-    validation: ClassVar[bool] = False
-    """Whether validation lists get the noise too; test lists never do."""
+    name: ClassVar[str]  # for people
+    unit: ClassVar[str]  # what a level is, for the axis of a chart
+    validation: ClassVar[bool] = False  # whether validation lists get the noise too; test lists never do
 
     def apply(self, train: Dataset, *, level: float, seed: int) -> Dataset:
-        """Training lists with noise; at level 0 they are returned as they are.
-
-        Parameters
-        ----------
-        train
-            Lists to learn from, or to select models on.
-        level
-            Amount of noise, not negative.
-        seed
-            Random seed: the same seed and level give the same data.
-        """
+        """Training lists with noise; at level 0 they are returned as they are."""
         if not 0 <= level < np.inf:
             raise UsageError(f"a level of noise must not be negative, got {level}.")
         if level == 0:
@@ -161,11 +137,10 @@ class LabelNoise(Noise):
 class Clicks(Noise):
     """Replaces labels by clicks of simulated users (Bruch 2021, section 5.5).
 
-    Each list is shown several times in a random order. The user reads from the top, clicks a
-    document with a probability that depends on its label, and stops at the first click. The
-    documents read are one list to learn from: label 1 for the clicked document, 0 for the others.
-    Impressions without a click, or with a click on the first document, teach no order and are
-    dropped. The level is the probability of a click on a document of label 0.
+    Each list is shown several times in a random order. The user reads from the top, clicks a document with a
+    probability that depends on its label, and stops at the first click. The documents read are one list to learn from:
+    label 1 for the clicked document, 0 for the others. Impressions without a click, or with a click on the first
+    document, teach no order and are dropped. The level is the probability of a click on a document of label 0.
 
     Parameters
     ----------
@@ -228,8 +203,7 @@ def noise_kind(name: str) -> NoiseKind:
 class NoiseProtocol(Protocol):
     """The trials of a protocol, each at several levels of noise.
 
-    Trials at level 0 are those of the protocol itself: a store that has them need not run them
-    again.
+    Trials at level 0 are those of the protocol itself: a store that has them need not run them again.
     """
 
     protocol: Protocol
@@ -260,11 +234,10 @@ class NoiseProtocol(Protocol):
         clean = self.protocol.splits(source)
         level = self.levels[part.index // len(clean)]
         data = self.protocol.load(source, clean[part.index % len(clean)])
-        train = self.noise.apply(data.train, level=level, seed=part.seed)
-        validation = data.validation
-        if self.noise.validation:
-            validation = self.noise.apply(validation, level=level, seed=part.seed)
-        return replace(data, name=part.name, train=train, validation=validation)
+        parts = ("train", "validation") if self.noise.validation else ("train",)
+        return replace(
+            data, **{name: self.noise.apply(getattr(data, name), level=level, seed=part.seed) for name in parts}
+        )
 
     def __str__(self) -> str:
         levels = ", ".join(f"{level:g}" for level in self.levels)

@@ -1,77 +1,33 @@
 """The databases of a run store: SQLite for one machine, PostgreSQL for teams.
 
-Statements are written once, in the SQL that both share, with ``?`` for arguments; class attributes
-hold the words in which they differ. A statement outside of :meth:`Database.atomically` is a
-transaction of its own.
+Statements are written once, in the SQL that both share, with ``?`` for arguments; class attributes hold the words in
+which they differ. A statement outside of :meth:`SQLite.atomically` is a transaction of its own.
 
 SQLite runs in WAL mode with ``synchronous=FULL``: a commit appends to a log and waits until it is
 on disk. A process that is killed, or a machine that loses power, leaves every finished transaction
 and no half of one. The log needs memory that processes share, so the file must be on a local disk.
 
-With PostgreSQL, a lost connection (a server that restarts, a network that fails) is made again and
-the statement or transaction is repeated: every operation of the store has the same effect if it is
-done twice.
-
-A claim says which process is running which trial, so that no two run the same one. It is a lease: it holds for some
-seconds, and its owner renews it while it works (:class:`~plackett.experiments.store.store.Heartbeat`). The claim of a
-process that died expires and another process takes the trial. If a process was only suspended and wakes up after
-that, both finish; the second result, which is the same, is not written.
+With PostgreSQL, a lost connection (a server that restarts, a network that fails) is made again and the statement or
+transaction is repeated: every operation of the store has the same effect if it is done twice.
 """
 
-import os
 import re
 import shutil
-import socket
 import sqlite3
 import time
-import uuid
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from plackett.base.errors import StoreError, require
-from plackett.distributed.local_pool import is_running
 
 Result = TypeVar("Result")
 
 
-class Database(ABC):
-    """A connection; must not be shared by threads or processes."""
-
-    blob: ClassVar[str]
-    """Column type of bytes."""
-    real: ClassVar[str]
-    """Column type of double-precision numbers."""
-    now: ClassVar[str]
-    """Expression for the seconds since 1970 by the clock of the database."""
-
-    location: str
-    """Path or URL for messages, without a password."""
-
-    @abstractmethod
-    def execute(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement and return its rows; StoreError if the database refuses."""
-
-    @abstractmethod
-    def atomically(self, work: Callable[[], Result], *, alone: bool = False) -> Result:
-        """Execute all statements of ``work`` in one durable transaction.
-
-        ``work`` is called again if the connection is lost; doing it twice must have the effect of once. ``alone`` locks
-        out other processes that would create the tables.
-        """
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the connection."""
-
-
-_SQLITE_SECONDS = 60.0
-"""How long to wait for another process that writes."""
+_SQLITE_SECONDS = 60.0  # how long to wait for another process that writes
 _SQLITE_PAUSE = 0.05
-_SQLITE_SPACE = 1 << 16
-"""Bytes that a connection takes on disk at least."""
+_SQLITE_SPACE = 1 << 16  # bytes that a connection takes on disk at least
 
 _KEPT = "Finished trials are kept"
 _WRITABLE = "choose a folder that is writable"
@@ -87,11 +43,11 @@ _REASONS = {
 }
 
 
-class SQLite(Database):
-    """A connection to a file, which is created if it does not exist."""
+class SQLite:
+    """A connection to a file, which is created if it does not exist; must not be shared by threads or processes."""
 
-    blob, real = "BLOB", "REAL"
-    now = "((julianday('now') - 2440587.5) * 86400.0)"
+    blob, real = "BLOB", "REAL"  # column types of bytes and of double-precision numbers
+    now = "((julianday('now') - 2440587.5) * 86400.0)"  # seconds since 1970 by the clock of the database
 
     def __init__(self, path: Path) -> None:
         self.location = str(path)
@@ -111,9 +67,15 @@ class SQLite(Database):
             raise
 
     def execute(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement and return its rows; StoreError if the database refuses."""
         return self._translate_errors(lambda: self._connection.execute(statement, arguments).fetchall())
 
     def atomically(self, work: Callable[[], Result], *, alone: bool = False) -> Result:  # noqa: ARG002 - a writer always is
+        """Execute all statements of ``work`` in one durable transaction.
+
+        ``work`` is called again if the connection is lost; doing it twice must have the effect of once. ``alone`` locks
+        out other processes that would create the tables.
+        """
         # IMMEDIATE takes the write lock at once. A transaction that reads first and writes later
         # fails, without waiting, if another one wrote in between.
         self.execute("BEGIN IMMEDIATE")
@@ -127,6 +89,7 @@ class SQLite(Database):
         return result
 
     def close(self) -> None:
+        """Close the connection."""
         with suppress(sqlite3.Error):
             self._connection.close()
 
@@ -135,45 +98,38 @@ class SQLite(Database):
         end = time.monotonic() + _SQLITE_SECONDS
         while True:
             try:
-                self._connection.execute(statement)
+                self.execute(statement)
                 return
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > end:
-                    raise self._error(error) from error
+            except StoreError as error:
+                if "locked" not in str(error.__cause__) or time.monotonic() > end:
+                    raise
                 time.sleep(_SQLITE_PAUSE)
-            except sqlite3.Error as error:
-                raise self._error(error) from error
 
     def _translate_errors(self, work: Callable[[], Any]) -> Any:
         try:
             return work()
         except sqlite3.Error as error:
-            raise self._error(error) from error
-
-    def _error(self, error: sqlite3.Error) -> StoreError:
-        message = str(error)
-        if "disk I/O" in message and shutil.disk_usage(Path(self.location).parent).free < _SQLITE_SPACE:
-            message = "disk is full"  # which SQLite says of its data, but not of its shared memory
-        reason = next((text for key, text in _REASONS.items() if key in message), f"{message}.")
-        return StoreError(self.location, reason)
+            message = str(error)
+            if "disk I/O" in message and shutil.disk_usage(Path(self.location).parent).free < _SQLITE_SPACE:
+                message = "disk is full"  # which SQLite says of its data, but not of its shared memory
+            reason = next((text for key, text in _REASONS.items() if key in message), f"{message}.")
+            raise StoreError(self.location, reason) from error
 
 
 _LOCK = 7_083_017_250_936_481_236  # any number that other programs are unlikely to use
-_POSTGRESQL_SECONDS = 120.0
-"""How long to wait for a server that does not answer."""
+_POSTGRESQL_SECONDS = 120.0  # how long to wait for a server that does not answer
 _POSTGRESQL_PAUSE = 1.0
 
 
-class PostgreSQL(Database):
-    """A connection to a server."""
+class PostgreSQL:
+    """A connection to a server, with the methods of :class:`SQLite`."""
 
     blob, real = "BYTEA", "DOUBLE PRECISION"
     now = "extract(epoch from clock_timestamp())::double precision"
 
-    def __init__(self, url: str, *, patience: float = _POSTGRESQL_SECONDS) -> None:
+    def __init__(self, url: str) -> None:
         self.location = without_password(url)
         self._url = url
-        self._patience = patience
         self._in_transaction = False
         self._connection: Any = self._connect()
 
@@ -203,7 +159,7 @@ class PostgreSQL(Database):
 
         if self._in_transaction:  # the whole transaction must be repeated
             return work()
-        end = time.monotonic() + self._patience
+        end = time.monotonic() + _POSTGRESQL_SECONDS
         while True:
             try:
                 return work()
@@ -240,6 +196,9 @@ class PostgreSQL(Database):
         return StoreError(self.location, f"the server says: {message}. Finished trials are kept.")
 
 
+Database: TypeAlias = SQLite | PostgreSQL
+
+
 def without_password(url: str) -> str:
     """Remove the password from a URL.
 
@@ -248,61 +207,3 @@ def without_password(url: str) -> str:
     """
     hidden = re.sub(r"^(\w+://[^:/@]*):[^@]*@", r"\1@", url)
     return re.sub(r"([?&]password=)[^&]*", r"\1...", hidden)
-
-
-LEASE = 60.0
-"""Seconds until a claim expires unless it is renewed."""
-
-
-def new_owner() -> str:
-    """A unique name for this process, with its host and process id."""
-    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-
-
-def is_dead(owner: str) -> bool:
-    """Whether the owner was a process of this machine that has ended."""
-    host, _, process = owner.rpartition(":")[0].rpartition(":")
-    return host == socket.gethostname() and process.isdigit() and not is_running(int(process))
-
-
-def claim(database: Database, digest: str, owner: str, lease: float) -> bool:
-    """Claim a trial that is neither finished nor claimed by another; returns whether it worked."""
-
-    def take() -> bool:
-        # First the claim, then the check for a result: a process that finishes a trial removes its
-        # claim in the same transaction, so the next one to get the claim sees the result.
-        database.execute(
-            f"""INSERT INTO claim (digest, owner, expires) VALUES (?, ?, {database.now} + ?)
-            ON CONFLICT (digest) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
-            WHERE claim.expires < {database.now} OR claim.owner = excluded.owner""",
-            (digest, owner, lease),
-        )
-        ((holder,),) = database.execute("SELECT owner FROM claim WHERE digest = ?", (digest,))
-        if holder != owner:
-            return False
-        if database.execute("SELECT 1 FROM trial WHERE digest = ?", (digest,)):
-            release(database, [digest], owner)
-            return False
-        return True
-
-    return database.atomically(take)
-
-
-def renew(database: Database, digests: Iterable[str], owner: str, lease: float) -> None:
-    """Extend these claims by another lease, except those that others have taken over."""
-    for digest in digests:
-        database.execute(
-            f"UPDATE claim SET expires = {database.now} + ? WHERE digest = ? AND owner = ?", (lease, digest, owner)
-        )
-
-
-def release(database: Database, digests: Iterable[str], owner: str) -> None:
-    """Delete claims."""
-    for digest in digests:
-        database.execute("DELETE FROM claim WHERE digest = ? AND owner = ?", (digest, owner))
-
-
-def held(database: Database) -> dict[str, str]:
-    """The owner of each claim that has not expired."""
-    rows = database.execute(f"SELECT digest, owner FROM claim WHERE expires >= {database.now}")
-    return dict(rows)

@@ -17,6 +17,11 @@ The tables:
     The SHA-256 of each of these, checked when a trial is read.
 ``claim``
     Trials that a process is running, and when its claim expires.
+
+A claim says which process is running which trial, so that no two run the same one. It is a lease: it holds for some
+seconds, and its owner renews it while it works (:class:`Heartbeat`). The claim of a process that died expires and
+another process takes the trial. If a process was only suspended and wakes up after that, both finish; the second
+result, which is the same, is not written.
 """
 
 from __future__ import annotations
@@ -24,44 +29,38 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import threading
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import StoreError, UsageError
 from plackett.base.ragged import Scores, Values
-from plackett.experiments.store import database
+from plackett.distributed.driver_process import Closing
+from plackett.distributed.local_pool import is_running
 from plackett.experiments.store.database import Database, PostgreSQL, SQLite
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True)
 class Identity:
     """What determines the result of a trial, as data that can be written as JSON."""
 
-    data: str
-    """Fingerprint of the data that the protocol divides."""
-    system: str
-    """Name of the system, for display only; its settings determine the result."""
-    settings: Mapping[str, Any]
-    """Class and all parameters of the ranker."""
+    data: str  # fingerprint of the data that the protocol divides
+    system: str  # name of the system, for display only; its settings determine the result
+    settings: Mapping[str, Any]  # class and all parameters of the ranker
     seed: int
-    part: str
-    """The split, as text that determines it."""
-    metric: str
-    """The metric by which the model is selected."""
+    part: str  # the split, as text that determines it
+    metric: str  # the metric by which the model is selected
     code: str
-    libraries: Mapping[str, str] = field(default_factory=dict)
-    """Versions of the libraries that the ranker uses."""
+    libraries: Mapping[str, str] = field(default_factory=dict)  # versions of the libraries that the ranker uses
 
     @cached_property
     def digest(self) -> str:
@@ -99,15 +98,12 @@ Curves = Mapping[str, Mapping[str, Sequence[float]]]
 class Outcome:
     """The result of one trial on its test lists."""
 
-    values: Mapping[str, Values]
-    """By metric: one value per list, NaN where the metric drops the list."""
-    scores: Scores
-    """One per document; other metrics can be computed from them without training again."""
+    values: Mapping[str, Values]  # by metric: one value per list, NaN where the metric drops the list
+    scores: Scores  # one per document; other metrics can be computed from them without training again
     seconds: float
     curves: Curves = field(default_factory=dict)
     """Learning curves by part of the data; of linear models, values by penalty."""
-    importance: Values | None = None
-    """Share of each feature in the model, for trees and linear models."""
+    importance: Values | None = None  # share of each feature in the model, for trees and linear models
 
 
 def to_blob(numbers: NDArray[np.float64]) -> bytes:
@@ -188,10 +184,11 @@ def _sum_of(values: Iterable[Any]) -> str:
     return digest.hexdigest()
 
 
+LEASE = 60.0  # seconds until a claim expires unless it is renewed
 _MOST_ARGUMENTS = 500  # of one statement; SQLite allows at least 999
 
 
-class RunStore:
+class RunStore(Closing):
     """Finished trials by their identity.
 
     A trial is written in one transaction and is durable when :meth:`finish` returns. Several
@@ -205,10 +202,10 @@ class RunStore:
         Seconds until a claim expires unless it is renewed.
     """
 
-    def __init__(self, location: str | os.PathLike[str], *, lease: float = database.LEASE) -> None:
+    def __init__(self, location: str | os.PathLike[str], *, lease: float = LEASE) -> None:
         self.url = os.fspath(location)
         self.lease = lease
-        self.owner = database.new_owner()
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._database: Database = open_database(location)
         try:
             create_tables(self._database)
@@ -223,26 +220,54 @@ class RunStore:
 
     def claim(self, identity: Identity) -> bool:
         """Claim a trial to run it; False if it is finished or claimed by another process."""
-        return database.claim(self._database, identity.digest, self.owner, self.lease)
+        digest, now = identity.digest, self._database.now
+
+        def take() -> bool:
+            # First the claim, then the check for a result: a process that finishes a trial removes its
+            # claim in the same transaction, so the next one to get the claim sees the result.
+            self._database.execute(
+                f"""INSERT INTO claim (digest, owner, expires) VALUES (?, ?, {now} + ?)
+                ON CONFLICT (digest) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
+                WHERE claim.expires < {now} OR claim.owner = excluded.owner""",
+                (digest, self.owner, self.lease),
+            )
+            ((holder,),) = self._database.execute("SELECT owner FROM claim WHERE digest = ?", (digest,))
+            if holder == self.owner and self._is_finished(digest):
+                self._release(digest, self.owner)
+                return False
+            return bool(holder == self.owner)
+
+        return self._database.atomically(take)
 
     def renew(self, digests: Iterable[str], *, owner: str) -> None:
         """Extend the claims of an owner on these trials."""
-        database.renew(self._database, digests, owner, self.lease)
+        for digest in digests:
+            self._database.execute(
+                f"UPDATE claim SET expires = {self._database.now} + ? WHERE digest = ? AND owner = ?",
+                (self.lease, digest, owner),
+            )
 
     def release(self, identities: Iterable[Identity]) -> None:
         """Give up the claims on trials that were not finished."""
-        digests = [identity.digest for identity in identities]
-        database.release(self._database, digests, self.owner)
+        for identity in identities:
+            self._release(identity.digest, self.owner)
+
+    def _release(self, digest: str, owner: str) -> None:
+        self._database.execute("DELETE FROM claim WHERE digest = ? AND owner = ?", (digest, owner))
 
     def release_dead(self) -> None:
         """Delete the claims of processes of this machine that have ended."""
         for digest, owner in self.held().items():
-            if database.is_dead(owner):
-                database.release(self._database, [digest], owner)
+            host, _, process = owner.rpartition(":")[0].rpartition(":")
+            if host == socket.gethostname() and process.isdigit() and not is_running(int(process)):
+                self._release(digest, owner)
 
     def held(self) -> dict[str, str]:
         """The owner of each claimed trial, by digest."""
-        return database.held(self._database)
+        return dict(self._database.execute(f"SELECT digest, owner FROM claim WHERE expires >= {self._database.now}"))
+
+    def _is_finished(self, digest: str) -> bool:
+        return bool(self._database.execute("SELECT 1 FROM trial WHERE digest = ?", (digest,)))
 
     def finish(self, identity: Identity, outcome: Outcome) -> None:
         """Save a finished trial; one that is already saved stays as it is."""
@@ -258,14 +283,12 @@ class RunStore:
         )
 
         def write() -> None:
-            saved = "SELECT 1 FROM trial WHERE digest = ?"
-            if self._database.execute(saved, (identity.digest,)):
-                database.release(self._database, [identity.digest], self.owner)
+            self._release(identity.digest, self.owner)
+            if self._is_finished(identity.digest):
                 return
             self._database.execute(
-                "INSERT INTO trial (digest, identity, system, data, seconds, curves, scores, owner,"
-                f" finished) VALUES (?, ?, ?, ?, ?, ?, ?, ?, {self._database.now})"
-                " ON CONFLICT (digest) DO NOTHING",
+                "INSERT INTO trial (digest, identity, system, data, seconds, curves, scores, owner, finished) VALUES "
+                f"(?, ?, ?, ?, ?, ?, ?, ?, {self._database.now}) ON CONFLICT (digest) DO NOTHING",
                 row,
             )
             self._write_sum(identity.digest, _TRIAL, *row[4:7])
@@ -273,11 +296,7 @@ class RunStore:
             if outcome.importance is not None:
                 blob = to_blob(outcome.importance)
                 self._write_sum(identity.digest, _IMPORTANCE, blob)
-                self._database.execute(
-                    "INSERT INTO importance (digest, numbers) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING",
-                    (identity.digest, blob),
-                )
-            database.release(self._database, [identity.digest], self.owner)
+                self._insert("importance", digest=identity.digest, numbers=blob)
 
         self._database.atomically(write)
 
@@ -286,23 +305,20 @@ class RunStore:
         self._database.atomically(lambda: self._write_values(identity.digest, values))
 
     def _write_values(self, digest: str, values: Mapping[str, Values]) -> None:
-        saved = self._database.execute("SELECT metric FROM per_list WHERE digest = ?", (digest,))
-        for metric, numbers in values.items():
-            if (metric,) in [tuple(row) for row in saved]:
-                continue
-            blob = to_blob(numbers)
+        saved = dict(self._database.execute("SELECT metric, 1 FROM per_list WHERE digest = ?", (digest,)))
+        for metric in [name for name in values if name not in saved]:
+            blob = to_blob(values[metric])
             self._write_sum(digest, _METRIC + metric, blob)
-            self._database.execute(
-                "INSERT INTO per_list (digest, metric, numbers) VALUES (?, ?, ?)"
-                " ON CONFLICT (digest, metric) DO NOTHING",
-                (digest, metric, blob),
-            )
+            self._insert("per_list", digest=digest, metric=metric, numbers=blob)
 
     def _write_sum(self, digest: str, item: str, *values: Any) -> None:
-        self._database.execute(
-            "INSERT INTO checksum (digest, item, sha256) VALUES (?, ?, ?) ON CONFLICT (digest, item) DO NOTHING",
-            (digest, item, _sum_of(values)),
-        )
+        self._insert("checksum", digest=digest, item=item, sha256=_sum_of(values))
+
+    def _insert(self, table: str, **row: Any) -> None:
+        """Insert a row unless there is one of the same key."""
+        marks = ", ".join("?" * len(row))
+        statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) ON CONFLICT DO NOTHING"
+        self._database.execute(statement, tuple(row.values()))
 
     def _check_sums(self, identity: Identity, items: Mapping[str, tuple[Any, ...]]) -> None:
         """Raise StoreError if a value is not what was written; older trials have no checksums."""
@@ -368,21 +384,12 @@ class RunStore:
         """Close the connection."""
         self._database.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 _BEATS = 3  # renewals per lease, so that one may fail without the claim being lost
 
 
 class Heartbeat:
-    """A thread that renews claims until they are dropped or the ``with`` block ends.
-
-    It opens its own connections.
-    """
+    """A thread that renews claims until they are dropped or the ``with`` block ends. It opens its own connections."""
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
@@ -410,7 +417,7 @@ class Heartbeat:
             with suppress(StoreError), RunStore(self._store.url, lease=self._store.lease) as store:
                 store.renew(digests, owner=self._store.owner)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Heartbeat:
         self._thread.start()
         return self
 

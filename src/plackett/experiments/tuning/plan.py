@@ -1,7 +1,6 @@
 r"""The plan of a search: the ranker, the search space and the splits that determine its trials.
 
-Also parses dimensions as users write them: ``0.01..0.3:log``, ``8..64``, ``relu,elu``,
-``[[64,32],[128]]``.
+Also parses dimensions as users write them: ``0.01..0.3:log``, ``8..64``, ``relu,elu``, ``[[64,32],[128]]``.
 
 A trial fits a ranker on every split and evaluates it on the validation lists. While it runs, its validation metric is
 reported at fixed shares of the steps that a fit may take, so that models with few and with many steps can be compared
@@ -15,6 +14,7 @@ that stops early reports the value it reached for the rest.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal, TypeAlias
@@ -36,21 +36,10 @@ from plackett.models.recipes.search_spaces import Choice, Dimension, Real, Whole
 
 @dataclass(frozen=True)
 class ValidationSplits:
-    """How data are divided into training and validation lists. Test lists are never used.
+    """How data are divided into training and validation lists. Test lists are never used."""
 
-    Parameters
-    ----------
-    folds
-        Divide the lists into so many parts; each is used for validation once, the others for
-        training. None: use the parts that the data come with.
-    share
-        Share of the lists that is held out for validation if the data come without such a part.
-    seed
-        Random seed.
-    """
-
-    folds: int | None = None
-    share: float = 0.2
+    folds: int | None = None  # parts that are used for validation in turn; None: the parts that the data come with
+    share: float = 0.2  # of the lists that are held out if the data come without validation lists
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -111,11 +100,9 @@ class SearchPlan:
     """A search before it is run; independent of the data."""
 
     name: str
-    ranker: Ranker
-    """The ranker to tune, with the settings that are fixed."""
+    ranker: Ranker  # the ranker to tune, with the settings that are fixed
     space: Mapping[str, Dimension]
-    metric: str
-    """Metrics for selection within a fit, with commas; the first one compares settings."""
+    metric: str  # metrics for selection within a fit, with commas; the first one compares settings
     splits: ValidationSplits
     pruner: Pruner = "median"
     seed: int = 0
@@ -150,10 +137,7 @@ _SYNTAX = "a range such as 0.01..0.3:log or 8..64, or a choice such as relu,elu 
 def build_space(
     ranker: Ranker, defaults: Mapping[str, Dimension], changes: Mapping[str, Dimension | str]
 ) -> dict[str, Dimension]:
-    """The default search space with some dimensions, or their text, replaced or added.
-
-    A name that is not a parameter of the ranker is an error.
-    """
+    """The default search space with some dimensions, or their text, replaced or added."""
     space = dict(defaults)
     for name, change in changes.items():
         value = get_setting(ranker, name)
@@ -189,10 +173,8 @@ def parse_dimension(name: str, text: str, default: Dimension | None = None, valu
 
 def _parse_number(text: str) -> int | float | None:
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text.strip())
-        except ValueError:
-            continue
     return None
 
 
@@ -222,10 +204,7 @@ class TrialPruned(Exception):  # noqa: N818 - not an error
 
 
 class ReportSchedule:
-    """The reports of the fit on a split, with the values of the splits ``before`` it.
-
-    ``report`` may raise :class:`TrialPruned`.
-    """
+    """The reports of the fit on a split, with the values of the splits ``before`` it; may raise TrialPruned."""
 
     def __init__(self, split: int, before: Sequence[float], report: Report) -> None:
         self._split, self._before, self._report = split, before, report
@@ -240,10 +219,7 @@ class ReportSchedule:
             self._send(self._best, more=True)
 
     def close(self, value: float, *, more: bool) -> None:
-        """Send the remaining reports with the value of the finished fit.
-
-        ``more``: whether other splits follow.
-        """
+        """Send the remaining reports with the value of the finished fit; ``more``: whether other splits follow."""
         while self._next < len(REPORT_SHARES):
             self._send(value, more=more)
 

@@ -18,25 +18,23 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import optuna
+from optuna.exceptions import StorageInternalError
 from optuna.samplers import BaseSampler, TPESampler
+from optuna.storages import RDBStorage
 from optuna.trial import TrialState
+from sqlalchemy.exc import SQLAlchemyError
 
+from plackett.experiments.protocols import DataSource
 from plackett.experiments.store import Heartbeat, Identity, RunStore, StoreError
 from plackett.experiments.tuning.plan import REPORT_SHARES, SearchPlan, TrialPruned
 from plackett.models.recipes.search_spaces import Choice, Dimension, Real, format_value
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-
 optuna.logging.set_verbosity(optuna.logging.WARNING)  # progress is reported by the search itself
 
-_PATIENCE = 60.0
-"""Seconds to wait for another process that writes, as in the run store."""
+_PATIENCE = 60.0  # seconds to wait for another process that writes, as in the run store
 _PAUSE = 0.05
 _TABLES = Identity("", "tables of searches", {}, seed=0, part="tables", metric="", code="")
 
@@ -52,22 +50,13 @@ def open_storage(store: RunStore) -> Any:
     while not store.claim(_TABLES) and time.monotonic() < end:
         time.sleep(_PAUSE)
     try:
-        return _connect(store)
-    finally:
-        store.release([_TABLES])
-
-
-def _connect(store: RunStore) -> Any:
-    from optuna.exceptions import StorageInternalError
-    from optuna.storages import RDBStorage
-    from sqlalchemy.exc import SQLAlchemyError
-
-    url, arguments = _parse_url(store.url)
-    try:
+        url, arguments = _parse_url(store.url)
         return RDBStorage(url, engine_kwargs=arguments)
     except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
         reason = str(error.__cause__ or error).splitlines()[0]
         raise StoreError(store.location, f"cannot hold a search: {reason}") from error
+    finally:
+        store.release([_TABLES])
 
 
 def _parse_url(text: str) -> tuple[str, dict[str, Any]]:
@@ -81,8 +70,7 @@ def _parse_url(text: str) -> tuple[str, dict[str, Any]]:
     return f"sqlite:///{path}", {"connect_args": arguments}
 
 
-STARTUP = 10
-"""Random trials before the sampler (tree-structured Parzen estimators) learns from them."""
+STARTUP = 10  # random trials before the sampler (tree-structured Parzen estimators) learns from them
 
 
 class KeyedSampler(BaseSampler):  # type: ignore[misc] # Optuna is an extra
@@ -107,32 +95,32 @@ class KeyedSampler(BaseSampler):  # type: ignore[misc] # Optuna is an extra
         return TPESampler(seed=seed, n_startup_trials=STARTUP, multivariate=True)
 
 
-_RECIPE_VALUE = "recipe"
-"""The attribute of the study that holds the value of the recipe's own settings."""
+RECIPE = -1  # the number of the recipe's own settings among the trials
+_RECIPE_VALUE = "recipe"  # the attribute of the study that holds the value of the recipe's own settings
 _SPLIT_VALUE = "division {}"
 _REASON = "reason"
 _UNPRUNED = 5  # trials that are finished before any is pruned
 
 
 class TuningStudy:
-    """One search in a store.
+    """One search in a store, of ``count`` trials besides the recipe's own settings.
 
-    ``location`` is a file or URL, as for a run store; ``identity`` is what determines the search and its data;
-    ``n_reports`` counts the reports of a trial over all splits.
+    ``location`` is a file or URL, as for a run store.
     """
 
-    def __init__(self, location: str | os.PathLike[str], plan: SearchPlan, identity: Identity, n_reports: int) -> None:
+    def __init__(self, location: str | os.PathLike[str], plan: SearchPlan, source: DataSource, count: int) -> None:
         self.plan = plan
-        self.name = f"{plan.name}-{identity.digest[:16]}"
-        self._identity = identity
+        self.count = count
+        self._identity = plan.identity(source)
+        self.name = f"{plan.name}-{self._identity.digest[:16]}"
         self.store = RunStore(location)  # first: makes the folder, with a clear error if it cannot
         try:
             self._storage = open_storage(self.store)
-            self._study = optuna.create_study(
+            self.optuna = optuna.create_study(
                 study_name=self.name,
                 storage=self._storage,
                 sampler=KeyedSampler(plan.seed),
-                pruner=_make_pruner(plan, n_reports),
+                pruner=_make_pruner(plan, len(REPORT_SHARES) * plan.splits.count(source)),
                 direction="maximize",
                 load_if_exists=True,
             )
@@ -145,34 +133,43 @@ class TuningStudy:
 
     def trials(self) -> list[Any]:
         """All trials as Optuna keeps them, in the order of their numbers."""
-        trials: list[Any] = self._study.get_trials(deepcopy=False)
+        trials: list[Any] = self.optuna.get_trials(deepcopy=False)
         return trials
+
+    def count_finished(self) -> int:
+        """How many of the ``count`` trials are finished."""
+        return sum(trial.state.is_finished() for trial in self.trials()[: self.count])
+
+    def is_finished(self) -> bool:
+        """Whether the trials and the recipe's own settings are all evaluated."""
+        return self.count_finished() == self.count and self.recipe_value is not None
 
     @property
     def recipe_value(self) -> float | None:
         """The value of the recipe's own settings; None before they were evaluated."""
-        value = self._study.user_attrs.get(_RECIPE_VALUE)
+        value = self.optuna.user_attrs.get(_RECIPE_VALUE)
         return None if value is None else float(value)
 
     @recipe_value.setter
     def recipe_value(self, value: float) -> None:
-        self._study.set_user_attr(_RECIPE_VALUE, value)
+        self.optuna.set_user_attr(_RECIPE_VALUE, value)
 
-    @property
-    def optuna(self) -> Any:
-        """Optuna's study."""
-        return self._study
-
-    def enqueue(self, count: int) -> None:
+    def enqueue(self) -> None:
         """Add waiting trials until there are ``count``."""
-        for _ in range(count - len(self.trials())):
-            self._study.enqueue_trial({})
+        for _ in range(self.count - len(self.trials())):
+            self.optuna.enqueue_trial({})
 
-    def claim(self, number: int) -> bool:
-        """Claim a trial for this process; False if this or another process has it already.
+    def claim_recipe(self) -> bool:
+        """Claim the recipe's own settings, which tuning has to beat; False if they are evaluated or claimed."""
+        self.store.release_dead()
+        if self.recipe_value is None and self._claim(RECIPE):
+            if self.recipe_value is None:
+                return True
+            self.release(RECIPE)  # another process has just finished it
+        return False
 
-        -1 stands for the recipe's own settings.
-        """
+    def _claim(self, number: int) -> bool:
+        """Claim a trial for this process; False if this or another process has it already."""
         identity = self._identify(number)
         if number in self._claimed or not self.store.claim(identity):
             return False
@@ -187,48 +184,47 @@ class TuningStudy:
         self._claimed.pop(number, None)
         self.store.release([identity])
 
-    def take(self, count: int) -> Any:
-        """Claim a trial below ``count`` that is neither finished nor claimed, or return None.
+    def take(self) -> Any:
+        """Claim one of the ``count`` trials that is neither finished nor claimed, or return None.
 
         The lowest number comes first, so a single process runs them in order.
         """
         self.store.release_dead()
-        for frozen in self.trials()[:count]:
+        for frozen in self.trials()[: self.count]:
             if frozen.state.is_finished():
                 continue
-            trial = self._take_waiting(count) if frozen.state == TrialState.WAITING else None
+            trial = self._take_waiting() if frozen.state == TrialState.WAITING else None
             if trial is None:
                 trial = self._take_abandoned(frozen)
             if trial is not None:
                 return trial
         return None
 
-    def _take_waiting(self, count: int) -> Any:
+    def _take_waiting(self) -> Any:
         """The first waiting trial; None if another process was quicker."""
-        trial = self._study.ask()
-        if not self.claim(trial.number):
+        trial = self.optuna.ask()
+        if not self._claim(trial.number):
             return None
-        if trial.number < count and not self.trials()[trial.number].state.is_finished():
+        if trial.number < self.count and not self.trials()[trial.number].state.is_finished():
             return trial
         self.release(trial.number)
         return None
 
     def _take_abandoned(self, frozen: Any) -> Any:
         """A trial that was started by a process that has died."""
-        if not self.claim(frozen.number):
+        if not self._claim(frozen.number):
             return None
         # A finished trial is written before its claim is released, so this state is final.
         now = self.trials()[frozen.number]
         if now.state == TrialState.RUNNING:
             self._claimed[frozen.number] = set(now.intermediate_values)
-            return optuna.trial.Trial(self._study, now._trial_id)
+            return optuna.trial.Trial(self.optuna, now._trial_id)
         self.release(frozen.number)
         return None
 
     def suggest(self, trial: Any) -> dict[str, Any]:
         """The settings of a trial."""
-        space = self.plan.space
-        return {name: _suggest(trial, name, dimension) for name, dimension in space.items()}
+        return {name: _suggest(trial, name, dimension) for name, dimension in self.plan.space.items()}
 
     def known_values(self, trial: Any) -> list[float]:
         """Values of the splits that were finished before the trial's process died."""
@@ -254,29 +250,26 @@ class TuningStudy:
         """Save the end of a trial: a value, None if it was pruned, or the reason of its failure."""
         if reason:
             trial.set_user_attr(_REASON, reason)
-            self._study.tell(trial, state=TrialState.FAIL)
+            self.optuna.tell(trial, state=TrialState.FAIL)
         elif value is None:
-            self._study.tell(trial, state=TrialState.PRUNED)
+            self.optuna.tell(trial, state=TrialState.PRUNED)
         else:
-            self._study.tell(trial, value)
+            self.optuna.tell(trial, value)
         self.release(trial.number)
 
     def settings(self, frozen: Any) -> dict[str, Any]:
         """The settings of a trial as Optuna keeps it."""
-        space = self.plan.space
-        return {name: _decode(value, space[name]) for name, value in frozen.params.items()}
+        return {name: _decode(value, self.plan.space[name]) for name, value in frozen.params.items()}
 
     def _identify(self, number: int) -> Identity:
         return replace(self._identity, part=f"{self._identity.part}, trial {number}")
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> TuningStudy:
         self._heartbeat.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._heartbeat.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._heartbeat.__exit__(*error)
         self._storage.remove_session()
         self._storage.engine.dispose()
         self.store.close()
@@ -307,6 +300,4 @@ def _make_pruner(plan: SearchPlan, n_reports: int) -> Any:
         return optuna.pruners.NopPruner()
     if plan.pruner == "median":
         return optuna.pruners.MedianPruner(n_startup_trials=_UNPRUNED)
-    return optuna.pruners.HyperbandPruner(
-        min_resource=1, max_resource=max(n_reports, len(REPORT_SHARES)), reduction_factor=2
-    )
+    return optuna.pruners.HyperbandPruner(min_resource=1, max_resource=n_reports, reduction_factor=2)

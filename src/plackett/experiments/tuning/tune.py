@@ -7,12 +7,11 @@ import os
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from plackett.base.errors import UsageError, rename_deprecated, require, warn_renamed
+from plackett.base.errors import UsageError, rename_deprecated, require
 from plackett.data.dataset import Dataset
 from plackett.data.folds import Fold
 from plackett.distributed import Cluster, as_cluster
@@ -28,9 +27,8 @@ from plackett.models.recipes import search_spaces
 if TYPE_CHECKING:
     from plackett.experiments.tuning.study import TuningStudy
 
-
-State = Literal["finished", "pruned", "failed"]
-_STATES: dict[str, State] = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}
+TrialState = Literal["finished", "pruned", "failed"]
+_STATES: dict[str, TrialState] = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}
 _LEAST_TRIALS = 4  # finished trials before importance says anything
 
 
@@ -38,12 +36,10 @@ _LEAST_TRIALS = 4  # finished trials before importance says anything
 class TrialResult:
     """One trial of a search."""
 
-    number: int
-    """From 0, in the order in which trials were started."""
+    number: int  # from 0, in the order in which trials were started
     settings: Mapping[str, Any]
-    value: float | None
-    """Mean of the metric on validation lists; of a pruned trial the last value it reported."""
-    state: State
+    value: float | None  # mean of the metric on validation lists; of a pruned trial the last value it reported
+    state: TrialState
     seconds: float
     reason: str = ""
 
@@ -119,7 +115,6 @@ def tune(
     refit: bool = True,
     progress: Progress | None = None,
     cluster: Cluster | str | None = None,
-    share: float | None = None,
 ) -> TuneResult:
     """Search for the settings of a model that are best on validation lists.
 
@@ -170,8 +165,6 @@ def tune(
         Run the trials as tasks on Ray: ``"local:2"``, ``"auto"``, or a
         :class:`plackett.distributed.Cluster`, which then determines the number of trials at a time
         and the threads of each. The final model is fitted in this process.
-    share
-        Deprecated name of ``validation_share``.
 
     Examples
     --------
@@ -181,11 +174,12 @@ def tune(
     >>> result.value >= result.recipe_value
     True
     """
-    if share is not None:
-        warn_renamed("share", "validation_share")
-        validation_share = share
-    require("optuna", "sqlalchemy")
-    source = _make_source(data, validation)
+    if validation is None:
+        source = as_source(data)
+    elif isinstance(data, Dataset):
+        source = with_validation(data, validation)
+    else:
+        raise UsageError("validation is only for a single data set; folds have their own.")
     plan = plan_search(
         model,
         metric=metric,
@@ -195,20 +189,11 @@ def tune(
         pruner=pruner,
         seed=seed,
     )
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        return run_search(
-            plan,
-            source,
-            store=scratch / "tuning.db" if store is None else store,
-            scratch=scratch,
-            trials=trials,
-            jobs=jobs,
-            threads=threads,
-            refit=refit,
-            progress=progress or no_progress,
-            cluster=cluster,
-        )
+    running: dict[str, Any] = {"jobs": jobs, "threads": threads, "cluster": cluster, "refit": refit}
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "tuning.db" if store is None else store
+        report = progress or no_progress
+        return run_search(plan, source, store=place, scratch=Path(folder), trials=trials, progress=report, **running)
 
 
 def plan_search(
@@ -232,9 +217,7 @@ def plan_search(
     both = sorted(set(fixed) & set(searched))
     if both:
         raise UsageError(f"{both[0]} is both fixed and searched; choose one.")
-    defaults = {
-        name: dimension for name, dimension in search_spaces.search_space_of(ranker).items() if name not in fixed
-    }
+    defaults = {name: d for name, d in search_spaces.search_space_of(ranker).items() if name not in fixed}
     return SearchPlan(
         ranker.recipe_name or type(ranker).__name__,
         ranker,
@@ -266,43 +249,36 @@ def run_search(
     """
     require("optuna", "sqlalchemy")
     from plackett.experiments.tuning.study import TuningStudy
-    from plackett.experiments.tuning.workers import SearchWorker, count_reports, run_in_processes, run_on_cluster
+    from plackett.experiments.tuning.workers import SearchWorker, run_in_processes, run_on_cluster
 
     if trials < 1:
         raise UsageError(f"trials must be at least 1, got {trials}.")
     where = None if cluster is None else as_cluster(cluster)
     cores = threads_per_trial(jobs, threads)
-    with TuningStudy(store, plan, plan.identity(source), count_reports(plan, source)) as study:
-        before = sum(trial.state.is_finished() for trial in study.trials()[:trials])
+    with TuningStudy(store, plan, source, trials) as study:
+        before = study.count_finished()
         if where is not None:
-            ran = run_on_cluster(study, source, trials=trials, cluster=where, progress=progress)
+            ran = run_on_cluster(study, source, cluster=where, progress=progress)
         elif jobs == 1:
-            worker = SearchWorker(study, source, trials, cores, progress)
-            worker.run()
-            ran = worker.ran
+            ran = SearchWorker(study, source, cores, progress).run()
         else:
-            run_in_processes(study, source, trials=trials, threads=cores, jobs=jobs, scratch=scratch, progress=progress)
+            run_in_processes(study, source, threads=cores, jobs=jobs, scratch=scratch, progress=progress)
             ran = trials - before
-        result = _read_result(study, trials, ran=ran)
+        result = _read_result(study, ran=ran)
     if not refit:
         return result
     progress("fitting the best settings", trials, trials)
     return replace(result, ranker=_fit_best(result, source, threads))
 
 
-def _read_result(study: TuningStudy, count: int, *, ran: int) -> TuneResult:
+def _read_result(study: TuningStudy, *, ran: int) -> TuneResult:
     from plackett.experiments.tuning.study import failure_reason
 
     trials = tuple(
         TrialResult(
-            frozen.number,
-            study.settings(frozen),
-            frozen.value,
-            _STATES[frozen.state.name],
-            frozen.duration.total_seconds(),
-            failure_reason(frozen),
+            t.number, study.settings(t), t.value, _STATES[t.state.name], t.duration.total_seconds(), failure_reason(t)
         )
-        for frozen in study.trials()[:count]
+        for t in study.trials()[: study.count]
     )
     recipe_value = study.recipe_value
     assert recipe_value is not None
@@ -312,10 +288,10 @@ def _read_result(study: TuningStudy, count: int, *, ran: int) -> TuneResult:
     best = max(finished, key=lambda trial: (trial.value, -trial.number), default=None)
     if best is None and not math.isfinite(recipe_value):
         raise UsageError("no trial was finished.")
-    if best is None or best.value is None or best.value <= recipe_value:
-        settings, value = {}, recipe_value
-    else:
-        settings, value = dict(best.settings), best.value
+    settings: Mapping[str, Any] = {}
+    value = recipe_value
+    if best is not None and best.value is not None and best.value > recipe_value:
+        settings, value = best.settings, best.value
     importance = _importance(study, finished)
     return TuneResult(study.plan, study.name, trials, recipe_value, settings, value, importance, ran)
 
@@ -351,14 +327,6 @@ def _fit_best(result: TuneResult, source: DataSource, threads: int | None) -> Ra
         }
     }
     return ranker
-
-
-def _make_source(data: Dataset | Fold | Sequence[Fold] | DataSource, validation: Dataset | None) -> DataSource:
-    if validation is None:
-        return as_source(data)
-    if not isinstance(data, Dataset):
-        raise UsageError("validation is only for a single data set; folds have their own.")
-    return with_validation(data, validation)
 
 
 def with_validation(train: Dataset, validation: Dataset, *, name: str = "data") -> DataSource:

@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.ragged import Offsets, Scores
 from plackett.data.dataset import Dataset
-from plackett.metrics import Metric
 from plackett.models.auto.leaderboard import paired_p_value
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import EnsembleRanker
-from plackett.models.fit_context import FitStep, Progress
+from plackett.models.fit_context import FitContext, FitStep
 from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
 
@@ -88,13 +87,12 @@ def distill_trees(
     members: Sequence[Ranker],
     weights: NDArray[np.float64],
     data: Dataset,
-    metrics: tuple[Metric, ...],
+    context: FitContext,
     *,
     seed: int,
     threads: int | None,
     seconds: float,
     clock: Callable[[], float],
-    progress: Progress,
 ) -> Distillation:
     """Train trees on the scores of the members that are not trees.
 
@@ -102,45 +100,70 @@ def distill_trees(
     ``seconds`` the model has fewer trees, or is not checked.
     """
     start = clock()
-    others = [(member, float(w)) for member, w in zip(members, weights, strict=True) if not is_sum_of_trees(member)]
-    trees = [(member, float(w)) for member, w in zip(members, weights, strict=True) if is_sum_of_trees(member)]
+    terms: list[tuple[Ranker, float]] = list(zip(members, weights.tolist(), strict=True))
+    trees = [(member, weight) for member, weight in terms if is_sum_of_trees(member)]
+    others = [(member, weight) for member, weight in terms if not is_sum_of_trees(member)]
 
-    def ensemble(lists: Dataset) -> Scores:
-        return _weighted_sum([*trees, *others], lists)
+    def fit_student(lists: Dataset, teachers: Terms, lesson_seed: int, n_trees: int, deadline: float) -> TreeRanker:
+        """Fit so many trees, or fewer if the time is up."""
+        lesson = _make_lesson(lists, teachers, lesson_seed)
+        student = TreeRanker(
+            objective="squared",
+            trees=n_trees,
+            learning_rate=0.1,
+            leaves=16,
+            min_documents=20 if lesson.n_docs > 2000 else 1,
+            feature_fraction=0.7,
+            seed=seed,
+            threads=threads,
+        )
+
+        def report(text: str, done: int, total: int) -> None:
+            context.progress(f"distilling: {text}", done, total)
+
+        def is_late(step: FitStep) -> bool:
+            return step.step >= _MIN_TREES and clock() > deadline
+
+        return student.fit(lesson, None, context.metrics, progress=report, callbacks=is_late)
 
     if not others:
-        milliseconds = _latency(ensemble, data)
+        milliseconds = _latency(trees, data)
         return Distillation(None, 0, None, None, None, 0, milliseconds, milliseconds)
-    student = _Student(metrics, seed, threads, progress, clock)
-    lesson = _make_lesson(data, lambda lists: _weighted_sum(others, lists), seed)
-    ranker = student.fit(lesson, _TREES, start + seconds)
+    ranker = fit_student(data, others, seed, _TREES, start + seconds)
     took = clock() - start
-    unseen = []
+    n_trees = ranker._ensemble.n_trees
+    values: list[list[NDArray[np.float64]]] = [[], []]  # of the distilled model and of the ensemble, by part
     if all(isinstance(member, CrossFit) for member in members):
         for part in range(_CHECKED_PARTS):
             if clock() + took > start + seconds:
                 break
-            kept, replaced = ([(_member_of(m, part), w) for m, w in terms] for terms in (trees, others))
+            kept, replaced = ([(_member_of(m, part), w) for m, w in some] for some in (trees, others))
             held_out = members[0]._held_out(data, part)  # type: ignore[attr-defined]
-            unseen.append(_check_part(kept, replaced, data, held_out, student, ranker._ensemble.n_trees))
-    ours, theirs = (np.concatenate([pair[i] for pair in unseen] or [np.empty(0)]) for i in (0, 1))
+            seen, unseen = (data.select(np.flatnonzero(mask)) for mask in (~held_out, held_out))
+            student = fit_student(seen, replaced, seed + 1, n_trees, math.inf)
+            models: tuple[Terms, Terms] = ([*kept, (student, 1.0)], [*kept, *replaced])
+            for part_values, model in zip(values, models, strict=True):
+                scores = _weighted_sum(model, unseen)
+                lists = (unseen.labels, unseen.offsets, unseen.document_ids, unseen.keys)
+                part_values.append(context.metrics[0](scores, *lists))
+    ours, theirs = (np.concatenate(parts or [np.empty(0)]) for parts in values)
     counted = ~np.isnan(ours)
     return Distillation(
         ranker,
-        ranker._ensemble.n_trees,
+        n_trees,
         float(ours[counted].mean()) if counted.any() else None,
         float(theirs[counted].mean()) if counted.any() else None,
         paired_p_value(ours, theirs) if counted.any() else None,
         int(counted.sum()),
-        _latency(lambda lists: _weighted_sum([*trees, (ranker, 1.0)], lists), data),
-        _latency(ensemble, data),
+        _latency([*trees, (ranker, 1.0)], data),
+        _latency([*trees, *others], data),
     )
 
 
 def is_sum_of_trees(ranker: Ranker) -> bool:
     """Whether a ranker can be written as one tree ensemble on the features as they are."""
     if isinstance(ranker, CrossFit):
-        return ranker.combine == "scale" and all(map(is_sum_of_trees, ranker.members_))
+        return ranker.transform_ is None and ranker.combine == "scale" and all(map(is_sum_of_trees, ranker.members_))
     return isinstance(ranker, (TreeRanker, EnsembleRanker)) and ranker.transform_ is None
 
 
@@ -160,59 +183,11 @@ def _member_of(crossfit: Ranker, part: int) -> Scorer:
     """The member that has not learned from a part."""
     assert isinstance(crossfit, CrossFit)
     member, scale = crossfit.members_[part], float(crossfit.scales_[part])
-    return lambda lists: member.predict(lists) / scale
+    return lambda lists: member.predict(crossfit._prepare(lists)) / scale
 
 
-@dataclass(frozen=True)
-class _Student:
-    """How the distilled trees are trained."""
-
-    metrics: tuple[Metric, ...]
-    seed: int
-    threads: int | None
-    progress: Progress
-    clock: Callable[[], float]
-
-    def fit(self, lesson: Dataset, trees: int, deadline: float = math.inf) -> TreeRanker:
-        """Fit this many trees, or fewer if the time is up."""
-        ranker = TreeRanker(
-            objective="squared",
-            trees=trees,
-            learning_rate=0.1,
-            leaves=16,
-            min_documents=20 if lesson.n_docs > 2000 else 1,
-            feature_fraction=0.7,
-            seed=self.seed,
-            threads=self.threads,
-        )
-
-        def report(text: str, done: int, total: int) -> None:
-            self.progress(f"distilling: {text}", done, total)
-
-        def is_late(step: FitStep) -> bool:
-            return step.step >= _MIN_TREES and self.clock() > deadline
-
-        return ranker.fit(lesson, None, self.metrics, progress=report, callbacks=is_late)
-
-
-def _check_part(
-    trees: Terms, others: Terms, data: Dataset, held_out: NDArray[np.bool_], student: _Student, n_trees: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Values of the distilled model and of the ensemble on lists that both have not seen."""
-    train, unseen = (data.select(np.flatnonzero(mask)) for mask in (~held_out, held_out))
-    lesson = _make_lesson(train, lambda lists: _weighted_sum(others, lists), student.seed + 1)
-    ranker = student.fit(lesson, n_trees)
-    metric = student.metrics[0]
-
-    def values(terms: Terms) -> NDArray[np.float64]:
-        scores = _weighted_sum(terms, unseen)
-        return metric(scores, unseen.labels, unseen.offsets, unseen.document_ids, unseen.keys)
-
-    return values([*trees, (ranker, 1.0)]), values([*trees, *others])
-
-
-def _make_lesson(data: Dataset, teacher: Scorer, seed: int) -> Dataset:
-    """The lists and perturbed copies of them, with the teacher's scores as labels."""
+def _make_lesson(data: Dataset, teachers: Terms, seed: int) -> Dataset:
+    """The lists and perturbed copies of them, with the scores of the teachers as labels."""
     rng = np.random.default_rng(np.random.SeedSequence([seed, 0x646973]))
     copies = min(math.ceil(_DOCUMENTS / data.n_docs) - 1, _MAX_COPIES)
     features = np.asarray(data.features if isinstance(data.features, np.ndarray) else data.features.toarray())
@@ -220,7 +195,7 @@ def _make_lesson(data: Dataset, teacher: Scorer, seed: int) -> Dataset:
     n_lists, sizes = data.n_lists, np.diff(data.offsets)
     ids = np.repeat(np.arange(n_lists * (copies + 1)), np.tile(sizes, copies + 1))
     lesson = Dataset.from_arrays(np.concatenate(parts), None, ids, feature_names=data.feature_names, missing="nan")
-    scores = teacher(lesson)
+    scores = _weighted_sum(teachers, lesson)
     return lesson.with_labels(scores - scores.min())
 
 
@@ -232,13 +207,13 @@ def _perturb(features: NDArray[np.float32], offsets: Offsets, rng: np.random.Gen
     return np.where(replaced, features[others], features)
 
 
-def _latency(predict: Scorer, data: Dataset) -> float:
+def _latency(model: Terms, data: Dataset) -> float:
     """Milliseconds to score a list of the median length, the best of several times."""
     order = np.argsort(np.diff(data.offsets), kind="stable")
     lists = data.select(order[len(order) // 2 : len(order) // 2 + 1])
     times = []
     for _ in range(5):
         begin = time.perf_counter()
-        predict(lists)
+        _weighted_sum(model, lists)
         times.append(time.perf_counter() - begin)
     return 1000 * min(times)

@@ -1,7 +1,5 @@
 """The leaderboard: what each candidate and the ensemble reach on lists that they have not seen."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields

@@ -7,8 +7,6 @@ order of expected gain per second. ``benchmarks/auto_portfolio.py`` measures the
 ``portfolio.json``, which says what they were measured on.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -52,6 +50,8 @@ class Candidate:
     """Seconds of one fit per million feature values (documents times features), on one core."""
     gains: tuple[float, ...] = (1.0, 1.0, 1.0)
     """Expected gain in thousandths of NDCG on small, medium and large data."""
+    transforms: tuple[str, ...] = ()
+    """Applied to the features of all members."""
 
     @property
     def family(self) -> str:
@@ -96,6 +96,9 @@ _SETTINGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ),
     ("e-lambdaloss-smooth", "e-lambdaloss-mart", _SMOOTH),
     ("e-xendcg-smooth", "e-xendcg-mart", _SMOOTH),
+    ("e-lambdaloss-context", "e-lambdaloss-mart", _SMOOTH),
+    ("e-lambdaloss-means", "e-lambdaloss-mart", _SMOOTH),
+    ("e-xendcg-context", "e-xendcg-mart", _SMOOTH),
     ("urank-quick", "urank", _QUICK_NET),
     ("e-lambdamart-smooth", "e-lambdamart", _SMOOTH),
     ("e-lambdaloss-plain", "e-lambdaloss-mart", {"lightgbm.path_smooth": 0.0}),
@@ -107,6 +110,12 @@ _SETTINGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("catboost-yetirank", "catboost-yetirank", {}),
     ("xgboost-ndcg", "xgboost-ndcg", {"settings.max_depth": 4}),
 )
+# These trees learn what a list is like, and how a document compares with the others.
+_TRANSFORMS: dict[str, tuple[str, ...]] = {
+    "e-lambdaloss-context": ("list-context",),
+    "e-lambdaloss-means": ("list-means",),
+    "e-xendcg-context": ("list-context",),
+}
 
 
 def _load_candidates() -> tuple[Candidate, ...]:
@@ -115,12 +124,9 @@ def _load_candidates() -> tuple[Candidate, ...]:
     candidates = []
     for name, recipe_name, settings in _SETTINGS:
         numbers = measured.get(name, {})
-        gains = numbers.get("gains", {})
-        candidates.append(
-            Candidate(
-                name, recipe_name, settings, numbers.get("seconds", 3.0), tuple(gains.get(size, 1.0) for size in SIZES)
-            )
-        )
+        seconds, gains = numbers.get("seconds", 3.0), numbers.get("gains", {})
+        gains = tuple(gains.get(size, 1.0) for size in SIZES)
+        candidates.append(Candidate(name, recipe_name, settings, seconds, gains, _TRANSFORMS.get(name, ())))
     return tuple(candidates)
 
 
@@ -191,16 +197,11 @@ def find_candidates(members: str | Sequence[str]) -> tuple[Candidate, ...]:
     names = (members,) if isinstance(members, str) else tuple(members)
     if not names:
         raise UsageError('members is empty; write "auto" for all kinds of models.')
-    chosen: list[Candidate] = []
-    for name in names:
-        for candidate in _named(name):
-            if candidate.name not in {other.name for other in chosen}:
-                chosen.append(candidate)
-    available = tuple(c for c in chosen if _is_installed(c))
+    chosen = {candidate.name: candidate for name in names for candidate in _named(name)}
+    available = tuple(c for c in chosen.values() if _is_installed(c))
     if not available:
         raise UsageError(
-            f"none of {', '.join(c.name for c in chosen)} can run: install their libraries "
-            "(pip install 'plackett[neural,peers]')."
+            f"none of {', '.join(chosen)} can run: install their libraries (pip install 'plackett[neural,peers]')."
         )
     return available
 
@@ -209,7 +210,7 @@ def _named(name: str) -> list[Candidate]:
     if name == "auto":
         return list(CANDIDATES)
     if name in FAMILIES:
-        return [c for c in CANDIDATES if c.family == name]
+        return [c for c in CANDIDATES if c.family == name and not c.transforms]
     by_name = {c.name: c for c in CANDIDATES}
     if name in by_name:
         return [by_name[name]]
@@ -218,10 +219,9 @@ def _named(name: str) -> list[Candidate]:
     raise unknown_name("member", name, ["auto", *FAMILIES, *by_name, *RECIPES])
 
 
-_LIBRARIES = {"nets": "torch", "boosted nets": "torch"}
+_LIBRARIES = {"nets": "torch", "boosted nets": "torch", "catboost": "catboost", "xgboost": "xgboost"}
 
 
 def _is_installed(candidate: Candidate) -> bool:
-    family = candidate.family
-    library = family if family in ("catboost", "xgboost") else _LIBRARIES.get(family)
+    library = _LIBRARIES.get(candidate.family)
     return library is None or find_spec(library) is not None

@@ -22,6 +22,8 @@ from plackett.base.ragged import Offsets, Scores
 from plackett.data.canonical import has_nan
 from plackett.data.dataset import Dataset
 from plackett.data.folds import concat, group_codes
+from plackett.data.transforms import FittedTransform
+from plackett.data.transforms.base import apply_in_blocks
 from plackett.distributed.local_pool import LocalPool
 from plackett.models.auto.distillation import Distillation, distill_trees, is_sum_of_trees
 from plackett.models.auto.leaderboard import ENSEMBLE, LeaderboardRow, format_table, make_row, read_rows
@@ -68,17 +70,19 @@ class AutoRanker(Ranker):
     one with fewer. If the time suffices for all candidates, the same seed gives the same model to
     the bit. Ctrl-C ends the search; the model is then the best so far.
 
+    Some candidates also see features of the whole list (:class:`~plackett.data.transforms.ListContext`).
+
     Parameters
     ----------
     minutes
-        Time to spend, kept to about 10 %.
+        Time to spend; the fit ends within about 10 % of it.
     metric
         What to select by, unless ``fit`` is given another metric.
     members
         ``"auto"``, or what may be tried: families (``"trees"``, ``"nets"``, ``"linear"``),
         candidates of the portfolio, or recipes.
     presets
-        ``"fast"``: one small model of trees; ``"good"``: trees; ``"best"``: everything.
+        ``"fast"``: one small model of trees; ``"good"``: trees that can be exported; ``"best"``: everything.
     folds
         Number of parts for cross-fitting; None: 8 up to 5000 lists, else 5.
     variations
@@ -107,7 +111,7 @@ class AutoRanker(Ranker):
     supports_cluster: ClassVar[bool] = True
     supports_init: ClassVar[bool] = False
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "lightgbm")
-    not_identity: ClassVar[tuple[str, ...]] = (*("minutes", "metric", "members", "presets", "variations", "distill"),)
+    not_identity: ClassVar[tuple[str, ...]] = ("minutes", "metric", "members", "presets", "variations", "distill")
     clock: ClassVar[Callable[[], float]] = staticmethod(time.monotonic)
 
     minutes: float = 10.0
@@ -161,18 +165,28 @@ class AutoRanker(Ranker):
                     raise
             self._finish(search, candidates, context)
             if self.distill and self.members_:
-                limit = 60 * self.minutes - budget.spent
-                self._set_distilled(self._distill(data, context, limit))
+                distillation = distill_trees(
+                    self.members_,
+                    self.weights_,
+                    data,
+                    context,
+                    seed=self.seed,
+                    threads=self.threads,
+                    seconds=60 * self.minutes - budget.spent,
+                    clock=budget.clock,
+                )
+                self._set_distilled(distillation)
 
     def _vary(self, search: Search) -> None:
         """Try variations of the best candidates in the time that is left."""
         for number in range(self.variations):
             ranked = sorted(search.finished, key=lambda r: (-r.value, r.candidate.name))
             bases = [r.candidate for r in ranked if "~" not in r.candidate.name][:_VARIED]
-            if search.budget.left <= 0 or not bases:
+            if not bases:
                 break
             candidate = vary(bases[number % len(bases)], number, self.seed)
-            if search.predict_seconds(candidate) <= search.budget.left:
+            left = search.budget.left
+            if search.is_saved(candidate) or (left > 0 and search.predict_seconds(candidate) <= left):
                 search.run([candidate])
 
     def _candidates(self) -> tuple[Candidate, ...]:
@@ -182,7 +196,7 @@ class AutoRanker(Ranker):
             settings = {**fast.settings, **_FAST_SETTINGS}
             return (Candidate("fast", fast.recipe, settings, fast.seconds / 3),)
         if self.presets == "good":
-            trees = tuple(c for c in candidates if c.family in _TREE_FAMILIES)
+            trees = tuple(c for c in candidates if c.family in _TREE_FAMILIES and not c.transforms)
             if not trees:
                 raise UsageError(
                     f'presets="good" tries trees only, and members={self.members!r} has none; use presets="best".'
@@ -223,16 +237,14 @@ class AutoRanker(Ranker):
             ranker = candidate.build(seed=self.seed, threads=1 if is_small else self.threads)
             if missing and not ranker.takes_missing:
                 ranker.set_params(transforms=("impute", *ranker.transforms))
-            crossfit = CrossFit(ranker, folds=folds, seed=self.seed, stop_on="next")
+            crossfit = CrossFit(ranker, folds=folds, seed=self.seed, stop_on="next", transforms=candidate.transforms)
             crossfit.recipe_name = candidate.recipe
             crossfit.processes = processes  # type: ignore[misc]
             return crossfit
 
-        return Search(
-            *(folder, data, context.metrics, budget, make_crossfit, context.progress),
-            callbacks=context.callbacks,
-            cluster=context.cluster,
-        )
+        search = Search(folder, data, context.metrics, budget, make_crossfit, context.progress)
+        search.callbacks, search.cluster = context.callbacks, context.cluster
+        return search
 
     def _finish(self, search: Search, candidates: tuple[Candidate, ...], context: FitContext) -> None:
         """Select the ensemble among the finished candidates."""
@@ -274,19 +286,6 @@ class AutoRanker(Ranker):
         ranker.fit(data, None, context.metrics)
         self._set_members({"listnet-linear": ranker}, np.ones(1))
         self.leaderboard_ = ()
-
-    def _distill(self, data: Dataset, context: FitContext, seconds: float) -> Distillation:
-        return distill_trees(
-            self.members_,
-            self.weights_,
-            data,
-            context.metrics,
-            seed=self.seed,
-            threads=self.threads,
-            seconds=seconds,
-            clock=type(self).clock,
-            progress=context.progress,
-        )
 
     def _set_members(self, members: dict[str, Ranker], weights: NDArray[np.float64]) -> None:
         self.member_names_: tuple[str, ...] = tuple(members)
@@ -335,32 +334,40 @@ class AutoRanker(Ranker):
         return list(self._parts)
 
     @cached_property
-    def _terms(self) -> tuple[list[Ensemble], list[tuple[Ranker, float]]]:
-        """All trees in one ensemble per library, and the other members with their weights."""
-        trees: list[tuple[Ensemble, float]] = []
+    def _terms(self) -> tuple[dict[FittedTransform | None, list[Ensemble]], list[tuple[Ranker, float]]]:
+        """All trees in one ensemble per transform and library, and the other members with their weights."""
+        trees: dict[FittedTransform | None, list[tuple[Ensemble, float]]] = {}
         others: list[tuple[Ranker, float]] = []
         for ranker, weight in self.parts():
             found = find_trees(ranker, weight)
             if found is None:
                 others.append((ranker, weight))
             else:
-                trees.extend(found)
-        libraries = sorted({ensemble.library for ensemble, _ in trees})
-        merged = [merge([t for t in trees if t[0].library == name]) for name in libraries]
+                trees.setdefault(ranker.transform_, []).extend(found)
+        merged = {
+            transform: [
+                merge([t for t in terms if t[0].library == name]) for name in sorted({e.library for e, _ in terms})
+            ]
+            for transform, terms in trees.items()
+        }
         return merged, others
 
     def _predict(self, data: Dataset) -> Scores:
-        ensembles, others = self._terms
+        trees, others = self._terms
         total = np.zeros(data.n_docs)
-        for ensemble in ensembles:
-            total += ensemble.predict(data.features, n_threads=self.threads)
+        for transform, ensembles in trees.items():
+            features = data.features
+            if transform is not None:
+                features = apply_in_blocks(transform, features, data.offsets)
+            for ensemble in ensembles:
+                total += ensemble.predict(features, n_threads=self.threads)
         for ranker, weight in others:
             total += weight * ranker.predict(data)
         return total
 
     @property
     def curves_(self) -> Curves:  # type: ignore[override]
-        """None: the leaderboard tells how the candidates did."""
+        """Empty: the leaderboard tells how the candidates did."""
         return {}
 
     @property
@@ -436,9 +443,7 @@ def _open_folder(context: FitContext) -> Iterator[Path]:
 
 
 def find_trees(ranker: Ranker, factor: float) -> list[tuple[Ensemble, float]] | None:
-    """The tree ensembles, with factors, whose sum a ranker is; None if it is no such sum."""
-    if ranker.transform_ is not None:
-        return None
+    """The tree ensembles, with factors, whose sum a ranker is after its transform; None if it is no such sum."""
     if isinstance(ranker, TreeRanker):
         return [(ranker._ensemble, factor)]
     if isinstance(ranker, EnsembleRanker):
@@ -450,7 +455,7 @@ def find_trees(ranker: Ranker, factor: float) -> list[tuple[Ensemble, float]] | 
     trees: list[tuple[Ensemble, float]] = []
     for member, scale in zip(ranker.members_, ranker.scales_, strict=True):
         found = find_trees(member, factor / len(ranker.members_) / float(scale))
-        if found is None:
+        if found is None or member.transform_ is not None:
             return None
         trees.extend(found)
     return trees

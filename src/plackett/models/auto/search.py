@@ -13,8 +13,6 @@ Folder of a search::
     candidates/NAME/       model/ (a saved CrossFit), scores.npy, result.json
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import time
@@ -26,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from plackett.base.errors import ConvergenceWarning, DataError, PlackettError, UsageError
+from plackett.base.errors import ConvergenceWarning, DataError, PlackettError
 from plackett.base.files import atomic_directory, write_json
 from plackett.base.ragged import Scores
 from plackett.data.dataset import Dataset
@@ -35,9 +33,8 @@ from plackett.metrics import Metric
 from plackett.models.auto.portfolio import Candidate
 from plackett.models.crossfit import CrossFit
 from plackett.models.fit_context import Callback, FitStep, Progress, measure, tell
-from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
-from plackett.models.trees.params import check_resumable
+from plackett.models.trees.params import why_not_resumable
 
 Clock = Callable[[], float]
 
@@ -92,40 +89,33 @@ class Result:
     """Seconds that it would have taken if it was not finished; 0 if unknown."""
 
 
+@dataclass(eq=False)
 class Search:
     """Cross-fits candidates within a budget of seconds; results are kept in ``folder``.
 
     ``data`` are all lists, in canonical order. Members stop by ``metrics``; candidates and ensembles are compared by
-    the first. ``callbacks`` are called after each candidate; one may end the search. Without a cluster, fits run in
-    this process.
+    the first. ``callbacks`` are called after each candidate; one may end the search.
     """
 
     save_seconds: ClassVar[float] = 5.0
     """Time between two records of the time spent."""
 
-    def __init__(
-        self,
-        folder: Path,
-        data: Dataset,
-        metrics: tuple[Metric, ...],
-        budget: TimeBudget,
-        make_crossfit: Callable[[Candidate], CrossFit],
-        progress: Progress,
-        callbacks: Sequence[Callback] = (),
-        cluster: Cluster | None = None,
-    ) -> None:
-        self.folder = folder
-        self.data = data
-        self.metrics = metrics
-        self.metric = metrics[0]
-        self.budget = budget
-        self.make_crossfit = make_crossfit
-        self.progress = progress
-        self.callbacks = callbacks
-        self.cluster = cluster
-        self.is_stopped = False
-        self.results: dict[str, Result] = {}
-        self._next_save = 0.0
+    folder: Path
+    data: Dataset
+    metrics: tuple[Metric, ...]
+    budget: TimeBudget
+    make_crossfit: Callable[[Candidate], CrossFit]
+    progress: Progress
+    callbacks: Sequence[Callback] = ()
+    cluster: Cluster | None = None
+    is_stopped: bool = False
+    results: dict[str, Result] = field(default_factory=dict)
+    _next_save: float = 0.0
+
+    @property
+    def metric(self) -> Metric:
+        """The metric by which candidates are compared."""
+        return self.metrics[0]
 
     @property
     def finished(self) -> list[Result]:
@@ -150,7 +140,7 @@ class Search:
                 result = self._try(candidate, must_finish=is_first)
             self.results[candidate.name] = result
             measured = {} if result.scores is None else {str(self.metric): result.value}
-            step = FitStep(len(self.results), len(candidates), {"validation": measured})
+            step = FitStep(len(self.results), max(len(candidates), len(self.results)), {"validation": measured})
             self.is_stopped = tell(self.callbacks, step) and bool(self.finished)
 
     def predict_seconds(self, candidate: Candidate) -> float:
@@ -173,6 +163,8 @@ class Search:
         start = self.budget.clock()
         checkpoint = self.folder / "fits" / candidate.name
         crossfit = self.make_crossfit(candidate)
+        # Fits that cannot be continued to the same model start again.
+        can_resume = not isinstance(crossfit.ranker, TreeRanker) or why_not_resumable(crossfit.ranker) is None
         progress = self._watch_budget(candidate, crossfit._n_members, must_finish)
         note, needed = "", 0.0
         try:
@@ -182,7 +174,7 @@ class Search:
                 crossfit.fit(
                     self.data,
                     metric=self.metrics,
-                    checkpoint=checkpoint if _is_resumable(crossfit.ranker) else None,
+                    checkpoint=checkpoint if can_resume else None,
                     progress=progress,
                     cluster=self.cluster,
                 )
@@ -246,6 +238,10 @@ class Search:
         assert isinstance(model, CrossFit)
         return model
 
+    def is_saved(self, candidate: Candidate) -> bool:
+        """Whether this or an earlier process has finished the candidate."""
+        return self._path(candidate).is_dir()
+
     def _path(self, candidate: Candidate) -> Path:
         return self.folder / "candidates" / candidate.name
 
@@ -259,7 +255,7 @@ class Search:
     def _load(self, candidate: Candidate) -> Result | None:
         """A result of an earlier process; None if there is none."""
         path = self._path(candidate)
-        if not path.is_dir():
+        if not self.is_saved(candidate):
             return None
         try:
             seconds = float(json.loads((path / "result.json").read_text())["seconds"])
@@ -275,16 +271,6 @@ class Search:
         if force or spent >= self._next_save:
             write_json(self.folder / "spent.json", {"seconds": spent})
             self._next_save = spent + self.save_seconds
-
-
-def _is_resumable(ranker: Ranker | None) -> bool:
-    """Whether a fit can be continued to the same model; others start again."""
-    if isinstance(ranker, TreeRanker):
-        try:
-            check_resumable(ranker)
-        except UsageError:
-            return False
-    return True
 
 
 def read_spent(folder: Path) -> float:

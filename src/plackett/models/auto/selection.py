@@ -13,9 +13,9 @@ the length with the highest cross-validated mean (within .001 of NDCG@10), and t
 candidate was .01 lower.
 
 With few lists the metric cannot tell good candidates apart, and greedy weights follow chance. They
-are therefore averaged with equal weights of the candidates that are not evidently worse than the best
-one (by more than two standard errors of the difference). The share of the equal weights is
-:math:`100 / (n + 100)` for n lists: half for 100 lists, a tenth for 900.
+are therefore averaged with smooth ones, :math:`\propto e^{-z^2/2}`, where z is the difference of a candidate from
+the best one in standard errors over lists. The share of the smooth weights is :math:`300 / (n + 300)` for n lists:
+three quarters for 100 lists, a quarter for 900.
 
 The cross-validated scores are also the honest scores of the ensemble: no list has influenced the
 weights by which it is scored.
@@ -41,8 +41,8 @@ BAGS = 8
 PARTS = 5
 MIN_WEIGHT = 0.02
 """Smaller weights are set to zero: they cost a model each and change nothing."""
-EQUAL_LISTS = 100
-"""Number of lists at which the selected and the equal weights count the same."""
+SMOOTH_LISTS = 300
+"""Number of lists at which the greedy and the smooth weights count the same."""
 _MAX_DOCUMENTS = 100_000  # of the sample of lists on which weights are selected
 
 
@@ -73,7 +73,7 @@ def select_ensemble(scores: NDArray[np.float64], data: Dataset, metric: Metric, 
     bags = np.where(sample, counts, 0).astype(np.float64)
     if data.weights is not None:
         bags = bags * data.weights
-    lists = _Lists.of(data, metric)
+    lists = _Lists(metric, data.labels, data.offsets, data.document_ids, data.keys)
     single = np.stack([lists.values(row) for row in scores])
     held_out = np.empty((ROUNDS + 1, data.n_docs))
     sizes = np.diff(data.offsets)
@@ -96,10 +96,6 @@ class _Lists:
     document_ids: Ids | None
     keys: Keys
 
-    @classmethod
-    def of(cls, data: Dataset, metric: Metric) -> _Lists:
-        return cls(metric, data.labels, data.offsets, data.document_ids, data.keys)
-
     def take(self, lists: NDArray[np.bool_], documents: NDArray[np.bool_]) -> _Lists:
         ids = None if self.document_ids is None else self.document_ids[documents]
         offsets = offsets_from_sizes(np.diff(self.offsets)[lists])
@@ -107,9 +103,6 @@ class _Lists:
 
     def values(self, scores: Scores) -> Values:
         return self.metric(scores, self.labels, self.offsets, self.document_ids, self.keys)
-
-    def mean(self, scores: Scores, weights: Values | None) -> float:
-        return _weighted_mean(self.values(scores), weights)
 
 
 def _follow(scores: NDArray[np.float64], lists: _Lists, single: NDArray[np.float64], bags: Values) -> list[Weights]:
@@ -120,24 +113,25 @@ def _follow(scores: NDArray[np.float64], lists: _Lists, single: NDArray[np.float
     total = bags.sum(axis=0)
     best = int(np.argmax([_weighted_mean(values, total) for values in single]))
     shares = sum(_follow_bag(scores, lists, single, bag) for bag in bags)
-    equal, n_lists = _equal_weights(single, best, total), int((total > 0).sum())
+    smooth, n_lists = _smooth_weights(single, best, total), int((total > 0).sum())
     paths = [np.eye(len(scores))[best]]
     for row in np.asarray(shares) / len(bags):
-        mixed = (n_lists * row + EQUAL_LISTS * equal) / (n_lists + EQUAL_LISTS)
+        mixed = (n_lists * row + SMOOTH_LISTS * smooth) / (n_lists + SMOOTH_LISTS)
         weights = np.where(mixed < MIN_WEIGHT, 0.0, mixed)
         paths.append(weights / weights.sum())
     return paths
 
 
-def _equal_weights(single: NDArray[np.float64], best: int, total: Values) -> Weights:
-    """The same weight for each candidate that is not evidently worse than the best one."""
+def _smooth_weights(single: NDArray[np.float64], best: int, total: Values) -> Weights:
+    """Weights that fall with the difference from the best candidate, in standard errors."""
     counted = (total > 0) & ~np.isnan(single[best])
-    is_good = np.arange(len(single)) == best
-    if counted.any():
-        differences = (single - single[best])[:, counted]
-        errors = differences.std(axis=1) / np.sqrt(differences.shape[1])
-        is_good |= differences.mean(axis=1) >= -2 * errors
-    return is_good / is_good.sum()
+    differences = (single - single[best])[:, counted]
+    if differences.shape[1] == 0:
+        return np.full(len(single), 1 / len(single))
+    errors = differences.std(axis=1) / np.sqrt(differences.shape[1])
+    z = differences.mean(axis=1) / np.maximum(errors, 1e-12)
+    weights = np.exp(-0.5 * np.minimum(z, 0.0) ** 2)
+    return np.asarray(weights / weights.sum())
 
 
 def _follow_bag(
@@ -153,7 +147,7 @@ def _follow_bag(
     total = np.zeros(scores.shape[1])
     for step in range(ROUNDS):
         if step > 0:
-            means = [lists.mean(total + row, weights) for row in scores]
+            means = [_weighted_mean(lists.values(total + row), weights) for row in scores]
         choice = int(np.argmax(np.nan_to_num(means, nan=-np.inf)))
         picked[choice] += 1
         total += scores[choice]

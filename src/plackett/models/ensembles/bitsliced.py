@@ -1,20 +1,17 @@
 """All trees for a block of documents at once, with one bit per document.
 
-The trees of an ensemble ask the same questions again and again. For a block of documents each
-distinct question "does the document go right?" is answered once, by a mask with one bit per
-document. For each inner node, a tree then splits the mask of the documents that reach it in two,
-with two logic operations: no branches to mispredict and no addresses to wait for.
+For a block of documents each distinct question "does the document go right?" is answered once, by a mask with one bit
+per document. For each inner node, a tree then splits the mask of the documents that reach it in two, with two logic
+operations: no branches to mispredict and no addresses to wait for.
 
-The leaf of a document is computed as a number, bit by bit. Leaves are numbered from left to right.
-A document that always turns left ends in leaf 0; a right turn at a node exchanges the leftmost leaf
-below its left child for the leftmost leaf below its right child, that is, flips the bits in which
-the two numbers differ. Bit p of the leaf's number is thus the parity of the right turns at nodes
-whose *code* has bit p, and the XOR of their masks gives it for the whole block. This is the idea of
-QuickScorer (Lucchese et al. 2015) with bits for documents instead of leaves.
+Leaves are numbered from left to right. A document that always turns left ends in leaf 0; a right turn at a node
+exchanges the leftmost leaf below its left child for the leftmost leaf below its right child, that is, flips the bits in
+which the two numbers differ. Bit p of the leaf's number is thus the parity of the right turns at nodes whose *code* has
+bit p, and the XOR of their masks gives it for the whole block. This is the idea of QuickScorer (Lucchese et al. 2015)
+with bits for documents instead of leaves.
 
-A question is a feature, a rule for its missing values, and a threshold or a set of categories.
-Every rule comes down to two replacements before a plain comparison: what NaN becomes and what zero
-becomes. Minus infinity goes left of every threshold, and NaN right (the test is "not x <= t"):
+Every rule for missing values comes down to two replacements before a plain comparison. Minus infinity goes left of
+every threshold, and NaN right (the test is "not x <= t"):
 
 ==============================  ============  =============
 missing type, default side       NaN becomes   zero becomes
@@ -28,11 +25,10 @@ zero, right                      NaN           NaN
 
 Sets of categories keep NaN and store per question where it goes.
 
-The vector operations are written in LLVM's portable vector types, because LLVM does not turn a loop
-of 64 comparisons into one word of 64 bits. On a machine without wide registers LLVM splits them,
-with the same result. A *mask* has 64 documents per lane, the first in the lowest bit. The number
-of lanes is part of its type; functions that make a mask take a tuple ``lanes`` and use only its
-length, so that Numba compiles a kernel once per width. Indices are not checked here.
+The vector operations are written in LLVM's portable vector types, because LLVM does not turn a loop of 64 comparisons
+into one word. A *mask* has 64 documents per lane, the first in the lowest bit. The number of lanes is part of its type;
+functions that make a mask take a tuple ``lanes`` and use only its length, so that Numba compiles a kernel once per
+width. Indices are not checked here.
 """
 
 from typing import Any, NamedTuple
@@ -264,10 +260,7 @@ def _not_in_set_mask(  # type: ignore[no-untyped-def]
 
 @compiled
 def answer_questions(lanes, rows, questions, column, masks):  # type: ignore[no-untyped-def]
-    """Answer all questions for a block of documents.
-
-    ``column`` is scratch space for one value per document.
-    """
+    """Answer all questions for a block of documents; ``column`` is scratch space for a value of each."""
     width, tiny, lowest = len(lanes), questions.tiny, questions.lowest
     for c in range(len(questions.feature)):
         feature = questions.feature[c]
@@ -346,10 +339,7 @@ def _add(lanes, planes, n_planes, values, leaf, scores):  # type: ignore[no-unty
 
 @compiled
 def score_blocks(lanes, features, questions, trees, scores):  # type: ignore[no-untyped-def]
-    """Add the scores of all trees to the scores of documents.
-
-    Documents are processed in blocks of 64 per lane. ``scores`` has the type of the leaf values.
-    """
+    """Add the scores of all trees, in the type of the leaf values, in blocks of 64 documents per lane."""
     width = DOCUMENTS * len(lanes)
     masks = np.empty(max(len(questions.thresholds), 1) * len(lanes), np.uint64)
     largest = 0

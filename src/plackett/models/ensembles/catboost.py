@@ -1,26 +1,20 @@
 r"""CatBoost's models, JSON or binary, read without CatBoost.
 
-A document goes right if :math:`x > b` in float32, which is the complement of our :math:`x \le b`. A
-symmetric tree of depth d asks the same question at all nodes of a level; bit k of a leaf's number
-is the answer to question k. It becomes a complete binary tree. Trees of the growing policies
-*Depthwise* and *Lossguide* are binary trees already. NaN goes left, or right where the feature's
-missing values are above all others (``nan_mode="Max"``).
+A document goes right if :math:`x > b` in float32, which is the complement of our :math:`x \le b`. A symmetric tree of
+depth d asks the same question at all nodes of a level; bit k of a leaf's number is the answer to question k. It becomes
+a complete binary tree. NaN goes left, or right where the feature's missing values are above all others
+(``nan_mode="Max"``). The score is ``scale`` times the sum of the leaves plus ``bias``, in float64; scales other than 1,
+which ranking losses do not have, are multiplied into the leaves.
 
-The score is ``scale`` times the sum of the leaves plus ``bias``, in float64. CatBoost writes scale
-1 and bias 0 for ranking losses; scores are then equal to the bit. Other scales are multiplied into
-the leaves, and scores differ in the last bits.
-
-The binary form (``.cbm``) is ``CBM1``, the length of a FlatBuffer, the FlatBuffer, and tables of
-categorical features, which are not read. FlatBuffers are offsets into the data; each is checked
-before it is followed. Splits on categories, texts and embeddings depend on hash tables and are
-refused.
+The binary form (``.cbm``) is ``CBM1``, the length of a FlatBuffer, the FlatBuffer, and tables of categorical features,
+which are not read. FlatBuffers are offsets into the data; each is checked before it is followed.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
-from plackett.models.ensembles.ensemble import Ensemble, Tree, assemble
+from plackett.models.ensembles.ensemble import Ensemble, Tree, assemble, collect_nodes, numeric_tree
 from plackett.models.ensembles.fields import get_array, get_field, read_text
-from plackett.models.ensembles.scoring import MISSING_NAN, decision_bits
 
 MAGIC = b"CBM1"
 _MAX_DEPTH = 16  # CatBoost's own limit for symmetric trees
@@ -81,23 +74,12 @@ class _Columns:
         self,
         feature: NDArray[np.int64],
         border: NDArray[np.floating],
-        left: NDArray[np.int64],
-        right: NDArray[np.int64],
+        children: NDArray[np.int64],
         values: NDArray[np.float64],
     ) -> Tree:
         """A tree; ``feature`` counts the numeric features."""
-        none = np.zeros(len(feature), np.bool_)
-        return Tree(
-            feature=self.columns[feature],
-            threshold=np.asarray(border, np.float64),
-            decision=decision_bits(none, ~self.nan_right[feature], MISSING_NAN),
-            left=left.astype(np.int32),
-            right=right.astype(np.int32),
-            category_set=np.full(len(feature), -1, np.int32),
-            leaf_values=values,
-            set_offsets=np.zeros(1, np.int64),
-            sets=np.empty(0, np.uint32),
-        )
+        threshold = np.asarray(border, np.float64)
+        return numeric_tree(self.columns[feature], threshold, ~self.nan_right[feature], children, values)
 
     def symmetric_tree(
         self, feature: NDArray[np.int64], border: NDArray[np.floating], values: NDArray[np.float64], where: str
@@ -108,14 +90,13 @@ class _Columns:
             raise DataError(f"{where}: {len(values)} leaves for a symmetric tree of depth {depth}.")
         n_nodes = (1 << depth) - 1
         level = np.repeat(np.arange(depth), 1 << np.arange(depth))
-        node = np.arange(n_nodes)
-        left, right = 2 * node + 1, 2 * node + 2
         # Nodes are numbered level by level; those after the last are leaves, from left to right.
-        left, right = (np.where(c < n_nodes, c, ~(c - n_nodes)) for c in (left, right))
+        below = 1 + np.arange(2 * n_nodes).reshape(-1, 2)
+        children = np.where(below < n_nodes, below, ~(below - n_nodes))
         leaf, number = np.arange(1 << depth), np.zeros(1 << depth, np.int64)
         for k in range(depth):
             number |= ((leaf >> (depth - 1 - k)) & 1) << k
-        return self.tree(feature[level], border[level], left, right, values[number])
+        return self.tree(feature[level], border[level], children, values[number])
 
     def assemble(self, trees: Sequence[Tree], scale: float, bias: float) -> Ensemble:
         """The ensemble of these trees."""
@@ -192,44 +173,30 @@ def _json_split(split: Any, where: str, columns: _Columns) -> tuple[int, np.floa
 
 def _json_symmetric(tree: Any, number: int, columns: _Columns) -> Tree:
     where = f"tree {number}"
-    pairs = [_json_split(split, where, columns) for split in _json_list(tree, "splits")]
+    splits = [_json_split(split, where, columns) for split in _json_list(tree, "splits")]
     values = get_array(tree, "leaf_values", np.float64, where=where)
-    feature = np.array([pair[0] for pair in pairs], np.int64)
-    border = np.array([pair[1] for pair in pairs], np.float32)
-    return columns.symmetric_tree(feature, border, values, where)
+    return columns.symmetric_tree(*_split_arrays(splits), values, where)
 
 
 def _json_tree(root: Any, number: int, columns: _Columns) -> Tree:
-    """A tree of nested nodes, read without recursion."""
     where = f"tree {number}"
-    splits: list[tuple[int, np.float32]] = []
-    children: list[list[int]] = []
-    values: list[float] = []
-    todo: list[tuple[Any, int, int]] = [(root, -1, 0)]
-    while todo:
-        node, parent, side = todo.pop()
+
+    def read(node: Any) -> tuple[Any, tuple[Any, Any] | None]:
         if not isinstance(node, dict):
             raise DataError(f"{where}: a node is missing or of the wrong type.")
         if "split" in node:
-            place = len(splits)
-            splits.append(_json_split(node["split"], where, columns))
-            children.append([0, 0])
-            todo += [(node.get("right"), place, 1), (node.get("left"), place, 0)]
-        else:
-            if not _is_number(node.get("value")):
-                raise DataError(f"{where}: the value of a leaf must be one number.")
-            place = ~len(values)
-            values.append(float(node["value"]))
-        if parent >= 0:
-            children[parent][side] = place
-    pairs = np.array(children, np.int64).reshape(-1, 2)
-    return columns.tree(
-        np.array([split[0] for split in splits], np.int64),
-        np.array([split[1] for split in splits], np.float32),
-        pairs[:, 0],
-        pairs[:, 1],
-        np.array(values),
-    )
+            return _json_split(node["split"], where, columns), (node.get("left"), node.get("right"))
+        if not _is_number(node.get("value")):
+            raise DataError(f"{where}: the value of a leaf must be one number.")
+        return float(node["value"]), None
+
+    splits, children, values = collect_nodes(root, read)
+    return columns.tree(*_split_arrays(splits), children, np.array(values))
+
+
+def _split_arrays(splits: list[tuple[int, np.float32]]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    features, borders = [feature for feature, _ in splits], [border for _, border in splits]
+    return np.array(features, np.int64), np.array(borders, np.float32)
 
 
 # --- binary ---
@@ -346,74 +313,45 @@ def _read_binary(source: bytes) -> Ensemble:
     values = trees.vector(_LEAF_VALUES, "<f8").astype(np.float64)
     multi = trees.vector(_MULTI_BIAS, "<f8")
     bias = float(multi[0]) if len(multi) else trees.number(_BIAS, "<d", 0.0)
-    steps = trees.vector(_STEPS, "<u4")
-    read: Callable[..., list[Tree]] = _binary_trees if len(steps) else _binary_symmetric
-    parsed = read(columns, feature[splits], border[splits], sizes, values, trees)
+    parts = [slice(stop - size, stop) for size, stop in zip(sizes, np.cumsum(sizes), strict=True)]
+    asked = [(feature[splits[part]], border[splits[part]]) for part in parts]
+    if len(trees.vector(_STEPS, "<u4")):
+        nodes = _binary_nodes(trees, len(splits))
+        parsed = [_binary_tree(columns, *asked[i], nodes[part], values, f"tree {i}") for i, part in enumerate(parts)]
+    else:
+        leaves = _binary_leaves(sizes, values)
+        parsed = [columns.symmetric_tree(*asked[i], leaves[i], f"tree {i}") for i in range(len(parts))]
     return columns.assemble(parsed, trees.number(_SCALE, "<d", 1.0), bias)
 
 
-def _binary_symmetric(
-    columns: _Columns,
-    feature: NDArray[np.int64],
-    border: NDArray[np.float32],
-    sizes: NDArray[np.int64],
-    values: NDArray[np.float64],
-    _: _FlatTable,
-) -> list[Tree]:
-    if len(sizes) and sizes.max() > _MAX_DEPTH:
-        raise DataError(f"symmetric trees have a depth of up to {_MAX_DEPTH}, got {sizes.max()}.")
-    split_ends, leaf_ends = np.cumsum(sizes), np.cumsum(1 << sizes)
-    if (int(leaf_ends[-1]) if len(sizes) else 0) != len(values):
+def _binary_leaves(depths: NDArray[np.int64], values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """The leaf values of each symmetric tree."""
+    if len(depths) and depths.max() > _MAX_DEPTH:
+        raise DataError(f"symmetric trees have a depth of up to {_MAX_DEPTH}, got {depths.max()}.")
+    ends = np.cumsum(1 << depths)
+    if (int(ends[-1]) if len(depths) else 0) != len(values):
         raise DataError("the number of leaves does not match the depths of the trees.")
-    trees = []
-    for i, (depth, stop, end) in enumerate(zip(sizes, split_ends, leaf_ends, strict=True)):
-        part = slice(stop - depth, stop)
-        leaves = values[end - (1 << depth) : end]
-        trees.append(columns.symmetric_tree(feature[part], border[part], leaves, f"tree {i}"))
-    return trees
+    return np.split(values, ends[:-1])
 
 
-def _binary_trees(
-    columns: _Columns,
-    feature: NDArray[np.int64],
-    border: NDArray[np.float32],
-    sizes: NDArray[np.int64],
-    values: NDArray[np.float64],
-    table: _FlatTable,
-) -> list[Tree]:
-    """Trees whose nodes hold the distances to their children; zero ends the way at this node."""
+def _binary_nodes(table: _FlatTable, count: int) -> NDArray[np.int64]:
+    """For each node the distances to its children, zero where the way ends, and the number of its leaf."""
     steps = table.vector(_STEPS, "<u4")  # two 16-bit numbers each
-    left_step, right_step = steps & 0xFFFF, steps >> 16
     leaf_of_node = table.vector(_LEAF_OF_NODE, "<u4")
-    if len(steps) != len(feature) or len(leaf_of_node) != len(feature):
+    if len(steps) != count or len(leaf_of_node) != count:
         raise DataError("the nodes of the trees do not match their splits.")
-    trees, start = [], 0
-    for number, size in enumerate(sizes.tolist()):
-        stop = start + size
-        trees.append(
-            _binary_tree(
-                columns,
-                feature[start:stop],
-                border[start:stop],
-                np.stack([left_step[start:stop], right_step[start:stop]], axis=1).astype(np.int64),
-                leaf_of_node[start:stop].astype(np.int64),
-                values,
-                f"tree {number}",
-            )
-        )
-        start = stop
-    return trees
+    return np.stack([steps & 0xFFFF, steps >> 16, leaf_of_node], axis=1).astype(np.int64)
 
 
 def _binary_tree(
     columns: _Columns,
     feature: NDArray[np.int64],
     border: NDArray[np.float32],
-    steps: NDArray[np.int64],
-    leaf_of_node: NDArray[np.int64],
+    nodes: NDArray[np.int64],
     values: NDArray[np.float64],
     where: str,
 ) -> Tree:
+    steps, leaf_of_node = nodes[:, :2], nodes[:, 2]
     n_nodes = len(steps)
     if n_nodes == 0:
         raise DataError(f"{where}: it has no nodes.")
@@ -439,4 +377,4 @@ def _binary_tree(
             children[i, side] = place[child] if is_inner else leaf(child)
     if len(inner) == 0:
         leaf(0)
-    return columns.tree(feature[inner], border[inner], children[:, 0], children[:, 1], values[leaves])
+    return columns.tree(feature[inner], border[inner], children, values[leaves])

@@ -1,9 +1,8 @@
 r"""An ensemble of regression trees: flat arrays, checked when they are put together.
 
-The score of a document is the base score plus the value of the leaf it reaches in each tree, added
-in the order of the trees. Shrinkage is already part of the leaf values. At an inner node the
-document goes left if :math:`x \le t`, or if its category is in the node's set; *decision* bits say
-what happens to missing values, encoded as in LightGBM:
+The score of a document is the base score plus the value of the leaf it reaches in each tree, added in the order of the
+trees. Shrinkage is already part of the leaf values. At an inner node the document goes left if :math:`x \le t`, or if
+its category is in the node's set; *decision* bits say what happens to missing values, encoded as in LightGBM:
 
 =====  =====================================================================================
 bit    meaning
@@ -29,7 +28,7 @@ Model files come from anywhere and are not trusted. Compiled loops use the array
 every index is checked once, before the first of them runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -129,9 +128,8 @@ class Ensemble:
         Parameters
         ----------
         features
-            One row per document: an array or a SciPy sparse matrix. Arrays of float32 take the
-            fast path. LightGBM's models compare float64 values, the others round them to float32
-            first, as the libraries do.
+            One row per document: an array or a SciPy sparse matrix. Arrays of float32 take the fast path. LightGBM's
+            models compare float64 values, the others round them to float32 first, as the libraries do.
         n_threads
             Largest number of threads; by default Numba's.
 
@@ -179,64 +177,105 @@ def assemble(
     """Join trees; the sets of categories are renumbered over all trees."""
     for number, tree in enumerate(trees):
         _check_tree(tree, number)
-    category_sets, set_offsets = _renumber_sets(trees)
-    types = {**_NODE_TYPES, "leaf_values": np.float64, "sets": np.uint32}
-    arrays = {name: _concatenate([getattr(tree, name) for tree in trees], dtype) for name, dtype in types.items()}
-    arrays["category_set"] = _concatenate(category_sets, np.int32)
-    return Ensemble(
+    return _join(
+        trees,
+        [len(tree.feature) for tree in trees],
+        [len(tree.leaf_values) for tree in trees],
+        [tree.leaf_values for tree in trees],
         library=library,
         n_features=n_features,
-        node_offsets=offsets_from_sizes([len(tree.feature) for tree in trees]),
-        leaf_offsets=offsets_from_sizes([len(tree.leaf_values) for tree in trees]),
-        set_offsets=set_offsets,
-        base_score=base_score,
         feature_names=feature_names,
-        **arrays,
+        base_score=base_score,
     )
 
 
 def merge(ensembles: Sequence[tuple[Ensemble, float]]) -> Ensemble:
-    """One ensemble whose score is the weighted sum of several of the same library.
-
-    Parameters
-    ----------
-    ensembles
-        Each with the factor of its scores.
-    """
+    """One ensemble whose score is the sum of several of the same library, each times its factor."""
     first = ensembles[0][0]
     parts = [ensemble for ensemble, _ in ensembles]
     if any((e.library, e.n_features) != (first.library, first.n_features) for e in parts):
         raise DataError("only ensembles of one library and number of features can be merged.")
-    category_sets, set_offsets = _renumber_sets(parts)
-    arrays = {
-        name: _concatenate([getattr(part, name) for part in parts], dtype)
-        for name, dtype in {**_NODE_TYPES, "sets": np.uint32}.items()
-    }
-    arrays["category_set"] = _concatenate(category_sets, np.int32)
-    values = [ensemble.leaf_values * factor for ensemble, factor in ensembles]
-    return Ensemble(
+    return _join(
+        parts,
+        np.concatenate([np.diff(part.node_offsets) for part in parts]),
+        np.concatenate([np.diff(part.leaf_offsets) for part in parts]),
+        [ensemble.leaf_values * factor for ensemble, factor in ensembles],
         library=first.library,
         n_features=first.n_features,
-        node_offsets=offsets_from_sizes(np.concatenate([np.diff(part.node_offsets) for part in parts])),
-        leaf_offsets=offsets_from_sizes(np.concatenate([np.diff(part.leaf_offsets) for part in parts])),
-        leaf_values=_concatenate(values, np.float64),
-        set_offsets=set_offsets,
-        base_score=float(sum(ensemble.base_score * factor for ensemble, factor in ensembles)),
         feature_names=first.feature_names,
-        **arrays,
+        base_score=float(sum(ensemble.base_score * factor for ensemble, factor in ensembles)),
     )
 
 
-def _renumber_sets(trees: Sequence[Tree | Ensemble]) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
-    """The set of each node, counted over all given trees, and the offsets of all sets."""
-    first_set = offsets_from_sizes([len(tree.set_offsets) - 1 for tree in trees])
-    first_word = offsets_from_sizes([len(tree.sets) for tree in trees])
-    category_sets = [
-        np.where(tree.category_set < 0, tree.category_set, tree.category_set + first)
-        for tree, first in zip(trees, first_set, strict=False)
-    ]
-    ends = [tree.set_offsets[1:] + first for tree, first in zip(trees, first_word, strict=False)]
-    return category_sets, _concatenate([np.zeros(1, np.int64), *ends], np.int64)
+def _join(
+    parts: Sequence[Tree | Ensemble], n_nodes: Any, n_leaves: Any, values: Sequence[NDArray[Any]], **rest: Any
+) -> Ensemble:
+    """One ensemble of all parts, given the sizes of their trees; sets are numbered over all of them."""
+    types = {**_NODE_TYPES, "sets": np.uint32}
+    arrays: dict[str, Any] = {
+        name: _concatenate([getattr(part, name) for part in parts], dtype) for name, dtype in types.items()
+    }
+    first_set = offsets_from_sizes([len(part.set_offsets) - 1 for part in parts])
+    first_word = offsets_from_sizes([len(part.sets) for part in parts])
+    numbers = [np.where(p.category_set < 0, -1, p.category_set + n) for p, n in zip(parts, first_set, strict=False)]
+    arrays["category_set"] = _concatenate(numbers, np.int32)
+    ends = [part.set_offsets[1:] + first for part, first in zip(parts, first_word, strict=False)]
+    return Ensemble(
+        node_offsets=offsets_from_sizes(n_nodes),
+        leaf_offsets=offsets_from_sizes(n_leaves),
+        leaf_values=_concatenate(values, np.float64),
+        set_offsets=_concatenate([np.zeros(1, np.int64), *ends], np.int64),
+        **arrays,
+        **rest,
+    )
+
+
+def numeric_tree(
+    feature: NDArray[Any],
+    threshold: NDArray[np.float64],
+    nan_left: NDArray[np.bool_],
+    children: NDArray[Any],
+    values: NDArray[np.float64],
+) -> Tree:
+    """A tree without categories; ``children`` has a left and a right one for each node."""
+    return Tree(
+        feature=feature,
+        threshold=threshold,
+        decision=scoring.decision_bits(np.zeros(len(feature), np.bool_), nan_left, scoring.MISSING_NAN),
+        left=children[:, 0].astype(np.int32),
+        right=children[:, 1].astype(np.int32),
+        category_set=np.full(len(feature), -1, np.int32),
+        leaf_values=values,
+        set_offsets=np.zeros(1, np.int64),
+        sets=np.empty(0, np.uint32),
+    )
+
+
+def collect_nodes(
+    root: Any, read: Callable[[Any], tuple[Any, tuple[Any, Any] | None]]
+) -> tuple[list[Any], NDArray[np.int64], list[Any]]:
+    """Splits, children and leaves of nested nodes, without recursion.
+
+    ``read`` returns what a node holds, and its left and right part; None if it is a leaf.
+    """
+    splits: list[Any] = []
+    children: list[list[int]] = []
+    leaves: list[Any] = []
+    todo: list[tuple[Any, int, int]] = [(root, -1, 0)]
+    while todo:
+        node, parent, side = todo.pop()
+        content, parts = read(node)
+        if parts is None:
+            place = ~len(leaves)
+            leaves.append(content)
+        else:
+            place = len(splits)
+            splits.append(content)
+            children.append([0, 0])
+            todo += [(parts[1], place, 1), (parts[0], place, 0)]
+        if parent >= 0:
+            children[parent][side] = place
+    return splits, np.array(children, np.int64).reshape(-1, 2), leaves
 
 
 def _check_tree(tree: Tree, number: int) -> None:
@@ -269,8 +308,7 @@ def _check(ensemble: Ensemble) -> scoring.TreeOrder:
         raise DataError(f"base score {ensemble.base_score}; it must be finite.")
     _check_types(ensemble)
     _check_sizes(ensemble)
-    _check_decisions(ensemble)
-    _check_children(ensemble)
+    _check_nodes(ensemble)
     return _check_trees(ensemble)
 
 
@@ -291,8 +329,7 @@ def _check_offsets(name: str, offsets: NDArray[np.int64], total: int) -> None:
 def _check_sizes(ensemble: Ensemble) -> None:
     n_nodes = len(ensemble.feature)
     for name in _NODE_TYPES:
-        if len(getattr(ensemble, name)) != n_nodes:
-            count = len(getattr(ensemble, name))
+        if (count := len(getattr(ensemble, name))) != n_nodes:
             raise DataError(f"{name} has {count} entries for {n_nodes} inner nodes.")
     _check_offsets("node_offsets", ensemble.node_offsets, n_nodes)
     _check_offsets("leaf_offsets", ensemble.leaf_offsets, len(ensemble.leaf_values))
@@ -318,7 +355,7 @@ def _raise_if(ensemble: Ensemble, wrong: NDArray[np.bool_], rule: str, values: A
         raise DataError(f"tree {tree}, node {node}: {rule}, got {values[at]}.")
 
 
-def _check_decisions(ensemble: Ensemble) -> None:
+def _check_nodes(ensemble: Ensemble) -> None:
     feature, decision, sets = ensemble.feature, ensemble.decision, ensemble.category_set
     outside = (feature < 0) | (feature >= ensemble.n_features)
     allowed = f"split features must be 0 to {ensemble.n_features - 1}"
@@ -332,9 +369,6 @@ def _check_decisions(ensemble: Ensemble) -> None:
     _raise_if(ensemble, ~categorical & (sets != -1), "a node without categories has set -1", sets)
     unordered = ~categorical & np.isnan(ensemble.threshold)
     _raise_if(ensemble, unordered, "thresholds must be numbers", ensemble.threshold)
-
-
-def _check_children(ensemble: Ensemble) -> None:
     counts = np.diff(ensemble.node_offsets)
     n_nodes = np.repeat(counts, counts)
     for name in ("left", "right"):
@@ -350,14 +384,4 @@ def _check_trees(ensemble: Ensemble) -> scoring.TreeOrder:
         leaf = int(wrong[0] - ensemble.leaf_offsets[tree])
         value = ensemble.leaf_values[wrong[0]]
         raise DataError(f"tree {tree}, leaf {leaf}: leaf values must be finite, got {value}.")
-    order, tree, node = scoring.depth_first(
-        ensemble.node_offsets, ensemble.leaf_offsets, left=ensemble.left, right=ensemble.right
-    )
-    if tree >= 0:
-        n_nodes = int(ensemble.node_offsets[tree + 1] - ensemble.node_offsets[tree])
-        what = f"node {node}" if node < n_nodes else f"leaf {node - n_nodes}"
-        raise DataError(
-            f"tree {tree}, {what}: every node of a tree but the root must have exactly one parent; "
-            "this one has none or several."
-        )
-    return order
+    return scoring.depth_first(ensemble.node_offsets, ensemble.leaf_offsets, left=ensemble.left, right=ensemble.right)

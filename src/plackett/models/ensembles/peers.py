@@ -1,8 +1,7 @@
 """Trees trained by CatBoost and XGBoost with their own ranking losses, as baselines and members.
 
-The libraries train; everything else is as for every ranker. The number of trees is selected by the
-metric of ``fit`` on the validation lists, and the model is read from the library's file and scored
-by :class:`~plackett.models.ensembles.Ensemble`, with the library's scores to the bit.
+The number of trees is selected by the metric of ``fit``, and the model is read from the library's file and scored by
+:class:`~plackett.models.ensembles.Ensemble`, with the library's scores to the bit.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from plackett.base.errors import DataError, UsageError, require
 from plackett.base.ragged import list_of_document
 from plackett.data.dataset import Dataset
 from plackett.models.ensembles.ranker import EnsembleRanker
-from plackett.models.fit_context import FitContext, Selection, check_learnable, measure
+from plackett.models.fit_context import FitContext, Selection, measure
 from plackett.models.parameters import ALIASES, accept_aliases
 from plackett.models.ranker import Ranker
 
@@ -62,9 +61,13 @@ class PeerEnsembleRanker(EnsembleRanker):
             )
         if train.document_weights is not None:
             raise UsageError(f"{type(self).__name__} does not support document weights.")
-        check_learnable(train)
         source = self._train(train, validation, context)
         self._load(source, self.library, train.n_features)
+
+    def _settings(self, **defaults: Any) -> dict[str, Any]:
+        """The library's parameters: these, and those that the user gave."""
+        rate = {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
+        return {**defaults, **rate, **self.settings}
 
     @abstractmethod
     def _train(self, train: Dataset, validation: Dataset | None, context: FitContext) -> bytes:
@@ -98,18 +101,15 @@ class CatBoostRanker(PeerEnsembleRanker):
     def _train(self, train: Dataset, validation: Dataset | None, context: FitContext) -> bytes:
         import catboost
 
-        rate = {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
-        settings = {
-            "loss_function": "YetiRank",
-            "iterations": self.trees,
-            "random_seed": self.seed % 2**63,
-            "thread_count": self.threads or -1,
-            "allow_writing_files": False,
-            "verbose": False,
-            **rate,
-            **self.settings,
-        }
-        follower = _CatBoostFollower(self, context, validation)
+        settings = self._settings(
+            loss_function="YetiRank",
+            iterations=self.trees,
+            random_seed=self.seed % 2**63,
+            thread_count=self.threads or -1,
+            allow_writing_files=False,
+            verbose=False,
+        )
+        follower = _CatBoostFollower(self.trees, context, "learn" if validation is None else "validation")
         options: dict[str, Any] = {"callbacks": [follower]}
         if validation is not None:
             # CatBoost stops by its own NDCG; the number of trees is then selected by our metric.
@@ -119,15 +119,15 @@ class CatBoostRanker(PeerEnsembleRanker):
             options["eval_set"] = _pool(validation)
         try:
             model = catboost.CatBoost(settings).fit(_pool(train), **options)
+            if follower.error is not None:
+                raise follower.error
+            if validation is not None:
+                selection = Selection()
+                for scores in model.staged_predict(_pool(validation)):
+                    selection.offer(measure(scores, validation, context.metrics))
+                model.shrink(selection.best_step + 1)
         except catboost.CatBoostError as error:
             raise DataError(f"CatBoost rejects the data or a setting: {error}") from error
-        if follower.error is not None:
-            raise follower.error
-        if validation is not None:
-            selection = Selection()
-            for scores in model.staged_predict(_pool(validation)):
-                selection.offer(measure(scores, validation, context.metrics))
-            model.shrink(selection.best_step + 1)
         with tempfile.TemporaryDirectory(prefix="plackett-") as folder:
             path = Path(folder) / "model.cbm"
             model.save_model(str(path))
@@ -142,28 +142,26 @@ def _pool(data: Dataset) -> Any:
     return catboost.Pool(data.features, data.labels, group_id=lists, group_weight=weights)
 
 
+@dataclass
 class _CatBoostFollower:
     """Reports each tree; an exception of a callback is kept until CatBoost has returned."""
 
-    def __init__(self, ranker: CatBoostRanker, context: FitContext, validation: Dataset | None) -> None:
-        self._ranker = ranker
-        self._context = context
-        self._part = "validation" if validation is not None else "learn"
-        self.error: BaseException | None = None
+    trees: int
+    context: FitContext
+    part: str
+    error: BaseException | None = None
 
     def after_iteration(self, info: Any) -> bool:
         """Called by CatBoost after each tree; False ends the training."""
-        metrics = (info.metrics or {}).get(self._part) or {}
+        metrics = (info.metrics or {}).get(self.part) or {}
         values = next((v for name, v in metrics.items() if name.startswith("NDCG")), None)
         latest = float(values[-1]) if values else math.nan
-        text = "trees" if math.isnan(latest) else f"trees, {self._part} NDCG {latest:.4f}"
+        steps, measured = (int(info.iteration), self.trees), not math.isnan(latest)
         try:
-            self._context.progress(text, int(info.iteration), self._ranker.trees)
-            if self._part == "validation" and not math.isnan(latest):
-                self._context.watch(int(info.iteration), self._ranker.trees, latest)
-            measured = {} if math.isnan(latest) else {self._part: {"NDCG": latest}}
-            steps = int(info.iteration), self._ranker.trees
-            return not self._context.should_stop(*steps, measured)
+            self.context.progress(f"trees, {self.part} NDCG {latest:.4f}" if measured else "trees", *steps)
+            if self.part == "validation" and measured:
+                self.context.watch(*steps, latest)
+            return not self.context.should_stop(*steps, {self.part: {"NDCG": latest}} if measured else {})
         except BaseException as error:
             self.error = error
             return False
@@ -195,45 +193,37 @@ class XGBoostRanker(PeerEnsembleRanker):
     def _train(self, train: Dataset, validation: Dataset | None, context: FitContext) -> bytes:
         import xgboost
 
-        selection = Selection()
-        rate = {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
-        settings = {
-            "objective": "rank:ndcg",
-            "seed": self.seed % 2**31,
-            "nthread": self.threads or 0,
-            "verbosity": 0,
-            "disable_default_eval_metric": True,
-            **rate,
-            **self.settings,
-        }
+        selection, trees, patience = Selection(), self.trees, self.patience
+        settings = self._settings(
+            objective="rank:ndcg",
+            seed=self.seed % 2**31,
+            nthread=self.threads or 0,
+            verbosity=0,
+            disable_default_eval_metric=True,
+        )
         held_out = None if validation is None else _matrix(validation)
 
         class Follower(xgboost.callback.TrainingCallback):  # type: ignore[misc]
             def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002
-                return follow(model, epoch)
-
-        def follow(model: Any, step: int) -> bool:
-            """Report a tree; True ends the training."""
-            if validation is None or held_out is None:
-                context.progress("trees", step + 1, self.trees)
-                return context.should_stop(step + 1, self.trees, {})
-            # XGBoost keeps the scores of matrices that it has seen: only the last tree is added.
-            means = measure(
-                np.asarray(model.predict(held_out, output_margin=True), np.float64), validation, context.metrics
-            )
-            selection.offer(means)
-            name = context.metric_names[0]
-            context.progress(f"trees, validation {name} {means[0]:.4f}", step + 1, self.trees)
-            context.watch(step + 1, self.trees, means[0])
-            by_name = dict(zip(context.metric_names, means, strict=True))
-            if context.should_stop(step + 1, self.trees, {"validation": by_name}):
-                return True
-            return selection.steps_since_best >= self.patience
+                """Report a tree; True ends the training."""
+                steps = epoch + 1, trees
+                if validation is None or held_out is None:
+                    context.progress("trees", *steps)
+                    return context.should_stop(*steps, {})
+                # XGBoost keeps the scores of matrices that it has seen: only the last tree is added.
+                scores = np.asarray(model.predict(held_out, output_margin=True), np.float64)
+                means = measure(scores, validation, context.metrics)
+                selection.offer(means)
+                context.progress(f"trees, validation {context.metric_names[0]} {means[0]:.4f}", *steps)
+                context.watch(*steps, means[0])
+                by_name = dict(zip(context.metric_names, means, strict=True))
+                stopped = context.should_stop(*steps, {"validation": by_name})
+                return stopped or selection.steps_since_best >= patience
 
         evals = [] if held_out is None else [(held_out, "validation")]
         try:
             model = xgboost.train(
-                settings, _matrix(train), self.trees, evals=evals, verbose_eval=False, callbacks=[Follower()]
+                settings, _matrix(train), trees, evals=evals, verbose_eval=False, callbacks=[Follower()]
             )
         except xgboost.core.XGBoostError as error:
             raise DataError(f"XGBoost rejects the data or a setting: {error}") from error

@@ -45,11 +45,9 @@ def import_model(
     Parameters
     ----------
     path
-        A file of LightGBM (text), XGBoost (JSON or UBJSON), CatBoost (JSON or binary) or RankLib
-        (LambdaMART or MART).
+        A file of LightGBM (text), XGBoost (JSON or UBJSON), CatBoost (JSON or binary) or RankLib (LambdaMART or MART).
     form
-        ``lightgbm``, ``xgboost``, ``catboost`` or ``ranklib``; by default it is detected from the
-        file.
+        ``lightgbm``, ``xgboost``, ``catboost`` or ``ranklib``; by default it is detected from the file.
     n_features
         Number of features of the documents. RankLib's files do not give it: by default, the
         largest number that a tree uses. For other files it must match the file.
@@ -135,7 +133,7 @@ class EnsembleRanker(Ranker):
 
     @property
     def curves_(self) -> Curves:  # type: ignore[override]
-        """None: the file has no curves."""
+        """Empty: the file has no curves."""
         return {}
 
     _importance_kinds: ClassVar[tuple[str, ...]] = ("split",)

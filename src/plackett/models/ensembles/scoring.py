@@ -1,16 +1,10 @@
 """Score documents with an ensemble: its layout in memory, the compiled loops, and how many threads.
 
-Most documents take the bit-sliced path. Going from root to leaf, one document and one tree after
-another, is faster for a few documents, and the only way for what the fast path does not support:
-float64 features that float32 cannot represent, and trees with more leaves than it can number.
+Most documents take the bit-sliced path. Going from root to leaf is faster for a few documents, and the only way for
+float64 features that float32 cannot represent and for trees with more leaves than the fast path can number.
 
-The threads are Python's: the loops release the global interpreter lock, share only what they read,
-and write separate parts of the scores. No thread pool stays alive, so calls from several threads
-or after a fork are safe.
-
-The layout holds the arrays that the loops read: the decision bits of nodes, what they mean for missing values, and
-the depth-first order of nodes, left before right. Computing that order also proves that the arrays are trees: it must
-reach every node and every leaf once.
+The threads are Python's: the loops release the global interpreter lock and write separate parts of the scores. No
+thread pool stays alive, so calls from several threads or after a fork are safe.
 """
 
 from __future__ import annotations
@@ -114,18 +108,20 @@ def score(ensemble: Ensemble, features: Any, *, n_threads: int | None) -> Scores
         return _score_sparse(ensemble, features, n_threads)
     array = _as_array(ensemble, features)
     scores = np.full(len(array), ensemble.base_score, ensemble.layout.nodes.values.dtype)
-    n_parts = min(_count_threads(n_threads, len(array)), max(len(array) // MIN_PER_THREAD, 1))
+    if n_threads is None:
+        n_threads = numba.get_num_threads() if len(array) >= 2 * MIN_PER_THREAD else 1
+    n_parts = min(n_threads, max(len(array) // MIN_PER_THREAD, 1))
     if n_parts == 1:
         _score_part(ensemble, array, scores)
     else:
-        _score_parts(ensemble, array, scores, n_parts)
+        block = DOCUMENTS * len(WIDE)
+        n_blocks = -(-len(array) // block)
+        bounds = [min(n_blocks * i // n_parts * block, len(array)) for i in range(n_parts + 1)]
+        with ThreadPoolExecutor(n_parts) as pool:
+            parts = [pool.submit(_score_part, ensemble, array[a:b], scores[a:b]) for a, b in pairwise(bounds)]
+            for part in parts:
+                part.result()
     return scores.astype(np.float64, copy=False)
-
-
-def _count_threads(n_threads: int | None, n_docs: int) -> int:
-    if n_threads is None:
-        return numba.get_num_threads() if n_docs >= 2 * MIN_PER_THREAD else 1
-    return n_threads
 
 
 def _check_shape(ensemble: Ensemble, shape: tuple[int, ...]) -> None:
@@ -152,16 +148,6 @@ def _as_array(ensemble: Ensemble, features: Any) -> NDArray[np.floating]:
     array = np.require(array, requirements=["C", "A"]).view()
     array.flags.writeable = False  # so that writable and read-only arrays share one compiled loop
     return array
-
-
-def _score_parts(ensemble: Ensemble, array: NDArray[np.floating], scores: NDArray[np.floating], n_parts: int) -> None:
-    block = DOCUMENTS * len(WIDE)
-    n_blocks = -(-len(array) // block)
-    bounds = [min(n_blocks * i // n_parts * block, len(array)) for i in range(n_parts + 1)]
-    with ThreadPoolExecutor(n_parts) as pool:
-        parts = [pool.submit(_score_part, ensemble, array[a:b], scores[a:b]) for a, b in pairwise(bounds)]
-        for part in parts:
-            part.result()
 
 
 _LARGE = 8  # wide blocks
@@ -213,8 +199,10 @@ KNOWN_BITS = 0b1111
 _MISSING_SHIFT, _MISSING_MASK = 2, 3
 
 # What NaN and zero become: the table in plackett.models.ensembles.bitsliced.
-_REPLACEMENTS = np.array([(0.0, 0.0), (-np.inf, 0.0), (np.nan, 0.0), (-np.inf, -np.inf), (np.nan, np.nan)], np.float32)
-_NONE, _NAN_LEFT, _NAN_RIGHT, _ZERO_LEFT, _ZERO_RIGHT = range(len(_REPLACEMENTS))
+_NAN_BECOMES = np.array([0.0, -np.inf, np.nan, -np.inf, np.nan], np.float32)
+_ZERO_BECOMES = np.array([0.0, 0.0, 0.0, -np.inf, np.nan], np.float32)
+_NAN_RIGHT = 2
+_RULES = np.array([(0, 0), (4, 3), (_NAN_RIGHT, 1)])  # by missing type and default side: right, left
 
 
 def missing_type(decision: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -229,27 +217,10 @@ def decision_bits(categorical: NDArray[np.bool_], default_left: NDArray[np.bool_
 
 
 def missing_rule(decision: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The row of ``_REPLACEMENTS`` that each node applies to its feature."""
-    left = (decision & DEFAULT_LEFT) != 0
-    missing = missing_type(decision)
-    rules = np.full(len(decision), _NONE, np.int64)
-    rules[missing == MISSING_NAN] = _NAN_RIGHT
-    rules[(missing == MISSING_NAN) & left] = _NAN_LEFT
-    rules[missing == MISSING_ZERO] = _ZERO_RIGHT
-    rules[(missing == MISSING_ZERO) & left] = _ZERO_LEFT
+    """The place in ``_NAN_BECOMES`` and ``_ZERO_BECOMES`` of what each node applies to its feature."""
+    rules = _RULES[missing_type(decision), (decision & DEFAULT_LEFT) // DEFAULT_LEFT]
     rules[(decision & CATEGORICAL) != 0] = _NAN_RIGHT  # NaN stays NaN, zero is category 0
     return rules
-
-
-def nan_goes_left(decision: NDArray[np.uint8], library: str) -> NDArray[np.bool_]:
-    """Whether NaN goes left at nodes with categories; in LightGBM it never does."""
-    return (decision & DEFAULT_LEFT != 0) & (library != "lightgbm")
-
-
-def replacements(rules: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """What NaN and zero become by each of the rules."""
-    rows = _REPLACEMENTS[rules]
-    return np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
 
 
 class TreeOrder(NamedTuple):
@@ -269,12 +240,12 @@ def depth_first(
     *,
     left: NDArray[np.int32],
     right: NDArray[np.int32],
-) -> tuple[TreeOrder, int, int]:
-    """Order of all trees, and the first tree and node that are invalid (-1, -1 if none is).
+) -> TreeOrder:
+    """Order of all trees; DataError if a node has no parent or several.
 
     NumPy walks all trees together, level by level. 500 trees of 64 leaves take 6 ms; a loop over nodes would take 0.4 s
     to compile. A tree has one leaf more than inner nodes. Children within their tree must be in range: ``c >= 0`` is an
-    inner node, ``~c`` a leaf. A returned node beyond the inner ones is a leaf.
+    inner node, ``~c`` a leaf.
     """
     counts, n_nodes = np.diff(node_offsets), len(left)
     # Nodes of all trees come first, leaves after them.
@@ -284,14 +255,14 @@ def depth_first(
     reached = np.bincount(children.ravel(), minlength=n_nodes + int(leaf_offsets[-1]))
     roots = np.concatenate([node_offsets[:-1][counts > 0], n_nodes + leaf_offsets[:-1][counts == 0]])
     reached[roots] += 1
-    tree, node = _first_wrong(reached != 1, node_offsets, leaf_offsets)
-    levels = [roots[roots < n_nodes]] if tree < 0 else []
-    while levels and len(levels[-1]):
+    _check_parents(reached != 1, node_offsets, leaf_offsets)
+    levels = [roots[roots < n_nodes]]
+    while len(levels[-1]):
         reached[levels[-1]] = 0
         below = children[:, levels[-1]].ravel()
         levels.append(below[below < n_nodes])
-    if tree < 0:  # each node has one parent: those that are not below a root form loops
-        tree, node = _first_wrong(reached[:n_nodes] != 0, node_offsets, leaf_offsets)
+    # Each node has one parent: those that are not below a root form loops.
+    _check_parents(reached[:n_nodes] != 0, node_offsets, leaf_offsets)
     leaves = np.ones(len(reached), np.int64)
     for level in reversed(levels):
         leaves[level] = leaves[children[:, level]].sum(axis=0)
@@ -302,25 +273,26 @@ def depth_first(
             place[child] = place[level] + nodes_before
             first_leaf[child] = first_leaf[level] + leaves_before
     numbers = (place[:n_nodes], first_leaf[n_nodes:], first_leaf[:n_nodes])
-    return TreeOrder(*(number.astype(np.int32) for number in numbers)), tree, node
+    return TreeOrder(*(number.astype(np.int32) for number in numbers))
 
 
-def _first_wrong(
+def _check_parents(
     is_wrong: NDArray[np.bool_], node_offsets: NDArray[np.int64], leaf_offsets: NDArray[np.int64]
-) -> tuple[int, int]:
-    """The first tree with a wrong node or leaf, and which; -1, -1 if there is none."""
+) -> None:
+    """Raise an error that names the first tree with a wrong node or leaf, and which."""
     wrong, n_nodes = np.flatnonzero(is_wrong), node_offsets[-1]
+    if not len(wrong):
+        return
     nodes, leaves = wrong[wrong < n_nodes], wrong[wrong >= n_nodes] - n_nodes
-    trees = np.concatenate(
-        [np.searchsorted(node_offsets, nodes, side="right"), np.searchsorted(leaf_offsets, leaves, side="right")]
+    tree_of_node = np.searchsorted(node_offsets, nodes, side="right") - 1
+    tree_of_leaf = np.searchsorted(leaf_offsets, leaves, side="right") - 1
+    tree = min((*tree_of_node[:1], *tree_of_leaf[:1]))
+    in_nodes = len(nodes) > 0 and tree_of_node[0] == tree
+    what = f"node {nodes[0] - node_offsets[tree]}" if in_nodes else f"leaf {leaves[0] - leaf_offsets[tree]}"
+    raise DataError(
+        f"tree {tree}, {what}: every node of a tree but the root must have exactly one parent; "
+        "this one has none or several."
     )
-    if not len(trees):
-        return -1, -1
-    first = int(np.argmin(trees))
-    tree = int(trees[first]) - 1
-    if first < len(nodes):
-        return tree, int(nodes[first] - node_offsets[tree])
-    return tree, int(node_offsets[tree + 1] - node_offsets[tree] + leaves[first - len(nodes)] - leaf_offsets[tree])
 
 
 # LightGBM's kZeroThreshold; the others read every number as it is.
@@ -343,29 +315,19 @@ class Layout:
 def make_layout(ensemble: Ensemble, order: TreeOrder) -> Layout:
     """Prepare an ensemble for scoring."""
     rules = missing_rule(ensemble.decision)
-    nan_left = nan_goes_left(ensemble.decision, ensemble.library)
+    # At nodes with categories; in LightGBM NaN never goes left there.
+    nan_left = (ensemble.decision & DEFAULT_LEFT != 0) & (ensemble.library != "lightgbm")
     precision: Any = np.float32 if ensemble.library == "xgboost" else np.float64
     values: NDArray[np.floating] = ensemble.leaf_values.astype(precision)
     questions, question = _find_questions(ensemble, rules, nan_left)
-    nodes = Nodes(
-        node_offsets=ensemble.node_offsets,
-        leaf_offsets=ensemble.leaf_offsets,
-        inner=_make_records(ensemble, rules),
-        nan_left=nan_left,
-        values=values,
-    )
-    is_supported = 0 < np.diff(ensemble.leaf_offsets).max(initial=0) <= 1 << MAX_PLANES
-    trees = _slice_trees(ensemble, order, question, values) if is_supported else None
-    return Layout(questions, nodes, trees)
-
-
-def _make_records(ensemble: Ensemble, rules: NDArray[np.int64]) -> NDArray[np.void]:
-    """Inner nodes as records."""
     inner = np.empty(len(rules), NODE)
     for name in ("threshold", "feature", "category_set", "left", "right"):
         inner[name] = getattr(ensemble, name)
-    inner["nan_becomes"], inner["zero_becomes"] = replacements(rules)
-    return inner
+    inner["nan_becomes"], inner["zero_becomes"] = _NAN_BECOMES[rules], _ZERO_BECOMES[rules]
+    nodes = Nodes(ensemble.node_offsets, ensemble.leaf_offsets, inner, nan_left, values)
+    is_supported = 0 < np.diff(ensemble.leaf_offsets).max(initial=0) <= 1 << MAX_PLANES
+    trees = _slice_trees(ensemble, order, question, values) if is_supported else None
+    return Layout(questions, nodes, trees)
 
 
 def round_down(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -388,13 +350,12 @@ def _find_questions(
     question = np.empty(len(sorting), np.int32)
     question[sorting] = np.cumsum(new_question) - 1
     kept, columns = sorting[new_question], sorting[new_column]
-    nan_becomes, zero_becomes = replacements(rules[columns])
     starts = np.flatnonzero(new_column[new_question])
     return Questions(
         offsets=np.append(starts, len(kept)).astype(np.int64),
         feature=ensemble.feature[columns],
-        nan_becomes=nan_becomes,
-        zero_becomes=zero_becomes,
+        nan_becomes=_NAN_BECOMES[rules[columns]],
+        zero_becomes=_ZERO_BECOMES[rules[columns]],
         thresholds=thresholds[kept],
         category_set=sets[kept],
         nan_left=nan_left[kept],

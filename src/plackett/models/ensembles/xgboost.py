@@ -1,15 +1,12 @@
 r"""XGBoost's models in JSON or UBJSON, read without XGBoost.
 
-XGBoost sends a value left if :math:`x < t` in float32; that is :math:`x \le t'` with the next
-float32 below. NaN is missing and goes to the default side of the node. The members of a set of
-categories go *right* in a file: children and default side of such nodes are exchanged, so that
-members go left as in every :class:`~plackett.models.ensembles.Ensemble`. Unreachable nodes, which
-pruning leaves behind, are dropped.
+XGBoost sends a value left if :math:`x < t` in float32; that is :math:`x \le t'` with the next float32 below. The
+members of a set of categories go *right* in a file: children and default side of such nodes are exchanged, so that
+members go left as in every :class:`~plackett.models.ensembles.Ensemble`. Unreachable nodes, which pruning leaves
+behind, are dropped.
 
-UBJSON (Universal Binary JSON, draft 12) is read as far as XGBoost writes it. A value is a one-byte
-marker and its content, numbers are big-endian, and lengths are numbers of the same kind. Typed
-arrays, ``[$d#...``, become NumPy arrays without a copy; a length beyond the end of the data raises
-before memory is allocated.
+UBJSON (Universal Binary JSON, draft 12) is read as far as XGBoost writes it: a one-byte marker and its content, numbers
+big-endian. A length beyond the end of the data raises before memory is allocated.
 """
 
 import json
@@ -26,13 +23,8 @@ from plackett.models.ensembles.scoring import MISSING_NAN, decision_bits
 
 # Markers of numbers and their types.
 _UBJSON_TYPES: dict[int, np.dtype[Any]] = {
-    ord("i"): np.dtype(">i1"),
-    ord("U"): np.dtype(">u1"),
-    ord("I"): np.dtype(">i2"),
-    ord("l"): np.dtype(">i4"),
-    ord("L"): np.dtype(">i8"),
-    ord("d"): np.dtype(">f4"),
-    ord("D"): np.dtype(">f8"),
+    ord(marker): np.dtype(kind)
+    for marker, kind in zip("iUIlLdD", (">i1", ">u1", ">i2", ">i4", ">i8", ">f4", ">f8"), strict=True)
 }
 _CONSTANTS = {ord("T"): True, ord("F"): False, ord("Z"): None}
 _MAX_DEPTH = 32  # XGBoost's models are nested eight levels deep
@@ -64,8 +56,7 @@ class _UbjsonReader:
         if marker not in _UBJSON_TYPES:
             raise DataError(f"the binary model is damaged at byte {self.at}: no number there.")
         kind = _UBJSON_TYPES[marker]
-        value: int | float = np.frombuffer(self.take(kind.itemsize), kind)[0].item()
-        return value
+        return np.frombuffer(self.take(kind.itemsize), kind)[0].item()
 
     def length(self) -> int:
         length = self.number(self.marker())
@@ -112,11 +103,6 @@ class _UbjsonReader:
         return values
 
 
-def decode_ubjson(data: bytes) -> Any:
-    """Decode UBJSON; typed arrays become NumPy arrays."""
-    return _UbjsonReader(data).value(0)
-
-
 _NO_CHILD = -1
 _CATEGORIES = 1 << 24  # float32 holds no more whole numbers without gaps
 _BITS = 32
@@ -124,10 +110,7 @@ _MAX_WORDS_PER_FILE_BYTE = 16
 
 
 class _SetBudget:
-    """The number of words of sets that a file may claim, in proportion to its size.
-
-    A set has a bit per category up to its largest: a few bytes of text could claim megabytes.
-    """
+    """The words of sets, a bit per category up to its largest, that a file of this size may claim."""
 
     def __init__(self, size: int) -> None:
         self.left = _MAX_WORDS_PER_FILE_BYTE * size
@@ -244,28 +227,15 @@ def _parse_sets(
         members = categories[start : start + count]
         size = int(members.max(initial=-1)) // _BITS + 1
         budget.spend(size + count, where)
-        words.append(_bitset(members, size))
+        bits = np.zeros(size, np.uint32)
+        np.bitwise_or.at(bits, members // _BITS, np.uint32(1) << (members % _BITS).astype(np.uint32))
+        words.append(bits)
     return category_set, np.cumsum([0, *map(len, words)]), np.concatenate(words)
 
 
-def _bitset(members: NDArray[np.int64], size: int) -> NDArray[np.uint32]:
-    words = np.zeros(size, np.uint32)
-    bits = np.uint32(1) << (members % _BITS).astype(np.uint32)
-    np.bitwise_or.at(words, members // _BITS, bits)
-    return words
-
-
 _IDENTITY = (
-    "reg:squarederror",
-    "reg:squaredlogerror",
-    "reg:absoluteerror",
-    "reg:pseudohubererror",
-    "reg:quantileerror",
-    "rank:ndcg",
-    "rank:map",
-    "rank:pairwise",
-    "binary:hinge",
-    "binary:logitraw",
+    *(f"reg:{name}error" for name in ("squared", "squaredlog", "absolute", "pseudohuber", "quantile")),
+    *("rank:ndcg", "rank:map", "rank:pairwise", "binary:hinge", "binary:logitraw"),
 )
 _LOGISTIC = ("reg:logistic", "binary:logistic")
 _LOGARITHMIC = ("count:poisson", "reg:gamma", "reg:tweedie")
@@ -309,7 +279,7 @@ def _decode(source: str | bytes) -> tuple[Any, int]:
     if not isinstance(source, str):
         source = bytes(source)
         if source[:1] == b"{" and source[1:2] and source[1] in _LENGTHS:
-            return decode_ubjson(source), len(source)
+            return _UbjsonReader(source).value(0), len(source)
     text = read_text(source)
     try:
         return json.loads(text), len(text)
@@ -327,11 +297,7 @@ def _check_parameters(parameters: dict[str, Any]) -> int:
 
 
 def _base_score(parameters: dict[str, Any], objective: str) -> float:
-    """Base score before the objective's transformation, as float32.
-
-    XGBoost takes logarithms in float32. Here they are taken in float64 and rounded, which differs
-    by one unit in the last place for a few numbers in a hundred.
-    """
+    """Base score before the objective's transformation, as float32; logarithms may differ in the last bit."""
     word = get_field(parameters, "base_score", str).strip("[]")
     values = parse_floats(word, "base_score")
     if len(values) != 1:

@@ -119,13 +119,21 @@ def warn_unless_converged(report: Convergence, *, C: float) -> None:
         return
     if "max_iterations" in report.reason:
         advice = Message(
-            *("Raise ", Setting("max_iterations"), ", lower ", Setting("C")),
-            *(", or put the features on one scale (", _STANDARD, ")."),
+            "Raise ",
+            Setting("max_iterations"),
+            ", lower ",
+            Setting("C"),
+            ", or put the features on one scale (",
+            _STANDARD,
+            ").",
         )
     else:
         advice = Message(
-            *("Lower ", Setting("C"), ", put the features on one scale (", _STANDARD, "), or, for "),
-            "a custom objective, check its gradient.",
+            "Lower ",
+            Setting("C"),
+            ", put the features on one scale (",
+            _STANDARD,
+            "), or, for a custom objective, check its gradient.",
         )
     message = Message(f"{report}, with C={C:g}. ", advice)
     warnings.warn(message, ConvergenceWarning, stacklevel=5)

@@ -1,25 +1,17 @@
 r"""Cutting planes for convex objectives with kinks (SVM-MAP), to a certified gap.
 
-At weights :math:`w_t` a convex L lies above its tangent :math:`a_t \cdot w + b_t`. So :math:`\max_t
-(a_t \cdot w + b_t) + \lVert w \rVert^2/C`, the *model*, lies below :math:`F = L + \lVert
-w\rVert^2/C`, and its minimum is a lower bound on that of F. By duality this minimum is the maximum
-of
+At weights :math:`w_t` a convex L lies above its tangent :math:`a_t \cdot w + b_t`. So the *model* :math:`\max_t (a_t
+\cdot w + b_t) + \lVert w \rVert^2/C` lies below :math:`F = L + \lVert w\rVert^2/C`, and its minimum is a lower bound.
+By duality this minimum is the maximum of
 
 .. math:: b \cdot \alpha - \frac{C}{4} \lVert A^\top \alpha \rVert^2, \qquad \alpha \ge 0,\;
     \sum \alpha = 1, \qquad w = -\frac{C}{2} A^\top \alpha,
 
-a quadratic program with one variable per plane (:func:`maximize_on_simplex`).
-
-This is the structural SVM with one slack for all lists (Joachims, Finley & Yu 2009): a plane is the
-sum of the most violated constraints of all lists, so a few hundred planes suffice for any number of
-lists. Planes do not depend on the penalty, so along a path of penalties they are reused.
-
-With weak penalties the minimum of the model jumps from one iteration to the next. So the next
-tangent is not taken there, but between it and the best weights so far, where F is lowest (Franc &
-Sonnenburg 2009).
+a quadratic program with one variable per plane (:func:`maximize_on_simplex`). This is the structural SVM with one slack
+for all lists (Joachims, Finley & Yu 2009): a few hundred planes suffice for any number of lists, and they hold for any
+penalty. The next tangent is taken between the minimum of the model and the best weights so far, where F is lowest
+(Franc & Sonnenburg 2009).
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,33 +28,29 @@ Vector = NDArray[np.float64]
 def minimize_by_planes(
     loss: LinearLoss, start: Weights, *, C: float, max_iterations: int, gap: float, planes: Planes | None = None
 ) -> Solution:
-    """Minimize a convex, non-negative loss plus ||w||^2 / C.
-
-    It stops when the best value and the lower bound differ by at most the part ``gap`` of the value. ``planes`` are
-    tangents of this loss from an earlier solution, with any penalty.
-    """
+    """Minimize a convex, non-negative loss plus ||w||^2 / C to a relative gap, from tangents found with any penalty."""
     bundle = Bundle(len(start), C, planes)
-    search = _PlaneSearch(loss, C, Iterate(start, *loss.evaluate(start)), 1)
-    bundle.add(search.best)
-    trace: list[float] = []
+    best = Iterate(start, *loss.evaluate(start))
+    bundle.add(best)
+    value, evaluations, trace = _add_penalty(best, C), 1, list[float]()
     lower, smallest, smallest_at = bundle.lower, np.inf, 0
-    while search.value - lower > gap * search.value and len(trace) < max_iterations:
-        for point in search.evaluate_towards(bundle.weights):
+    while value - lower > gap * value and len(trace) < max_iterations:
+        points = _evaluate_towards(bundle.weights, best, loss, C)
+        for point in points:
             bundle.add(point)
-        lower = max(lower, bundle.lower)
-        trace.append(search.value)
+        evaluations += len(points)
+        best = min([best, *points], key=lambda point: _add_penalty(point, C))
+        value, lower = _add_penalty(best, C), max(lower, bundle.lower)
+        trace.append(value)
         bundle.drop_idle()
-        open_gap = search.value - lower
-        if open_gap < (1.0 - 1e-6) * smallest:
-            smallest, smallest_at = open_gap, len(trace)
+        if value - lower < (1.0 - 1e-6) * smallest:
+            smallest, smallest_at = value - lower, len(trace)
         if len(trace) - smallest_at >= _STALLED:
             break
-    value = search.value
-    reached = (value - lower) / value if value > 0.0 else 0.0
-    end = ("cutting planes", reached <= gap, describe_gap(reached <= gap))
-    counts = (len(trace), search.evaluations)
-    report = Convergence(*end, *counts, value, np.nan, reached, tuple(trace))
-    return Solution(search.best.weights, report, bundle.active_planes)
+    reached = 0.0 if value <= 0.0 else (value - lower) / value  # NaN stays NaN
+    end = ("cutting planes", reached <= gap, describe_gap(reached <= gap), len(trace), evaluations)
+    report = Convergence(*end, value, np.nan, reached, tuple(trace))
+    return Solution(best.weights, report, bundle.active_planes)
 
 
 def describe_gap(closed: bool) -> str:
@@ -70,39 +58,25 @@ def describe_gap(closed: bool) -> str:
     return "the duality gap is closed" if closed else "the duality gap stays open"
 
 
-@dataclass
-class _PlaneSearch:
-    """The best point so far."""
+def _add_penalty(point: Iterate, C: float) -> float:
+    return point.value + float(point.weights @ point.weights) / C
 
-    loss: LinearLoss
-    C: float
-    best: Iterate
-    evaluations: int = 0
 
-    @property
-    def value(self) -> float:
-        return self.total(self.best)
-
-    def total(self, point: Iterate) -> float:
-        return point.value + float(point.weights @ point.weights) / self.C
-
-    def evaluate_towards(self, target: Weights) -> list[Iterate]:
-        """Evaluate up to four points between the best one and the target."""
-        origin, way = self.best, target - self.best.weights
-        low, high, share = 0.0, 1.0, 1.0
-        points: list[Iterate] = []
-        for _ in range(_TRIALS):
-            weights = origin.weights + share * way
-            point = Iterate(weights, *self.loss.evaluate(weights))
-            self.evaluations += 1
-            points.append(point)
-            slope = float((point.gradient + 2.0 * point.weights / self.C) @ way)
-            low, high = (low, share) if slope > 0.0 else (share, high)
-            if self.total(point) < self.value or slope <= 0.0:
-                break
-            share = 0.5 * (low + high) if low > 0.0 else 0.25 * high
-        self.best = min([self.best, *points], key=self.total)
-        return points
+def _evaluate_towards(target: Weights, best: Iterate, loss: LinearLoss, C: float) -> list[Iterate]:
+    """Evaluate up to four points between the best one and the target."""
+    way = target - best.weights
+    low, high, share = 0.0, 1.0, 1.0
+    points: list[Iterate] = []
+    for _ in range(_TRIALS):
+        weights = best.weights + share * way
+        point = Iterate(weights, *loss.evaluate(weights))
+        points.append(point)
+        slope = float((point.gradient + 2.0 * point.weights / C) @ way)
+        low, high = (low, share) if slope > 0.0 else (share, high)
+        if _add_penalty(point, C) < _add_penalty(best, C) or slope <= 0.0:
+            break
+        share = 0.5 * (low + high) if low > 0.0 else 0.25 * high
+    return points
 
 
 _RECENT = 30  # the newest planes are always kept
@@ -110,10 +84,7 @@ _MAX_PLANES = 150  # beyond it, idle planes are dropped
 
 
 class Bundle:
-    """Planes below a convex function, and the minimum of their maximum plus the penalty.
-
-    The first plane is zero: no loss here is negative.
-    """
+    """Planes below a convex function, the first zero, and the minimum of their maximum plus the penalty."""
 
     def __init__(self, n_features: int, C: float, planes: Planes | None = None) -> None:
         self.C = C
@@ -172,13 +143,11 @@ _MAX_CHANGES = 20  # for each component
 
 
 def maximize_on_simplex(Q: NDArray[np.float64], b: Vector, start: Vector) -> Vector:
-    r"""Maximize :math:`b \cdot \alpha - \tfrac12 \alpha^\top Q \alpha` over the simplex.
+    r"""Maximize :math:`b \cdot \alpha - \tfrac12 \alpha^\top Q \alpha` over the simplex, Q positive semi-definite.
 
-    Q is positive semi-definite. An active-set method: on the set of positive components the maximum solves a linear
-    system. If a component would become negative, the step stops where the first one vanishes, and that one leaves the
-    set; otherwise the component with the highest gain enters, until none is higher than those of the set, up to
-    rounding. The method ends at the exact maximum after finitely many changes,
-    and after a few if it starts at the maximum of a program with one component less.
+    An active-set method: on the set of positive components the maximum solves a linear system. If a component would
+    become negative, the step stops where the first one vanishes, and that one leaves the set; otherwise the component
+    with the highest gain enters, until none is higher than those of the set, up to rounding.
     """
     alpha = start.copy()
     active = alpha > 0.0

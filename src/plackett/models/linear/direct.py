@@ -17,7 +17,6 @@ The weak ranker of the round before is not taken again: by itself it has the sam
 feature would be chosen in every round. RankLib takes it back later; here other rounds lie between.
 """
 
-import json
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,8 +30,8 @@ from plackett.base.ragged import Scores, Values
 from plackett.base.threads import kernel_threads
 from plackett.data.dataset import Dataset
 from plackett.metrics import Metric
-from plackett.models.checkpoint import Checkpoint
-from plackett.models.fit_context import Curves, FitContext, Selection, check_learnable, latest, measure
+from plackett.models.checkpoint import read_state, save_state
+from plackett.models.fit_context import Curves, FitContext, Selection, measure
 from plackett.models.insight import deviations
 from plackett.models.linear.loss import matvec
 from plackett.models.linear.ranker import BaseLinearRanker
@@ -56,6 +55,9 @@ class Step(NamedTuple):
 
 class MetricOfWeights:
     """The metric of the training lists as a function of the weights of the features."""
+
+    weak: NDArray[np.float64] | None = None
+    """The metric of AdaRank's weak rankers, once it is known."""
 
     def __init__(self, data: Dataset, metric: Metric) -> None:
         self.data, self.metric = data, metric
@@ -91,8 +93,7 @@ class MetricOfWeights:
 class DirectRanker(BaseLinearRanker):
     """A linear model that maximizes the first metric of the fit on the training lists.
 
-    The search is a sequence of steps, each a function of the steps before it, so that a fit resumes from the list of
-    them. Of all steps, the best on the validation lists is kept; without such lists, the best on the training lists.
+    Each step is a function of the steps before it, so that a fit resumes from the list of them.
     """
 
     patience: int | None
@@ -109,7 +110,6 @@ class DirectRanker(BaseLinearRanker):
         """The next step; None: the search is over."""
 
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
-        check_learnable(train)
         if train.document_weights is not None and not np.all(train.document_weights == 1.0):
             raise UsageError(
                 f"{type(self).__name__} maximizes a metric, which has no document weights; use a linear model with "
@@ -123,43 +123,25 @@ class DirectRanker(BaseLinearRanker):
         problem = MetricOfWeights(train, context.metrics[0])
         parts = {"train": train} | ({} if validation is None else {"validation": validation})
         curves: Curves = {part: {name: [] for name in context.metric_names} for part in parts}
-        selection, steps, recorded = Selection(), list[Step](), _read_steps(context.checkpoint)
+        selection, steps, recorded = Selection(), list[Step](), read_state(context.checkpoint, _STATE_FILE) or []
         init = context.init.coefficients_ if isinstance(context.init, BaseLinearRanker) else None
         stopped = False
         while not stopped and (self.patience is None or selection.steps_since_best < self.patience):
             is_new = len(steps) >= len(recorded)
-            step = self._next(problem, steps, init) if is_new else recorded[len(steps)]
+            step = self._next(problem, steps, init) if is_new else Step(*recorded[len(steps)])
             if step is None:
                 break
             steps.append(step)
             weights = np.array(step.weights)
             for part, data in parts.items():
-                means = measure(matvec(data.features, weights), data, context.metrics)
-                for name, mean in zip(context.metric_names, means, strict=True):
-                    curves[part][name].append(mean)
+                means = context.measure(matvec(data.features, weights), data, curves[part])
             if selection.offer(means):
                 self.coefficients_ = weights
             if is_new:
-                _save_steps(context.checkpoint, steps)
-            context.progress(f"{context.metric_names[0]} {means[0]:.4f}", len(steps), self.max_steps)
-            if validation is not None:
-                context.watch(len(steps), self.max_steps, means[0])
-            stopped = context.should_stop(len(steps), self.max_steps, latest(curves))
+                save_state(context.checkpoint, len(steps), _STATE_FILE, steps)
+            stopped = context.report("", len(steps), self.max_steps, curves)
         self.curves_ = curves
         self._best_step = selection.best_step + 1
-
-
-def _read_steps(checkpoint: Checkpoint | None) -> list[Step]:
-    folder = None if checkpoint is None else checkpoint.latest()
-    if folder is None:
-        return []
-    return [Step(*step) for step in json.loads((folder / _STATE_FILE).read_text(encoding="utf-8"))]
-
-
-def _save_steps(checkpoint: Checkpoint | None, steps: list[Step]) -> None:
-    if checkpoint is not None and checkpoint.due():
-        with checkpoint.saving(len(steps)) as folder:
-            (folder / _STATE_FILE).write_text(json.dumps(steps), encoding="utf-8")
 
 
 @accept_aliases
@@ -280,16 +262,11 @@ class AdaRanker(DirectRanker):
     def max_steps(self) -> int:
         return self.rounds
 
-    def _search(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
-        self._weak: NDArray[np.float64] | None = None
-        super()._search(train, validation, context)
-        self._weak = None
-
     def _next(self, problem: MetricOfWeights, steps: list[Step], init: NDArray[np.float64] | None) -> Step | None:
         if len(steps) >= self.rounds:
             return None
-        if self._weak is None:
-            self._weak = self._weak_values(problem)
+        if problem.weak is None:
+            problem.weak = self._weak_values(problem)
         weights = np.zeros(problem.data.n_features) if init is None else init.copy()
         if steps:
             weights = np.array(steps[-1].weights)
@@ -297,7 +274,7 @@ class AdaRanker(DirectRanker):
         if np.any(weights != 0.0):
             shares = shares * np.exp(-problem.list_values(problem.scores(weights)))
             shares = shares / shares.sum()
-        worth = self._weak @ shares
+        worth = problem.weak @ shares
         if steps and len(worth) > 1:
             worth[steps[-1].choice] = -np.inf
         choice = int(np.argmax(worth))
@@ -313,6 +290,3 @@ class AdaRanker(DirectRanker):
         if np.max(values) > 1.0 or np.min(values) < 0.0:
             raise UsageError(f"AdaRank needs a metric between 0 and 1, and {problem.metric} is not; use ndcg or map.")
         return values
-
-
-__all__ = ["AdaRanker", "CoordinateAscentRanker", "DirectRanker"]

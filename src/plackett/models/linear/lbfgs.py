@@ -2,29 +2,23 @@ r"""L-BFGS for smooth objectives: SciPy's solver in preconditioned variables.
 
 .. math:: F(w) = L(w) + \lVert w \rVert^2 / C, \qquad \nabla F = \nabla L + 2 w / C
 
-L-BFGS needs many iterations where the Hessian is far from a multiple of the identity, and features
-of search engines are nearly copies of each other. So SciPy minimizes over u, with
+L-BFGS needs many iterations where the Hessian is far from a multiple of the identity, and features of search engines
+are nearly copies of each other. So SciPy minimizes over u, with
 
 .. math:: w = w_0 + \lVert R^{-1} g_0 \rVert\, R^{-\top} u, \qquad M = R R^\top,
 
-where M approximates the Hessian at the first weights :math:`w_0` and :math:`g_0` is the gradient
-there. In these variables the Hessian is close to a multiple of the identity, and SciPy's first
-step, which has length 1, is the Newton step :math:`-M^{-1} g_0`: tens of iterations instead of
-hundreds.
-
-The Hessian of :math:`\sum_q \ell_q(Xw) + \lVert w\rVert^2/C` is close to
+where M approximates the Hessian at the first weights :math:`w_0` and :math:`g_0` is the gradient there. SciPy's first
+step, which has length 1, is then the Newton step :math:`-M^{-1} g_0`.
 
 .. math:: M = \sum_q \sum_{d \in q} h_d (x_d - \bar x_q)(x_d - \bar x_q)^\top + \frac{2}{C} I,
     \qquad \bar x_q = \sum_d h_d x_d \Big/ \sum_d h_d
 
-with the curvature h of the objective: for the softmax family up to terms in the squares of
-probabilities; for pairwise losses the two spectra agree up to a small factor. M need not be exact:
-it is summed over evenly spaced lists with about :data:`DOCUMENTS` documents in total. With more
-than :data:`MAX_DENSE` features, or sparse ones, only its diagonal is used.
+with the curvature h of the objective. M need not be exact: it is summed over evenly spaced lists with about
+:data:`DOCUMENTS` documents in total. With more than :data:`MAX_DENSE` features, or sparse ones, only its diagonal is
+used.
 
-The solver runs in rounds of at most 40 iterations. Each round computes M at the current weights and
-starts SciPy with an empty memory, so a fit can be resumed between rounds without a change in the
-result, although SciPy cannot save its state.
+The solver runs in rounds of at most 40 iterations. Each computes M at the current weights and starts SciPy with an
+empty memory, so a fit can be resumed between rounds although SciPy cannot save its state.
 """
 
 from __future__ import annotations
@@ -78,8 +72,8 @@ def minimize(
     search = _LbfgsSearch(loss, C, tolerance, value_tolerance, max_iterations)
     if resume is not None:
         start = np.array(resume["weights"], dtype=np.float64)
-        search.iterations, search.evaluations = resume["iterations"], resume["evaluations"]
-        search.trace, search.decrement = list(resume["trace"]), float(resume["newton"])
+        search.evaluations, search.decrement = resume["evaluations"], float(resume["newton"])
+        search.trace = list(resume["trace"])
     point = search.evaluate(np.array(start, dtype=np.float64))
     if not (np.isfinite(point.value) and np.isfinite(point.gradient).all()):
         raise UsageError(
@@ -108,9 +102,9 @@ class _LbfgsSearch:
     tolerance: float
     value_tolerance: float
     max_iterations: int
-    iterations: int = 0
     evaluations: int = 0
     trace: list[float] = field(default_factory=list)
+    """The value after each iteration."""
     decrement: float = np.inf
     """Half the Newton decrement: about how far the value is above the minimum."""
 
@@ -125,15 +119,13 @@ class _LbfgsSearch:
 
     def is_over(self, point: Iterate) -> bool:
         close = self.decrement <= max(self.value_tolerance, _FLAT * abs(point.value))
-        limit_reached = self.iterations >= self.max_iterations
-        return self.norm(point) <= self.tolerance or close or limit_reached
+        return self.norm(point) <= self.tolerance or close or len(self.trace) >= self.max_iterations
 
     def to_dict(self, point: Iterate) -> dict[str, Any]:
         return {
             "weights": point.weights.tolist(),
-            "iterations": self.iterations,
             "evaluations": self.evaluations,
-            "trace": self.trace,
+            "trace": list(self.trace),
             "newton": self.decrement,
         }
 
@@ -148,9 +140,8 @@ class _LbfgsSearch:
             end = (False, "no step along the gradient lowers the value")
         else:
             end = (False, f"max_iterations={self.max_iterations} reached")
-        counts = (self.iterations, self.evaluations)
-        norm = self.norm(point)
-        return Convergence("lbfgs", *end, *counts, point.value, norm, trace=tuple(self.trace))
+        counts = (len(self.trace), self.evaluations)
+        return Convergence("lbfgs", *end, *counts, point.value, self.norm(point), trace=tuple(self.trace))
 
 
 class _Round:
@@ -172,7 +163,7 @@ class _Round:
         search = self.search
         if search.is_over(self.start):
             return self.start
-        limit = min(_ROUND, search.max_iterations - search.iterations)
+        limit = min(_ROUND, search.max_iterations - len(search.trace))
         options: Any = {"maxcor": _HISTORY, "maxiter": limit, "maxfun": 10**9}
         options |= {"ftol": 0.0, "gtol": 0.0}  # the callback decides when to stop
         # SciPy solves systems of at most 20 equations; OpenBLAS would wake its threads for them.
@@ -202,7 +193,6 @@ class _Round:
         point, u, gradient = self.last
         step, change = u - self.iterate[1], gradient - self.iterate[2]
         self.iterate = self.last
-        search.iterations += 1
         search.trace.append(point.value)
         if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
             self.steps.append((step, change))

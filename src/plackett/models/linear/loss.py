@@ -1,23 +1,16 @@
 r"""An objective as a function of the weights of the features: :math:`L(w) = \sum_q \ell_q(Xw)`.
 
-:func:`make_loss` chooses the cheapest of three forms:
+:func:`make_loss` chooses the cheapest of three forms. :class:`DenseLoss` reads dense features once per evaluation, list
+by list, while they are in the cache. :class:`ScoreLoss` takes any features and any objective. :class:`RankingLoss` is
+for conditional models over m sampled rankings (Dubey et al. 2009), whose energies are linear in the weights,
+:math:`a_r = c_r \cdot Xw = (X^\top c_r) \cdot w`: with the products stored, an evaluation costs O(m d) per list instead
+of O(m n + n d).
 
-- :class:`DenseLoss` reads dense features once per evaluation. The gradient
-  :math:`X^\top \partial\ell/\partial s` needs the features of a list again as soon as its scores
-  are known; list by list they are still in the cache.
-- :class:`ScoreLoss` computes Xw, then the objective, then :math:`X^\top g`. It takes any features
-  and any objective.
-- :class:`RankingLoss` is for conditional models over sampled rankings (Dubey et al. 2009). The
-  energy of a ranking is linear in the weights, :math:`a_r = c_r \cdot Xw = (X^\top c_r) \cdot w`.
-  The products :math:`X^\top c_r` of the m rankings of a list are computed once; then an evaluation
-  costs O(m d) per list instead of O(m n + n d), which is less where lists are long.
-
-Features stay float32 while sums are float64: NumPy would first copy the whole matrix as float64.
-Partial sums belong to blocks of a fixed size, so results have the same bits for any number of
-threads, which BLAS does not guarantee.
+Features stay float32 while sums are float64: NumPy would first copy the whole matrix as float64. Partial sums belong to
+blocks of a fixed size, so results have the same bits for any number of threads, which BLAS does not guarantee.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numba import float32, float64, int64, uint64, void
@@ -33,7 +26,6 @@ from plackett.models.linear.convergence import Weights
 from plackett.objectives import Objective, Stochastic
 from plackett.objectives.conditional.losses import COLUMNS, fill_weights, sampled_list
 from plackett.objectives.driver import LIST_FUNCTION, has_one_level
-from plackett.objectives.objective import BoundObjective
 from plackett.objectives.ranking import coefficients_of, column_of
 
 BLOCK = 2048
@@ -54,7 +46,7 @@ class LinearLoss(Protocol):
 
 def make_loss(objective: Objective, data: Dataset) -> LinearLoss:
     """The objective as a function of the weights, in its cheapest form."""
-    if isinstance(objective, Stochastic) or is_sparse(data):
+    if isinstance(objective, Stochastic) or isinstance(data.features, csr_array):
         return ScoreLoss(objective, data)
     if objective.function is sampled_list:
         samples: int = objective.samples  # type: ignore[attr-defined] # sampled objectives have it
@@ -63,17 +55,20 @@ def make_loss(objective: Objective, data: Dataset) -> LinearLoss:
     return DenseLoss(objective, data)
 
 
-def is_sparse(data: Dataset) -> bool:
-    """Whether the features are a sparse matrix."""
-    return isinstance(data.features, csr_array)
-
-
 class _BoundLoss:
     """An objective bound to the lists of a dataset."""
 
     def __init__(self, objective: Objective, data: Dataset) -> None:
         self.data = data
         self.lists = bind_objective(objective, data)
+        self._list_weights = np.ones(data.n_lists) if self.lists.weights is None else self.lists.weights
+
+    def _sum_blocks(self, kernel: Any, blocks: NDArray[np.int64], *arguments: Any) -> tuple[float, Weights]:
+        """Run a kernel on blocks of lists; return the sum over lists and its gradient."""
+        values = np.zeros(self.data.n_lists)
+        parts = np.zeros((len(blocks) - 1, self.data.n_features))
+        run_parallel(kernel, len(parts), *arguments, self._list_weights, blocks, values, parts)
+        return float(np.sum(values)), np.asarray(parts.sum(axis=0))
 
     def curvature(self, weights: Weights) -> Scores:
         return self.lists.evaluate(matvec(self.data.features, weights)).curvature
@@ -96,28 +91,12 @@ class DenseLoss(_BoundLoss):
         self._features: Features = np.asarray(data.features)
         self._keys = self.lists.step_keys(0)
         self._blocks = _block_starts(data.offsets)
-        self._list_weights = _list_weights(self.lists, data.n_lists)
 
     def evaluate(self, weights: Weights) -> tuple[float, Weights]:
-        values = np.zeros(self.data.n_lists)
-        parts = np.zeros((len(self._blocks) - 1, self.data.n_features))
-        run_parallel(
-            _evaluate_blocks.compiled,
-            len(parts),
-            self.lists.function.address,
-            self._features,
-            weights,
-            self.lists.labels,
-            self.lists.offsets,
-            *self.lists.prepared,
-            self._keys,
-            self.lists.params,
-            self._list_weights,
-            self._blocks,
-            values,
-            parts,
-        )
-        return float(np.sum(values)), np.asarray(parts.sum(axis=0))
+        lists = self.lists
+        prepared = (lists.labels, lists.offsets, *lists.prepared, self._keys, lists.params)
+        arguments = (lists.function.address, self._features, weights, *prepared)
+        return self._sum_blocks(_evaluate_blocks.compiled, self._blocks, *arguments)
 
 
 class RankingLoss(_BoundLoss):
@@ -131,47 +110,20 @@ class RankingLoss(_BoundLoss):
         """X^T c of each ranking."""
         self.losses = np.empty(n_rankings)
         """The loss of each ranking."""
-        run_parallel(
-            _fill_products,
-            data.n_lists,
-            np.asarray(data.features),
-            data.offsets,
-            *self.lists.prepared,
-            self.ranking_offsets,
-            self.products,
-            self.losses,
-        )
+        stored = (data.offsets, *self.lists.prepared, self.ranking_offsets)
+        run_parallel(_fill_products, data.n_lists, np.asarray(data.features), *stored, self.products, self.losses)
         self._loss = objective.params[0]
         self._blocks = _block_starts(self.ranking_offsets)
-        self._list_weights = _list_weights(self.lists, data.n_lists)
 
     def evaluate(self, weights: Weights) -> tuple[float, Weights]:
-        values = np.zeros(self.data.n_lists)
-        parts = np.zeros((len(self._blocks) - 1, self.data.n_features))
-        run_parallel(
-            _evaluate_rankings,
-            len(parts),
-            self._loss,
-            self.products,
-            self.losses,
-            self.ranking_offsets,
-            weights,
-            self._list_weights,
-            self._blocks,
-            values,
-            parts,
-        )
-        return float(np.sum(values)), np.asarray(parts.sum(axis=0))
+        arguments = (self._loss, self.products, self.losses, self.ranking_offsets, weights)
+        return self._sum_blocks(_evaluate_rankings, self._blocks, *arguments)
 
 
 def products_are_smaller(data: Dataset, samples: int) -> bool:
     """Whether stored products are cheaper: m d against m n + n d numbers, over all lists."""
     n_docs, n_lists, d = data.n_docs, data.n_lists, data.n_features
     return n_lists * samples * d <= samples * n_docs + n_docs * d
-
-
-def _list_weights(lists: BoundObjective, n_lists: int) -> NDArray[np.float64]:
-    return np.ones(n_lists) if lists.weights is None else lists.weights
 
 
 def _block_starts(offsets: Offsets) -> NDArray[np.int64]:
@@ -201,9 +153,8 @@ def rmatvec(features: Features | csr_array, gradient: Scores) -> Weights:
     """The product X^T g: one number per feature."""
     if isinstance(features, csr_array):
         return np.asarray(features.T @ gradient, dtype=np.float64)
-    n_blocks = (len(features) + BLOCK - 1) // BLOCK
-    parts = np.zeros((n_blocks, features.shape[1]))
-    run_parallel(_rmatvec, n_blocks, features, gradient, parts)
+    parts = np.zeros((-(-len(features) // BLOCK), features.shape[1]))
+    run_parallel(_rmatvec, len(parts), features, gradient, parts)
     return np.asarray(parts.sum(axis=0))
 
 

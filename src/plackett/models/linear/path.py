@@ -1,7 +1,7 @@
 """The path of penalties: for each C, from the smallest, the best of several solver runs.
 
-The C that is best on the validation lists wins. Objectives that are not convex have more than one
-local minimum, so the solver runs from several starts:
+The C that is best on the validation lists wins. Objectives that are not convex have more than one local minimum, so the
+solver runs from several starts:
 
 ======================  =========================================================================
 start                   weights
@@ -13,15 +13,13 @@ start                   weights
 ``random``              normal with deviation 0.1; different each time it is named
 ======================  =========================================================================
 
-A fit is a fixed sequence of solver runs. Its checkpoint holds the finished ones and the state of
-the current one (:class:`Journal`), so a resumed fit repeats the sequence and skips what is done.
+A checkpoint holds the finished runs and the state of the current one (:class:`Journal`).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -29,7 +27,7 @@ import numpy as np
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.models.checkpoint import Checkpoint
+from plackett.models.checkpoint import Checkpoint, read_state, save_state
 from plackett.models.fit_context import Curves, FitContext, Means, Selection, latest, measure
 from plackett.models.linear.convergence import Convergence, Solution, Weights
 from plackett.models.linear.lbfgs import Save
@@ -112,10 +110,8 @@ class Path:
         improved = means is not None and self.selection.offer(means)
         if self.best is None or improved:
             self.best = (C, solution)
-        for name, candidate in solutions.items():
-            chosen = name == winner
-            run_means = means if chosen else None
-            self.runs.append(SolverRun(C, name, candidate.convergence, chosen, run_means))
+        for name, run in solutions.items():
+            self.runs.append(SolverRun(C, name, run.convergence, name == winner, means if name == winner else None))
         return solution.weights, means
 
     def _start(self, name: str, number: int, C: float, last: Weights | None) -> Weights:
@@ -129,8 +125,7 @@ class Path:
         if helper is None:
             return np.zeros(n_features)
         if name not in self._helpers:
-            main = self.problem
-            self._helpers[name] = LinearProblem(main.ranker, helper, main.data, main.selection_data, main.metrics)
+            self._helpers[name] = replace(self.problem, objective=helper, requested="auto", planes=None)
         start = self._helper_weights.get(name, np.zeros(n_features))
         self._helper_weights[name] = self._solve(self._helpers[name], start, C).weights
         return self._helper_weights[name]
@@ -143,9 +138,7 @@ class Path:
 
 def _rank(report: Convergence) -> float:
     """The lower the better: the value; for objectives without one, minus the best metric."""
-    if np.isnan(report.value):
-        return -max(report.trace, default=-np.inf)
-    return report.value
+    return -max(report.trace, default=-np.inf) if np.isnan(report.value) else report.value
 
 
 def select_starts(loss: Objective, requested: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -197,9 +190,8 @@ class Journal:
         self._state: dict[str, Any] | None = None
         self._next = 0
         self._saves = 0
-        latest = None if checkpoint is None else checkpoint.latest()
-        if latest is not None:
-            kept = json.loads((latest / self._FILE).read_text(encoding="utf-8"))
+        kept = read_state(checkpoint, self._FILE)
+        if kept is not None:
             self._done, self._state, self._saves = kept["done"], kept["state"], kept["saves"]
 
     def solve(self, solve: Solve) -> Solution:
@@ -218,9 +210,7 @@ class Journal:
 
     def _save(self, state: dict[str, Any] | None) -> None:
         self._state = state
-        if self._checkpoint is None or not self._checkpoint.due():
-            return
-        self._saves += 1
-        kept = {"done": self._done, "state": state, "saves": self._saves}
-        with self._checkpoint.saving(self._saves) as folder:
-            (folder / self._FILE).write_text(json.dumps(kept), encoding="utf-8")
+        if self._checkpoint is not None and self._checkpoint.due():
+            self._saves += 1
+            kept = {"done": self._done, "state": state, "saves": self._saves}
+            save_state(self._checkpoint, self._saves, self._FILE, kept)

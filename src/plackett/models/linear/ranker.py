@@ -6,9 +6,8 @@ With features X, weights w and scores s = Xw the model minimizes
 
 with the same C for every objective. Papers write it differently: RankSVM's
 :math:`\tfrac12\lVert w\rVert^2 + C' \sum \xi` has its minimum at :math:`C = 2C'`; SVM-MAP's
-:math:`\tfrac12\lVert w\rVert^2 + (C'/|Q|)\sum_q \xi_q` at :math:`C = 2C'/|Q|`; the mean over lists
-plus a ridge :math:`\lambda\lVert w\rVert^2` at :math:`C = 1/(\lambda |Q|)`; Dubey et al. (2009)
-write C as here.
+:math:`\tfrac12\lVert w\rVert^2 + (C'/|Q|)\sum_q \xi_q` at :math:`C = 2C'/|Q|`; the mean over lists plus a ridge
+:math:`\lambda\lVert w\rVert^2` at :math:`C = 1/(\lambda |Q|)`; Dubey et al. (2009) write C as here.
 
 The solver follows from what the objective declares:
 
@@ -131,20 +130,17 @@ class LinearRanker(BaseLinearRanker):
         ||w||^2 / C. Of several values, the best on the validation lists is used; without
         validation lists, the middle one.
     starts
-        Where the solver starts: any of ``zero``, ``path``, ``mle``, ``convexloss``, ``random``. The
-        run with the lowest value wins. By default one start for convex objectives and several for
-        others.
+        Where the solver starts: any of ``zero``, ``path``, ``mle``, ``convexloss``, ``random``. The run with the lowest
+        value wins. By default one start for convex objectives and several for others.
     solver
-        ``auto`` selects by the objective. Or ``lbfgs``, ``smoothed-hinge``, ``cutting-plane``,
-        ``adam``.
+        ``auto`` selects by the objective. Or ``lbfgs``, ``smoothed-hinge``, ``cutting-plane``, ``adam``.
     max_iterations
         Maximum number of iterations for each C and start.
     tolerance
         L-BFGS stops when no component of the gradient exceeds it, or when the value is about this
         close to the minimum (half the Newton decrement), both per list.
     gap
-        The hinge and cutting-plane solvers stop when value and lower bound differ by at most this
-        part of the value.
+        The hinge and cutting-plane solvers stop when value and lower bound differ by at most this part of the value.
     learning_rate, patience
         For Adam: length of a step, and steps without a better metric after which it stops.
     seed

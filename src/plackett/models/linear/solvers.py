@@ -1,15 +1,14 @@
 """The solver of a linear problem, chosen by what the objective declares.
 
-Objectives without a value (MDPRank, uMart, LambdaRank) are minimized by full-batch Adam.
-Their gradients are not the derivative of a function, so a line search has nothing to compare.
-Adam (Kingma & Ba 2015) takes steps of a given length, and a metric selects the best weights: on the
-validation lists where there are any, otherwise on the training lists. The search ends after
-``patience`` steps without a better metric. Random objectives draw new noise at each step.
+Objectives without a value (MDPRank, uMart, LambdaRank) are minimized by full-batch Adam (Kingma & Ba 2015): their
+gradients are not the derivative of a function, so a line search has nothing to compare, and a metric selects the best
+weights. Random objectives draw new noise at each step.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -45,11 +44,7 @@ def minimize_adam(
     resume: dict[str, Any] | None = None,
     save: Save | None = None,
 ) -> Solution:
-    """Follow the gradient of the loss plus ||w||^2 / C; the best metric on ``selection_data`` selects the weights.
-
-    It stops after ``patience`` steps without a better one. ``resume`` is the state of an earlier run; ``save`` is
-    called with the state after each step.
-    """
+    """Follow the gradient of the loss plus ||w||^2 / C; the best metric on ``selection_data`` selects the weights."""
     zero = np.zeros_like(start)
     state = _State(start, zero, zero, start) if resume is None else _State.from_dict(resume)
     n_lists = loss.data.n_lists
@@ -98,9 +93,8 @@ class _State:
         return self.step > 0 and self.selection.steps_since_best >= patience
 
     def to_dict(self) -> dict[str, Any]:
-        vectors = {k: getattr(self, k).tolist() for k in ("weights", "first", "second", "best")}
         return {
-            **vectors,
+            **{name: getattr(self, name).tolist() for name in ("weights", "first", "second", "best")},
             "best_means": self.selection.best,
             "best_step": self.selection.best_step,
             "offers": self.selection.steps,
@@ -116,7 +110,6 @@ class _State:
 
 
 Solver = Literal["auto", "lbfgs", "smoothed-hinge", "cutting-plane", "adam"]
-SOLVERS: tuple[Solver, ...] = get_args(Solver)
 
 
 @dataclass
@@ -135,14 +128,11 @@ class LinearProblem:
 
     def __post_init__(self) -> None:
         self.solver = select_solver(self.objective, self.requested)
-        self._loss: LinearLoss | None = None
 
-    @property
+    @cached_property
     def loss(self) -> LinearLoss:
-        """The objective as a function of the weights, made when first needed."""
-        if self._loss is None:
-            self._loss = make_loss(self.objective, self.data)
-        return self._loss
+        """The objective as a function of the weights."""
+        return make_loss(self.objective, self.data)
 
     def solve(self, start: Weights, C: float, resume: dict[str, Any] | None, save: Save | None) -> Solution:
         """The weights for one penalty, from one start."""
@@ -152,33 +142,21 @@ class LinearProblem:
             return minimize_hinge(self.data, start, **limits, gap=ranker.gap)
         if self.solver == "cutting-plane":
             return minimize_by_planes(self.loss, start, **limits, gap=ranker.gap, planes=self.planes)
+        limits |= {"resume": resume, "save": save}
         if self.solver == "adam":
+            limits |= {"learning_rate": ranker.learning_rate, "patience": ranker.patience}
+            loss = ScoreLoss(self.objective, self.data)
             return minimize_adam(
-                ScoreLoss(self.objective, self.data),
-                np.array(start),
-                **limits,
-                learning_rate=ranker.learning_rate,
-                patience=ranker.patience,
-                selection_data=self.selection_data,
-                metrics=self.metrics,
-                resume=resume,
-                save=save,
+                loss, np.array(start), **limits, selection_data=self.selection_data, metrics=self.metrics
             )
-        return minimize(
-            self.loss,
-            start,
-            **limits,
-            tolerance=ranker.tolerance,
-            value_tolerance=ranker.tolerance * self.data.n_lists,
-            resume=resume,
-            save=save,
-        )
+        close = ranker.tolerance * self.data.n_lists
+        return minimize(self.loss, start, **limits, tolerance=ranker.tolerance, value_tolerance=close)
 
 
 def select_solver(objective: Objective, requested: Solver) -> Solver:
     """The solver to use; raises UsageError if the requested one cannot minimize the objective."""
-    if requested not in SOLVERS:
-        raise UsageError(f"unknown solver {requested!r}; expected one of {', '.join(SOLVERS)}.")
+    if requested not in get_args(Solver):
+        raise UsageError(f"unknown solver {requested!r}; expected one of {', '.join(get_args(Solver))}.")
     default = _default_solver(objective)
     if requested in ("auto", default):
         return default

@@ -1,16 +1,12 @@
-r"""Batch normalization over a batch that is divided among workers.
+r"""Batch normalization over a batch that is divided among workers; PyTorch's ``SyncBatchNorm`` needs GPUs.
 
 .. math:: \hat x = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}, \qquad
     \frac{\partial L}{\partial x} = \frac{1}{\sqrt{\sigma^2 + \epsilon}} \Big(
     \frac{\partial L}{\partial \hat x} - \overline{\frac{\partial L}{\partial \hat x}}
     - \hat x\,\overline{\hat x \frac{\partial L}{\partial \hat x}}\Big)
 
-with means and variances over the documents of all workers (Ioffe & Szegedy 2015). The forward pass
-adds up counts, sums and sums of squares over the workers, the backward pass the sums behind the two
-means of the gradient. A worker without documents contributes zeros. The running statistics are
-those of the whole batch, so all workers have the same.
-
-PyTorch's ``SyncBatchNorm`` does this on GPUs only.
+with means and variances over the documents of all workers (Ioffe & Szegedy 2015). A worker without documents
+contributes zeros. The running statistics are those of the whole batch, so all workers have the same.
 """
 
 from datetime import timedelta
@@ -46,10 +42,7 @@ def check_batch_norm(net: nn.Module) -> None:
 
 
 def synchronize_batch_norm(net: nn.Module, seconds: float) -> bool:
-    """Replace batch normalization layers by synchronized ones; return whether there are any.
-
-    Weights and statistics stay the same tensors. All workers must call this; one waits ``seconds`` for the others.
-    """
+    """Replace batch normalization layers by ones that all workers share; return whether there are any."""
     places = [
         (parent, name, child)
         for parent in net.modules()

@@ -1,10 +1,7 @@
 """Batches of whole lists: which lists, in which order, with which features.
 
-The order of an epoch is a function of the seed, the epoch and the keys of the lists. It depends
-neither on the order of the data nor on hidden state, so a resumed fit sees the same batches.
-
-A single process holds all lists. The workers of a distributed fit agree on the batches from the
-keys and sizes of all lists; each takes its own lists from a batch, and gradients are added up.
+The order of an epoch is a function of the seed, the epoch and the keys of the lists, so a resumed fit and the workers
+of a distributed one, each of which takes its own lists from a batch, see the same batches.
 """
 
 from __future__ import annotations
@@ -20,12 +17,12 @@ from torch import Tensor
 
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Keys, Labels, Offsets, Rows, take_lists
-from plackett.base.random import combine
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import is_large, release_pages
 from plackett.distributed import Partition, WorkerGroup
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.objectives import objective as as_objective
+from plackett.objectives.objective import mix_keys
 
 _RELEASED_AFTER = 4 << 20  # bytes; scattered lists load many times as many bytes of a file
 _ORDER = 0x6F72646572  # separates this order from the noise of objectives with the same seed
@@ -62,10 +59,7 @@ class BatchPlan:
         return [order[a:b] for a, b in cut(order, self.partition.sizes, **limits)]
 
     def divisor(self, count: int, reduction: str) -> float:
-        """The number that this process divides its sum of losses by, for ``count`` lists.
-
-        DistributedDataParallel averages the gradients of the workers; a step needs their sum.
-        """
+        """What to divide a sum of losses by, given that the gradients of the workers are averaged."""
         workers = 1 if self.worker_group is None else self.worker_group.size
         return (count if reduction == "mean" else 1) / workers
 
@@ -106,16 +100,13 @@ def learnable(labels: Labels, offsets: Offsets) -> Rows:
 
 def epoch_order(positions: Rows, keys: Keys, *, seed: int, epoch: int) -> Rows:
     """The lists of an epoch, shuffled by seed, epoch and keys."""
-    base = np.uint64(combine(np.uint64(seed % 2**64) ^ np.uint64(_ORDER), np.uint64(epoch)))
+    hashes = mix_keys(keys[positions], np.uint64(seed % 2**64) ^ np.uint64(_ORDER), np.uint64(epoch))
     # Identical lists have equal keys; their canonical order, which a stable sort keeps, decides.
-    return positions[np.argsort(_hash_keys(keys[positions], base), kind="stable")]
+    return positions[np.argsort(hashes, kind="stable")]
 
 
 def cut(order: Rows, sizes: Rows, *, lists: int | None, documents: int | None) -> list[tuple[int, int]]:
-    """Cut the order into batches of at most so many lists and documents; return their bounds.
-
-    A list longer than ``documents`` forms a batch of its own.
-    """
+    """Cut the order into batches of at most so many lists and documents, or one longer list; return their bounds."""
     if documents is None:
         assert lists is not None
         return [(a, min(a + lists, len(order))) for a in range(0, len(order), lists)]
@@ -145,8 +136,7 @@ class FeatureRows:
     """
 
     def __init__(self, features: Features | csr_array, device: torch.device) -> None:
-        self._sparse = features if isinstance(features, csr_array) else None
-        self._dense = None if isinstance(features, csr_array) else _as_tensor(features)
+        self._features = features if isinstance(features, csr_array) else _as_tensor(features)
         self._device = device
         self._large = features if is_large(features) else None
         self._bytes_read = 0
@@ -160,12 +150,11 @@ class FeatureRows:
         return batch
 
     def _copy(self, documents: slice | Rows) -> Tensor:
-        if self._dense is None:
-            assert self._sparse is not None
-            return torch.from_numpy(self._sparse[documents].toarray()).to(self._device)
+        if isinstance(self._features, csr_array):
+            return torch.from_numpy(self._features[documents].toarray()).to(self._device)
         if isinstance(documents, slice):
-            return self._dense[documents].to(self._device, copy=True)
-        return self._dense.index_select(0, torch.from_numpy(documents)).to(self._device)
+            return self._features[documents].to(self._device, copy=True)
+        return self._features.index_select(0, torch.from_numpy(documents)).to(self._device)
 
 
 def _as_tensor(features: Features) -> Tensor:
@@ -174,14 +163,6 @@ def _as_tensor(features: Features) -> Tensor:
         # PyTorch has no read-only tensors and warns about read-only arrays.
         warnings.simplefilter("ignore", UserWarning)
         return torch.from_numpy(features)
-
-
-@compiled
-def _hash_keys(keys, base):  # type: ignore[no-untyped-def]
-    hashes = np.empty_like(keys)
-    for q in range(len(keys)):
-        hashes[q] = combine(base, keys[q])
-    return hashes
 
 
 @compiled

@@ -1,17 +1,14 @@
-r"""Nets trained one after another, each on the residuals of those before it (uBoost).
+r"""Nets trained one after another, each on the residuals of those before it (uBoost, Zhu & Klabjan 2020).
 
 .. math:: F_1 = \arg\min L, \qquad f_m \approx -\frac{\partial L}{\partial F}\Big|_{F_{m-1}},
     \qquad F_m = F_{m-1} + \rho f_m
 
-The first net minimizes the objective. Each later net is fitted by least squares to the negative
-gradient, while the earlier ones stay fixed. A net that does not improve validation is discarded and
-ends the fit (Zhu & Klabjan 2020). A single net is the special case without corrections.
+A net that does not improve validation is discarded and ends the fit. A single net is the case without corrections.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +17,13 @@ from torch import nn
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
-from plackett.models.fit_context import Callback, Curves, FitContext, FitStep, Means, Selection, bind_objective
+from plackett.models.fit_context import Callback, Curves, FitContext, Means, Selection, bind_objective
 from plackett.models.neural.batches import BatchPlan
 from plackett.models.neural.environment import gradients_enabled, preserve_rng
 from plackett.models.neural.loss import LevelLoss, ListLoss, NetLoss, ResidualLoss
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import build_net
-from plackett.models.neural.training import Training, ValidationScores, Weights, copy_weights, score_nets, select_prefix
+from plackett.models.neural.training import Tensors, Training, ValidationScores, copy_weights, score_nets, select_prefix
 from plackett.models.neural.user_module import fingerprint, name_of
 from plackett.models.neural.weights import damaged_state, read_state, write_state
 from plackett.objectives import objective as as_objective
@@ -65,12 +62,12 @@ class BoostedTraining:
             self.curves["validation"] = {name: [] for name in self.context.metric_names}
         with preserve_rng(self.device), gradients_enabled():
             state = self._restore()
-            while len(self.epochs) < self.ranker.max_nets and not self.stopped:
+            while len(self.epochs) < self.ranker.learners and not self.stopped:
                 if not self._train_next(state):
                     break
                 state = None
 
-    def _train_next(self, state: tuple[dict[str, Any], Weights] | None) -> bool:
+    def _train_next(self, state: tuple[dict[str, Any], Tensors] | None) -> bool:
         """Train one more net; return whether it improves the model."""
         training = self._make_training()
         if state is not None:
@@ -89,20 +86,17 @@ class BoostedTraining:
         if training.best is None:
             return False
         self.best = training.selection.best
-        has_validation = training.validation is not None
-        kept = training.selection.best_step + 1 if has_validation else training.epoch
+        kept = training.epoch if training.validation is None else training.selection.best_step + 1
         self.best_step = before + kept
         self.nets.append(load_net(self.ranker, training.best, len(self.nets), self.device))
         return True
 
     def _make_training(self) -> Training:
-        scale = self.ranker.correction_scale
-
         def with_base(data: Dataset | None) -> ValidationScores | None:
             if data is None:
                 return None
-            base = score_nets(self.nets, data, self.device, scale=scale)
-            return ValidationScores(data, base, scale if self.nets else 1.0)
+            base = score_nets(self.nets, data, self.device, scale=self.ranker.shrinkage)
+            return ValidationScores(data, base, self.ranker.shrinkage if self.nets else 1.0)
 
         training = Training(
             self.ranker,
@@ -137,20 +131,23 @@ class BoostedTraining:
 
     def _continued_context(self) -> FitContext:
         """The context of the fit, with the epochs of finished nets added to its reports."""
-        before, total = sum(self.epochs), self.ranker.epochs * self.ranker.max_nets
+        before, total = sum(self.epochs), self.ranker.epochs * self.ranker.learners
         context = self.context
+
+        def shift(callback: Callback) -> Callback:
+            return lambda step: callback(replace(step, step=before + step.step, total=total))
+
         return replace(
             context,
             progress=lambda text, done, _: context.progress(text, before + done, total),
             watch=lambda done, _, mean: context.watch(before + done, total, mean),
-            callbacks=tuple(partial(_call_later, before, total, c) for c in context.callbacks),
+            callbacks=tuple(map(shift, context.callbacks)),
         )
 
     def _make_loss(self) -> NetLoss:
         objective = reseed(as_objective(self.ranker.objective), self.ranker.seed)
         if self.nets:
-            scale = self.ranker.correction_scale
-            scores = score_nets(self.nets, self.train, self.device, scale=scale)
+            scores = score_nets(self.nets, self.train, self.device, scale=self.ranker.shrinkage)
             targets = -bind_objective(objective, self.train).evaluate(scores, self.steps).gradient
             return ResidualLoss(targets, self.train, self.device)
         kind = LevelLoss if self.ranker.recurrent is not None else ListLoss
@@ -175,7 +172,7 @@ class BoostedTraining:
         with checkpoint.saving(self.steps + training.step) as folder:
             write_state({"done": finished, "training": plain}, tensors, folder)
 
-    def _restore(self) -> tuple[dict[str, Any], Weights] | None:
+    def _restore(self) -> tuple[dict[str, Any], Tensors] | None:
         """Restore the finished nets; return the state of the current net, None at the start."""
         latest = None if self.context.checkpoint is None else self.context.checkpoint.latest()
         if latest is None:
@@ -222,12 +219,7 @@ class BoostedTraining:
             )
 
 
-def _call_later(before: int, total: int, callback: Callback, step: FitStep) -> Any:
-    """Call a callback with the epochs of earlier nets added."""
-    return callback(replace(step, step=before + step.step, total=total))
-
-
-def load_net(ranker: BaseNeuralRanker, weights: Weights, learner: int, device: torch.device) -> nn.Module:
+def load_net(ranker: BaseNeuralRanker, weights: Tensors, learner: int, device: torch.device) -> nn.Module:
     """Build a net with these weights, ready to score."""
     assert ranker.n_features_ is not None
     net = build_net(ranker, ranker.n_features_, learner=learner)

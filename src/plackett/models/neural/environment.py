@@ -4,7 +4,7 @@ A fit gives the same weights whatever the program has set, and leaves those sett
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 import torch
@@ -18,11 +18,7 @@ _STEPS = 0x7374657073
 
 
 def resolve_device(name: str) -> torch.device:
-    """Return the device of this name; "auto" is CUDA or ROCm if available, otherwise the CPU.
-
-    "auto" never selects "mps" or "xpu": PyTorch lacks some operations there, and others round
-    differently.
-    """
+    """The device of this name; "auto" is CUDA or ROCm, else the CPU, never "mps" or "xpu"."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -53,12 +49,9 @@ def limit_threads(count: int | None) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-@contextmanager
-def preserve_rng(device: torch.device) -> Iterator[None]:
+def preserve_rng(device: torch.device) -> AbstractContextManager[None]:
     """Restore the state of PyTorch's generators after the block."""
-    devices = [] if device.type == "cpu" else [device]
-    with torch.random.fork_rng(devices=devices, device_type=device.type):
-        yield
+    return torch.random.fork_rng(devices=[] if device.type == "cpu" else [device], device_type=device.type)
 
 
 @contextmanager
@@ -83,12 +76,10 @@ def _derive_seed(seed: int, purpose: int, number: int) -> int:
     return int(combine(np.uint64(seed % 2**64) ^ np.uint64(purpose), np.uint64(number))) % 2**63
 
 
-@contextmanager
-def gradients_enabled() -> Iterator[None]:
+def gradients_enabled() -> AbstractContextManager[None]:
     """Record gradients in the block, even if the caller has disabled them."""
-    inference = torch.is_inference_mode_enabled()
-    with torch.inference_mode(False) if inference else torch.enable_grad():
-        yield
+    # Not inference_mode(False) in all cases: it also resets the autograd engine's use of threads.
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else torch.enable_grad()
 
 
 @contextmanager

@@ -1,19 +1,14 @@
 r"""The losses that nets are trained with: an objective over lists or label levels, or residuals.
 
-For recurrent nets a list is split by the levels of its labels, highest first. At step t a list
-consists of its documents that are not above its t-th level, and those of that level must be ranked
-before the rest. A list with L levels has L - 1 steps of weight 1 / (L - 1) each, so that together
-they weigh as much as one list.
+For recurrent nets a list is split by the levels of its labels, highest first. At step t a list consists of its
+documents that are not above its t-th level, and those of that level must be ranked before the rest. A list with L
+levels has L - 1 steps of weight 1 / (L - 1) each.
 
-:func:`listwise_values` makes any objective a function that PyTorch can differentiate. The compiled list functions
-return the values and gradients of whole lists. PyTorch receives the values; the backward pass multiplies the gradient
-by the upstream factor of each list:
+:func:`listwise_values` makes any objective a function that PyTorch can differentiate: the compiled list functions
+return values and gradients, and the backward pass multiplies the gradient by the upstream factor of each list,
 
 .. math:: \frac{\partial L}{\partial s_i} = \frac{\partial L}{\partial \ell_{q(i)}}
     \cdot \frac{\partial \ell_{q(i)}}{\partial s_i}.
-
-Lists stay ragged: one score per document and the offsets at which lists begin. Scores may be on
-any device and of any floating-point type; one number per document is copied to the CPU and back.
 """
 
 from collections.abc import Callable, Iterator
@@ -68,7 +63,14 @@ def listwise_values(scores: Tensor, lists: BoundObjective, step: int = 0) -> Ten
 class _Listwise(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, lists: BoundObjective, step: int) -> Tensor:
-        derivatives = lists.evaluate(_check_finite(to_float64(scores)), step)
+        array = to_float64(scores)
+        if not np.isfinite(array).all():
+            first = int(np.argmin(np.isfinite(array)))
+            raise NotFiniteError(
+                f"the net returned scores that are not finite: {array[first]} for document {first} of "
+                f"the {len(array)} in the batch."
+            )
+        derivatives = lists.evaluate(array, step)
         ctx.save_for_backward(_to_tensor(derivatives.gradient, like=scores))
         ctx.offsets = lists.offsets
         return _to_tensor(derivatives.values, like=scores)
@@ -94,16 +96,6 @@ def _to_tensor(values: Any, *, like: Tensor) -> Tensor:
     return torch.from_numpy(values).to(like.dtype).to(like.device)
 
 
-def _check_finite(scores: Scores) -> Scores:
-    if not np.isfinite(scores).all():
-        first = int(np.argmin(np.isfinite(scores)))
-        raise NotFiniteError(
-            f"the net returned scores that are not finite: {scores[first]} for document {first} of "
-            f"the {len(scores)} in the batch."
-        )
-    return scores
-
-
 _NO_LISTS = np.zeros(1, np.int64)
 
 
@@ -123,22 +115,6 @@ class ListLoss:
     def total(self, net: nn.Module, features: Tensor, batch: Batch, step: int) -> Tensor:
         scores = net(features, batch.offsets)
         return listwise_values(scores, self._lists.take(batch.positions), step).sum()
-
-
-class LevelLoss:
-    """An objective of the scores of each step down the levels of labels."""
-
-    def __init__(self, objective: Objective, data: Dataset) -> None:
-        self._levels = Levels(objective, data)
-
-    def total(self, net: nn.Module, features: Tensor, batch: Batch, step: int) -> Tensor:
-        assert isinstance(net, LevelScorer)
-        levels = list(self._levels.select(batch, features.device))
-        scores = net.score_levels(features, levels)
-        values = [
-            listwise_values(level_scores, level.lists, step) for level_scores, level in zip(scores, levels, strict=True)
-        ]
-        return torch.cat(values).sum()
 
 
 class ResidualLoss:
@@ -217,37 +193,38 @@ class _Step:
     place: Rows
     """For each list of the data, its place in this step; -1 if it has no such level."""
 
-    def select(self, batch: Batch, previous: Rows | None, device: torch.device) -> Level:
-        places = self.place[batch.positions]
-        present = places[places >= 0]
-        entries, offsets = take_lists(self.lists.offsets, present)
-        of_level = np.flatnonzero(self.of_level[entries])
-        list_of = list_of_document(offsets)
-        sizes = np.bincount(list_of[of_level], minlength=len(present))
-        before = np.arange(len(present)) if previous is None else np.flatnonzero(places[previous] >= 0)
-        documents = _places_in_batch(batch, self.documents[entries])
-        arrays = (documents, of_level, sizes, before[list_of])
-        tensors = (torch.from_numpy(array).to(device) for array in arrays)
-        return Level(self.lists.take(present), *tensors)
 
-
-class Levels:
-    """The steps down the levels of all lists of a data set."""
+class LevelLoss:
+    """An objective of the scores of each step down the levels of labels."""
 
     def __init__(self, objective: Objective, data: Dataset) -> None:
         level, counts = _find_levels(data)
         n_steps = int(counts.max(initial=1)) - 1
         self._steps = [_make_step(objective, data, level, counts, t) for t in range(n_steps)]
 
+    def total(self, net: nn.Module, features: Tensor, batch: Batch, step: int) -> Tensor:
+        assert isinstance(net, LevelScorer)
+        levels = list(self.select(batch, features.device))
+        scores = net.score_levels(features, levels)
+        return torch.cat([listwise_values(s, level.lists, step) for s, level in zip(scores, levels, strict=True)]).sum()
+
     def select(self, batch: Batch, device: torch.device) -> Iterator[Level]:
         """Yield the steps that the lists of a batch have."""
         previous: Rows | None = None
         for step in self._steps:
-            present = step.place[batch.positions] >= 0
-            if not present.any():
+            places = step.place[batch.positions]
+            present = places[places >= 0]
+            if len(present) == 0:
                 return
-            yield step.select(batch, previous, device)
-            previous = np.flatnonzero(present)
+            entries, offsets = take_lists(step.lists.offsets, present)
+            of_level = np.flatnonzero(step.of_level[entries])
+            list_of = list_of_document(offsets)
+            sizes = np.bincount(list_of[of_level], minlength=len(present))
+            before = np.arange(len(present)) if previous is None else np.flatnonzero(places[previous] >= 0)
+            documents = _places_in_batch(batch, step.documents[entries])
+            arrays = (documents, of_level, sizes, before[list_of])
+            yield Level(step.lists.take(present), *(torch.from_numpy(array).to(device) for array in arrays))
+            previous = np.flatnonzero(places >= 0)
 
 
 def _find_levels(data: Dataset) -> tuple[Rows, Rows]:
@@ -257,15 +234,11 @@ def _find_levels(data: Dataset) -> tuple[Rows, Rows]:
     labels, lists = data.labels[order], list_of[order]
     falls = np.zeros(len(order), np.int64)
     falls[1:] = (labels[1:] < labels[:-1]) & (lists[1:] == lists[:-1])
-    running = np.cumsum(falls)
+    falls_of_list = np.bincount(lists[falls > 0], minlength=data.n_lists)
+    falls_before = np.cumsum(falls_of_list) - falls_of_list
     level = np.empty(len(order), np.int64)
-    nonempty = np.flatnonzero(np.diff(data.offsets))
-    first = np.zeros(data.n_lists, np.int64)
-    first[nonempty] = running[data.offsets[nonempty]]
-    level[order] = running - first[lists]
-    counts = np.zeros(data.n_lists, np.int64)
-    np.maximum.at(counts, list_of, level + 1)
-    return level, counts
+    level[order] = np.cumsum(falls) - falls_before[lists]
+    return level, falls_of_list + 1
 
 
 def _make_step(objective: Objective, data: Dataset, level: Rows, counts: Rows, t: int) -> _Step:

@@ -3,10 +3,9 @@
 Importing this module does not import PyTorch.
 """
 
-from __future__ import annotations
-
 import json
-from abc import abstractmethod
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -41,14 +40,14 @@ _GRADIENTS_FILE = "gradients.json"
 
 @dataclass(eq=False)
 class BaseNeuralRanker(Ranker):
-    """A ranker whose score is that of a net, plus those of nets that correct it.
-
-    :class:`NeuralRanker` describes the parameters.
-    """
+    """A ranker whose score is that of a net, plus those of nets that correct it; see :class:`NeuralRanker`."""
 
     supports_cluster: ClassVar[bool] = True
     threads_matter: ClassVar[bool] = True  # attention sums in an order that depends on them
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "torch")
+    # Without annotations, so that they are parameters of BoostedNeuralRanker only.
+    learners = 1
+    shrinkage = 1.0
 
     objective: str | Objective = "urank"
     layers: tuple[int, ...] = (128, 64)
@@ -99,16 +98,6 @@ class BaseNeuralRanker(Ranker):
         is_device = name == "device" and type(value).__module__ == "torch"
         super().__setattr__(name, str(value) if is_device else value)
 
-    @property
-    @abstractmethod
-    def max_nets(self) -> int:
-        """The largest number of nets."""
-
-    @property
-    @abstractmethod
-    def correction_scale(self) -> float:
-        """The factor of the scores of the nets after the first."""
-
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
         require("torch", "safetensors")
         check_parameters(self)
@@ -116,6 +105,7 @@ class BaseNeuralRanker(Ranker):
         from plackett.models.neural.boosted import BoostedTraining
         from plackett.models.neural.distributed import train_on_cluster
         from plackett.models.neural.environment import limit_threads, resolve_device
+        from plackett.models.neural.training import mean_gradients
 
         if context.cluster is None:
             device, plan = resolve_device(self.device), BatchPlan.whole(self, train)
@@ -131,7 +121,7 @@ class BaseNeuralRanker(Ranker):
         """The fitted nets: modules that map features and offsets of lists to scores."""
         self.curves_: Curves = curves
         """Loss and metrics after each epoch of each net, by part of the data."""
-        self._gradients = self._measure_gradients(train)
+        self._gradients: list[float] | None = self._apply_nets(mean_gradients, train)
         self.epochs_: list[int] = epochs
         """The number of epochs of each net, including a last one that was discarded."""
 
@@ -145,37 +135,35 @@ class BaseNeuralRanker(Ranker):
             )
         return self._gradients
 
-    def _measure_gradients(self, train: Dataset) -> list[float] | None:
+    def _apply_nets(self, function: Callable[..., Any], data: Dataset) -> Any:
+        """The result of a function of the nets, data, a device and the factor of corrections."""
         from plackett.models.neural.environment import limit_threads, resolve_device
-        from plackett.models.neural.training import mean_gradients
 
         device = resolve_device(self.device)
         nets = [net.to(device) for net in self.networks_]
         with limit_threads(self.threads):
-            return mean_gradients(nets, train, device, scale=self.correction_scale)
+            return function(nets, data, device, scale=self.shrinkage)
 
     def _predict(self, data: Dataset) -> Scores:
         require("torch", "safetensors")
-        from plackett.models.neural.environment import limit_threads, resolve_device
         from plackett.models.neural.training import score_nets
 
-        device = resolve_device(self.device)
-        nets = [net.to(device) for net in self.networks_]
-        with limit_threads(self.threads):
-            return score_nets(nets, data, device, scale=self.correction_scale)
+        scores: Scores = self._apply_nets(score_nets, data)
+        return scores
 
     def _write(self, folder: Path) -> None:
-        from plackett.models.neural.weights import write_weights
+        from plackett.models.neural.training import copy_weights
+        from plackett.models.neural.weights import write_tensors
 
         for place, net in enumerate(self.networks_):
-            write_weights(net, folder / _WEIGHTS_FILE.format(place + 1))
+            write_tensors(copy_weights(net), folder / _WEIGHTS_FILE.format(place + 1))
         write_curves(self.curves_, folder)
         if self._gradients is not None:
             (folder / _GRADIENTS_FILE).write_text(json.dumps(self._gradients), encoding="utf-8")
 
     def _read(self, folder: Path) -> None:
         require("torch", "safetensors")
-        from plackett.models.neural.weights import read_module_weights, read_weights
+        from plackett.models.neural.weights import read_weights
 
         try:
             check_parameters(self)
@@ -188,9 +176,6 @@ class BaseNeuralRanker(Ranker):
         assert self.n_features_ is not None
         self.curves_, self.epochs_ = read_curves(folder), []
         self._gradients = self._read_gradients(folder / _GRADIENTS_FILE)
-        if self.module is not None:
-            self.networks_ = [read_module_weights(self, self.n_features_, path) for path in paths]
-            return
         self.networks_ = [read_weights(self, self.n_features_, path, learner=place) for place, path in enumerate(paths)]
 
     def _read_gradients(self, path: Path) -> list[float] | None:
@@ -219,8 +204,8 @@ class NeuralRanker(BaseNeuralRanker):
     activation
         relu, elu, gelu, tanh, sigmoid or silu. The last layer is linear.
     batch_norm
-        Momentum m of batch normalization on the input and between layers; None disables it.
-        running = m * running + (1 - m) * batch (TensorFlow's convention; PyTorch's is 1 - m).
+        Momentum m of batch normalization on the input and between layers; None disables it. running = m * running +
+        (1 - m) * batch (TensorFlow's convention; PyTorch's is 1 - m).
     batch_norm_epsilon
         Added to the variance in batch normalization: 1e-5 as in PyTorch; TensorFlow has 1e-3.
     dropout
@@ -228,8 +213,8 @@ class NeuralRanker(BaseNeuralRanker):
     noise
         Deviation of the Gaussian noise that is added to the transformed features in training.
     attention, heads
-        Number of self-attention blocks over the documents of a list, on top of the layers, and
-        heads per block; with 0 blocks, documents are scored independently.
+        Number of self-attention blocks over the documents of a list, on top of the layers, and heads per block; with 0
+        blocks, documents are scored independently.
     inducing
         Number of inducing points of each block, through which its documents attend to each other: time and memory
         then grow with the length of a list, not with its square. 0: documents attend to each other directly.
@@ -241,14 +226,13 @@ class NeuralRanker(BaseNeuralRanker):
     group_size
         Number of documents that the net scores together; 1 scores documents independently.
     recurrent, pooling, score_from
-        A cell (rnn, lstm, gru) that steps through the levels of labels in training (urBoost); how
-        the states of a level are combined (max, mean); whether scores are computed from state and
-        document ("both") or from the state alone ("state").
+        A cell (rnn, lstm, gru) that steps through the levels of labels in training (urBoost); how the states of a level
+        are combined (max, mean); whether scores are computed from state and document ("both") or from the state alone
+        ("state").
     module
-        A ``torch.nn.Module`` that maps documents x features to scores, or a function of the number
-        of features that returns one. It replaces the net described by the parameters above. The
-        module is copied, not changed. A saved model holds its weights, not its code:
-        ``plackett.load(path, module=...)`` takes the module again.
+        A ``torch.nn.Module`` that maps documents x features to scores, or a function of the number of features that
+        returns one. It replaces the net described by the parameters above. The module is copied, not changed. A saved
+        model holds its weights, not its code: ``plackett.load(path, module=...)`` takes the module again.
     optimizer, learning_rate, weight_decay
         adam, adamw or adagrad, with its learning rate and weight decay.
     schedule
@@ -258,8 +242,8 @@ class NeuralRanker(BaseNeuralRanker):
     follow_train
         Also measure the metrics on the training lists after each epoch, for ``curves_``.
     epochs, patience
-        Largest number of passes over the lists. With validation data, training stops after
-        ``patience`` epochs without improvement and keeps the weights of the best epoch.
+        Largest number of passes over the lists. With validation data, training stops after ``patience`` epochs without
+        improvement and keeps the weights of the best epoch.
     batch_lists, batch_documents
         Largest number of lists and of documents in a batch; a longer list forms its own batch.
     reduction
@@ -267,8 +251,8 @@ class NeuralRanker(BaseNeuralRanker):
     seed
         Seed of initial weights, order of lists and dropout. The same seed gives the same weights.
     device
-        "cpu", "cuda", "cuda:1" or a ``torch.device``; "auto" uses a CUDA or ROCm GPU if available.
-        "mps" and "xpu" must be requested explicitly.
+        "cpu", "cuda", "cuda:1" or a ``torch.device``; "auto" uses a CUDA or ROCm GPU if available. "mps" and "xpu" must
+        be requested explicitly.
     threads
         Number of threads; None uses all.
     transforms
@@ -276,8 +260,8 @@ class NeuralRanker(BaseNeuralRanker):
 
     Notes
     -----
-    Lists whose documents all have the same label have no gradient and are skipped in training,
-    unless the objective keeps them (``one_level="keep"``).
+    Lists whose documents all have the same label have no gradient and are skipped in training, unless the objective
+    keeps them (``one_level="keep"``).
 
     Examples
     --------
@@ -287,28 +271,20 @@ class NeuralRanker(BaseNeuralRanker):
     1
     """
 
-    @property
-    def max_nets(self) -> int:
-        return 1
-
-    @property
-    def correction_scale(self) -> float:
-        return 1.0
-
 
 @accept_aliases
 @dataclass(eq=False)
 class BoostedNeuralRanker(BaseNeuralRanker):
     """A neural net and further nets, each fitted to the negative gradient of those before it.
 
-    uBoost, and with ``recurrent`` urBoost, of Zhu & Klabjan (2020). The other parameters are those
-    of :class:`NeuralRanker` and apply to each net.
+    uBoost, and with ``recurrent`` urBoost, of Zhu & Klabjan (2020). The other parameters are those of
+    :class:`NeuralRanker` and apply to each net.
 
     Parameters
     ----------
     learners
-        Largest number of nets. With validation data, a net that does not improve the metric is
-        discarded and ends the fit.
+        Largest number of nets. With validation data, a net that does not improve the metric is discarded and ends the
+        fit.
     shrinkage
         Factor of the scores of the nets after the first.
 
@@ -323,18 +299,6 @@ class BoostedNeuralRanker(BaseNeuralRanker):
     learners: int = 5
     shrinkage: float = 1.0
 
-    @property
-    def max_nets(self) -> int:
-        if not _is_count(self.learners):
-            raise UsageError(f"learners must be a positive whole number, got {self.learners!r}.")
-        return self.learners
-
-    @property
-    def correction_scale(self) -> float:
-        if not _is_number(self.shrinkage, above=0.0):
-            raise UsageError(f"shrinkage must be a positive number, got {self.shrinkage!r}.")
-        return self.shrinkage
-
 
 def check_parameters(ranker: BaseNeuralRanker) -> None:
     """Raise if no net can be built or trained with the parameters."""
@@ -345,8 +309,6 @@ def check_parameters(ranker: BaseNeuralRanker) -> None:
             raise UsageError(f"{name} must be one of {listed}, got {value!r}.")
     _check_numbers(ranker)
     _check_structure(ranker)
-    if type(ranker.seed) is not int:
-        raise UsageError(f"seed must be a whole number, got {ranker.seed!r}.")
     if ranker.threads is not None and not _is_count(ranker.threads):
         raise UsageError(f"threads must be a positive number or None for all: {ranker.threads!r}.")
     if not isinstance(ranker.device, str):
@@ -354,29 +316,29 @@ def check_parameters(ranker: BaseNeuralRanker) -> None:
 
 
 def _check_numbers(ranker: BaseNeuralRanker) -> None:
-    if not isinstance(ranker.layers, (tuple, list)) or not all(map(_is_count, ranker.layers)):
-        raise UsageError(f"layers must be positive whole numbers, got {ranker.layers!r}.")
-    for name in ("heads", "group_size", "epochs", "patience", "batch_lists", "batch_documents"):
+    for name in ("heads", "group_size", "epochs", "patience", "batch_lists", "batch_documents", "learners"):
         value, is_optional = getattr(ranker, name), name.startswith("batch")
         if not _is_count(value) and not (is_optional and value is None):
             kind = "a positive whole number" + (" or None" if is_optional else "")
             raise UsageError(f"{name} must be {kind}, got {value!r}.")
-    for name in ("learning_rate", "clip", "batch_norm", "batch_norm_epsilon"):
+    for name in ("learning_rate", "clip", "batch_norm", "batch_norm_epsilon", "shrinkage"):
         value, is_optional = getattr(ranker, name), name in ("clip", "batch_norm")
-        if not _is_number(value, above=0.0) and not (is_optional and value is None):
+        if not (_is_nonnegative(value) and value > 0) and not (is_optional and value is None):
             raise UsageError(f"{name} must be a positive number, got {value!r}.")
-    if type(ranker.attention) is not int or ranker.attention < 0:
-        raise UsageError(f"attention is a number of blocks, 0 for none, got {ranker.attention!r}.")
-    if ranker.batch_norm is not None and not ranker.batch_norm < 1:
-        raise UsageError(f"batch_norm is a momentum below 1, got {ranker.batch_norm!r}.")
-    if not _is_number(ranker.weight_decay, above=-1.0) or ranker.weight_decay < 0:
-        raise UsageError(f"weight_decay must not be negative, got {ranker.weight_decay!r}.")
-    if not _is_number(ranker.noise, above=-1.0) or ranker.noise < 0:
-        raise UsageError(f"noise must not be negative, got {ranker.noise!r}.")
-    if type(ranker.inducing) is not int or ranker.inducing < 0:
-        raise UsageError(f"inducing is a number of points, 0 for none, got {ranker.inducing!r}.")
-    if not _is_number(ranker.dropout, above=-1.0) or not 0 <= ranker.dropout < 1:
-        raise UsageError(f"dropout must be at least 0 and below 1, got {ranker.dropout!r}.")
+    layers, momentum = ranker.layers, ranker.batch_norm
+    rules = {
+        "layers": (isinstance(layers, (tuple, list)) and all(map(_is_count, layers)), "must be positive whole numbers"),
+        "attention": (_is_count(ranker.attention, least=0), "is a number of blocks, 0 for none"),
+        "inducing": (_is_count(ranker.inducing, least=0), "is a number of points, 0 for none"),
+        "batch_norm": (momentum is None or momentum < 1, "is a momentum below 1"),
+        "weight_decay": (_is_nonnegative(ranker.weight_decay), "must not be negative"),
+        "noise": (_is_nonnegative(ranker.noise), "must not be negative"),
+        "dropout": (_is_nonnegative(ranker.dropout) and ranker.dropout < 1, "must be at least 0 and below 1"),
+        "seed": (type(ranker.seed) is int, "must be a whole number"),
+    }
+    for name, (is_valid, rule) in rules.items():
+        if not is_valid:
+            raise UsageError(f"{name} {rule}, got {getattr(ranker, name)!r}.")
 
 
 def _check_structure(ranker: BaseNeuralRanker) -> None:
@@ -401,9 +363,9 @@ def _check_structure(ranker: BaseNeuralRanker) -> None:
         raise UsageError(f"heads must divide the width of the last layer, got {ranker.heads} and {ranker.layers[-1]}.")
 
 
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 1
+def _is_count(value: Any, least: int = 1) -> bool:
+    return type(value) is int and value >= least
 
 
-def _is_number(value: Any, *, above: float) -> bool:
-    return type(value) in (int, float) and above < value < float("inf")
+def _is_nonnegative(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < math.inf

@@ -4,52 +4,41 @@ r"""The nets that score documents, and how they are built from parameters.
 
 .. math:: x \to \text{BN} \to [W \to \text{BN} \to \phi \to \text{dropout}]^L \to w \to \text{score}
 
-Batch normalization, where enabled, is on the input and between the layers, as in Bruch et al.
-(2020). Its momentum m follows TensorFlow,
-:math:`\text{running} \leftarrow m \cdot \text{running} + (1 - m) \cdot \text{batch}`; PyTorch calls
-:math:`1 - m` momentum. Normalization removes a constant that was added before it. The gradient of
-such a constant is a rounding error, from which Adam would take full steps, so these constants are
-not trained: the bias of each W, and that of the normalization of the input.
+Batch normalization, where enabled, is on the input and between the layers, as in Bruch et al. (2020). Its momentum m
+follows TensorFlow, :math:`\text{running} \leftarrow m \cdot \text{running} + (1 - m) \cdot \text{batch}`; PyTorch calls
+:math:`1 - m` momentum. Constants that normalization removes again are not trained, because Adam would take full steps
+from the rounding errors in their gradients: the bias of each W, and that of the normalization of the input.
 
-**Self-attention** within each list (:class:`AttentionScorer`). The blocks are those of the
-context-aware ranker of Pobrotyn et al. (2020, allRank), which normalize before each part:
+**Self-attention** within each list (:class:`AttentionScorer`). The blocks are those of the context-aware ranker of
+Pobrotyn et al. (2020, allRank), which normalize before each part:
 
 .. math:: x \leftarrow x + \text{attention}(\text{norm}(x)), \qquad
     x \leftarrow x + W_2\,\mathrm{relu}(W_1\,\text{norm}(x)).
 
-There is no positional encoding, so permuting the documents of a list permutes their scores. Lists
-of equal length go through attention together; none is padded.
+There is no positional encoding, so permuting the documents of a list permutes their scores. With *inducing points*
+(SetRank's IMSAB, Pang et al. 2020), m trained vectors attend to the documents of a list and the documents attend to the
+result: time O(nm) instead of O(n²). With a *latent cross* (DASALC, Qin et al. 2021) the score is that of
+:math:`(1 + a) \odot x`, with x the output of the layers and a that of the blocks.
 
-With *inducing points* (SetRank's IMSAB, Pang et al. 2020), m trained vectors attend to the documents of a list and the
-documents attend to the result: time O(nm) instead of O(n²). SetRank normalizes after each part; here, as above,
-before. With a *latent cross* (DASALC, Qin et al. 2021) the score is that of :math:`(1 + a) \odot x`, with x the output
-of the layers and a that of the blocks.
-
-**Local context** (:class:`ContextScorer`), the Deep Listwise Context Model of Ai et al. (2018). A GRU reads the
-outputs :math:`x_i` of the layers from the last to the first document of a ranking; with its outputs :math:`o_i` and its
-last state s,
+**Local context** (:class:`ContextScorer`), the Deep Listwise Context Model of Ai et al. (2018). A GRU reads the outputs
+:math:`x_i` of the layers from the last to the first document of the ranking by :math:`u \cdot x_i` (in the paper, by
+another ranker); with its outputs :math:`o_i` and its last state s,
 
 .. math:: f_i = u \cdot x_i + v \cdot \big(o_i \odot \tanh(W s + b)\big).
 
-The paper re-ranks the list of another ranker. Here the ranking is that of :math:`u \cdot x_i`, which is trained along,
-so that a list may come in any order.
+**Groupwise** (:class:`GroupScorer`). Each document of a list leads one group: itself and the m - 1 documents that
+follow it in a circle, which is shuffled at each step of training (Ai et al. 2019, as in TF-Ranking). The net maps the
+features of a group to m scores; a document's score is the mean over the m groups that contain it.
 
-**Groupwise** (:class:`GroupScorer`). Each document of a list leads one group: itself and the
-m - 1 documents that follow it in a circle. The net maps the features of a group to m scores; a
-document's score is the mean over the m groups that contain it. In training the circle is shuffled
-at each step (Ai et al. 2019, as in TF-Ranking); in prediction it is the canonical order.
-
-**Recurrent** (:class:`LevelScorer`), urBoost's net: a cell that steps down the levels of labels
-(Zhu & Klabjan 2020). With :math:`\tilde x(d)` the output of the last layer and :math:`h_0 = 0`,
-step t is over the documents that are not above level t:
+**Recurrent** (:class:`LevelScorer`), urBoost's net: a cell that steps down the levels of labels (Zhu & Klabjan 2020).
+With :math:`\tilde x(d)` the output of the last layer and :math:`h_0 = 0`, step t is over the documents that are not
+above level t:
 
 .. math:: \tilde h_t(d) = \tanh(h_{t-1} W + \tilde x(d) U + b), \qquad
     f_t(d) = [\tilde h_t(d), \tilde x(d)] \cdot w, \qquad
     h_t = \max_{d \in c_t} \tilde h_t(d)
 
-with :math:`c_t` the documents of level t, known in training. The objective sees the scores of step
-t as a list of its own, with the labels of level t against all below. Prediction, which has no
-labels, uses the scores of the first step; they depend on one document alone.
+with :math:`c_t` the documents of level t, known in training. Prediction uses the scores of the first step.
 """
 
 from __future__ import annotations
@@ -84,7 +73,6 @@ _CELLS: dict[str, type[nn.RNNCell] | type[nn.LSTMCell] | type[nn.GRUCell]] = {
     "lstm": nn.LSTMCell,
     "gru": nn.GRUCell,
 }
-_EXPANSION = 2  # width of the feed-forward layer relative to the block
 
 
 def build_net(ranker: BaseNeuralRanker, n_features: int, *, learner: int = 0) -> nn.Module:
@@ -94,10 +82,7 @@ def build_net(ranker: BaseNeuralRanker, n_features: int, *, learner: int = 0) ->
 
 
 def make_net(ranker: BaseNeuralRanker, n_features: int, *, learner: int = 0) -> nn.Module:
-    """Make a net with the weights that PyTorch draws.
-
-    Only the first net is recurrent; those that correct it are plain.
-    """
+    """Make a net with the weights that PyTorch draws; only the first one is recurrent."""
     if ranker.module is not None:
         return make_module_scorer(ranker.module, n_features)
     with float32_default():
@@ -110,11 +95,6 @@ def make_net(ranker: BaseNeuralRanker, n_features: int, *, learner: int = 0) -> 
         if ranker.group_size > 1:
             return GroupScorer(ranker, n_features)
         return DocumentScorer(ranker, n_features)
-
-
-def draws_random_numbers(ranker: BaseNeuralRanker) -> bool:
-    """Whether the net may draw random numbers in training."""
-    return ranker.module is not None or ranker.group_size > 1 or ranker.dropout > 0 or ranker.noise > 0
 
 
 class DocumentScorer(nn.Module):
@@ -137,7 +117,8 @@ class AttentionScorer(nn.Module):
         super().__init__()
         self.body, width = _hidden_layers(ranker, n_features)
         self.latent_cross = ranker.latent_cross
-        self.blocks = nn.ModuleList([_make_block(ranker, width) for _ in range(ranker.attention)])
+        block = _InducedBlock if ranker.inducing else _Block
+        self.blocks = nn.ModuleList([block(ranker, width) for _ in range(ranker.attention)])
         self.last = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 1))
 
     def forward(self, features: Tensor, offsets: Offsets) -> Tensor:
@@ -149,17 +130,20 @@ class AttentionScorer(nn.Module):
         return scores.reshape(-1)
 
 
+def _inside(width: int, dropout: float) -> nn.Sequential:
+    wide = 2 * width
+    return nn.Sequential(nn.Linear(width, wide), nn.ReLU(), nn.Dropout(dropout), nn.Linear(wide, width))
+
+
 class _Block(nn.Module):
     """One block of self-attention; the names of its layers are part of saved files."""
 
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
+    def __init__(self, ranker: BaseNeuralRanker, width: int) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.dropout = ranker.heads, ranker.dropout
         self.norm, self.inside_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.inside = nn.Sequential(
-            nn.Linear(width, _EXPANSION * width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(_EXPANSION * width, width)
-        )
+        self.inside = _inside(width, ranker.dropout)
 
     def forward(self, x: Tensor, groups: list[Tensor]) -> Tensor:
         mixed = self.mixed(self.norm(x))
@@ -178,20 +162,14 @@ class _Block(nn.Module):
         return attended.transpose(1, 2).reshape(lists, documents, wide // 3)
 
 
-def _make_block(ranker: BaseNeuralRanker, width: int) -> nn.Module:
-    if ranker.inducing:
-        return _InducedBlock(width, ranker.heads, ranker.dropout, ranker.inducing)
-    return _Block(width, ranker.heads, ranker.dropout)
-
-
 class _InducedBlock(nn.Module):
     """Attention through inducing points; the names of its layers are part of saved files."""
 
-    def __init__(self, width: int, heads: int, dropout: float, points: int) -> None:
+    def __init__(self, ranker: BaseNeuralRanker, width: int) -> None:
         super().__init__()
-        self.points = nn.Parameter(torch.empty(points, width))
+        self.points = nn.Parameter(torch.empty(ranker.inducing, width))
         nn.init.xavier_uniform_(self.points)
-        self.collect, self.spread = (_CrossAttention(width, heads, dropout) for _ in range(2))
+        self.collect, self.spread = (_CrossAttention(ranker, width) for _ in range(2))
 
     def forward(self, x: Tensor, groups: list[Tensor]) -> Tensor:
         results = []
@@ -205,14 +183,12 @@ class _InducedBlock(nn.Module):
 class _CrossAttention(nn.Module):
     """One set attends to another: both lists x items x width; the result is like the first."""
 
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
+    def __init__(self, ranker: BaseNeuralRanker, width: int) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.dropout = ranker.heads, ranker.dropout
         self.norm, self.other_norm, self.inside_norm = (nn.LayerNorm(width) for _ in range(3))
         self.query, self.pair, self.out = nn.Linear(width, width), nn.Linear(width, 2 * width), nn.Linear(width, width)
-        self.inside = nn.Sequential(
-            nn.Linear(width, _EXPANSION * width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(_EXPANSION * width, width)
-        )
+        self.inside = _inside(width, ranker.dropout)
 
     def forward(self, x: Tensor, other: Tensor) -> Tensor:
         key, value = self.pair(self.other_norm(other)).chunk(2, dim=2)
@@ -301,13 +277,11 @@ class GroupScorer(nn.Module):
         place = np.arange(offsets[-1]) - starts[list_of]
         circle = (place[:, None] + np.arange(self.size)) % sizes[list_of][:, None]
         members = torch.from_numpy(circle + starts[list_of][:, None])
-        return _shuffle_within_lists(list_of)[members] if self.training else members
-
-
-def _shuffle_within_lists(list_of: Rows) -> Tensor:
-    """A random order of the documents within their lists."""
-    uniform = torch.rand(len(list_of), dtype=torch.float64, device="cpu")
-    return (torch.from_numpy(list_of) + uniform).argsort()
+        if not self.training:
+            return members
+        uniform = torch.rand(len(list_of), dtype=torch.float64, device="cpu")
+        shuffled_within_lists = (torch.from_numpy(list_of) + uniform).argsort()
+        return shuffled_within_lists[members]
 
 
 class LevelScorer(nn.Module):

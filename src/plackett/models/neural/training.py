@@ -1,13 +1,10 @@
 r"""The loop that trains one net, selects the best weights and can be resumed, and scoring.
 
-All randomness is a function of the seed and the number of the step or epoch. The state of a fit is
-therefore: the weights, the state of the optimizer, the best weights so far, and the progress.
+All randomness is a function of the seed and the number of the step or epoch.
 
-**Optimizer.** The weights of a net are views of one flat tensor, and so are their gradients. A step
-is one call of PyTorch's fused kernel, whatever the number of layers, and the state of an optimizer
-is two vectors and a count. The functional forms of ``torch.optim`` are used: for small nets,
-``Optimizer.step()`` spends more time on its bookkeeping than the kernel on the step
-(``benchmarks/optimizer.py``).
+**Optimizer.** The weights of a net are views of one flat tensor, and so are their gradients, so that a step is one
+call of PyTorch's fused kernel: for small nets, ``Optimizer.step()`` spends more time on its bookkeeping than the
+kernel on the step (``benchmarks/optimizer.py``).
 
 ========  =====================================================================================
 adam      :math:`m \leftarrow .9 m + .1 g,\; v \leftarrow .999 v + .001 g^2,\;
@@ -36,13 +33,12 @@ from torch.optim.adamw import adamw
 from plackett.base.errors import DataError, Message, Setting, UsageError
 from plackett.base.ragged import Rows, Scores
 from plackett.data.dataset import Dataset
-from plackett.models.fit_context import FitContext, Selection, latest, measure
+from plackett.models.fit_context import FitContext, Selection, latest
 from plackett.models.insight import deviations
 from plackett.models.neural.batches import BatchPlan, FeatureRows, make_batch, scoring_batches
 from plackett.models.neural.environment import seed_step
 from plackett.models.neural.loss import NetLoss, NotFiniteError, make_loss_module, to_float64
 from plackett.models.neural.ranker import BaseNeuralRanker
-from plackett.models.neural.scorers import draws_random_numbers
 from plackett.models.neural.user_module import ModuleScorer
 from plackett.models.ranker import SCORING_BLOCK
 
@@ -94,11 +90,8 @@ class Optimizer:
 
     def state(self) -> dict[str, Tensor]:
         """The state of the optimizer, without the weights."""
-        return {
-            "count": self._count.clone(),
-            "moments": self._moments.cpu().clone(),
-            "squares": self._squares.cpu().clone(),
-        }
+        parts = {"count": self._count, "moments": self._moments, "squares": self._squares}
+        return {name: part.cpu().clone() for name, part in parts.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
         """Continue from a state."""
@@ -153,7 +146,7 @@ def _rate_factor(schedule: str, progress: float) -> float:
     return 1.0 - progress if schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
-Weights = dict[str, Tensor]
+Tensors = dict[str, Tensor]
 _PROGRESS_FIELDS = ("first_step", "epoch", "batch", "step", "loss_sum", "losses", "means")
 
 
@@ -199,7 +192,7 @@ class Training:
     """Metric -> its mean on validation after each epoch."""
     train_means: dict[str, list[float]] = field(default_factory=dict)
     """The same on the training lists, if they are followed."""
-    best: Weights | None = None
+    best: Tensors | None = None
     stopped: bool = False
     """Whether a callback has ended the training."""
 
@@ -208,7 +201,8 @@ class Training:
         self._optimizer = Optimizer(self.net, self.ranker)
         self._features = FeatureRows(self.train.features, self.device)
         self._loss_module = make_loss_module(self.net, self.loss, self.plan.worker_group)
-        self._is_random = draws_random_numbers(self.ranker)
+        ranker = self.ranker
+        self._is_random = ranker.module is not None or ranker.group_size > 1 or ranker.dropout > 0 or ranker.noise > 0
         if len(self.plan.positions) == 0:
             raise DataError("no list has two levels of labels; there is nothing to learn from.")
         if self.validation is not None:
@@ -226,10 +220,9 @@ class Training:
     @property
     def is_finished(self) -> bool:
         """Whether no epoch is left, or validation has stopped improving."""
-        stopped = (
-            self.validation is not None and self.epoch > 0 and self.selection.steps_since_best >= self.ranker.patience
-        )
-        return self.epoch >= self.ranker.epochs or stopped or self.stopped
+        waited = self.selection.steps_since_best >= self.ranker.patience
+        is_late = self.validation is not None and self.epoch > 0 and waited
+        return self.epoch >= self.ranker.epochs or is_late or self.stopped
 
     def _finish_epoch(self) -> None:
         batches = self.plan.batches(self.ranker, self.epoch)
@@ -271,22 +264,15 @@ class Training:
     def _validate(self) -> None:
         if not self._optimizer.is_finite():
             raise self._diverged("some weights are no longer finite.")
-        group = self.context.worker_group
         if self.followed is not None:
             scores = self.followed.add(self.net, self.device)
-            for name, mean in zip(
-                self.train_means, measure(scores, self.followed.data, self.context.metrics, group), strict=True
-            ):
-                self.train_means[name].append(mean)
+            self.context.measure(scores, self.followed.data, self.train_means)
         if self.validation is None:
             return
         scores = self.validation.add(self.net, self.device)
         if not np.isfinite(scores).all():
             raise self._diverged("scores of validation documents are not finite.")
-        means = measure(scores, self.validation.data, self.context.metrics, group)
-        for name, mean in zip(self.context.metric_names, means, strict=True):
-            self.means[name].append(mean)
-        if self.selection.offer(means):
+        if self.selection.offer(self.context.measure(scores, self.validation.data, self.means)):
             self.best = copy_weights(self.net)
 
     def _diverged(self, reason: str) -> UsageError:
@@ -317,7 +303,7 @@ class Training:
         name = self.context.metric_names[0]
         return f"{text}, validation {name} {self.means[name][-1]:.4f}"
 
-    def state(self) -> tuple[dict[str, Any], Weights]:
+    def state(self) -> tuple[dict[str, Any], Tensors]:
         """Plain data and tensors from which :meth:`restore` continues."""
         plain = {name: getattr(self, name) for name in _PROGRESS_FIELDS}
         selection = self.selection
@@ -326,7 +312,7 @@ class Training:
         parts = {"net": copy_weights(self.net), "best": self.best or {}, "optimizer": self._optimizer.state()}
         return plain, {f"{part}.{k}": v for part, named in parts.items() for k, v in named.items()}
 
-    def restore(self, plain: dict[str, Any], tensors: Weights) -> None:
+    def restore(self, plain: dict[str, Any], tensors: Tensors) -> None:
         """Continue from a state; a damaged one raises whatever error it causes."""
         for name in _PROGRESS_FIELDS:
             setattr(self, name, plain[name])
@@ -340,7 +326,7 @@ class Training:
         self._optimizer.restore(select_prefix(tensors, "optimizer."))
 
 
-def copy_weights(net: nn.Module) -> Weights:
+def copy_weights(net: nn.Module) -> Tensors:
     """Copy the weights to the CPU, each into separate contiguous memory, as files need it."""
     return {
         name: value.detach().cpu().clone(memory_format=torch.contiguous_format)
@@ -348,7 +334,7 @@ def copy_weights(net: nn.Module) -> Weights:
     }
 
 
-def select_prefix(tensors: Weights, prefix: str) -> Weights:
+def select_prefix(tensors: Tensors, prefix: str) -> Tensors:
     """The tensors whose names begin with the prefix, which is removed."""
     return {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
 
@@ -381,10 +367,7 @@ _SAMPLED_DOCUMENTS = 4096
 def mean_gradients(
     nets: Sequence[nn.Module], data: Dataset, device: torch.device, *, scale: float
 ) -> list[float] | None:
-    """Mean absolute derivative of scores by each feature, times the feature's deviation.
-
-    It is measured on the first documents of the data. None: a user's module has no derivative.
-    """
+    """Mean absolute derivative of scores by each feature, times its deviation; None if a module has none."""
     total, n_docs = np.zeros(data.n_features), 0
     for batch in scoring_batches(data.offsets, _SAMPLED_DOCUMENTS):
         rows = FeatureRows(data.features, device)[batch.documents].clone().requires_grad_()

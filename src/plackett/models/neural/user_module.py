@@ -1,11 +1,8 @@
 """User-supplied modules: copied, fingerprinted, and checked to return one score per document.
 
-A saved model holds the weights of such a module and never its code, so whoever loads it supplies
-the module again.
-
-Checkpoints and stores of trials reuse a fit if everything that determines it is the same. For a
-module that is: its submodules with their classes and plain attributes (a width, a dropout rate),
-the code of classes that are not PyTorch's, which weights are trained, and all initial values.
+Checkpoints and stores of trials reuse a fit if everything that determines it is the same. For a module that is: its
+submodules with their classes and plain attributes (a width, a dropout rate), the code of classes that are not
+PyTorch's, which weights are trained, and all initial values.
 """
 
 import copy

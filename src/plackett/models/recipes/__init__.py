@@ -12,7 +12,7 @@ from plackett.models.neural import BoostedNeuralRanker, NeuralRanker
 from plackett.models.ranker import Ranker
 from plackett.models.stumps import StumpRanker
 from plackett.models.trees import TreeRanker
-from plackett.objectives import XENDCG, LambdaLoss, LambdaRank, Stochastic, UMart
+from plackett.objectives import XENDCG, ApproxNDCG, CrossEntropy, LambdaLoss, LambdaRank, Stochastic, UMart
 
 Settings = Mapping[str, Any]
 
@@ -59,18 +59,8 @@ _NETS_OF_A: dict[str, Any] = {
     "clip": None,
     "transforms": (),
 }
-_A_TUNED: dict[str, Any] = {
-    "layers": (1024, 512, 256),
-    "batch_norm": 0.4,
-    "batch_norm_epsilon": 1e-3,
-    "dropout": 0.5,
-    "optimizer": "adam",
-    "learning_rate": 0.005,
-    "batch_lists": 128,
-    "reduction": "mean",
-    "clip": None,
-    "transforms": (),
-}
+_A_TUNED = _NETS_OF_A | {"layers": (1024, 512, 256), "batch_norm": 0.4, "dropout": 0.5}
+_A_TUNED |= {"optimizer": "adam", "reduction": "mean"}
 _A_PRESETS: dict[str, dict[str, Any]] = {
     "A-web30k": _NETS_OF_A | {"batch_norm": 0.8},
     "A-yahoo": _NETS_OF_A | {"batch_norm": 0.99},
@@ -115,38 +105,24 @@ _D_PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def _of_a(objective: str, *, stochastic: bool) -> Recipe:
-    """A recipe of Bruch et al."""
-    if not stochastic:
-        return Recipe(NeuralRanker, _LISTWISE | {"objective": objective}, _A_PRESETS)
-    expected = Stochastic(objective, samples=8, beta=1.0)  # type: ignore[arg-type]
-    return Recipe(NeuralRanker, _LISTWISE | {"objective": expected}, _A_STOCHASTIC)
-
-
-def _of_d(objective: str, **settings: Any) -> Recipe:
-    """A recipe of Zhu & Klabjan with one net."""
-    return Recipe(NeuralRanker, _LISTWISE | {"objective": objective} | settings, _D_PRESETS)
+def _net(objective: Any, presets: Mapping[str, Settings] | None = None) -> Recipe:
+    return Recipe(NeuralRanker, _LISTWISE | {"objective": objective}, presets or {})
 
 
 NEURAL: dict[str, Recipe] = {
-    "crossentropy-net": _of_a("crossentropy", stochastic=False),
-    "e-crossentropy-net": _of_a("crossentropy", stochastic=True),
-    "approxndcg-net": _of_a("approxndcg", stochastic=False),
-    "e-approxndcg-net": _of_a("approxndcg", stochastic=True),
-    "ranknet-net": _of_d("ranknet"),
-    "urank": _of_d("urank"),
+    "crossentropy-net": _net("crossentropy", _A_PRESETS),
+    "e-crossentropy-net": _net(Stochastic(CrossEntropy(), samples=8, beta=1.0), _A_STOCHASTIC),
+    "approxndcg-net": _net("approxndcg", _A_PRESETS),
+    "e-approxndcg-net": _net(Stochastic(ApproxNDCG(), samples=8, beta=1.0), _A_STOCHASTIC),
+    "ranknet-net": _net("ranknet", _D_PRESETS),
+    "urank": _net("urank", _D_PRESETS),
     "uboost": Recipe(BoostedNeuralRanker, _LISTWISE | {"objective": "urank"}, _D_PRESETS),
     "urboost": Recipe(
         BoostedNeuralRanker, _LISTWISE | {"objective": "urank", "recurrent": "rnn", "pooling": "max"}, _D_PRESETS
     ),
-    "listmle-net": _of_d("listmle"),
-    "plistmle-net": _of_d("plistmle"),
-    "lambdaloss-net": _of_d("lambdaloss"),
-    "mdprank": _of_d("mdprank"),
-    "listnet-net": Recipe(NeuralRanker, _LISTWISE | {"objective": "listnet"}),
-    "softrank-net": Recipe(NeuralRanker, _LISTWISE | {"objective": "softrank"}),
-    "neuralndcg-net": Recipe(NeuralRanker, _LISTWISE | {"objective": "neuralndcg"}),
-    "pirank-net": Recipe(NeuralRanker, _LISTWISE | {"objective": "pirank"}),
+    **{f"{name}-net": _net(name, _D_PRESETS) for name in ("listmle", "plistmle", "lambdaloss")},
+    "mdprank": _net("mdprank", _D_PRESETS),
+    **{f"{name}-net": _net(name) for name in ("listnet", "softrank", "neuralndcg", "pirank")},
     "dasalc": Recipe(
         NeuralRanker,
         _CONTEXT
@@ -273,7 +249,7 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
     if not isinstance(name, str) or name not in RECIPES:
         raise unknown_name("recipe", name if isinstance(name, str) else repr(name), RECIPES)
     entry = RECIPES[name]
-    settings = {**entry.settings}
+    settings = dict(entry.settings)
     if preset is not None:
         if preset not in entry.presets:
             others = ", ".join(other for other, candidate in RECIPES.items() if preset in candidate.presets)
@@ -284,6 +260,3 @@ def recipe(name: str, *, preset: str | None = None, **overrides: Any) -> Ranker:
     ranker = entry.kind().set_params(**deepcopy(settings)).set_params(**overrides)
     ranker.recipe_name = name
     return ranker
-
-
-__all__ = ["RECIPES", "Recipe", "recipe"]

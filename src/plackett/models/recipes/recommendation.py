@@ -4,8 +4,6 @@ The rules follow from the results in the documentation (docs/results): which rec
 sets, what cross-fitting added there, and what an objective costs on long lists.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -119,6 +117,3 @@ def _cautions(dataset: Dataset, useless: int, missing_share: float, recipe: str)
     if dataset.document_weights is not None:
         cautions.append("lightgbm-lambdarank, lightgbm-xendcg and svmmap do not support the weights of clicks")
     return cautions
-
-
-__all__ = ["Recommendation", "recommend"]

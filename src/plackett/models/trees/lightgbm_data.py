@@ -1,26 +1,18 @@
-r"""Our datasets as LightGBM's, without copying the features.
+r"""Our datasets as LightGBM's, without copying the features, in one process or with bins shared by many.
 
-Features on disk go through LightGBM's ``Sequence``, block by block. LightGBM draws the same sample
-of rows for its bins either way, so the model is the same to the bit.
+Features on disk go through LightGBM's ``Sequence``, block by block; the model is the same to the bit.
 
-**Memory.** LightGBM does not check whether it gets the memory it asks for: under a limit, a signal
-ends the process without a message. What it needs at least is known once the sample is drawn. It
-allocates
+**Memory.** LightGBM does not check whether it gets the memory it asks for: under a limit, a signal ends the process
+without a message. Once the sample is drawn it allocates
 
 .. math:: \frac{n\,h_j}{2} \text{ bytes}, \qquad h_j = 1 \text{ for up to 16 bins, 2 for more}
 
-for n documents and each dense feature j. :func:`check_memory_for_bins` tries to allocate as much
-and frees it at once. Sparse features and later allocations are left out, so nothing that would fit
-is rejected.
+for n documents and each dense feature j; :func:`check_memory_for_bins` tries to allocate as much and frees it at once.
 
-**Bins.** LightGBM cuts the values of each feature into bins, by a sample of the documents. Its
-data-parallel mode lets each machine find the bins of some features from its own documents, so bins
-and trees would depend on the partition. Instead one process finds the bins from the sample that
-LightGBM would draw from all documents, and sends them to the workers: a few hundred bytes per
-feature. LightGBM's Python package does not wrap these functions, so we call its C interface.
-
-The members of a cross-fit learn from parts of the same lists. These are binned once, without a look
-at labels, and the members' datasets are subsets of the result.
+**Bins.** LightGBM's data-parallel mode lets each machine find the bins of some features from its own documents, so
+trees would depend on the partition. Instead one process finds the bins from the sample that LightGBM would draw from
+all documents, and sends them to the workers. LightGBM's Python package does not wrap these functions, so we call its C
+interface. The members of a cross-fit learn from parts of the same lists, which are binned once.
 
 This module imports LightGBM; the others of this package import it only where they need it.
 """
@@ -37,7 +29,6 @@ import lightgbm
 import numpy as np
 from lightgbm.basic import _LIB, _c_str, _param_dict_to_str, _safe_call
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError
 from plackett.base.memory import memory_limits
@@ -45,6 +36,7 @@ from plackett.base.ragged import Features
 from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import is_large, release_pages, rows_per_block
+from plackett.models.stumps import columns
 from plackett.models.trees.params import BUILT_IN, categorical_indices
 from plackett.models.trees.training import predict_in_blocks
 
@@ -63,7 +55,7 @@ def make_lightgbm_datasets(
         params = {name: value for name, value in settings.items() if name != "objective"}
         shared = _bin_once(ranker, whole.data, params)
         if not isinstance(shared, bytes):
-            return {name: _take_part(shared, whole, name, part, params) for name, part in parts.items()}
+            return {name: PartDataset(shared, whole, name, part, params) for name, part in parts.items()}
         bins = dataset_from_bins(shared, params, categorical_indices(ranker))
     train = make_lightgbm_dataset(ranker, parts["train"], bins)
     others = {n: make_lightgbm_dataset(ranker, part, train) for n, part in parts.items() if n != "train"}
@@ -76,10 +68,7 @@ _last_binned: list[tuple[Any, dict[str, Any], BlockDataset | bytes]] = []  # at 
 
 
 def _bin_once(ranker: TreeRanker, data: Dataset, params: dict[str, Any]) -> BlockDataset | bytes:
-    """The data in LightGBM's form; only the bins of data on disk, which may not fit into memory twice.
-
-    The last result is kept as long as the data exist.
-    """
+    """The data in LightGBM's form, kept as long as they exist; of data on disk only the bins, to save memory."""
     params = {n: v for n, v in params.items() if n not in _FOR_TREES}
     categorical = categorical_indices(ranker)
     key = params | {"categorical": categorical, "num_threads": None}
@@ -99,20 +88,8 @@ def _bin_once(ranker: TreeRanker, data: Dataset, params: dict[str, Any]) -> Bloc
     return result
 
 
-def _take_part(binned: BlockDataset, whole: WholeData, name: str, part: Dataset, params: dict[str, Any]) -> PartDataset:
-    order = whole.data.order
-    chosen = whole.lists[name][order.lists]
-    assert np.array_equal(order.keys[chosen], part.keys)
-    rows = np.flatnonzero(np.repeat(chosen, np.diff(order.offsets)))
-    return PartDataset(binned, rows, part.features, params)
-
-
 def make_lightgbm_dataset(ranker: TreeRanker, data: Dataset, reference: Any = None) -> BlockDataset:
-    """A LightGBM dataset, with the bins of ``reference`` if there is one.
-
-    For its built-in objectives, LightGBM limits labels to 30 and lists to 10,000 documents. Our
-    objectives do not need labels and lists in LightGBM, so it gets neither.
-    """
+    """A LightGBM dataset with the bins of ``reference``; only its objectives get labels and lists, which it limits."""
     built_in = ranker.objective in BUILT_IN
     weights = None
     if data.weights is not None and built_in:
@@ -159,14 +136,7 @@ class Blocks(lightgbm.Sequence):  # type: ignore[misc]
 
 
 class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
-    """LightGBM's dataset, with the same treatment for a ``Sequence`` as for a matrix.
-
-    - LightGBM samples rows for the bins, and drops features that cannot be split, by all of its
-      parameters. For a ``Sequence`` it would ignore some: the seed and the minimum number of
-      documents in a leaf among them.
-    - To continue from a model, LightGBM scores the features with it and starts from these scores.
-      It cannot do so for a ``Sequence``; here the same predictor scores block by block.
-    """
+    """LightGBM's dataset, for a ``Sequence`` too with all of its parameters and to continue from a model."""
 
     _all_parameters = False
 
@@ -186,8 +156,8 @@ class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
         # LightGBM would read the rows of the sample one by one, in Python.
         (blocks,) = seqs
         rows = self._create_sample_indices(total_nrow=total_nrow)
-        columns = [_nonzero(column) for column in blocks.sample(rows).T]
-        return [values for values, _ in columns], [places for _, places in columns]
+        sample = [_nonzero(column) for column in blocks.sample(rows).T]
+        return [values for values, _ in sample], [places for _, places in sample]
 
     def _init_from_sample(
         self, sample_data: list[NDArray[Any]], sample_indices: list[NDArray[Any]], sample_cnt: int, total_nrow: int
@@ -211,26 +181,29 @@ class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
     def _set_init_score_by_predictor(self, predictor: Any, data: Any, used_indices: Any) -> BlockDataset:
         if predictor is None or not isinstance(data, Blocks):
             super()._set_init_score_by_predictor(predictor, data, used_indices)
-            return self
-        scores = predict_in_blocks(predictor.predict, data.features, raw_score=True)
-        self.set_init_score(scores.ravel())
+        else:
+            self.set_init_score(predict_in_blocks(predictor.predict, data.features, raw_score=True).ravel())
         return self
 
 
 class PartDataset(lightgbm.Dataset):  # type: ignore[misc]
     """Some documents of a binned dataset."""
 
-    def __init__(self, whole: BlockDataset, rows: NDArray[Any], features: Any, params: dict[str, Any]) -> None:
-        super().__init__(None, reference=whole, params=dict(whole.params), free_raw_data=True)
-        self.used_indices = rows
-        self.features = features
+    def __init__(
+        self, binned: BlockDataset, whole: WholeData, name: str, part: Dataset, params: dict[str, Any]
+    ) -> None:
+        super().__init__(None, reference=binned, params=dict(binned.params), free_raw_data=True)
+        order = whole.data.order
+        chosen = whole.lists[name][order.lists]
+        assert np.array_equal(order.keys[chosen], part.keys)
+        self.used_indices = np.flatnonzero(np.repeat(chosen, np.diff(order.offsets)))
+        self.features = part.features
         self.construct()
         self.params = params  # so that LightGBM does not take the members' own for a change of bins
 
     def _set_init_score_by_predictor(self, predictor: Any, **_: Any) -> PartDataset:
         if predictor is not None:
-            scores = predict_in_blocks(predictor.predict, self.features, raw_score=True)
-            self.set_init_score(scores.ravel())
+            self.set_init_score(predict_in_blocks(predictor.predict, self.features, raw_score=True).ravel())
         return self
 
 
@@ -246,24 +219,12 @@ _BINNING = ("max_bin", "max_bins", "max_bin_by_feature", "min_data_in_bin", "for
 def check_memory_for_bins(
     sample: Sequence[NDArray[np.float64]], n_sampled: int, n_docs: int, params: Mapping[str, Any]
 ) -> None:
-    """Raise DataError if a memory limit leaves too little for LightGBM's bins.
-
-    Parameters
-    ----------
-    sample
-        For each feature, its values in the sample that are not zero.
-    n_sampled, n_docs
-        Documents in the sample, and in total.
-    params
-        LightGBM's parameters.
-    """
+    """Raise DataError if a memory limit leaves too little for the bins; ``sample`` has nonzero values by feature."""
     limits = memory_limits()
-    if not limits:
-        return
-    sizes = min_bin_bytes(sample, n_sampled, n_docs, params)
+    sizes = min_bin_bytes(sample, n_sampled, n_docs, params) if limits else []
     needed = sum(sizes)
     # The system may grant memory beyond the limit of a control group.
-    if needed <= min(limit.most for limit in limits) and _can_allocate(sizes):
+    if all(needed <= limit.most for limit in limits) and _can_allocate(sizes):
         return
     limit = min(limits, key=lambda limit: limit.left)
     raise DataError(
@@ -296,10 +257,9 @@ def _half_bytes(values: NDArray[np.float64], n_sampled: int, *, coarse: bool) ->
 
 def _can_allocate(sizes: Sequence[int]) -> bool:
     try:
-        arrays = [np.empty(size, np.uint8) for size in sizes]  # reserved, never written
+        _ = [np.empty(size, np.uint8) for size in sizes]  # reserved, never written
     except MemoryError:
         return False
-    del arrays
     return True
 
 
@@ -311,16 +271,16 @@ def find_bins(data: Dataset, settings: dict[str, Any], categorical: list[int]) -
     """The bins of all features, in LightGBM's serialized form."""
     params = _bin_params(settings, categorical)
     rows = BlockDataset(None, params=params)._create_sample_indices(total_nrow=data.n_docs)
-    columns = [_nonzero(column) for column in _sample_columns(data.features, rows)]
-    values = (_DOUBLES * len(columns))(*(v.ctypes.data_as(_DOUBLES) for v, _ in columns))
-    places = (_INTEGERS * len(columns))(*(p.ctypes.data_as(_INTEGERS) for _, p in columns))
-    counts = np.array([len(places) for _, places in columns], dtype=np.int32)
+    sample = [_nonzero(column) for column in columns(data.features[rows])]
+    values = (_DOUBLES * len(sample))(*(v.ctypes.data_as(_DOUBLES) for v, _ in sample))
+    places = (_INTEGERS * len(sample))(*(p.ctypes.data_as(_INTEGERS) for _, p in sample))
+    counts = np.array([len(places) for _, places in sample], dtype=np.int32)
     handle = ctypes.c_void_p()
     _safe_call(
         _LIB.LGBM_DatasetCreateFromSampledColumn(
             values,
             places,
-            ctypes.c_int32(len(columns)),
+            ctypes.c_int32(len(sample)),
             counts.ctypes.data_as(_INTEGERS),
             ctypes.c_int32(len(rows)),
             ctypes.c_int32(1),  # rows to hold: we need none, but LightGBM requires one
@@ -357,13 +317,6 @@ def dataset_from_bins(bins: bytes, settings: dict[str, Any], categorical: list[i
 def _bin_params(settings: dict[str, Any], categorical: list[int]) -> dict[str, Any]:
     params = {name: value for name, value in settings.items() if name != "objective"}
     return params | {"categorical_column": categorical} if categorical else params
-
-
-def _sample_columns(features: Any, rows: NDArray[np.int32]) -> Any:
-    if isinstance(features, csr_array):
-        by_column = features[rows].tocsc()
-        return (by_column[:, [j]].toarray().reshape(-1) for j in range(by_column.shape[1]))
-    return np.asarray(features[rows]).T
 
 
 def _nonzero(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:

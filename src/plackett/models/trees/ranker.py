@@ -1,24 +1,17 @@
 """Gradient-boosted trees for any objective, trained with LightGBM.
 
-Each step computes the objective's gradient and curvature at the current scores and lets LightGBM
-grow one tree on them. Names that begin with ``lightgbm-`` select LightGBM's built-in objectives.
-
 Several workers train together with LightGBM's data-parallel learner. Each worker computes the gradients of its own
-lists, which is exact because lists are independent; noise and sampling go by the keys of lists, so they do not depend
-on which worker has a list. LightGBM sums the histograms of all workers, and every worker grows the same tree. Metrics
-are means over the lists of all workers, so all stop at the same tree.
+lists, which is exact because lists are independent; noise and sampling go by the keys of lists. LightGBM sums the
+histograms of all workers, metrics are means over all lists, and every worker grows the same trees.
 """
-
-from __future__ import annotations
 
 import math
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +20,9 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Offsets, Scores
 from plackett.base.threads import kernel_threads
 from plackett.data.dataset import Dataset
-from plackett.distributed import Partition, TrainingJob, WorkerGroup
-from plackett.models.checkpoint import RemoteCheckpoint, checkpoint_saver, latest_state
+from plackett.distributed import Partition, WorkerGroup
 from plackett.models.ensembles import Ensemble, EnsembleRanker, read_lightgbm
-from plackett.models.fit_context import Curves, FitContext, bind_objective, no_watch, read_curves, write_curves
+from plackett.models.fit_context import Curves, FitContext, bind_objective, read_curves, write_curves
 from plackett.models.insight import Method
 from plackett.models.parameters import ALIASES, accept_aliases
 from plackett.models.ranker import Ranker
@@ -38,20 +30,17 @@ from plackett.models.trees.params import (
     BUILT_IN,
     OUR_NAMES,
     categorical_indices,
-    check_resumable,
     lightgbm_settings,
-    resolve_sizes,
     translate_names,
+    why_not_resumable,
 )
 from plackett.models.trees.position_bias import PositionBias, UnbiasedGradients
 from plackett.models.trees.training import BoostingLoop, NewtonLeaves, predict_in_blocks, sample_lists, translate_errors
+from plackett.models.workers import WorkerSpec, run_on_workers
 from plackett.objectives import Objective, objective as as_objective
 from plackett.objectives.objective import GradientFunction, reseed
 
-if TYPE_CHECKING:
-    from plackett.metrics import Metric
-
-
+_MODEL_FILE = "model.txt"
 _NETWORK = ("machines", "num_machines", "local_listen_port", "tree_learner", "time_out")
 # A model should not reveal the machines that trained it.
 _NETWORK_LINES = re.compile(rf"^\[({'|'.join(_NETWORK)}|pre_partition|machine_list_filename): .*\]\n", re.MULTILINE)
@@ -62,8 +51,8 @@ _NETWORK_LINES = re.compile(rf"^\[({'|'.join(_NETWORK)}|pre_partition|machine_li
 class TreeRanker(Ranker):
     """Gradient-boosted regression trees.
 
-    LightGBM's names of parameters work too: ``n_estimators`` is ``trees``, ``reg_lambda`` goes into
-    ``lightgbm``, and what has no meaning here is refused.
+    LightGBM's names of parameters work too: ``n_estimators`` is ``trees``, ``reg_lambda`` goes into ``lightgbm``, and
+    what has no meaning here is refused.
 
     Parameters
     ----------
@@ -72,22 +61,19 @@ class TreeRanker(Ranker):
     trees
         Maximum number of trees.
     learning_rate, leaves
-        Shrinkage of each tree, and its maximum number of leaves; ``leaves="auto"`` depends on the
-        number of training documents.
-    min_documents
-        Minimum number of documents in a leaf; ``"auto"`` depends on the number of training
+        Shrinkage of each tree, and its maximum number of leaves; ``leaves="auto"`` depends on the number of training
         documents.
+    min_documents
+        Minimum number of documents in a leaf; ``"auto"`` depends on the number of training documents.
     list_fraction, feature_fraction
         Share of the lists and of the features that each tree is trained on, sampled for each tree.
     patience
         With validation data: stop if the metric has not improved for this many trees.
     smoothing
-        Number of neighboring trees over which the metric is averaged before the best is selected;
-        1: none.
+        Number of neighboring trees over which the metric is averaged before the best is selected; 1: none.
     growth
-        ``"newton"`` chooses splits and leaf values by gradient and curvature; ``"squares"`` chooses
-        splits by least squares on the gradient and then takes a Newton step in each leaf, as
-        RankLib does.
+        ``"newton"`` chooses splits and leaf values by gradient and curvature; ``"squares"`` chooses splits by least
+        squares on the gradient and then takes a Newton step in each leaf, as RankLib does.
     position_bias
         For clicks whose data have positions: the regularization p >= 0 with which position bias is estimated and
         corrected while trees are boosted (Unbiased LambdaMART; the objective is lambdarank). None: clicks are taken
@@ -149,13 +135,13 @@ class TreeRanker(Ranker):
     @classmethod
     def _translate(cls, parameters: Mapping[str, Any], current: Mapping[str, Any] | None = None) -> dict[str, Any]:
         defaults: dict[str, Any] = {"objective": cls.objective, "lightgbm": {}}
-        known = [field.name for field in fields(cls)]
-        return translate_names(parameters, known, current or defaults)
+        return translate_names(parameters, {field.name for field in fields(cls)}, current or defaults)
 
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
-        if context.checkpoint is not None:
-            check_resumable(self)
-        settings = lightgbm_settings(self, **resolve_sizes(self, train.n_docs))
+        reason = why_not_resumable(self)
+        if context.checkpoint is not None and reason is not None:
+            raise UsageError(reason)
+        settings = lightgbm_settings(self, train.n_docs)
         parts = {"train": train} | ({} if validation is None else {"validation": validation})
         if self.position_bias is not None and context.cluster is not None:
             raise UsageError("position_bias= is estimated from all lists and is not supported with cluster=.")
@@ -170,8 +156,9 @@ class TreeRanker(Ranker):
         self.position_bias_: PositionBias | None = None
         """The position bias of the training clicks, if it was estimated; it is not saved."""
         if self.position_bias is not None:
+            unbiased = UnbiasedGradients(as_objective(self.objective), train, self.position_bias)
             scores = predict_in_blocks(self._ensemble.predict, train.features, n_threads=self.threads)
-            self.position_bias_ = self._unbiased(train).estimate(scores)
+            self.position_bias_ = unbiased.estimate(scores)
 
     def _train(
         self, parts: dict[str, Dataset], settings: dict[str, Any], context: FitContext, bins: Any = None
@@ -181,8 +168,7 @@ class TreeRanker(Ranker):
             gradients = self._gradients(parts["train"])
             leaves = None
             if self.growth == "squares":
-                rate = settings["learning_rate"]
-                leaves = NewtonLeaves(parts, rate, worker_group=context.worker_group)
+                leaves = NewtonLeaves(parts, settings["learning_rate"], context.worker_group)
             loop = BoostingLoop(self, parts, gradients, context, leaves, bins)
             booster = loop.run(settings)
         return booster.model_to_string(num_iteration=loop.best_step() or None), loop.curves
@@ -196,19 +182,15 @@ class TreeRanker(Ranker):
                     "plackett's objectives, for example lambdarank or xendcg."
                 )
             return None
+        objective = as_objective(self.objective)
         gradients: GradientFunction
-        if self.position_bias is not None:
-            gradients = self._unbiased(train)
+        if self.position_bias is None:
+            gradients = bind_objective(reseed(objective, self.seed), train).float32_gradient
         else:
-            objective = reseed(as_objective(self.objective), self.seed)
-            gradients = bind_objective(objective, train).float32_gradient
+            gradients = UnbiasedGradients(objective, train, self.position_bias)
         if self.list_fraction == 1:
             return gradients
-        return sample_lists(*(gradients, train.offsets, train.keys), fraction=self.list_fraction, seed=self.seed)
-
-    def _unbiased(self, train: Dataset) -> UnbiasedGradients:
-        assert self.position_bias is not None
-        return UnbiasedGradients(as_objective(self.objective), train, self.position_bias)
+        return sample_lists(gradients, train.offsets, train.keys, fraction=self.list_fraction, seed=self.seed)
 
     def _predict(self, data: Dataset) -> Scores:
         return self._ensemble.predict(data.features, n_threads=self.threads)
@@ -227,11 +209,10 @@ class TreeRanker(Ranker):
     def contributions(self, data: Dataset) -> NDArray[np.float64]:
         """What each feature adds to each document's score (SHAP values).
 
-        One row per document; one column per feature in the order of the data, and last the mean
-        score: a row sums to the document's score.
+        One row per document; one column per feature in the order of the data, and last the mean score: a row sums to
+        the document's score.
         """
-        features = self._prepare(data).features
-        return predict_in_blocks(self._booster.predict, features, pred_contrib=True)
+        return predict_in_blocks(self._booster.predict, self._prepare(data).features, pred_contrib=True)
 
     @property
     def best_step_(self) -> int | None:
@@ -289,92 +270,44 @@ class TreeRanker(Ranker):
             raise DataError(f"is a model of {n_features} features, not of {self.n_features_}", path=str(path))
 
 
-@dataclass(frozen=True)
-class TreeWorkerSpec:
-    """What every worker receives."""
-
-    ranker: TreeRanker
-    metrics: tuple[Metric, ...]
-    settings: dict[str, Any]
-    bins: bytes
-    save_seconds: float
-    """Minimum time between two states; infinite if a fit cannot resume from a state."""
-    watched: bool
-    threads: int
-
-
 def fit_distributed(
     ranker: TreeRanker, parts: dict[str, Dataset], settings: dict[str, Any], context: FitContext
 ) -> tuple[str, Curves]:
     """Train on the cluster; return the text of the model and its learning curves."""
     from plackett.models.trees.lightgbm_data import find_bins
 
-    assert context.cluster is not None
     for name in _NETWORK:
         if name in ranker.lightgbm:
             raise UsageError(
                 f"{name!r} is set by the cluster; leave it out of lightgbm={{...}}, or fit without cluster=."
             )
     with translate_errors():
-        bins = find_bins(parts["train"], settings, categorical_indices(ranker))
-    copy = ranker.clone()
-    copy.n_features_, copy.feature_names_ = ranker.n_features_, ranker.feature_names_
-    copy.categories_ = ranker.categories_
-    watched = context.watch is not no_watch
-    spec = TreeWorkerSpec(
-        *(copy, context.metrics, settings, bins, _save_seconds(ranker), watched), threads=context.cluster.threads
-    )
-    state = latest_state(context.checkpoint)
-    job = TrainingJob(train_as_worker, spec, parts, context.cluster, "lightgbm", state)
-    model, curves = job.run(
-        save_state=checkpoint_saver(context.checkpoint),
-        progress=context.progress,
-        watch=context.watch if watched else None,
-    )
-    return model, curves
+        content = settings, find_bins(parts["train"], settings, categorical_indices(ranker))
+    can_resume = why_not_resumable(ranker) is None
+    return run_on_workers(train_as_worker, "lightgbm", ranker, parts, context, content, can_resume=can_resume)
 
 
 def train_as_worker(
     worker_group: WorkerGroup,
     parts: dict[str, Dataset],
     partition: Partition,  # noqa: ARG001 - only batches need it, and trees have none
-    spec: TreeWorkerSpec,
+    spec: WorkerSpec,
 ) -> tuple[str, Curves]:
     """Train with the other workers; all return the same model."""
     from ray.train.lightgbm import get_network_params
 
     from plackett.models.trees.lightgbm_data import dataset_from_bins
 
-    ranker = spec.ranker
+    ranker, (settings, serialized) = spec.ranker, spec.content
     ranker.set_params(threads=spec.threads)
-    settings = spec.settings | {
+    bins = dataset_from_bins(serialized, settings, categorical_indices(ranker))
+    settings = settings | {
         "num_threads": spec.threads,
         "tree_learner": "data",
         "pre_partition": True,
         "time_out": math.ceil(worker_group.timeout_seconds / 60),  # in minutes
         **get_network_params(),
     }
-    with tempfile.TemporaryDirectory() as folder:
-        context = FitContext(
-            spec.metrics,
-            RemoteCheckpoint(Path(folder), worker_group, spec.save_seconds),
-            worker_group.report_progress,
-            worker_group.report_metric if spec.watched else no_watch,
-            worker_group=worker_group,
-        )
-        categorical = categorical_indices(ranker)
-        bins = dataset_from_bins(spec.bins, spec.settings, categorical)
+    with spec.context(worker_group) as context:
         model, curves = ranker._train(parts, settings, context, bins)
     return _NETWORK_LINES.sub("", model), curves
-
-
-def _save_seconds(ranker: TreeRanker) -> float:
-    """Seconds between two states; infinite where LightGBM has random state of its own."""
-    try:
-        check_resumable(ranker)
-    except UsageError:
-        return math.inf
-    return RemoteCheckpoint.seconds
-
-
-_MODEL_FILE = "model.txt"

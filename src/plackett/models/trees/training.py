@@ -1,23 +1,18 @@
 r"""The training loop of boosted trees, with early stopping and checkpoints.
 
-``lightgbm.train`` drives the loop. Our callbacks set the random seed before each tree; after it
-they measure the metrics, save the state and decide whether to stop. The state of a fit is the text
-of the model so far, the learning curves and the best step. Everything random is drawn from seed and
-step, so a resumed fit ends in the same model.
+``lightgbm.train`` drives the loop; our callbacks seed each tree, measure the metrics, save the state and stop.
+Everything random is drawn from seed and step, so a resumed fit ends in the same model.
 
-**Sampling.** LightGBM's own bagging of queries does nothing under a custom objective, and its
-random state is lost when training is resumed. Here a list takes part in a step if a number drawn
-from (seed, step, list key) is small enough; the gradients of other lists are set to zero. LightGBM
-samples features, with a seed that we set at each step.
+**Sampling.** LightGBM's own bagging of queries does nothing under a custom objective, and its random state is lost
+when training is resumed. Here a list takes part in a step if a number drawn from (seed, step, list key) is small
+enough; the gradients of other lists are set to zero.
 
-**RankLib's trees** (:class:`NewtonLeaves`). LightGBM chooses splits and leaf values by gradient and
-curvature together. RankLib's LambdaMART fits each tree to the gradient by least squares,
+**RankLib's trees** (:class:`NewtonLeaves`). RankLib's LambdaMART fits each tree to the gradient by least squares,
 
 .. math:: \max_{\text{split}} \frac{(\sum_L g)^2}{n_L} + \frac{(\sum_R g)^2}{n_R},
 
-and then gives each leaf the value :math:`-\sum g / \sum h`. LightGBM does the first if every
-curvature is 1. The leaf values are set afterwards; LightGBM's scores do not follow, so we keep the
-scores ourselves.
+which LightGBM does if every curvature is 1, and then gives each leaf the value :math:`-\sum g / \sum h`. LightGBM's
+scores do not follow such values, so we keep the scores ourselves.
 """
 
 from __future__ import annotations
@@ -40,7 +35,7 @@ from plackett.data.canonical import PermutedRows
 from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
 from plackett.distributed import WorkerGroup
-from plackett.models.fit_context import Curves, FitContext, Selection, latest, measure, smooth
+from plackett.models.fit_context import Curves, FitContext, Selection, smooth
 from plackett.objectives.objective import GradientFunction
 
 if TYPE_CHECKING:
@@ -84,6 +79,8 @@ class BoostingLoop:
 
         self.curves = {part: {m: [] for m in self.context.metric_names} for part in self.parts}
         booster = self._load_latest() or self._load_init()
+        if booster is not None and self.leaves is not None:
+            self.leaves.restore(booster)
         if booster is not None and self._is_over():
             return booster
         with translate_errors():
@@ -102,7 +99,7 @@ class BoostingLoop:
                 valid_sets=list(datasets.values()) or None,
                 init_model=booster,
                 keep_training_booster=True,
-                callbacks=[_BeforeTree(self), _AfterTree(self)],
+                callbacks=[_Callback(self.start_step, True), _Callback(self._end_step, False)],
             )
 
     def start_step(self, booster: Any) -> None:
@@ -125,23 +122,21 @@ class BoostingLoop:
         self.step += 1
         context = self.context
         for part, data in self.parts.items():
-            scores = self._scores(booster, part)
-            means = measure(scores, data, context.metrics, context.worker_group)
-            for name, mean in zip(context.metric_names, means, strict=True):
-                self.curves[part][name].append(mean)
+            context.measure(self._scores(booster, part), data, self.curves[part])
         done = self.step - self.first
         self._select(done - self.ranker.smoothing // 2)
         part = "validation" if "validation" in self.parts else "train"
-        name = context.metric_names[0]
-        mean = self.curves[part][name][-1]
-        context.progress(f"trees, {part} {name} {mean:.4f}", done, self.ranker.trees)
-        if part == "validation":
-            context.watch(done, self.ranker.trees, mean)
-        self.ended_by_callback = context.should_stop(done, self.ranker.trees, latest(self.curves))
+        self.ended_by_callback = context.report(f"trees, {part} ", done, self.ranker.trees, self.curves)
         if context.checkpoint is not None and context.checkpoint.due():
             with context.checkpoint.saving(self.step) as folder:
                 self._save(booster, folder)
         return not self._is_over()
+
+    def _end_step(self, booster: Any) -> None:
+        from lightgbm.callback import EarlyStopException
+
+        if not self.finish_step(booster):
+            raise EarlyStopException(self.selection.best_step, [])
 
     def best_step(self) -> int:
         """Number of trees to keep: up to the best on validation, or all."""
@@ -157,8 +152,8 @@ class BoostingLoop:
             self.selection.offer(smooth(curves, self.selection.steps, self.ranker.smoothing))
 
     def _is_over(self) -> bool:
-        is_patience_over = self.selection.best is not None and self.selection.steps_since_best >= self.ranker.patience
-        return is_patience_over or self.ended_by_callback or self.step - self.first >= self.ranker.trees
+        waited = self.selection.steps_since_best >= self.ranker.patience
+        return waited or self.ended_by_callback or self.step - self.first >= self.ranker.trees
 
     @property
     def _draw(self) -> int:
@@ -223,10 +218,7 @@ class BoostingLoop:
         self.first = state.get("first", 0)
         best = None if state["best"] is None else tuple(state["best"])
         self.selection = Selection(best, state["best_step"], state["seen"])
-        booster = Booster(model_str=(folder / _MODEL_FILE).read_text())
-        if self.leaves is not None:
-            self.leaves.restore(booster)
-        return booster
+        return Booster(model_str=(folder / _MODEL_FILE).read_text())
 
     def _load_init(self) -> Any:
         """The booster of the model that the fit starts from; None if there is none."""
@@ -234,46 +226,31 @@ class BoostingLoop:
             return None
         booster = self.ranker.init_booster(self.context.init)
         self.step = self.first = booster.current_iteration()
-        if self.leaves is not None:
-            self.leaves.restore(booster)
         return booster
 
 
 @dataclass(eq=False)
-class _BeforeTree:
-    """The callback that LightGBM calls before each tree."""
+class _Callback:
+    """A method of the loop that LightGBM calls with its booster, before or after each tree."""
 
-    loop: BoostingLoop
-    before_iteration = True
-    order = 0
-
-    def __call__(self, env: Any) -> None:
-        self.loop.start_step(env.model)
-
-
-@dataclass(eq=False)
-class _AfterTree:
-    """The callback that LightGBM calls after each tree."""
-
-    loop: BoostingLoop
-    before_iteration = False
-    order = 0
+    call: Callable[[Any], None]
+    before_iteration: bool
+    order: int = 0
 
     def __call__(self, env: Any) -> None:
-        from lightgbm.callback import EarlyStopException
-
-        if not self.loop.finish_step(env.model):
-            raise EarlyStopException(self.loop.selection.best_step, [])
+        self.call(env.model)
 
 
-_UNSPLITTABLE = "no feature takes two values often enough to be split; lower min_documents"
+_UNSPLITTABLE = (
+    "there is nothing to learn from: no feature takes two values often enough to be split; lower min_documents."
+)
 
 
 def _refuse_unsplittable(data: Any, settings: Mapping[str, Any]) -> None:
     """Refuse data without a feature to split, on which LightGBM would write to standard error."""
     data._update_params({k: v for k, v in settings.items() if k != "objective"}).construct()
     if not any(data.feature_num_bin(j) > 0 for j in range(data.num_feature())):
-        raise DataError(f"there is nothing to learn from: {_UNSPLITTABLE}.")
+        raise DataError(_UNSPLITTABLE)
 
 
 @contextmanager
@@ -285,24 +262,20 @@ def translate_errors() -> Iterator[None]:
         yield
     except LightGBMError as error:
         if "num_features()) > (0)" in str(error):
-            reason = _UNSPLITTABLE
-            raise DataError(f"there is nothing to learn from: {reason}.") from error
+            raise DataError(_UNSPLITTABLE) from error
         raise DataError(f"LightGBM rejects the data or a setting: {error}") from error
 
 
-@dataclass
 class NewtonLeaves:
-    """The scores of a growing model whose leaf values are Newton steps."""
+    """The scores of a growing model whose leaf values are Newton steps.
 
-    parts: dict[str, Dataset]
-    learning_rate: float
-    scores: dict[str, Scores] = field(default_factory=dict)
-    worker_group: WorkerGroup | None = None
-    """Other workers, whose documents are in the same leaves."""
-    _derivatives: tuple[NDArray[Any], NDArray[Any]] | None = None
+    Documents of other workers of ``worker_group`` are in the same leaves.
+    """
 
-    def __post_init__(self) -> None:
-        self.scores = {part: np.zeros(data.n_docs) for part, data in self.parts.items()}
+    def __init__(self, parts: dict[str, Dataset], learning_rate: float, worker_group: WorkerGroup | None) -> None:
+        self.parts, self.learning_rate, self.worker_group = parts, learning_rate, worker_group
+        self.scores: dict[str, Scores] = {part: np.zeros(data.n_docs) for part, data in parts.items()}
+        self._derivatives: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     def restore(self, booster: Any) -> None:
         """Compute the scores of an existing model."""
@@ -317,7 +290,11 @@ class NewtonLeaves:
     def refit(self, booster: Any, step: int) -> None:
         """Set the leaf values of the last tree and add them to the scores."""
         assert self._derivatives is not None
-        leaves = {part: self._find_leaves(booster, part, step) for part in self.parts}
+        options = {"pred_leaf": True, "start_iteration": step, "num_iteration": 1}
+        leaves = {
+            part: predict_in_blocks(booster.predict, data.features, **options).astype(np.int64).reshape(-1)
+            for part, data in self.parts.items()
+        }
         n_leaves = self._count_leaves(booster, leaves, step)
         gradient, curvature = (
             np.bincount(leaves["train"], weights=values, minlength=n_leaves) for values in self._derivatives
@@ -339,11 +316,6 @@ class NewtonLeaves:
         (tree,) = booster.dump_model(num_iteration=1, start_iteration=step)["tree_info"]
         return int(tree["num_leaves"])
 
-    def _find_leaves(self, booster: Any, part: str, step: int) -> NDArray[np.int64]:
-        features = self.parts[part].features
-        options = {"pred_leaf": True, "start_iteration": step, "num_iteration": 1}
-        return predict_in_blocks(booster.predict, features, **options).astype(np.int64).reshape(-1)
-
 
 _LISTS = 0x6C69737473  # separates these draws from the noise of objectives with the same seed
 _SEEDS = 2**30
@@ -359,7 +331,8 @@ def sample_lists(
         drawn = np.empty(len(keys), np.bool_)
         _draw_lists(keys, np.uint64(base), fraction, drawn)
         gradient, curvature = gradients(scores, step, drawn)
-        _clear(gradient, curvature, offsets, drawn)
+        left_out = np.repeat(~drawn, np.diff(offsets))
+        gradient[left_out], curvature[left_out] = 0.0, 0.0
         return gradient, curvature
 
     return sampled
@@ -377,21 +350,8 @@ def _draw_lists(keys, base, fraction, drawn):  # type: ignore[no-untyped-def]
         drawn[q] = to_uniform(combine(base, keys[q])) < fraction
 
 
-@compiled
-def _clear(gradient, curvature, offsets, drawn):  # type: ignore[no-untyped-def]
-    for q in range(len(drawn)):
-        if not drawn[q]:
-            for i in range(offsets[q], offsets[q + 1]):
-                gradient[i] = 0.0
-                curvature[i] = 0.0
-
-
 def predict_in_blocks(predict: Callable[..., Any], features: Any, **options: Any) -> NDArray[np.float64]:
-    """The result of LightGBM's ``predict``, block by block where features are on disk.
-
-    A result with one row per document, such as contributions, is then in a scratch file, because it
-    is as large as the features.
-    """
+    """The result of LightGBM's ``predict``; of features on disk block by block, into a scratch file."""
     if isinstance(features, PermutedRows):
         return predict_in_blocks(predict, features.matrix, **options)[features.rows]
     if not is_large(features):

@@ -1,11 +1,11 @@
 """The conditional models as objectives (Dubey et al. 2009): MLE, ExpGain, ConvexLoss, L2, L3.
 
-Each family but MLE exists for the gains AUC, MAP and NDCG: ``ExpGainAUC`` is ``expgain-auc``. The
-field ``space`` selects what the sums run over: ``"cube"``, all sign vectors, in closed form (MLE
-and AUC only), or ``"sampled"``, a fixed sample of rankings. The two give different values.
-:mod:`plackett.objectives.conditional.losses` has the formulas.
+Each family but MLE exists for the gains AUC, MAP and NDCG: ``ExpGainAUC`` is ``expgain-auc``. The field ``space``
+selects what the sums run over: ``"cube"``, all sign vectors, in closed form (MLE and AUC only), or ``"sampled"``, a
+fixed sample of rankings. The two give different values. :mod:`plackett.objectives.conditional.losses` has the formulas.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -16,7 +16,7 @@ from plackett.objectives.conditional import losses
 from plackett.objectives.conditional.rankings import GAINS, GainName
 from plackett.objectives.conditional.sampler import RestartName, SamplerSettings, WalkLength, check_settings
 from plackett.objectives.driver import Weighting
-from plackett.objectives.objective import ListLabels, Objective, Prepared, check_choice, check_count
+from plackett.objectives.objective import Limits, ListLabels, Objective, Prepared, check_whole
 
 RankingSpace: TypeAlias = Literal["cube", "sampled"]
 
@@ -28,6 +28,7 @@ class Conditional(Objective):
     loss: ClassVar[float]
     weighting: ClassVar[Weighting | None] = "order"
     gain: ClassVar[GainName | None] = None
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"space": ("cube", "sampled")}
 
     space: RankingSpace = "sampled"
     """Sums over all sign vectors (``cube``: MLE and AUC only) or over ``sampled`` rankings."""
@@ -47,7 +48,7 @@ class Conditional(Objective):
     """Seed of the rankings; they do not change from step to step."""
 
     def __post_init__(self) -> None:
-        check_choice(self.name, ("cube", "sampled"), space=self.space)
+        super().__post_init__()
         if self.space == "cube" and self.gain not in (None, "auc"):
             raise UsageError(f"{self.name} has no closed form; use space='sampled', not 'cube'.")
         _ = self.settings
@@ -55,15 +56,7 @@ class Conditional(Objective):
     @property
     def settings(self) -> SamplerSettings:
         """How rankings are drawn."""
-        return check_settings(
-            self.name,
-            samples=self.samples,
-            restarts=self.restarts,
-            best=self.best,
-            skew=self.skew,
-            walk=self.walk,
-            dedupe=self.dedupe,
-        )
+        return check_settings(self.name, self.samples, self.restarts, self.best, self.skew, self.walk, self.dedupe)
 
     @property
     def measure(self) -> losses.Measure:
@@ -111,15 +104,13 @@ class MLE(Conditional):
 
 @dataclass(frozen=True)
 class _ForGain(Conditional):
+    limits: ClassVar[Limits] = {"cutoff": check_whole}
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {**Conditional.choices, "discount": OBJECTIVE_DISCOUNTS}
+
     cutoff: int = 10
     """Cut-off of NDCG."""
     discount: ObjectiveDiscount = "jk"
     """Of NDCG: ``jk`` leaves the first two ranks undiscounted, ``standard`` is 1/log2(1 + rank)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count(self.name, cutoff=self.cutoff)
-        check_choice(self.name, OBJECTIVE_DISCOUNTS, discount=self.discount)
 
     @property
     def measure(self) -> losses.Measure:
@@ -151,25 +142,12 @@ def _family(title: str, loss: float, meaning: str, *, convex: bool = False) -> t
     return for_gain("auc", "AUC"), for_gain("map", "average precision"), for_gain("ndcg", "NDCG")
 
 
-ExpGainAUC, ExpGainMAP, ExpGainNDCG = _family("ExpGain", losses.EXP_GAIN, "Minus the log of the expected")
-ConvexLossAUC, ConvexLossMAP, ConvexLossNDCG = _family(
-    "ConvexLoss", losses.CONVEX_LOSS, "A convex bound on MLE plus the expected loss in", convex=True
-)
-L2AUC, L2MAP, L2NDCG = _family("L2", losses.L2_LOSS, "The expected loss in")
-L3AUC, L3MAP, L3NDCG = _family("L3", losses.L3_LOSS, "MLE plus the expected loss in", convex=True)
-
-CONDITIONAL: tuple[type[Objective], ...] = (
+CONDITIONAL: tuple[type[Conditional], ...] = (
     MLE,
-    ExpGainAUC,
-    ExpGainMAP,
-    ExpGainNDCG,
-    ConvexLossAUC,
-    ConvexLossMAP,
-    ConvexLossNDCG,
-    L2AUC,
-    L2MAP,
-    L2NDCG,
-    L3AUC,
-    L3MAP,
-    L3NDCG,
+    *_family("ExpGain", losses.EXP_GAIN, "Minus the log of the expected"),
+    *_family("ConvexLoss", losses.CONVEX_LOSS, "A convex bound on MLE plus the expected loss in", convex=True),
+    *_family("L2", losses.L2_LOSS, "The expected loss in"),
+    *_family("L3", losses.L3_LOSS, "MLE plus the expected loss in", convex=True),
 )
+ExpGainAUC, ExpGainMAP, ExpGainNDCG, ConvexLossAUC, ConvexLossMAP, ConvexLossNDCG = CONDITIONAL[1:7]
+L2AUC, L2MAP, L2NDCG, L3AUC, L3MAP, L3NDCG = CONDITIONAL[7:]

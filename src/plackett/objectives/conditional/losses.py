@@ -1,12 +1,11 @@
 r"""The losses of conditional models, over a sample of rankings or over all sign vectors.
 
-**Sampled rankings**, for every gain (Dubey et al. 2009). Goods have label > 0. A ranking y has
-coefficients :math:`c_g = 2 n_g - n_-` and :math:`c_b = 2 n_b - n_+`, twice the wins less the number
-of opponents; its compatibility with the scores, relative to the ideal ranking :math:`y_q`, is
-:math:`a_y = \sum_d (c_d(y) - c_d(y_q)) s_d = -2 \sum_{y_{gb} = -1} (s_g - s_b)`. With :math:`\Delta
-= 1 - \mathrm{gain}`, sums over the fixed sample (self-normalized: the sample does not follow the
-model, so plain averages would not estimate its means), :math:`p = \mathrm{softmax}(a)` and :math:`d
-= c(y) - c(y_q)`:
+**Sampled rankings**, for every gain (Dubey et al. 2009). Goods have label > 0. A ranking y has coefficients :math:`c_g
+= 2 n_g - n_-` and :math:`c_b = 2 n_b - n_+`, twice the wins less the number of opponents; its compatibility with the
+scores, relative to the ideal ranking :math:`y_q`, is :math:`a_y = \sum_d (c_d(y) - c_d(y_q)) s_d = -2 \sum_{y_{gb} =
+-1} (s_g - s_b)`. With :math:`\Delta = 1 - \mathrm{gain}`, sums over the fixed sample (self-normalized: the sample does
+not follow the model, so plain averages would not estimate its means), :math:`p = \mathrm{softmax}(a)` and :math:`d =
+c(y) - c(y_q)`:
 
 =============  ==========================================  ======================================
 objective      value                                       gradient
@@ -18,26 +17,21 @@ ConvexLoss     :math:`\log\sum e^{\Delta + a}`             :math:`E_{\propto e^{
 ExpGain        :math:`\log\sum e^{a} - \log\sum G e^{a}`   :math:`E_p[d] - E_{\propto G e^a}[d]`
 =============  ==========================================  ======================================
 
-**Curvature.** MLE and ConvexLoss: the variance of d under their softmax, the exact diagonal. L3:
-:math:`E_p[(1 + \Delta - E_p\Delta)(d - \bar d)^2]`, exact too, and non-negative because losses lie
-in [0, 1]: L3 is convex, though the paper says it is not in general. L2: :math:`E_p[|\Delta -
-E_p\Delta| (d - \bar d)^2]`, which bounds its diagonal (that without absolute values). ExpGain is a
-difference of convex functions; with the second one replaced by its tangent it is majorized by a
-function with diagonal :math:`\mathrm{Var}_p(d)`. The last two are raised to 1e-6 of the list's
-mean.
+**Curvature.** MLE and ConvexLoss: the variance of d under their softmax, the exact diagonal. L3: :math:`E_p[(1 + \Delta
+- E_p\Delta)(d - \bar d)^2]`, exact too, and non-negative because losses lie in [0, 1]: L3 is convex, though the paper
+says it is not in general. L2: :math:`E_p[|\Delta - E_p\Delta| (d - \bar d)^2]`, which bounds its diagonal (that without
+absolute values). ExpGain is a difference of convex functions; with the second one replaced by its tangent it is
+majorized by a function with diagonal :math:`\mathrm{Var}_p(d)`. The last two are raised to 1e-6 of the list's mean.
 
-With document weights, each pair in :math:`a_y` counts w times, w the weight of its good, and
-the gain multiplies each good's part by w: :math:`\sum_g w_g n_g / (n_- \sum_g w_g)` for AUC, the
-weighted mean of precisions for MAP, :math:`\sum_g w_g D(r_g)` over the same with the heaviest goods
-first for NDCG.
+With document weights, each pair in :math:`a_y` counts w times, w the weight of its good, and the gain multiplies each
+good's part by w: :math:`\sum_g w_g n_g / (n_- \sum_g w_g)` for AUC, the weighted mean of precisions for MAP,
+:math:`\sum_g w_g D(r_g)` over the same with the heaviest goods first for NDCG.
 
-ConvexLoss is at least L1 + L2 (Jensen) and at most 1/8 more (Hoeffding). A step costs O(samples
-n).
+ConvexLoss is at least L1 + L2 (Jensen) and at most 1/8 more (Hoeffding). A step costs O(samples n).
 
-**The cube**: closed forms over all sign vectors, valid rankings or not (section 2). Where the sums
-of the conditional models run over the whole cube :math:`\{-1, 1\}^{n_+ n_-}`, they
-factorize over pairs. With :math:`\delta_{gb} = s_g - s_b`, :math:`q = \sigma(-2\delta)`, :math:`p
-= 1 - q`, :math:`N = n_+ n_-`, and the loss 1 - AUC,
+**The cube**: closed forms over all sign vectors, valid rankings or not (section 2). Where the sums of the conditional
+models run over the whole cube :math:`\{-1, 1\}^{n_+ n_-}`, they factorize over pairs. With :math:`\delta_{gb} = s_g -
+s_b`, :math:`q = \sigma(-2\delta)`, :math:`p = 1 - q`, :math:`N = n_+ n_-`, and the loss 1 - AUC,
 
 =============  ===========================================  =====================================
 objective      value                                        second derivative of a pair
@@ -49,16 +43,14 @@ L3 = L1 + L2   sum of both                                  :math:`4 p q (1 + (p
 ExpGain        :math:`-\log \frac1N \sum p`                 at most :math:`4 p q \, p / \sum p`
 =============  ===========================================  =====================================
 
-and :math:`\log Z = \sum \log 2\cosh\delta`. MLE, ConvexLoss and L3 are convex and their curvature
-is the exact diagonal (L3 is convex although the paper says it is not in general: losses lie in [0,
-1]). For L2 we drop the factor :math:`p - q \le 1` of the second derivative. For ExpGain, Jensen's
-inequality with the current shares :math:`\tau = p / \sum p` gives the majorizer :math:`-\sum \tau
-\log p` + constant, which touches it at the current scores; its diagonal is in the table. Both are
-raised to 1e-6 of the list's mean.
+and :math:`\log Z = \sum \log 2\cosh\delta`. MLE, ConvexLoss and L3 are convex and their curvature is the exact diagonal
+(L3 is convex although the paper says it is not in general: losses lie in [0, 1]). For L2 we drop the factor :math:`p -
+q \le 1` of the second derivative. For ExpGain, Jensen's inequality with the current shares :math:`\tau = p / \sum p`
+gives the majorizer :math:`-\sum \tau \log p` + constant, which touches it at the current scores; its diagonal is in the
+table. Both are raised to 1e-6 of the list's mean.
 
-With document weights, a pair counts w times, w the weight of its good, and N is the sum of these:
-a good of weight 2 is the same as two of it. Where N is below 1, L3 may not be convex, and its
-curvature is raised to 0.
+With document weights, a pair counts w times, w the weight of its good, and N is the sum of these: a good of weight 2 is
+the same as two of it. Where N is below 1, L3 may not be convex, and its curvature is raised to 0.
 
 The cube contains cyclic sign vectors (2 of 16 for two goods and two bads), so the values differ
 from sums over rankings. A step costs O(n+ n-).
@@ -76,7 +68,7 @@ from plackett.base.kernels import compiled, list_function, parallel, reordered
 from plackett.base.ragged import offsets_from_sizes
 from plackett.base.random import combine
 from plackett.objectives import pairwise, ranking
-from plackett.objectives.conditional.rankings import gain_of_weighted_wins, gain_of_wins
+from plackett.objectives.conditional.rankings import gain_of_wins
 from plackett.objectives.conditional.sampler import SamplerSettings, draw_rankings
 from plackett.objectives.driver import LIST_FUNCTION, document_weights
 from plackett.objectives.objective import ListLabels, Prepared
@@ -290,8 +282,7 @@ def sample_sets(lists: ListLabels, *, seed: int, settings: SamplerSettings, meas
     goods = np.add.reduceat(np.append(relevant, False), offsets[:-1], dtype=np.int64)
     sizes = np.diff(offsets)
     has_pairs = (sizes > 0) & (goods > 0) & (goods < sizes)
-    if len(weights):
-        has_pairs &= np.add.reduceat(np.append(weights * relevant, 0.0), offsets[:-1]) > 0
+    has_pairs &= np.add.reduceat(np.append(weights * relevant, 0.0), offsets[:-1]) > 0
     starts = offsets_from_sizes(np.where(has_pairs, ranking.set_size(settings.samples, sizes, COLUMNS), 0))
     values = np.empty(starts[-1])
     word = np.uint64(seed % 2**64)
@@ -302,8 +293,7 @@ def sample_sets(lists: ListLabels, *, seed: int, settings: SamplerSettings, meas
 def explicit_sets(lists: ListLabels, measure: Measure) -> Prepared:
     """Sets from ``draws["rankings"]``: for each list an array m x goods x bads of signs.
 
-    Goods and bads are in the order of the list. Lists without goods or without bads may have
-    anything.
+    Goods and bads are in the order of the list. Lists without goods or without bads may have anything.
     """
     rankings, offsets, weights = lists.draws["rankings"], lists.offsets, _weights_of(lists)
     n_lists = len(offsets) - 1
@@ -314,21 +304,20 @@ def explicit_sets(lists: ListLabels, measure: Measure) -> Prepared:
         y = lists.labels[offsets[q] : offsets[q + 1]]
         w = weights[offsets[q] : offsets[q + 1]]
         n_goods, n_bads = int(np.sum(y > 0)), int(np.sum(y == 0))
-        if n_goods == 0 or n_bads == 0 or (len(w) and not w[y > 0].any()):
+        if n_goods == 0 or n_bads == 0 or not w[y > 0].any():
             sets.append(np.empty(0))
             continue
         signs = _check_signs(rankings[q], q, n_goods, n_bads)
         wins = np.concatenate([(signs == 1).sum(axis=2), (signs == -1).sum(axis=1)], axis=1)
         stored = np.zeros(ranking.set_size(len(wins), len(y), COLUMNS))
-        beaten = np.einsum("rgb,g->rb", signs == -1, w[y > 0] if len(w) else np.ones(n_goods))
+        beaten = np.einsum("rgb,g->rb", signs == -1, w[y > 0])
         _store(y, w, wins.astype(np.int32), beaten, len(wins), measure, stored)
         sets.append(stored)
     return ranking.join_sets(sets)
 
 
 def _weights_of(lists: ListLabels) -> NDArray[np.float64]:
-    """Document weights as compiled code takes them: an empty array stands for ones."""
-    return np.empty(0) if lists.document_weights is None else lists.document_weights
+    return np.ones(len(lists.labels)) if lists.document_weights is None else lists.document_weights
 
 
 def _check_signs(rankings: Any, q: int, n_goods: int, n_bads: int) -> NDArray[np.int64]:
@@ -350,8 +339,7 @@ def _draw_sets(labels, weights, offsets, keys, seed, settings, measure, values, 
         wins = np.empty((settings.samples, len(y)), dtype=np.int32)
         count = draw_rankings(settings, combine(seed, keys[q]), np.sum(y > 0), wins)
         w = weights[offsets[q] : offsets[q + 1]]
-        beaten = _weights_beaten(w[y > 0], wins[:count]) if len(w) else np.empty((0, 0))
-        _store(y, w, wins, beaten, count, measure, values[starts[q] : starts[q + 1]])
+        _store(y, w, wins, _weights_beaten(w[y > 0], wins[:count]), count, measure, values[starts[q] : starts[q + 1]])
 
 
 @compiled
@@ -376,34 +364,23 @@ def _weights_beaten(weights, wins):  # type: ignore[no-untyped-def]
 def _store(labels, weights, wins, beaten, count, measure, stored):  # type: ignore[no-untyped-def]
     """Store rankings of a list: losses, and coefficients relative to the ideal ranking.
 
-    A good that beats n of the bads has coefficient 2 (n - n_bads), a bad that beats n of the goods
-    has 2 n. With weights w (none: an empty array) every pair counts w of its good: the good has
-    2 w (n - n_bads), a bad twice the weights of the goods it beats.
+    A good of weight w that beats n of the bads has coefficient 2 w (n - n_bads), a bad twice the weights of the goods
+    it beats.
     """
     n_goods = np.sum(labels > 0)
     n_bads = len(labels) - n_goods
     stored[0] = count
     losses, coefficients = (ranking.column_of(stored, 0), ranking.coefficients_of(stored, len(labels), COLUMNS))
+    (gain, cutoff, kind), good_weights = measure, weights[labels > 0]
     for r in range(count):
         losses[r] = 0.0
-        if measure[0] != NO_GAIN:
-            losses[r] = 1.0 - _gain(measure, wins[r, :n_goods], weights, labels, n_bads)
-        good, bad = 0, n_goods
+        if gain != NO_GAIN:
+            losses[r] = 1.0 - gain_of_wins(gain, wins[r, :n_goods], good_weights, n_bads, cutoff, kind)
+        good, bad = 0, 0
         for d in range(len(labels)):
             if labels[d] > 0:
-                weight = weights[d] if len(weights) else 1.0
-                coefficients[r, d] = 2.0 * weight * (wins[r, good] - n_bads)
+                coefficients[r, d] = 2.0 * weights[d] * (wins[r, good] - n_bads)
                 good += 1
             else:
-                below = beaten[r, bad - n_goods] if len(weights) else np.float64(wins[r, bad])
-                coefficients[r, d] = 2.0 * below
+                coefficients[r, d] = 2.0 * beaten[r, bad]
                 bad += 1
-
-
-@compiled
-def _gain(measure, good_wins, weights, labels, n_bads):  # type: ignore[no-untyped-def]
-    gain, cutoff, kind = measure
-    if len(weights) == 0:
-        return gain_of_wins(gain, good_wins, n_bads, cutoff, kind)
-    good_weights = weights[labels > 0]
-    return gain_of_weighted_wins(gain, good_wins, good_weights, n_bads, cutoff, kind)

@@ -1,8 +1,7 @@
 r"""A ranking of relevant documents (goods) against irrelevant ones (bads), with flips in O(1).
 
-The conditional models see a ranking as :math:`y_{gb} = \pm 1`: +1 where good g stands above bad b.
-Orders among goods and among bads do not count. A ranking is a sequence of alternating *blocks* of
-goods and bads, and is determined by
+The conditional models see a ranking as :math:`y_{gb} = \pm 1`: +1 where good g stands above bad b. Orders among goods
+and among bads do not count. A ranking is a sequence of alternating *blocks* of goods and bads, and is determined by
 
 - ``good_wins[g]``: how many bads g beats,
 - ``bad_wins[b]``: how many goods b beats,
@@ -20,11 +19,10 @@ wins, ``bad_at_least[k]`` that of bads. With these, for :math:`n_g` and :math:`n
 The second line says that their blocks are neighbors; any other flip would make a cycle g > b' >
 g' > b > g. Every ranking can be reached from every other one by such flips.
 
-A flip is proposed with probability :math:`\alpha = (1 + a) / (n_+ + n_- - 1)`, :math:`a = n_- -
-n_g + n_b` where :math:`y_{gb} = +1` and :math:`n_g + n_+ - n_b` where it is -1: large where the
-flip changes the quality of the ranking little (Dubey et al. 2009, figure 2). The 1 is ours:
-without it :math:`\alpha` is 0 for all pairs of the best and of the worst ranking, from which the
-walks start. It lies between :math:`1/(n_+ + n_- - 1)` and 1.
+A flip is proposed with probability :math:`\alpha = (1 + a) / (n_+ + n_- - 1)`, :math:`a = n_- - n_g + n_b` where
+:math:`y_{gb} = +1` and :math:`n_g + n_+ - n_b` where it is -1: large where the flip changes the quality of the ranking
+little (Dubey et al. 2009, figure 2). The 1 is ours: without it :math:`\alpha` is 0 for all pairs of the best and of the
+worst ranking, from which the walks start. It lies between :math:`1/(n_+ + n_- - 1)` and 1.
 
 The functions are compiled and can be called from Python and from other compiled functions alike.
 :func:`flip` changes its argument: it is the inner step of random walks.
@@ -38,9 +36,8 @@ The functions are compiled and can be called from Python and from other compiled
     \mathrm{MAP} = \frac{1}{n_+}\sum_k \frac{k+1}{r_k+1}, \qquad
     \mathrm{NDCG@K} = \sum_{r_k < K} D(r_k) \Big/ \sum_{i < \min(n_+, K)} D(i).
 
-The discount ``jk`` is :math:`D(0) = D(1) = 1`, then :math:`D(i) = 1/\log_2(1+i)` (Järvelin &
-Kekäläinen 2002 with base 2); ``standard`` is :math:`1/\log_2(2+i)`. All gains lie in [0, 1] and
-are 1 for the ideal ranking.
+The discount ``jk`` is :math:`D(0) = D(1) = 1`, then :math:`D(i) = 1/\log_2(1+i)` (Järvelin & Kekäläinen 2002 with base
+2); ``standard`` is :math:`1/\log_2(2+i)`. All gains lie in [0, 1] and are 1 for the ideal ranking.
 """
 
 from typing import Literal, NamedTuple, TypeAlias
@@ -52,7 +49,7 @@ from plackett.base.arithmetic import stable_order
 from plackett.base.errors import DataError
 from plackett.base.gains import OBJECTIVE_DISCOUNTS, ObjectiveDiscount, inverse_discount
 from plackett.base.kernels import compiled
-from plackett.objectives.objective import check_choice, check_count
+from plackett.objectives.objective import check_choice, check_whole
 
 
 class RankingState(NamedTuple):
@@ -80,11 +77,6 @@ def ideal_state(n_goods, n_bads):  # type: ignore[no-untyped-def]
     state.good_at_least[n_bads + 1] = 0
     state.bad_at_least[0] = n_bads
     return state
-
-
-def worst_state(n_goods: int, n_bads: int) -> RankingState:
-    """The ranking with all bads above all goods."""
-    return state_of(np.full((n_goods, n_bads), -1))
 
 
 def state_of(bits: ArrayLike) -> RankingState:
@@ -165,53 +157,24 @@ GAINS: tuple[GainName, ...] = ("auc", "map", "ndcg")
 def gain_of(
     good_wins: ArrayLike, n_bads: int, *, gain: GainName, cutoff: int = 10, discount: ObjectiveDiscount = "jk"
 ) -> float:
-    """Gain of one ranking.
-
-    Parameters
-    ----------
-    good_wins
-        For each good document, how many of the bads it beats.
-    n_bads
-        Number of bad documents.
-    gain
-        ``auc``, ``map`` or ``ndcg``.
-    cutoff, discount
-        Of NDCG.
+    """Gain of one ranking, from how many bads each good beats and the number of bads.
 
     >>> gain_of([1], 3, gain="map")
     0.3333333333333333
     """
     check_choice("gain_of", GAINS, gain=gain)
     check_choice("gain_of", OBJECTIVE_DISCOUNTS, discount=discount)
-    check_count("gain_of", cutoff=cutoff)
+    check_whole("gain_of", cutoff=cutoff)
     wins = np.asarray(good_wins, dtype=np.int64)
-    return float(gain_of_wins(GAINS.index(gain), wins, n_bads, cutoff, OBJECTIVE_DISCOUNTS.index(discount)))
+    numbers = n_bads, cutoff, OBJECTIVE_DISCOUNTS.index(discount)
+    return float(gain_of_wins(GAINS.index(gain), wins, np.ones(len(wins)), *numbers))
 
 
 @compiled
-def gain_of_wins(gain, good_wins, n_bads, cutoff, kind):  # type: ignore[no-untyped-def]
-    """The same for compiled code; gain: of ``GAINS``, kind: of ``OBJECTIVE_DISCOUNTS``."""
-    n_goods = len(good_wins)
-    if gain == 0:
-        return np.sum(good_wins) / (n_goods * n_bads)
-    order = stable_order(good_wins, True)
-    total, ideal = 0.0, 0.0
-    for k in range(n_goods):
-        rank = k + n_bads - good_wins[order[k]]
-        if gain == 1:
-            total += (k + 1.0) / (rank + 1.0)
-            ideal += 1.0
-        else:
-            total += _discount(rank, cutoff, kind)
-            ideal += _discount(k, cutoff, kind)
-    return total / ideal
+def gain_of_wins(gain, good_wins, weights, n_bads, cutoff, kind):  # type: ignore[no-untyped-def]
+    """The same for compiled code; gain: of ``GAINS``, kind: of ``OBJECTIVE_DISCOUNTS``.
 
-
-@compiled
-def gain_of_weighted_wins(gain, good_wins, weights, n_bads, cutoff, kind):  # type: ignore[no-untyped-def]
-    """The same with weights: a good's part is multiplied by its weight.
-
-    Goods with equal wins are adjacent in any order; the heavier come first,
+    A good's part is multiplied by its weight. Goods with equal wins are adjacent in any order; the heavier come first,
     so that the ideal ranking has gain 1.
     """
     n_goods = len(good_wins)

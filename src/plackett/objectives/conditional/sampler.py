@@ -4,10 +4,9 @@ The sums of the conditional models run over all rankings. The paper replaces the
 sample: a new one at each step would make the line searches of quasi-Newton methods fail. The
 sample should hold rankings of diverse quality, most of them good:
 
-1. start a walk at a restart state: ``restarts="two"``: the ideal ranking with probability
-   ``best``, else the worst one; ``restarts="many"``: rankings with k random bads above all goods,
-   k on a grid of up to 11 values from none to all, chosen with probability in proportion to
-   :math:`e^{\mathrm{skew}\, k / n_-}` (:math:`k / n_-` is the loss in AUC);
+1. start a walk at a restart state: ``restarts="two"``: the ideal ranking with probability ``best``, else the worst one;
+   ``restarts="many"``: rankings with k random bads above all goods, k on a grid of up to 11 values from none to all,
+   chosen with probability in proportion to :math:`e^{\mathrm{skew}\, k / n_-}` (:math:`k / n_-` is the loss in AUC);
 2. make ``walk`` mutations, and collect every state visited; with ``walk="auto"`` collect ten
    states, four sweeps of as many mutations as there are goods apart;
 3. repeat until there are enough.
@@ -16,23 +15,21 @@ The first walk starts at the ideal ranking, so the sample always contains it: wi
 and L1 have no lower bound. With ``dedupe`` a ranking counts once; short lists have fewer rankings
 than requested, so the search ends after five visits per requested ranking.
 
-**Mutations** (Dubey et al. 2009, figure 2). The paper draws a pair uniformly, proposes its flip
-with probability :math:`\alpha`, rejects flips that leave the valid rankings, and repeats until one
-is accepted. That draws among the flippable pairs in proportion to :math:`\alpha`, which is constant
-over the pairs of two neighboring blocks. We draw from that distribution directly: a boundary
-between blocks in proportion to :math:`|\mathrm{block}| \cdot |\mathrm{block'}| \cdot \alpha`, then
-one document of each block. A step costs O(number of blocks), a handful near the best and the worst
-ranking, where the paper's loop takes thousands of proposals on long lists.
+**Mutations** (Dubey et al. 2009, figure 2). The paper draws a pair uniformly, proposes its flip with probability
+:math:`\alpha`, rejects flips that leave the valid rankings, and repeats until one is accepted. That draws among the
+flippable pairs in proportion to :math:`\alpha`, which is constant over the pairs of two neighboring blocks. We draw
+from that distribution directly: a boundary between blocks in proportion to :math:`|\mathrm{block}| \cdot
+|\mathrm{block'}| \cdot \alpha`, then one document of each block. A step costs O(number of blocks), a handful near the
+best and the worst ranking, where the paper's loop takes thousands of proposals on long lists.
 
-**Sweeps.** With one good among many bads, the paper's law takes the good below a few bads within ten
-mutations, and losses vary widely (its Figure 7). With many goods it leads back: near the ideal
-ranking :math:`\alpha` is :math:`n_+ + n_-` times larger for the flip that repairs the only wrong
-pair than for one that makes another, so walks of any length stay where they started (45 goods, 100
-bads: a mean AUC loss of .002 after 30,000 mutations). A mutation of a sweep draws one good and moves
-it as if it were the only one: below a further bad or above one again in proportion to
-:math:`(n_- - k)(1 + k)` and :math:`k (1 + n_- - k)` where k bads stand above it. So the number of
-bads above a good is distributed as in a list with one good, whatever the number of goods. Four
-sweeps between collected states were best on the validation lists of OHSUMED and MQ2007.
+**Sweeps.** With one good among many bads, the paper's law takes the good below a few bads within ten mutations, and
+losses vary widely (its Figure 7). With many goods it leads back: near the ideal ranking :math:`\alpha` is :math:`n_+ +
+n_-` times larger for the flip that repairs the only wrong pair than for one that makes another, so walks of any length
+stay where they started (45 goods, 100 bads: a mean AUC loss of .002 after 30,000 mutations). A mutation of a sweep
+draws one good and moves it as if it were the only one: below a further bad or above one again in proportion to
+:math:`(n_- - k)(1 + k)` and :math:`k (1 + n_- - k)` where k bads stand above it. So the number of bads above a good is
+distributed as in a list with one good, whatever the number of goods. Four sweeps between collected states were best on
+the validation lists of OHSUMED and MQ2007.
 
 A walk holds the state, and goods and bads sorted by falling wins: the goods with v wins
 are ``goods[good_at_least[v + 1] : good_at_least[v]]``.
@@ -48,7 +45,7 @@ from plackett.base.errors import UsageError
 from plackett.base.kernels import compiled
 from plackett.base.random import combine, mix, to_uniform
 from plackett.objectives.conditional.rankings import RankingState, flip, ideal_state
-from plackett.objectives.objective import check_choice, check_count
+from plackett.objectives.objective import check_choice, check_whole
 
 
 class Walk(NamedTuple):
@@ -198,14 +195,14 @@ class SampledRankings(NamedTuple):
 
 
 def check_settings(
-    objective: str, *, samples: int, restarts: RestartName, best: float, skew: float, walk: WalkLength, dedupe: bool
+    objective: str, samples: int, restarts: RestartName, best: float, skew: float, walk: WalkLength, dedupe: bool
 ) -> SamplerSettings:
     """Check settings; errors name the objective that has them."""
-    check_count(objective, samples=samples)
+    check_whole(objective, samples=samples)
     if walk != "auto":
         if isinstance(walk, str):
             raise UsageError(f"{objective} needs walk='auto' or a number of mutations, got {walk!r}.")
-        check_count(objective, walk=walk)
+        check_whole(objective, walk=walk)
     check_choice(objective, RESTARTS, restarts=restarts)
     if not 0.0 <= best <= 1.0 or not np.isfinite(skew):
         raise UsageError(
@@ -251,10 +248,8 @@ def sample_rankings(
     >>> sample_rankings(1, 2, samples=4).good_wins.shape
     (4, 1)
     """
-    check_count("sample_rankings", n_goods=n_goods, n_bads=n_bads)
-    settings = check_settings(
-        "sample_rankings", samples=samples, restarts=restarts, best=best, skew=skew, walk=walk, dedupe=dedupe
-    )
+    check_whole("sample_rankings", n_goods=n_goods, n_bads=n_bads)
+    settings = check_settings("sample_rankings", samples, restarts, best, skew, walk, dedupe)
     wins = np.empty((samples, n_goods + n_bads), dtype=np.int32)
     count = draw_rankings(settings, np.uint64(key % 2**64), n_goods, wins)
     return SampledRankings(wins[:count, :n_goods], wins[:count, n_goods:])

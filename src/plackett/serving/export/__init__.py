@@ -1,12 +1,12 @@
 """Export: write a fitted ranker as a file that a search engine or another library loads.
 
-``TARGETS`` lists the kinds of file; the command line, the guide and the tests use it.
+``TARGETS`` lists the kinds of file. The help of the command line has a copy of their names, which a test checks.
 """
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from plackett.base.errors import UsageError, unknown_name
 from plackett.base.files import atomic_file
@@ -16,7 +16,15 @@ from plackett.models.ranker import Ranker
 from plackett.serving.export.lightgbm import lightgbm_json, lightgbm_text
 from plackett.serving.export.linear import elasticsearch_linear
 from plackett.serving.export.onnx import onnx_model
-from plackett.serving.export.parts import ExportRequest, Kind, Missing, find_kind, find_parts, make_request
+from plackett.serving.export.parts import (
+    ExportRequest,
+    Missing,
+    ModelKind,
+    check_absent_is_zero,
+    check_feature_names,
+    find_kind,
+    find_parts,
+)
 from plackett.serving.export.search_engines import ranklib_xml, solr_model
 from plackett.serving.export.verify import verify_scores
 from plackett.serving.export.xgboost import to_json, to_ubjson, xgboost_dump, xgboost_model
@@ -29,7 +37,7 @@ class Target:
     name: str
     reader: str
     """The programs that read it."""
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ModelKind, ...]
     """The kinds of model that it supports."""
     takes_missing: bool
     """Whether missing features are scored as the ranker does; otherwise they are read as 0."""
@@ -38,25 +46,13 @@ class Target:
 
 _PLUGINS = "the learning-to-rank plugins of Elasticsearch and OpenSearch"
 KIND_NAMES = {"trees": "trees", "linear": "a linear model", "net": "a neural net"}
-_ALL: tuple[Kind, ...] = ("trees", "linear", "net")
+_ALL: tuple[ModelKind, ...] = ("trees", "linear", "net")
 
 TARGETS: tuple[Target, ...] = (
     Target("lightgbm-text", "LightGBM", ("trees",), True, lightgbm_text),
     Target("lightgbm-json", "Vespa", ("trees",), True, lightgbm_json),
-    Target(
-        "xgboost-json",
-        "XGBoost",
-        ("trees",),
-        True,
-        lambda request: to_json(xgboost_model(request.trees, request.names)),
-    ),
-    Target(
-        "xgboost-ubj",
-        "XGBoost, Vespa",
-        ("trees",),
-        True,
-        lambda request: to_ubjson(xgboost_model(request.trees, request.names)),
-    ),
+    Target("xgboost-json", "XGBoost", ("trees",), True, lambda r: to_json(xgboost_model(r.trees, r.names))),
+    Target("xgboost-ubj", "XGBoost, Vespa", ("trees",), True, lambda r: to_ubjson(xgboost_model(r.trees, r.names))),
     Target("xgboost-dump", f"{_PLUGINS}, model/xgboost+json", ("trees",), True, xgboost_dump),
     Target(
         "opensearch-xgboost",
@@ -64,7 +60,7 @@ TARGETS: tuple[Target, ...] = (
         ("trees",),
         True,
         # OpenSearch ignores the base score of the file.
-        lambda request: to_json(xgboost_model(request.trees.with_base_as_tree(), request.names)),
+        lambda r: to_json(xgboost_model(r.trees.with_base_as_tree(), r.names)),
     ),
     Target("ranklib", f"RankLib; {_PLUGINS}, model/ranklib", ("trees",), False, ranklib_xml),
     Target("solr", "Solr's learning-to-rank module", _ALL, True, solr_model),
@@ -73,7 +69,7 @@ TARGETS: tuple[Target, ...] = (
 )
 
 
-ENGINES: dict[str, dict[Kind, str]] = {
+ENGINES: dict[str, dict[ModelKind, str]] = {
     "vespa": {"trees": "lightgbm-json", "linear": "onnx", "net": "onnx"},
     "elasticsearch": {"trees": "xgboost-dump", "linear": "elasticsearch-linear"},
     "opensearch": {"trees": "opensearch-xgboost", "linear": "elasticsearch-linear"},
@@ -83,7 +79,7 @@ ENGINES: dict[str, dict[Kind, str]] = {
 """Programs by name, and the target that serves each kind of model best."""
 
 
-def find_target(name: str | None, kind: Kind = "trees") -> Target:
+def find_target(name: str | None, kind: ModelKind = "trees") -> Target:
     """Return the target with this name, or the one that a program needs for a kind of model."""
     by_name = {target.name: target for target in TARGETS}
     if name in ENGINES:
@@ -111,7 +107,6 @@ def export(
     missing: Missing = "keep",
     verify: bool = True,
     documents: Features | None = None,
-    form: str | None = None,
 ) -> bool:
     """Write a fitted ranker as a file with which the target gives the same scores.
 
@@ -123,25 +118,21 @@ def export(
     path
         The file; it is written completely or not at all.
     target
-        One of :data:`plackett.serving.export.TARGETS`, by name, or a program: ``"vespa"``,
-        ``"elasticsearch"``, ``"opensearch"``, ``"lightgbm"``, ``"xgboost"``, for the target that
-        serves the kind of model best.
+        One of :data:`plackett.serving.export.TARGETS`, by name, or a program: ``"vespa"``, ``"elasticsearch"``,
+        ``"opensearch"``, ``"lightgbm"``, ``"xgboost"``, for the target that serves the kind of model best.
     feature_names
         By default the model's, else f1, f2 and so on.
     name
         Name of the model, if the target stores one.
     missing
-        ``"keep"``: documents may lack features; a target that would score them differently from
-        the ranker is refused. ``"zero"``: the target reads a missing feature as 0 whatever
-        the file says, as older search engine plugins do; trees that send missing values
-        elsewhere than zeros are refused. ``"never"``: every document has every feature.
+        ``"keep"``: documents may lack features; a target that would score them differently from the ranker is refused.
+        ``"zero"``: the target reads a missing feature as 0 whatever the file says, as older search engine plugins do;
+        trees that send missing values elsewhere than zeros are refused. ``"never"``: every document has every feature.
     verify
         Read the file back and compare scores of random documents; ONNX only if onnxruntime is
         installed. A file that scores differently is not written.
     documents
         Features of documents to compare on as well, one row each.
-    form
-        Deprecated name of ``target``.
 
     Returns
     -------
@@ -159,18 +150,7 @@ def export(
     >>> ranker = pk.recipe("lambdamart", trees=3).fit(pk.synthetic("letor", n_lists=30))
     >>> pk.export(ranker, "model.json", "vespa")  # doctest: +SKIP
     """
-    if form is not None:
-        warnings.warn("form is deprecated; use target.", DeprecationWarning, stacklevel=2)
-    difference = export_and_compare(
-        ranker,
-        path,
-        target or form,
-        feature_names=feature_names,
-        name=name,
-        missing=missing,
-        verify=verify,
-        documents=documents,
-    )
+    difference = export_and_compare(ranker, path, target, feature_names, name, missing, verify, documents)
     return difference is not None
 
 
@@ -178,7 +158,6 @@ def export_and_compare(
     ranker: Ranker | str | os.PathLike[str],
     path: str | os.PathLike[str],
     target: str | None,
-    *,
     feature_names: Sequence[str] | None = None,
     name: str = "plackett",
     missing: Missing = "keep",
@@ -188,13 +167,20 @@ def export_and_compare(
     """The same; returns the largest difference of scores, None if the file was not read back."""
     if isinstance(ranker, (str, os.PathLike)):
         ranker = load(ranker)
-    chosen = find_target(target, find_kind(find_parts(ranker)))
-    request = make_request(ranker, chosen.name, feature_names, name, missing)
-    if request.kind not in chosen.kinds:
+    parts = find_parts(ranker)
+    kind = find_kind(parts)
+    chosen = find_target(target, kind)
+    if missing not in get_args(Missing):
+        raise UsageError(f'missing must be "keep", "zero" or "never", got {missing!r}.')
+    names = check_feature_names(ranker, chosen.name, feature_names)
+    request = ExportRequest(parts, kind, names, name, missing)
+    if missing == "zero" and kind == "trees":
+        check_absent_is_zero(request, "the target")
+    if kind not in chosen.kinds:
         supported = " and ".join(KIND_NAMES[kind] for kind in chosen.kinds)
-        others = ", ".join(other.name for other in TARGETS if request.kind in other.kinds)
+        others = ", ".join(other.name for other in TARGETS if kind in other.kinds)
         raise UsageError(
-            f"{chosen.name} supports {supported}, and this model is {KIND_NAMES[request.kind]}; export it as {others}."
+            f"{chosen.name} supports {supported}, and this model is {KIND_NAMES[kind]}; export it as {others}."
         )
     written = chosen.write(request)
     content = written.encode() if isinstance(written, str) else written

@@ -5,13 +5,11 @@ become one: their trees one after another, with the factors in the values of the
 else (stumps, XGBoost's trees, trees on transformed features) is written from the trees; such trees
 carry no counts of documents, which only LightGBM's explanations of scores need.
 
-Vespa's reader of the JSON differs from LightGBM in three ways, and the file is written so that both
-agree:
+Vespa's reader of the JSON differs from LightGBM in three ways, and the file is written so that both agree:
 
 - it decides :math:`x < t` where LightGBM decides :math:`x \le t`: each threshold is put strictly
   between two float32 numbers, where both agree for float32 features;
-- for NaN it uses ``default_left`` alone, LightGBM also ``missing_type``: every node says ``NaN``
-  and its side;
+- for NaN it uses ``default_left`` alone, LightGBM also ``missing_type``: every node says ``NaN`` and its side;
 - it requires ``objective`` and ``pandas_categorical``.
 
 Vespa compares categories as text, so splits on them are refused.
@@ -22,17 +20,17 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
 from plackett.models.ensembles import EnsembleRanker
 from plackett.models.ensembles.scoring import MISSING_NAN, decision_bits
 from plackett.models.trees import TreeRanker
 from plackett.serving.export.parts import ExportRequest, Part
-from plackett.serving.export.trees import Trees, fold_tree, next_above
+from plackett.serving.export.trees import Position, Trees, fold_trees, next_above
 
 _TREE, _END = "\nTree=", "\nend of trees"
 _VALUES = ("leaf_value=", "internal_value=")
+_HEADER = {"version": "v4", "num_class": 1, "num_tree_per_iteration": 1, "label_index": 0}
 
 
 def lightgbm_text(request: ExportRequest) -> str:
@@ -91,7 +89,6 @@ def _scale(section: str, factor: float) -> str:
 
 
 def _make_section(trees: Trees, tree: int) -> str:
-    """Write one tree."""
     inner = slice(trees.node_offsets[tree], trees.node_offsets[tree + 1])
     nan_left = trees.nan_left[inner]
     decision = decision_bits(np.zeros(len(nan_left), np.bool_), nan_left, MISSING_NAN)
@@ -114,10 +111,7 @@ def _make_section(trees: Trees, tree: int) -> str:
 def _make_text(sections: list[str], names: tuple[str, ...], infos: list[str]) -> str:
     trees = [f"Tree={i}\n{section}\n\n\n" for i, section in enumerate(sections)]
     header = {
-        "version": "v4",
-        "num_class": 1,
-        "num_tree_per_iteration": 1,
-        "label_index": 0,
+        **_HEADER,
         "max_feature_idx": len(names) - 1,
         "feature_names": " ".join(names),
         "feature_infos": " ".join(infos),
@@ -134,57 +128,46 @@ def _join_numbers(values: list[int] | list[float]) -> str:
 def lightgbm_json(request: ExportRequest) -> str:
     """Write trees as LightGBM's ``dump_model`` does."""
     trees, names = request.trees.with_base_as_tree(), request.names
-    thresholds = _between_float32(trees)
+    # The midpoint between each threshold and the next float32.
+    thresholds = (trees.threshold.astype(np.float64) + next_above(trees.threshold).astype(np.float64)) / 2.0
+
+    def leaf(position: Position) -> dict[str, Any]:
+        return {"leaf_index": position.number, "leaf_value": float(trees.values[position.at])}
+
+    def split(position: Position, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+        return {
+            **_STATISTICS,
+            "split_index": position.number,
+            "split_feature": int(trees.feature[position.at]),
+            "threshold": float(thresholds[position.at]),
+            "decision_type": "<=",
+            "default_left": bool(trees.nan_left[position.at]),
+            "missing_type": "NaN",
+            "left_child": left,
+            "right_child": right,
+        }
+
+    structures = fold_trees(trees, leaf=leaf, split=split)
+    sizes = np.diff(trees.leaf_offsets).tolist()
     return json.dumps(
         {
             "name": "tree",
-            "version": "v4",
-            "num_class": 1,
-            "num_tree_per_iteration": 1,
-            "label_index": 0,
+            **_HEADER,
             "max_feature_idx": len(names) - 1,
             "objective": "lambdarank",  # scores go out as they are
             "average_output": False,
             "feature_names": list(names),
             "monotone_constraints": [],
             "feature_infos": {},
-            "tree_info": [_dump_tree(trees, thresholds, tree) for tree in range(trees.n_trees)],
+            "tree_info": [
+                {"tree_index": i, "num_leaves": sizes[i], "num_cat": 0, "shrinkage": 1, "tree_structure": structure}
+                for i, structure in enumerate(structures)
+            ],
             "feature_importances": {},
             "pandas_categorical": [],
         }
     )
 
 
-def _dump_tree(trees: Trees, thresholds: NDArray[np.float64], tree: int) -> dict[str, Any]:
-    first, first_leaf = int(trees.node_offsets[tree]), int(trees.leaf_offsets[tree])
-
-    def leaf(place: int, depth: int) -> dict[str, Any]:  # noqa: ARG001 - one signature
-        return {"leaf_index": place - first_leaf, "leaf_value": float(trees.values[place])}
-
-    def split(node: int, depth: int, left: Any, right: Any) -> dict[str, Any]:  # noqa: ARG001
-        return {
-            **_STATISTICS,
-            "split_index": node - first,
-            "split_feature": int(trees.feature[node]),
-            "threshold": float(thresholds[node]),
-            "decision_type": "<=",
-            "default_left": bool(trees.nan_left[node]),
-            "missing_type": "NaN",
-            "left_child": left,
-            "right_child": right,
-        }
-
-    structure = fold_tree(trees, tree, leaf=leaf, split=split)
-    size = int(trees.leaf_offsets[tree + 1]) - first_leaf
-    header = {"tree_index": tree, "num_leaves": size, "num_cat": 0, "shrinkage": 1}
-    return {**header, "tree_structure": structure}
-
-
 _STATISTICS = {"split_gain": 0, "internal_value": 0, "internal_weight": 0, "internal_count": 0}
 """Statistics of the training, which scores do not depend on."""
-
-
-def _between_float32(trees: Trees) -> NDArray[np.float64]:
-    """The midpoint between each threshold and the next float32."""
-    above = next_above(trees.threshold)
-    return (trees.threshold.astype(np.float64) + above.astype(np.float64)) / 2.0

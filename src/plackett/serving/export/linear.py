@@ -1,9 +1,8 @@
 r"""Sums of linear models as one model, with the normalizers that search engines offer.
 
-The normalizer of a search engine subtracts a number from a feature and divides by another. That
-covers the transform ``standard`` and chains of it; ``log1p`` and ``quantile`` have no counterpart.
-``impute`` changes missing values only, which search engines read as zero, so it can be omitted if
-no value is missing.
+The normalizer of a search engine subtracts a number from a feature and divides by another. That covers the transform
+``standard`` and chains of it; ``log1p`` and ``quantile`` have no counterpart. ``impute`` changes missing values only,
+which search engines read as zero, so it can be omitted if no value is missing.
 
 With member m's factor f, weights w and features :math:`a x + b` the sum is :math:`\sum_j A_j x_j +
 B`. Search engines have normalizers :math:`(x_j - c_j)/d_j` but no constant, so that
@@ -101,16 +100,8 @@ def after_normalizers(affine: Affine, normalizers: Normalizers) -> Affine:
     return Affine(affine.slope * normalizers.scale, affine.slope * normalizers.center + affine.shift)
 
 
-@dataclass(frozen=True, eq=False)
-class LinearModel:
-    """A weight for each normalized feature."""
-
-    weights: NDArray[np.float64]
-    normalizers: Normalizers
-
-
-def merge_linear(request: ExportRequest, target: str) -> LinearModel:
-    """Add up linear rankers."""
+def merge_linear(request: ExportRequest, target: str) -> tuple[NDArray[np.float64], Normalizers]:
+    """Add up linear rankers: a weight for each normalized feature, and the normalizers."""
     parts, n_features = request.parts, len(request.names)
     affines = [make_affine(part.transforms, n_features, missing=request.missing, target=target) for part in parts]
     normalizers = make_normalizers(affines)
@@ -121,18 +112,13 @@ def merge_linear(request: ExportRequest, target: str) -> LinearModel:
         relative = after_normalizers(affine, normalizers)
         weights += scaled * relative.slope
         constant += float(scaled @ relative.shift) if len(parts) > 1 else 0.0
-    return LinearModel(weights, _absorb_constant(weights, normalizers, constant))
-
-
-def _absorb_constant(weights: NDArray[np.float64], normalizers: Normalizers, constant: float) -> Normalizers:
-    """Move the centers so that they account for the constant."""
     if constant == 0.0:
-        return normalizers
+        return weights, normalizers
     squares = float(weights @ weights)
     if squares == 0.0:
         raise UsageError("all weights of the model are zero: it gives every document the same score.")
     moved = normalizers.center - normalizers.scale * weights * (constant / squares)
-    return Normalizers(moved, normalizers.scale)
+    return weights, Normalizers(moved, normalizers.scale)
 
 
 def elasticsearch_linear(request: ExportRequest) -> str:
@@ -141,16 +127,16 @@ def elasticsearch_linear(request: ExportRequest) -> str:
     It holds weights by name as ``model/linear``, and ``feature_normalizers``. The plugins compute
     in float32; a missing feature is 0 before its normalizer.
     """
-    linear, names = merge_linear(request, "Elasticsearch"), request.names
-    weights = dict(zip(names, to_float32(linear.weights), strict=True))
-    means, deviations = map(to_float32, (linear.normalizers.center, linear.normalizers.scale))
+    (weights, merged), names = merge_linear(request, "Elasticsearch"), request.names
+    means, deviations = to_float32(merged.center), to_float32(merged.scale)
     normalizers = {
         names[j]: {"standard": {"mean": means[j], "standard_deviation": deviations[j]}}
-        for j in np.flatnonzero(linear.normalizers.is_needed)
+        for j in np.flatnonzero(merged.is_needed)
     }
-    inner = {"type": "model/linear", "definition": json.dumps(weights)}
+    definition = json.dumps(dict(zip(names, to_float32(weights), strict=True)))
+    inner: dict[str, Any] = {"type": "model/linear", "definition": definition}
     if normalizers:
-        inner |= {"feature_normalizers": normalizers}  # type: ignore[dict-item]
+        inner["feature_normalizers"] = normalizers
     return json.dumps({"model": {"name": request.name, "model": inner}}, allow_nan=False)
 
 

@@ -70,15 +70,14 @@ def _convert_nets(part: Part) -> list[ScoringNet]:
         "reads the whole list before it scores a document (local_context)": ranker.local_context,
         "scores groups of documents together (group_size)": ranker.group_size > 1,
     }
-    reason = next((text for text, applies in reasons.items() if applies), None)
-    if reason is not None:
-        raise UsageError(f"the net {reason}; only nets of layers can be exported.")
-    nets = []
-    for place, net in enumerate(ranker.networks_):
-        factor = part.factor * (ranker.correction_scale if place else 1.0)
-        layers, cell = _convert_net(ranker, net, place)
-        nets.append(ScoringNet(layers, cell, factor, part.transforms))
-    return nets
+    for reason, applies in reasons.items():
+        if applies:
+            raise UsageError(f"the net {reason}; only nets of layers can be exported.")
+    factors = [part.factor * (ranker.shrinkage if place else 1.0) for place in range(len(ranker.networks_))]
+    return [
+        ScoringNet(*_convert_net(ranker, net, place), factors[place], part.transforms)
+        for place, net in enumerate(ranker.networks_)
+    ]
 
 
 def _convert_net(ranker: BaseNeuralRanker, net: Any, place: int) -> tuple[tuple[Layer, ...], Cell | None]:
@@ -149,7 +148,11 @@ def _fold_layers(sequence: Iterable[Any]) -> tuple[Layer, ...]:
             layers.append(Layer(before.matrix, before.bias, _ACTIVATIONS[kind]))
         else:
             layer = _convert_linear(module) if kind == "Linear" else _convert_norm(module)
-            layers.append(_compose(layer, layers.pop()) if is_open else layer)
+            if is_open:
+                before = layers.pop()
+                bias = layer.matrix @ before.bias + layer.bias
+                layer = Layer(layer.matrix @ before.matrix, bias, "identity")
+            layers.append(layer)
     return tuple(layers)
 
 
@@ -159,11 +162,6 @@ def _identity(layers: list[Layer]) -> Layer:
         raise UsageError("the net begins with an activation; activations must follow a layer.")
     width = len(layers[-1].bias)
     return Layer(np.eye(width), np.zeros(width), "identity")
-
-
-def _compose(after: Layer, before: Layer) -> Layer:
-    """Combine two layers without activation."""
-    return Layer(after.matrix @ before.matrix, after.matrix @ before.bias + after.bias, "identity")
 
 
 def _convert_norm(module: Any) -> Layer:
@@ -191,26 +189,21 @@ def merge_nets(nets: tuple[ScoringNet, ...], inputs: list[Affine], *, target: st
     shapes = {tuple(layer.activation for layer in net.layers) for net in nets}
     if len(shapes) > 1:
         raise UsageError(f"the nets of the model differ in depth; {target} stores one net.")
-    firsts = [
-        Layer(
-            net.layers[0].matrix * affine.slope,
-            net.layers[0].bias + net.layers[0].matrix @ affine.shift,
-            net.layers[0].activation,
-        )
-        for net, affine in zip(nets, inputs, strict=True)
-    ]
-    stacks = [[first, *net.layers[1:]] for first, net in zip(firsts, nets, strict=True)]
+    stacks = []
+    for (first, *others), affine in zip((net.layers for net in nets), inputs, strict=True):
+        bias = first.bias + first.matrix @ affine.shift
+        stacks.append([Layer(first.matrix * affine.slope, bias, first.activation), *others])
     depth = len(stacks[0])
-    factors = [net.factor for net in nets]
-    return [_merge_layers([s[k] for s in stacks], k, depth, factors) for k in range(depth)]
-
-
-def _merge_layers(layers: list[Layer], place: int, depth: int, factors: list[float]) -> Layer:
-    matrices, biases = [layer.matrix for layer in layers], [layer.bias for layer in layers]
-    if place == depth - 1:  # the last layer has one output: the weighted sum
-        matrices = [f * matrix for f, matrix in zip(factors, matrices, strict=True)]
-        total = np.sum([f * bias for f, bias in zip(factors, biases, strict=True)], axis=0)
-        joined = np.sum(matrices, axis=0) if place == 0 else np.concatenate(matrices, axis=1)
-        return Layer(joined, total, layers[0].activation)
-    joined = np.concatenate(matrices) if place == 0 else block_diag(*matrices)
-    return Layer(joined, np.concatenate(biases), layers[0].activation)
+    merged = []
+    for place, layers in enumerate(zip(*stacks, strict=True)):
+        is_last = place == depth - 1  # it has one output: the weighted sum
+        factors = [net.factor if is_last else 1.0 for net in nets]
+        matrices = [factor * layer.matrix for factor, layer in zip(factors, layers, strict=True)]
+        biases = [factor * layer.bias for factor, layer in zip(factors, layers, strict=True)]
+        if place == 0:
+            matrix = np.sum(matrices, axis=0) if is_last else np.concatenate(matrices)
+        else:
+            matrix = np.concatenate(matrices, axis=1) if is_last else block_diag(*matrices)
+        bias = np.sum(biases, axis=0) if is_last else np.concatenate(biases)
+        merged.append(Layer(matrix, bias, layers[0].activation))
+    return merged

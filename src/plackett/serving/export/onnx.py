@@ -4,20 +4,19 @@ The model has the input ``features`` and the output ``scores``, both float32. Tr
 TreeEnsembleRegressor with float64 thresholds and leaves; nets are float32 as in PyTorch; transforms
 are float64 inside and float32 between them, as in :mod:`plackett.data.transforms`.
 
-The transform ``quantile`` maps a value to its level among knots. A tree per feature finds the
-segment between two knots that contains the value; tables give the segment's level, knot, width and
-rise:
+The transform ``quantile`` maps a value to its level among knots. A tree per feature finds the segment between two knots
+that contains the value; tables give the segment's level, knot, width and rise:
 
 .. math:: \ell + \frac{x - k}{w}\, r.
 
-Segments are whole numbers, which the float32 results of the tree operator hold exactly; the tables
-are float64.
+Segments are whole numbers, which the float32 results of the tree operator hold exactly; the tables are float64.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial, reduce
 from itertools import pairwise
 from math import sqrt
 from typing import Any
@@ -29,7 +28,7 @@ from plackett.base.errors import UsageError, require
 from plackett.base.ragged import offsets_from_sizes
 from plackett.data.transforms import FittedImpute, FittedQuantile, FittedStandard, FittedTransform, Log1p
 from plackett.models.linear import BaseLinearRanker
-from plackett.serving.export.nets import Cell, Layer, ScoringNet, find_nets
+from plackett.serving.export.nets import Cell, Layer, find_nets
 from plackett.serving.export.parts import ExportRequest, Part
 from plackett.serving.export.trees import Trees
 
@@ -46,34 +45,25 @@ def onnx_model(request: ExportRequest) -> bytes:
     if request.kind == "trees":
         scores = add_trees(graph, request.trees)
     else:
-        terms = _add_linear(graph, parts) if request.kind == "linear" else _add_nets(graph, parts)
-        total = terms[0]
-        for term in terms[1:]:
-            total = graph.add("Add", total, term)
-        scores = graph.cast(total, "float32")
+        terms = [term for part in parts for term in _add_part(graph, part)]
+        scores = graph.cast(reduce(partial(graph.add, "Add"), terms), "float32")
     properties = {"name": request.name, "feature_names": json.dumps(names)}
     return graph.serialize(scores, len(names), properties)
 
 
-def _add_linear(graph: Graph, parts: tuple[Part, ...]) -> list[str]:
-    """Add linear models; return their scores, float64."""
-    scores = []
-    for part in parts:
-        assert isinstance(part.ranker, BaseLinearRanker)
-        features = graph.cast(add_transforms(graph, part.transforms), "float64")
+def _add_part(graph: Graph, part: Part) -> list[str]:
+    """Add a linear model, or the nets of a ranker; return their scores, float64."""
+    features = add_transforms(graph, part.transforms)
+    if isinstance(part.ranker, BaseLinearRanker):
         weights = (part.factor * part.ranker.coefficients_).reshape(-1, 1)
-        scores.append(graph.add("MatMul", features, graph.constant(weights)))
-    return scores
-
-
-def _add_nets(graph: Graph, parts: tuple[Part, ...]) -> list[str]:
-    """Add nets; return their scores, float64."""
+        return [graph.add("MatMul", graph.cast(features, "float64"), graph.constant(weights))]
     scores = []
-    for part in parts:
-        features = add_transforms(graph, part.transforms)
-        for net in find_nets((part,)):
-            score = graph.cast(add_net(graph, net, features), "float64")
-            scores.append(graph.add("Mul", score, graph.constant(np.float64(net.factor))))
+    for net in find_nets((part,)):
+        value = features
+        for layer in net.layers:
+            value = add_layer(graph, layer, value)
+        value = value if net.cell is None else _add_cell(graph, net.cell, value)
+        scores.append(graph.add("Mul", graph.cast(value, "float64"), graph.constant(np.float64(net.factor))))
     return scores
 
 
@@ -82,27 +72,23 @@ class Graph:
 
     def __init__(self) -> None:
         require("onnx")
+        import onnx
+
+        self.onnx: Any = onnx
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
     def add(self, operation: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         """Add an operation."""
-        from onnx import helper
-
         result = f"{operation.lower()}_{len(self.nodes)}"
-        node = helper.make_node(operation, list(inputs), [result], domain=domain, **attributes)
+        node = self.onnx.helper.make_node(operation, list(inputs), [result], domain=domain, **attributes)
         self.nodes.append(node)
         return result
 
     def constant(self, values: NDArray[Any] | np.number[Any] | float) -> str:
         """Add a constant; numbers are float64 unless their type says otherwise."""
-        from onnx import numpy_helper
-
-        array = np.ascontiguousarray(np.asarray(values))
-        if np.ndim(values) == 0:
-            array = array.reshape(())
         name = f"constant_{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(array, name))
+        self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(values, order="C"), name))
         return name
 
     def cast(self, name: str, dtype: str) -> str:
@@ -111,8 +97,7 @@ class Graph:
 
     def serialize(self, scores: str, n_features: int, properties: dict[str, str]) -> bytes:
         """Serialize the model whose result is ``scores``."""
-        from onnx import checker, helper
-
+        helper = self.onnx.helper
         self.nodes.append(helper.make_node("Identity", [scores], [SCORES]))
         single = _ELEMENTS["float32"]
         graph = helper.make_graph(
@@ -129,19 +114,11 @@ class Graph:
             opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)],
         )
         helper.set_model_props(model, properties)
-        checker.check_model(model)
+        self.onnx.checker.check_model(model)
         return bytes(model.SerializeToString())
 
 
 _PLAIN = {"relu": "Relu", "elu": "Elu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
-
-
-def add_net(graph: Graph, net: ScoringNet, features: str) -> str:
-    """Add a net; return its scores before its factor, documents x 1."""
-    value = features
-    for layer in net.layers:
-        value = add_layer(graph, layer, value)
-    return value if net.cell is None else _add_cell(graph, net.cell, value)
 
 
 def add_layer(graph: Graph, layer: Layer, features: str) -> str:
@@ -205,59 +182,52 @@ def add_trees(graph: Graph, trees: Trees) -> str:
     leaf_number = np.arange(len(of_leaf)) - trees.leaf_offsets[of_leaf] + n_inner[of_leaf]
     left, right = (np.where(child >= 0, child, n_inner[of_inner] + ~child) for child in (trees.left, trees.right))
     zeros = np.zeros(len(of_leaf), np.int64)
-    attributes = {
-        "nodes_treeids": np.concatenate([of_inner, of_leaf]),
-        "nodes_nodeids": np.concatenate([inner_number, leaf_number]),
-        "nodes_featureids": np.concatenate([trees.feature, zeros]),
-        "nodes_truenodeids": np.concatenate([left, zeros]),
-        "nodes_falsenodeids": np.concatenate([right, zeros]),
-        "nodes_missing_value_tracks_true": np.concatenate([trees.nan_left, zeros]),
+    nodes = {
+        "treeids": np.concatenate([of_inner, of_leaf]),
+        "nodeids": np.concatenate([inner_number, leaf_number]),
+        "featureids": np.concatenate([trees.feature, zeros]),
+        "truenodeids": np.concatenate([left, zeros]),
+        "falsenodeids": np.concatenate([right, zeros]),
+        "missing_value_tracks_true": np.concatenate([trees.nan_left, zeros]),
     }
-    modes = ["BRANCH_LEQ"] * len(of_inner) + ["LEAF"] * len(of_leaf)
-    values = np.concatenate([trees.threshold.astype(np.float64), np.zeros(len(of_leaf))])
-    targets = (of_leaf, leaf_number, np.zeros(len(of_leaf), np.int64), trees.values)
+    is_leaf = np.repeat([False, True], [len(of_inner), len(of_leaf)])
+    values = np.concatenate([trees.threshold, trees.values])
     rows = graph.cast(FEATURES, "float64")
-    return add_tree_operator(graph, rows, attributes, modes, values, targets, n_targets=1)
+    return add_tree_operator(graph, rows, "BRANCH_LEQ", nodes, is_leaf, values, zeros)
 
 
 def add_tree_operator(
     graph: Graph,
     rows: str,
-    attributes: dict[str, NDArray[Any]],
-    modes: list[str],
+    mode: str,
+    nodes: dict[str, NDArray[Any]],
+    is_leaf: NDArray[np.bool_],
     values: NDArray[np.float64],
-    targets: tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.float64]],
-    *,
-    n_targets: int,
+    targets: NDArray[np.int64],
 ) -> str:
-    """Add a TreeEnsembleRegressor; targets are trees, nodes, targets and weights of leaves.
+    """Add a TreeEnsembleRegressor; ``values`` are thresholds of nodes and weights of leaves, ``targets`` of leaves.
 
     Nodes are sorted by tree, which some runtimes require.
     """
-    order = np.lexsort((attributes["nodes_nodeids"], attributes["nodes_treeids"]))
-    listed = {key: array[order].astype(np.int64).tolist() for key, array in attributes.items()}
-    of_tree, of_node, of_target, weights = targets
+    order = np.lexsort((nodes["nodeids"], nodes["treeids"]))
+    nodes = {key: array[order].astype(np.int64) for key, array in nodes.items()}
+    is_leaf, values = is_leaf[order], values[order].astype(np.float64)
+    from_array = graph.onnx.numpy_helper.from_array
     return graph.add(
         "TreeEnsembleRegressor",
         rows,
         domain="ai.onnx.ml",
-        n_targets=n_targets,
+        n_targets=int(targets.max()) + 1,
         aggregate_function="SUM",
         post_transform="NONE",
-        nodes_modes=[modes[i] for i in order],
-        nodes_values_as_tensor=_tensor(values[order]),
-        target_treeids=of_tree.tolist(),
-        target_nodeids=of_node.tolist(),
-        target_ids=of_target.tolist(),
-        target_weights_as_tensor=_tensor(weights),
-        **listed,
+        nodes_modes=["LEAF" if leaf else mode for leaf in is_leaf],
+        nodes_values_as_tensor=from_array(np.where(is_leaf, 0.0, values), "values"),
+        target_treeids=nodes["treeids"][is_leaf].tolist(),
+        target_nodeids=nodes["nodeids"][is_leaf].tolist(),
+        target_ids=targets.tolist(),
+        target_weights_as_tensor=from_array(values[is_leaf], "values"),
+        **{f"nodes_{key}": array.tolist() for key, array in nodes.items()},
     )
-
-
-def _tensor(values: NDArray[np.float64]) -> Any:
-    from onnx import numpy_helper
-
-    return numpy_helper.from_array(np.ascontiguousarray(values, np.float64), "values")
 
 
 def add_quantile(graph: Graph, transform: FittedQuantile, features: str) -> str:
@@ -295,20 +265,18 @@ def _add_segments(graph: Graph, knots: list[NDArray[np.float64]], rows: str) -> 
     nodes = []
     for j, feature_knots in enumerate(knots):
         for i, (first, last, *children) in enumerate(_search_tree(len(feature_knots))):
-            split_at = 0.0 if first == last else float(feature_knots[(first + last) // 2])
-            nodes.append((j, i, *children, first, first == last, split_at))
-    feature, number, left, right, segment, leaf, knot = map(np.array, zip(*nodes, strict=True))
+            value = first if first == last else float(feature_knots[(first + last) // 2])
+            nodes.append((j, i, *children, first == last, value))
+    feature, number, left, right, is_leaf, values = map(np.array, zip(*nodes, strict=True))
     attributes = {
-        "nodes_treeids": feature,
-        "nodes_nodeids": number,
-        "nodes_featureids": feature,
-        "nodes_truenodeids": left,
-        "nodes_falsenodeids": right,
-        "nodes_missing_value_tracks_true": np.zeros(len(feature), np.int64),
+        "treeids": feature,
+        "nodeids": number,
+        "featureids": feature,
+        "truenodeids": left,
+        "falsenodeids": right,
+        "missing_value_tracks_true": np.zeros(len(feature), np.int64),
     }
-    modes = ["LEAF" if is_leaf else "BRANCH_LT" for is_leaf in leaf]
-    targets = (feature[leaf], number[leaf], feature[leaf], segment[leaf].astype(np.float64))
-    return add_tree_operator(graph, rows, attributes, modes, knot, targets, n_targets=len(knots))
+    return add_tree_operator(graph, rows, "BRANCH_LT", attributes, is_leaf, values, feature[is_leaf])
 
 
 def _search_tree(n_knots: int) -> list[tuple[int, int, int, int]]:
@@ -335,21 +303,18 @@ def add_transforms(graph: Graph, transforms: Sequence[FittedTransform]) -> str:
     """Add transforms; return the transformed features, float32."""
     features = FEATURES
     for transform in transforms:
-        features = _add_transform(graph, transform, features)
+        if isinstance(transform, FittedStandard):
+            features = _add_standard(graph, transform, features)
+        elif isinstance(transform, Log1p):
+            features = _add_log1p(graph, transform, features)
+        elif isinstance(transform, FittedImpute):
+            fill = graph.constant(transform.fill.astype(np.float32))
+            features = graph.add("Where", graph.add("IsNaN", features), fill, features)
+        elif isinstance(transform, FittedQuantile):
+            features = graph.cast(add_quantile(graph, transform, features), "float32")
+        else:
+            raise UsageError(f"the transform {transform.name!r} cannot be exported to ONNX.")
     return features
-
-
-def _add_transform(graph: Graph, transform: FittedTransform, features: str) -> str:
-    if isinstance(transform, FittedStandard):
-        return _add_standard(graph, transform, features)
-    if isinstance(transform, Log1p):
-        return _add_log1p(graph, transform, features)
-    if isinstance(transform, FittedImpute):
-        fill = graph.constant(transform.fill.astype(np.float32))
-        return graph.add("Where", graph.add("IsNaN", features), fill, features)
-    if isinstance(transform, FittedQuantile):
-        return graph.cast(add_quantile(graph, transform, features), "float32")
-    raise UsageError(f"the transform {transform.name!r} cannot be exported to ONNX.")
 
 
 def _add_standard(graph: Graph, transform: FittedStandard, features: str) -> str:

@@ -1,8 +1,7 @@
 """A ranker as a weighted sum of models, and what an export has to know about it.
 
-Each part is one model with its factor and its transforms; its kind (trees, linear, net) decides
-which targets can hold the sum. The names of features and the treatment of missing values are
-checked here against what a target supports.
+Each part is one model with its factor and its transforms; its kind (trees, linear, net) decides which targets can hold
+the sum. The names of features and the treatment of missing values are checked here against what a target supports.
 """
 
 from collections.abc import Sequence
@@ -24,11 +23,10 @@ from plackett.models.stumps import StumpRanker
 from plackett.models.trees import TreeRanker
 from plackett.serving.export import trees
 
-Kind = Literal["trees", "linear", "net"]
+ModelKind = Literal["trees", "linear", "net"]
 Missing = Literal["keep", "zero", "never"]
-MISSING: tuple[Missing, ...] = ("keep", "zero", "never")
 
-_KINDS: tuple[tuple[Kind, tuple[type[Ranker], ...]], ...] = (
+_KINDS: tuple[tuple[ModelKind, tuple[type[Ranker], ...]], ...] = (
     ("trees", (TreeRanker, StumpRanker, EnsembleRanker)),
     ("linear", (BaseLinearRanker,)),
     ("net", (BaseNeuralRanker,)),
@@ -49,7 +47,7 @@ class ExportRequest:
     """A model to be written, with the caller's options."""
 
     parts: tuple[Part, ...]
-    kind: Kind
+    kind: ModelKind
     names: tuple[str, ...]
     name: str
     missing: Missing
@@ -60,29 +58,20 @@ class ExportRequest:
         return trees.concatenate([trees.undo_transforms(_part_trees(p), p.transforms) for p in self.parts])
 
 
-def make_request(
-    ranker: Ranker, target: str, feature_names: Sequence[str] | None, name: str, missing: Missing
-) -> ExportRequest:
-    """Check the options and split the ranker into its parts."""
-    if missing not in MISSING:
-        raise UsageError(f'missing must be "keep", "zero" or "never", got {missing!r}.')
-    parts = find_parts(ranker)
-    names = check_feature_names(ranker, target, feature_names)
-    request = ExportRequest(parts, find_kind(parts), names, name, missing)
-    if missing == "zero" and request.kind == "trees":
-        check_absent_is_zero(request, "the target")
-    return request
-
-
 def find_parts(ranker: Ranker) -> tuple[Part, ...]:
     """Return the models whose weighted sum the ranker is; raise if it is not such a sum."""
     parts = tuple(_find_parts(ranker, 1.0, ()))
     for part in parts:
         if any(isinstance(transform, QueryMinMax) for transform in part.transforms):
             raise UsageError(
-                "the model scales features within each list (query-minmax); search engines score "
-                "one document at a time and cannot. Fit it with transforms=('standard',), or scale "
-                "features before they reach plackett."
+                "the model scales features within each list (query-minmax); search engines score one document at a "
+                "time and cannot. Fit it with transforms=('standard',), or scale features before they reach plackett."
+            )
+        if any(transform.uses_lists for transform in part.transforms):
+            raise UsageError(
+                "the model uses features of the whole list (list-means or list-context); search engines score one "
+                "document at a time and cannot. Fit it without these transforms, serve it with plackett, or fit an "
+                'AutoRanker with distill="trees".'
             )
     return parts
 
@@ -116,7 +105,7 @@ def _find_parts(ranker: Ranker, factor: float, before: tuple[FittedTransform, ..
     ]
 
 
-def find_kind(parts: tuple[Part, ...]) -> Kind:
+def find_kind(parts: tuple[Part, ...]) -> ModelKind:
     """Return the kind that all models of a sum share."""
     for kind, classes in _KINDS:
         if all(isinstance(part.ranker, classes) for part in parts):
@@ -160,12 +149,9 @@ def _stump_trees(ranker: StumpRanker) -> trees.Trees:
     )
 
 
-_XGBOOST = "[]<"
 _FORBIDDEN = {
     "lightgbm-text": ' \t\r\n",:[]{}',
-    "xgboost-json": _XGBOOST,
-    "xgboost-ubj": _XGBOOST,
-    "opensearch-xgboost": _XGBOOST,
+    **dict.fromkeys(("xgboost-json", "xgboost-ubj", "opensearch-xgboost"), "[]<"),
 }
 """Characters that a target does not accept in names of features."""
 
@@ -173,7 +159,10 @@ _FORBIDDEN = {
 def check_feature_names(ranker: Ranker, target: str, names: Sequence[str] | None) -> tuple[str, ...]:
     """Return the given names, else the model's or its file's, else f1, f2 and so on."""
     count = ranker.n_features_ or 0
-    chosen = tuple(names) if names is not None else ranker.feature_names_ or _file_names(ranker)
+    chosen = tuple(names) if names is not None else ranker.feature_names_
+    if chosen is None and isinstance(ranker, EnsembleRanker):  # unless LightGBM made them up
+        of_file = ranker.ensemble_.feature_names
+        chosen = None if of_file == tuple(f"Column_{j}" for j in range(count)) else of_file
     if chosen is None:
         return tuple(f"f{j + 1}" for j in range(count))
     if len(chosen) != count:
@@ -188,13 +177,6 @@ def check_feature_names(ranker: Ranker, target: str, names: Sequence[str] | None
             text = f"{target} does not accept the feature name {name!r}{reason}; give others with "
             raise UsageError(Message(text, Parameter("feature_names"), "."))
     return chosen
-
-
-def _file_names(ranker: Ranker) -> tuple[str, ...] | None:
-    """The names in an imported model's file, unless LightGBM made them up."""
-    names = ranker.ensemble_.feature_names if isinstance(ranker, EnsembleRanker) else None
-    is_made_up = names and all(name == f"Column_{j}" for j, name in enumerate(names))
-    return None if is_made_up else names
 
 
 def check_absent_is_zero(request: ExportRequest, target: str) -> None:

@@ -4,12 +4,11 @@ A model of Solr's learning-to-rank module, to upload to ``/schema/model-store``,
 their normalizers. The features themselves (queries, fields) are defined in Solr's feature store under the same names.
 Solr computes in float32.
 
-Trees become a MultipleAdditiveTreesModel. Solr goes left if :math:`x \le t + 10^{-6}`, with the sum
-rounded to float32, so a threshold t is written as a float32 s for which s + 1e-6 is exactly t. It
-exists for nearly all thresholds further than about 1e-6 from zero; where it does not, the model is
-refused, with one exception: splits between zero and its neighbors, which LightGBM writes as 1e-35,
-become splits at 0 and at the nearest number below zero that the sum can reach, -1.1e-13. Values
-closer to zero than that count as zero.
+Trees become a MultipleAdditiveTreesModel. Solr goes left if :math:`x \le t + 10^{-6}`, with the sum rounded to float32,
+so a threshold t is written as a float32 s for which s + 1e-6 is exactly t. It exists for nearly all thresholds further
+than about 1e-6 from zero; where it does not, the model is refused, with one exception: splits between zero and its
+neighbors, which LightGBM writes as 1e-35, become splits at 0 and at the nearest number below zero that the sum can
+reach, -1.1e-13. Values closer to zero than that count as zero.
 
 Solr reads a missing feature as 0, unless ``isNullSameAsZero`` is false; then each node gives the
 side. That is written only where the model needs it, because older versions of Solr refuse it.
@@ -36,7 +35,7 @@ from plackett.serving.export.linear import (
 )
 from plackett.serving.export.nets import find_nets, merge_nets
 from plackett.serving.export.parts import ExportRequest, check_absent_is_zero
-from plackett.serving.export.trees import Trees, fold_tree
+from plackett.serving.export.trees import Position, Trees, fold_trees
 
 _PACKAGE = "org.apache.solr.ltr"
 _ACTIVATIONS = ("identity", "relu", "sigmoid", "tanh")
@@ -49,9 +48,9 @@ def solr_model(request: ExportRequest) -> str:
 
 
 def _linear_model(request: ExportRequest) -> str:
-    linear = merge_linear(request, "Solr")
-    weights = dict(zip(request.names, to_float32(linear.weights), strict=True))
-    return _format(request, "LinearModel", {"weights": weights}, linear.normalizers)
+    weights, normalizers = merge_linear(request, "Solr")
+    by_name = dict(zip(request.names, to_float32(weights), strict=True))
+    return _format(request, "LinearModel", {"weights": by_name}, normalizers)
 
 
 def _net_model(request: ExportRequest) -> str:
@@ -80,7 +79,7 @@ def _net_model(request: ExportRequest) -> str:
 def _format(request: ExportRequest, kind: str, params: dict[str, Any], normalizers: Normalizers | None = None) -> str:
     """Format a model with its features and their normalizers."""
     features: list[dict[str, Any]] = [{"name": name} for name in request.names]
-    for j in () if normalizers is None else np.flatnonzero(normalizers.is_needed):
+    for j in np.flatnonzero(normalizers.is_needed) if normalizers else ():
         assert normalizers is not None
         mean, deviation = to_float32([normalizers.center[j], normalizers.scale[j]])
         features[j]["norm"] = {
@@ -105,19 +104,18 @@ def _tree_model(request: ExportRequest) -> str:
     thresholds = subtract_slack(trees, names)
     values = trees.values.astype(np.float32)
 
-    def leaf(place: int, depth: int) -> dict[str, Any]:  # noqa: ARG001 - one signature
-        return {"value": repr(float(values[place]))}
+    def leaf(position: Position) -> dict[str, Any]:
+        return {"value": repr(float(values[position.at]))}
 
-    def split(node: int, depth: int, left: Any, right: Any) -> dict[str, Any]:  # noqa: ARG001
+    def split(position: Position, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+        node = position.at
         written = {"feature": names[trees.feature[node]], "threshold": repr(float(thresholds[node]))}
         if with_sides:
             written["missing"] = "left" if trees.nan_left[node] else "right"
         return {**written, "left": left, "right": right}
 
     params: dict[str, Any] = {"isNullSameAsZero": False} if with_sides else {}
-    params["trees"] = [
-        {"weight": "1.0", "root": fold_tree(trees, tree, leaf=leaf, split=split)} for tree in range(trees.n_trees)
-    ]
+    params["trees"] = [{"weight": "1.0", "root": root} for root in fold_trees(trees, leaf=leaf, split=split)]
     return _format(request, "MultipleAdditiveTreesModel", params)
 
 
@@ -137,15 +135,11 @@ def subtract_slack(trees: Trees, names: tuple[str, ...]) -> NDArray[np.float32]:
     if not exact.all():
         at = int(np.flatnonzero(~exact)[0])
         raise UsageError(
-            f"Solr adds 1e-6 to each threshold in float32, and no number becomes "
-            f"{float(wanted[at])!r}, a threshold on feature {names[trees.feature[at]]!r}, that "
-            f"way ({int((~exact).sum())} of {len(exact)} thresholds). Multiply the feature by a "
-            "thousand or more and fit again."
+            f"Solr adds 1e-6 to each threshold in float32, and no number becomes {float(wanted[at])!r}, a threshold on "
+            f"feature {names[trees.feature[at]]!r}, that way ({int((~exact).sum())} of {len(exact)} thresholds). "
+            "Multiply the feature by a thousand or more and fit again."
         )
     return written
-
-
-Lines = list[str]
 
 
 def ranklib_xml(request: ExportRequest) -> str:
@@ -162,20 +156,16 @@ def ranklib_xml(request: ExportRequest) -> str:
         "",
         "<ensemble>",
     ]
-    body = [line for tree in range(trees.n_trees) for line in _tree_lines(trees, tree)]
-    return "\n".join([*head, *body, "</ensemble>"]) + "\n"
 
+    def leaf(position: Position) -> list[str]:
+        indent = "\t" * (position.depth + 3)
+        return [f"{indent}<output> {float(np.float32(trees.values[position.at]))!r} </output>"]
 
-def _tree_lines(trees: Trees, tree: int) -> Lines:
-    def leaf(place: int, depth: int) -> Lines:
-        value = float(np.float32(trees.values[place]))
-        return [f"{_indent(depth)}<output> {value!r} </output>"]
-
-    def split(node: int, depth: int, left: Lines, right: Lines) -> Lines:
-        indent = _indent(depth)
+    def split(position: Position, left: list[str], right: list[str]) -> list[str]:
+        indent = "\t" * (position.depth + 3)
         return [
-            f"{indent}<feature> {trees.feature[node] + 1} </feature>",
-            f"{indent}<threshold> {float(trees.threshold[node])!r} </threshold>",
+            f"{indent}<feature> {trees.feature[position.at] + 1} </feature>",
+            f"{indent}<threshold> {float(trees.threshold[position.at])!r} </threshold>",
             f'{indent}<split pos="left">',
             *left,
             f"{indent}</split>",
@@ -184,10 +174,7 @@ def _tree_lines(trees: Trees, tree: int) -> Lines:
             f"{indent}</split>",
         ]
 
-    lines = fold_tree(trees, tree, leaf=leaf, split=split)
-    begin = [f'\t<tree id="{tree + 1}" weight="1.0">', "\t\t<split>"]
-    return [*begin, *lines, "\t\t</split>", "\t</tree>"]
-
-
-def _indent(depth: int) -> str:
-    return "\t" * (depth + 3)
+    body: list[str] = []
+    for i, lines in enumerate(fold_trees(trees, leaf=leaf, split=split)):
+        body += [f'\t<tree id="{i + 1}" weight="1.0">', "\t\t<split>", *lines, "\t\t</split>", "\t</tree>"]
+    return "\n".join([*head, *body, "</ensemble>"]) + "\n"

@@ -1,29 +1,26 @@
 r"""Trees in the representation from which every target is written.
 
-A document goes left if :math:`x \le t`, with x and t float32, or if x is missing and the node sends
-missing values left. For float32 features this covers all trees of LightGBM and XGBoost except sets
-of categories:
+A document goes left if :math:`x \le t`, with x and t float32, or if x is missing and the node sends missing values
+left. For float32 features this covers all trees of LightGBM and XGBoost except sets of categories:
 
 - a float64 threshold gives the same answers as the largest float32 not above it;
 - XGBoost's :math:`x < t` is :math:`x \le t'` with the float32 below t;
-- LightGBM reads values up to 1e-35 in size as zero, so a threshold among them is moved to that
-  limit;
+- LightGBM reads values up to 1e-35 in size as zero, so a threshold among them is moved to that limit;
 - where LightGBM has no missing values it reads NaN as zero: NaN goes where zero goes.
 
 Thresholds are clipped to the finite float32 numbers. A feature whose value is the largest float32
 may then go the other way, at nodes where every other number goes right.
 
-Thresholds on transformed features become thresholds on the features themselves. Every transform of
-single features is increasing, so :math:`T(x) \le t` is :math:`x \le t'` with t' the largest float32
-for which it holds. Bisection over the ordered float32 numbers finds it in 33 steps, exactly,
-whatever rounding the transform does.
+Thresholds on transformed features become thresholds on the features themselves. Every transform of single features is
+increasing, so :math:`T(x) \le t` is :math:`x \le t'` with t' the largest float32 for which it holds. Bisection over the
+ordered float32 numbers finds it in 33 steps, exactly, whatever rounding the transform does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,19 +59,12 @@ class Trees:
         return len(self.node_offsets) - 1
 
     @property
-    def zero_left(self) -> NDArray[np.bool_]:
-        """Whether zero goes left, per inner node."""
-        return self.threshold >= 0
-
-    @property
     def nan_differs_from_zero(self) -> NDArray[np.bool_]:
         """Whether a missing value goes elsewhere than zero, per inner node."""
-        return self.nan_left != self.zero_left
+        return self.nan_left != (self.threshold >= 0)
 
     def scale(self, factor: float) -> Trees:
         """The same trees with scores times ``factor``."""
-        if factor == 1.0:
-            return self
         return replace(self, values=self.values * factor, base=self.base * factor)
 
     def with_base_as_tree(self) -> Trees:
@@ -92,8 +82,6 @@ class Trees:
 
 def concatenate(trees: Sequence[Trees]) -> Trees:
     """Join several ensembles into one whose score is their sum."""
-    if len(trees) == 1:
-        return trees[0]
     return Trees(
         n_features=trees[0].n_features,
         node_offsets=offsets_from_sizes(np.concatenate([np.diff(part.node_offsets) for part in trees])),
@@ -111,8 +99,9 @@ def from_ensemble(ensemble: Ensemble) -> Trees:
             "lightgbm-text, or fit it without categorical features."
         )
     threshold = to_float32_threshold(ensemble.threshold)
-    if ensemble.library == "lightgbm":
-        threshold = _move_near_zero(ensemble.threshold, threshold)
+    if ensemble.library == "lightgbm":  # the limits of the values that it reads as zero
+        is_tiny, is_below = np.abs(ensemble.threshold) <= TINY, ensemble.threshold < 0
+        threshold = np.where(is_tiny, np.where(is_below, np.nextafter(-TINY, np.float32(-np.inf)), TINY), threshold)
     return Trees(
         n_features=ensemble.n_features,
         node_offsets=ensemble.node_offsets,
@@ -152,15 +141,6 @@ def next_above(threshold: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.minimum(above, LARGEST)
 
 
-def _move_near_zero(threshold: NDArray[np.float64], rounded: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Move thresholds among the values that LightGBM reads as zero to the limit of these."""
-    upper = (threshold >= 0) & (threshold <= TINY)
-    lower = (threshold < 0) & (threshold >= -TINY)
-    rounded = np.where(upper, TINY, rounded)
-    return np.where(lower, np.nextafter(-TINY, np.float32(-np.inf)), rounded)
-
-
-_MAGNITUDE = 0x7FFFFFFF
 _STEPS = 33  # bisections of the 2^32 float32 numbers
 
 
@@ -189,7 +169,8 @@ def undo_transforms(trees: Trees, transforms: Sequence[FittedTransform]) -> Tree
 
 def _find_largest(goes_left: Callable[[NDArray[np.float32]], NDArray[np.bool_]], n: int) -> NDArray[np.float32]:
     """For each of n decreasing conditions, find the largest float32 for which it holds."""
-    first, last = _rank(-LARGEST), _rank(LARGEST)
+    last = int(LARGEST.view(np.int32))
+    first = -last
     low = np.full(n, first - 1, np.int64)  # the condition holds here, or nowhere
     high = np.full(n, last + 1, np.int64)  # the condition does not hold from here on
     for _ in range(_STEPS):
@@ -209,13 +190,8 @@ def _count_earlier(feature: NDArray[np.int32], n_features: int) -> NDArray[np.in
     return earlier
 
 
-def _rank(value: np.float32) -> int:
-    """The position of a float32 number among all float32 numbers, 0 for zero."""
-    bits = int(np.float32(value).view(np.int32))
-    return bits if bits >= 0 else -(bits & _MAGNITUDE)
-
-
 def _from_rank(rank: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The float32 numbers at positions among all float32 numbers, 0 for zero."""
     bits = np.where(rank >= 0, rank, -rank).astype(np.int32).view(np.float32)
     return np.where(rank >= 0, bits, -bits)
 
@@ -224,35 +200,30 @@ T = TypeVar("T")
 _MAX_DEPTH = 400  # readers of JSON and XML, Python's among them, limit nesting
 
 
-def fold_tree(trees: Trees, tree: int, *, leaf: Callable[[int, int], T], split: Callable[[int, int, T, T], T]) -> T:
-    """Build a nested object from one tree, from the leaves up.
+class Position(NamedTuple):
+    """Where an inner node or a leaf is."""
 
-    ``leaf`` makes the object of a leaf from its index in ``trees.values`` and its depth; ``split`` that of an inner
-    node from its index in ``trees.feature``, its depth, and the objects of its children.
-    """
-    first, last = int(trees.node_offsets[tree]), int(trees.node_offsets[tree + 1])
-    first_leaf = int(trees.leaf_offsets[tree])
-    if first == last:
-        return leaf(first_leaf, 0)
-    depth = {0: 0}
-    order, pending = [], [0]
-    while pending:
-        node = pending.pop()
-        order.append(node)
-        for child in (int(trees.left[first + node]), int(trees.right[first + node])):
-            depth[child] = depth[node] + 1
-            if depth[child] > _MAX_DEPTH:
-                raise UsageError(
-                    f"tree {tree} is more than {_MAX_DEPTH} splits deep, too deep for nested text; "
-                    "export as lightgbm-text, xgboost-json or onnx."
-                )
-            if child >= 0:
-                pending.append(child)
-    built: dict[int, T] = {}
-    for node in reversed(order):
-        left, right = (
-            built.pop(child) if child >= 0 else leaf(first_leaf + ~child, depth[child])
-            for child in (int(trees.left[first + node]), int(trees.right[first + node]))
-        )
-        built[node] = split(first + node, depth[node], left, right)
-    return built[0]
+    tree: int
+    at: int
+    """Index of a leaf in ``Trees.values``, of an inner node in ``Trees.feature`` and the other arrays."""
+    number: int
+    """The same, counted within the tree."""
+    depth: int
+
+
+def fold_trees(trees: Trees, *, leaf: Callable[[Position], T], split: Callable[[Position, T, T], T]) -> list[T]:
+    """Build a nested object from each tree, with that of an inner node made from those of its children."""
+
+    def build(tree: int, node: int, depth: int) -> T:
+        if depth > _MAX_DEPTH:
+            raise UsageError(
+                f"tree {tree} is more than {_MAX_DEPTH} splits deep, too deep for nested text; "
+                "export as lightgbm-text, xgboost-json or onnx."
+            )
+        if node < 0:
+            return leaf(Position(tree, int(trees.leaf_offsets[tree]) + ~node, ~node, depth))
+        at = int(trees.node_offsets[tree]) + node
+        left, right = build(tree, int(trees.left[at]), depth + 1), build(tree, int(trees.right[at]), depth + 1)
+        return split(Position(tree, at, node, depth), left, right)
+
+    return [build(tree, 0 if n_inner else ~0, 0) for tree, n_inner in enumerate(np.diff(trees.node_offsets))]

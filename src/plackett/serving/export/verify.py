@@ -31,7 +31,7 @@ from plackett.data.transforms import FittedImpute, FittedStandard
 from plackett.models.ensembles import EnsembleRanker, read_lightgbm, read_ranklib, read_xgboost
 from plackett.models.ensembles.scoring import CATEGORICAL
 from plackett.models.ranker import Ranker
-from plackett.serving.export.parts import ExportRequest, Part
+from plackett.serving.export.parts import ExportRequest
 from plackett.serving.export.search_engines import NEAR_ZERO, SLACK
 from plackett.serving.export.trees import TINY, to_float32_threshold
 
@@ -54,24 +54,23 @@ class _Splits(NamedTuple):
 
     feature: NDArray[np.int32]
     threshold: NDArray[np.float32]
-    n_trees: int
-    largest: float
-    """Sum over trees of the largest leaf."""
+    size: float
+    """The largest sum of leaves, times the number of additions: what a rounding error is relative to."""
 
 
 def verify_scores(
     ranker: Ranker, request: ExportRequest, target: Target, content: bytes, documents: Features | None = None
 ) -> float | None:
-    """Raise if a file scores differently from the ranker.
+    """Raise if a file scores differently from the ranker, on random documents and on those given.
 
-    Returns
-    -------
-    worst
-        The largest difference, on random documents and on those given; None if nothing here can
-        read the file.
+    Returns the largest difference; None if nothing here can read the file.
     """
     splits = _find_splits(request, target.name, content) if request.kind == "trees" else None
-    missing = request.missing == "keep" and target.takes_missing and _takes_missing(request)
+    # Trees score missing values, other models only after ``impute``.
+    is_scored = request.kind == "trees" or all(
+        any(isinstance(transform, FittedImpute) for transform in part.transforms) for part in request.parts
+    )
+    missing = request.missing == "keep" and target.takes_missing and is_scored
     features = make_documents(request, splits, missing=missing)
     if documents is not None:
         features = np.concatenate([features, np.asarray(documents, np.float32)])
@@ -81,8 +80,11 @@ def verify_scores(
     if scores is None:
         return None
     expected = ranker.predict(features)
-    sums_float64 = target.name in _FLOAT64 and not any(map(_sums_float32, request.parts))
-    bound = _tolerance(expected, splits, _EPS64 if sums_float64 else _EPS32)
+    rankers = [part.ranker for part in request.parts]
+    in_float32 = any(isinstance(r, EnsembleRanker) and r.ensemble_.library == "xgboost" for r in rankers)
+    sums_float64 = target.name in _FLOAT64 and not in_float32
+    size = splits.size if splits else _ROUNDINGS * float(1.0 + np.abs(expected).max())
+    bound = (_EPS64 if sums_float64 else _EPS32) * size  # what rounding explains
     worst = float(np.max(np.abs(scores - expected)))
     if not worst <= bound:
         raise DataError(
@@ -90,19 +92,6 @@ def verify_scores(
             f"rounding explains {bound:.3g}; nothing was written. Please report this model."
         )
     return worst
-
-
-def _takes_missing(request: ExportRequest) -> bool:
-    """Whether the model itself scores missing values: trees do, others only after ``impute``."""
-    return request.kind == "trees" or all(
-        any(isinstance(transform, FittedImpute) for transform in part.transforms) for part in request.parts
-    )
-
-
-def _sums_float32(part: Part) -> bool:
-    """Whether the model itself adds in float32, as XGBoost does."""
-    ranker = part.ranker
-    return isinstance(ranker, EnsembleRanker) and ranker.ensemble_.library == "xgboost"
 
 
 def _find_splits(request: ExportRequest, target: str, content: bytes) -> _Splits:
@@ -118,7 +107,7 @@ def _find_splits(request: ExportRequest, target: str, content: bytes) -> _Splits
         values, leaves, base = trees.values, trees.leaf_offsets, trees.base
     n_trees = len(leaves) - 1
     largest = np.maximum.reduceat(np.abs(values), leaves[:-1]).sum() if n_trees else 0.0
-    return _Splits(feature, threshold, n_trees, float(largest) + abs(base))
+    return _Splits(feature, threshold, (n_trees + 2) * (float(largest) + abs(base)))
 
 
 def make_documents(request: ExportRequest, splits: _Splits | None, *, missing: bool) -> NDArray[np.float32]:
@@ -141,29 +130,24 @@ def make_documents(request: ExportRequest, splits: _Splits | None, *, missing: b
     return np.clip(features, -_LARGEST_VALUE, _LARGEST_VALUE)
 
 
-def _tolerance(expected: Scores, splits: _Splits | None, unit: float) -> float:
-    """The largest difference that rounding explains."""
-    if splits is None:
-        return unit * _ROUNDINGS * float(1.0 + np.abs(expected).max())
-    return unit * (splits.n_trees + 2) * splits.largest
+_XGBOOST_FILES = ("xgboost-json", "xgboost-ubj", "opensearch-xgboost")
 
 
 def _read_back(target: str, content: bytes, features: NDArray[np.float32], names: tuple[str, ...]) -> Scores | None:
     if target in READERS:
         return READERS[target](json.loads(content), features, {name: j for j, name in enumerate(names)})
-    if target == "lightgbm-text":
-        return read_lightgbm(content).predict(features)
-    if target in ("xgboost-json", "xgboost-ubj", "opensearch-xgboost"):
-        return read_xgboost(content).predict(features)
-    if target == "ranklib":
-        return read_ranklib(content, n_features=features.shape[1]).predict(features)
-    if target == "onnx" and find_spec("onnxruntime") is not None:
+    if target == "onnx":
+        if find_spec("onnxruntime") is None:
+            return None
         import onnxruntime  # type: ignore[import-untyped]
 
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
         scores = session.run(None, {"features": features})[0]
         return np.asarray(scores, np.float64).reshape(-1)
-    return None
+    if target == "ranklib":
+        return read_ranklib(content, n_features=features.shape[1]).predict(features)
+    readers = {"lightgbm-text": read_lightgbm} | dict.fromkeys(_XGBOOST_FILES, read_xgboost)
+    return readers[target](content).predict(features)
 
 
 Float32 = NDArray[np.float32]

@@ -18,15 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.serving.export.parts import ExportRequest
-from plackett.serving.export.trees import Trees, fold_tree, next_above
+from plackett.serving.export.trees import Position, Trees, fold_trees, next_above
 
 _VERSION = [2, 1, 0]  # the oldest XGBoost whose files look like this; newer ones read them
 _NO_PARENT = 2147483647
-Float32Array = NDArray[np.float32]
 
 
 def xgboost_model(trees: Trees, names: tuple[str, ...]) -> dict[str, Any]:
     """Return XGBoost's model, whose arrays are NumPy arrays."""
+    n = trees.n_trees
+    booster = {
+        "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(n)},
+        "iteration_indptr": list(range(n + 1)),
+        "tree_info": [0] * n,
+        "trees": [_model_tree(trees, tree) for tree in range(n)],
+    }
     parameters = {
         "base_score": repr(float(np.float32(trees.base))),
         "boost_from_average": "1",
@@ -38,22 +44,11 @@ def xgboost_model(trees: Trees, names: tuple[str, ...]) -> dict[str, Any]:
         "attributes": {},
         "feature_names": list(names),
         "feature_types": ["float"] * len(names),
-        "gradient_booster": _booster(trees),
+        "gradient_booster": {"model": booster, "name": "gbtree"},
         "learner_model_param": parameters,
-        "objective": {"lambdarank_param": dict(_OBJECTIVE_PARAMETERS), "name": "rank:pairwise"},
+        "objective": {"lambdarank_param": _OBJECTIVE_PARAMETERS, "name": "rank:pairwise"},
     }
-    return {"learner": learner, "version": list(_VERSION)}
-
-
-def _booster(trees: Trees) -> dict[str, Any]:
-    n = trees.n_trees
-    model = {
-        "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(n)},
-        "iteration_indptr": list(range(n + 1)),
-        "tree_info": [0] * n,
-        "trees": [_model_tree(trees, tree) for tree in range(n)],
-    }
-    return {"model": model, "name": "gbtree"}
+    return {"learner": learner, "version": _VERSION}
 
 
 _OBJECTIVE_PARAMETERS = {
@@ -74,7 +69,11 @@ def _model_tree(trees: Trees, tree: int) -> dict[str, Any]:
     values = trees.values[trees.leaf_offsets[tree] : trees.leaf_offsets[tree + 1]].astype(np.float32)
     n_nodes = 2 * len(values) - 1
     first = 1 + 2 * np.arange(len(values) - 1, dtype=np.int32)
-    inner_at, leaf_at = _find_positions(trees.left[inner], trees.right[inner], first)
+    inner_at, leaf_at = np.zeros(len(first), np.int32), np.zeros(len(values), np.int32)
+    for child, place in ((trees.left[inner], first), (trees.right[inner], first + 1)):
+        is_inner = child >= 0
+        inner_at[child[is_inner]] = place[is_inner]
+        leaf_at[~child[~is_inner]] = place[~is_inner]
     parents = np.full(n_nodes, _NO_PARENT, np.int32)
     parents[first] = parents[first + 1] = inner_at
 
@@ -94,18 +93,6 @@ def _model_tree(trees: Trees, tree: int) -> dict[str, Any]:
         "split_conditions": arrange(next_above(trees.threshold[inner]), values, np.float32),
         "split_indices": arrange(trees.feature[inner], 0, np.int32),
     }
-
-
-def _find_positions(
-    left: NDArray[np.int32], right: NDArray[np.int32], first: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Positions of the inner nodes and leaves if node i's children are at first[i] and after it."""
-    inner_at, leaf_at = np.zeros(len(left), np.int32), np.zeros(len(left) + 1, np.int32)
-    for child, place in ((left, first), (right, first + 1)):
-        is_inner = child >= 0
-        inner_at[child[is_inner]] = place[is_inner]
-        leaf_at[~child[~is_inner]] = place[~is_inner]
-    return inner_at, leaf_at
 
 
 def _unused_fields(n_nodes: int, n_features: int) -> dict[str, Any]:
@@ -129,56 +116,29 @@ def _unused_fields(n_nodes: int, n_features: int) -> dict[str, Any]:
 
 
 # Markers of the array types that XGBoost uses; numbers are big-endian.
-_MARKERS: dict[str, tuple[bytes, str]] = {
-    "float32": (b"d", ">f4"),
-    "int32": (b"l", ">i4"),
-    "int64": (b"L", ">i8"),
-    "uint8": (b"U", ">u1"),
-}
+_MARKERS = {"float32": b"d", "int32": b"l", "int64": b"L", "uint8": b"U"}
 
 
 def to_json(data: Any) -> str:
     """Encode as JSON; a float32 is written as the equal float64, which readers restore exactly."""
-    return json.dumps(data, default=_to_list, allow_nan=False)
+    return json.dumps(data, default=np.ndarray.tolist, allow_nan=False)
 
 
 def to_ubjson(data: Any) -> bytes:
     """Encode as UBJSON with typed arrays."""
-    out = bytearray()
-    _encode(data, out)
-    return bytes(out)
+    if isinstance(data, dict):
+        return b"{" + b"".join(_encode_text(key) + to_ubjson(item) for key, item in data.items()) + b"}"
+    if isinstance(data, np.ndarray):
+        numbers = data.astype(data.dtype.newbyteorder(">")).tobytes()
+        return b"[$" + _MARKERS[data.dtype.name] + b"#" + _encode_int(len(data)) + numbers
+    if isinstance(data, list):
+        return b"[#" + _encode_int(len(data)) + b"".join(map(to_ubjson, data))
+    return b"S" + _encode_text(data) if isinstance(data, str) else _encode_int(int(data))
 
 
-def _to_list(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} is not plain data")
-
-
-def _encode(value: Any, out: bytearray) -> None:
-    if isinstance(value, dict):
-        out += b"{"
-        for key, item in value.items():
-            _encode_text(key, out)
-            _encode(item, out)
-        out += b"}"
-    elif isinstance(value, np.ndarray):
-        marker, dtype = _MARKERS[value.dtype.name]
-        out += b"[$" + marker + b"#" + _encode_int(len(value)) + value.astype(dtype).tobytes()
-    elif isinstance(value, list):
-        out += b"[#" + _encode_int(len(value))
-        for item in value:
-            _encode(item, out)
-    elif isinstance(value, str):
-        out += b"S"
-        _encode_text(value, out)
-    else:
-        out += _encode_int(int(value))
-
-
-def _encode_text(text: str, out: bytearray) -> None:
+def _encode_text(text: str) -> bytes:
     raw = text.encode()
-    out += _encode_int(len(raw)) + raw
+    return _encode_int(len(raw)) + raw
 
 
 def _encode_int(size: int) -> bytes:
@@ -186,28 +146,19 @@ def _encode_int(size: int) -> bytes:
 
 
 def xgboost_dump(request: ExportRequest) -> str:
-    """Write trees as XGBoost's ``dump_model`` does."""
+    """Write trees as XGBoost's ``dump_model`` does; leaves are numbered after the inner nodes of their tree."""
     trees, names = request.trees.with_base_as_tree(), request.names
-    conditions = next_above(trees.threshold)
-    values = trees.values.astype(np.float32)
-    return to_json([_dump_tree(trees, tree, names, conditions, values) for tree in range(trees.n_trees)])
+    conditions, values = next_above(trees.threshold), trees.values.astype(np.float32)
+    n_inner = np.diff(trees.node_offsets).tolist()
 
+    def leaf(position: Position) -> dict[str, Any]:
+        return {"nodeid": n_inner[position.tree] + position.number, "leaf": float(values[position.at])}
 
-def _dump_tree(
-    trees: Trees, tree: int, names: tuple[str, ...], conditions: Float32Array, values: Float32Array
-) -> dict[str, Any]:
-    """One tree; nodes are numbered as in the arrays, leaves after the inner ones."""
-    first, first_leaf = int(trees.node_offsets[tree]), int(trees.leaf_offsets[tree])
-    n_inner = int(trees.node_offsets[tree + 1]) - first
-
-    def leaf(place: int, depth: int) -> dict[str, Any]:  # noqa: ARG001 - one signature
-        return {"nodeid": n_inner + place - first_leaf, "leaf": float(values[place])}
-
-    def split(node: int, depth: int, left: Any, right: Any) -> dict[str, Any]:
-        yes, no = left["nodeid"], right["nodeid"]
+    def split(position: Position, left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+        yes, no, node = left["nodeid"], right["nodeid"], position.at
         return {
-            "nodeid": node - first,
-            "depth": depth,
+            "nodeid": position.number,
+            "depth": position.depth,
             "split": names[trees.feature[node]],
             "split_condition": float(conditions[node]),
             "yes": yes,
@@ -216,4 +167,4 @@ def _dump_tree(
             "children": [left, right],
         }
 
-    return fold_tree(trees, tree, leaf=leaf, split=split)
+    return to_json(fold_trees(trees, leaf=leaf, split=split))

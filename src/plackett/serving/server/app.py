@@ -29,7 +29,8 @@ from plackett.serving.server.model import MicroBatcher, Model, explain, rank
 from plackett.serving.server.openapi import SCORING_ERRORS, Operation, describe, list_operations, operation
 from plackett.serving.server.page import CONTENT_POLICY, FILES, Examples
 from plackett.serving.server.registry import ModelRegistry, ReloadReport
-from plackett.serving.server.requests import SIZES_HEADER, Lists, read_bytes, read_json
+from plackett.serving.server.requests import SIZES_HEADER, read_bytes, read_json
+from plackett.serving.server.scanner import Lists
 from plackett.serving.server.settings import Settings
 from plackett.serving.server.telemetry import METRICS_TYPE, Log, Metrics
 
@@ -38,8 +39,8 @@ T = TypeVar("T")
 _CLIENT_DISCONNECTED = 499  # status in logs and metrics
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _MODEL, _VERSION = "/models/{model}", "/models/{model}/versions/{version}"
-
 _PREFIXES = ("", _MODEL, _VERSION)
+_NO_SUCH_PATH = "there is nothing here; GET /openapi.json lists what there is."
 
 
 @dataclass
@@ -95,30 +96,24 @@ class App:
             request_id = secrets.token_hex(8)
         record = RequestRecord(request_id, scope["method"], scope["path"])
         scope["record"] = record
+        send = self._wrap_send(send, record)
         self.metrics.in_flight += 1
-        try:
-            await self._respond(scope, headers, receive, self._wrap_send(send, record))
-        except ClientDisconnect:
-            pass
-        finally:
-            self.metrics.in_flight -= 1
-            self._record(record)
-
-    async def _respond(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        record: RequestRecord = scope["record"]
         try:
             self._access.check_host(headers)
             await self._router(scope, receive, send)
         except HTTPError as error:
             await error.to_response()(scope, receive, send)
         except ClientDisconnect:
-            raise
+            pass
         except Exception as error:
             self.log.failure("failure", error, id=record.id, route=record.route)
             if record.status != _CLIENT_DISCONNECTED:  # the response has begun
                 raise
             problem = HTTPError(500, f"the server failed; its log has {record.id}.")
             await problem.to_response()(scope, receive, send)
+        finally:
+            self.metrics.in_flight -= 1
+            self._record(record)
 
     def _wrap_send(self, send: Send, record: RequestRecord) -> Send:
         """Add the headers of every response, and leave out the body for HEAD."""
@@ -141,7 +136,8 @@ class App:
 
     def _record(self, record: RequestRecord) -> None:
         seconds = time.perf_counter() - record.started
-        self.metrics.count_request(record.route, record.status, seconds)
+        self.metrics.requests.labels(record.route, str(record.status)).inc()
+        self.metrics.seconds.labels(record.route).observe(seconds)
         if self.log.requests:
             self.log.write(
                 "request",
@@ -159,9 +155,8 @@ class App:
         self._loader.shutdown(wait=False, cancel_futures=True)
 
     async def refresh(self, *, force: bool = False) -> ReloadReport:
-        """Load changed models; requests are answered meanwhile."""
-        loop = asyncio.get_running_loop()
-        report = await loop.run_in_executor(self._loader, partial(self.registry.reload, force=force))
+        """Load changed models; requests are answered meanwhile. ``force`` logs known problems again."""
+        report = await asyncio.get_running_loop().run_in_executor(self._loader, self.registry.reload)
         for outcome, models in (("loaded", report.loaded), ("removed", report.removed)):
             for model in models:
                 self.metrics.reloads.labels(outcome).inc()
@@ -199,19 +194,35 @@ class App:
     async def _score(self, request: Request, *, is_explained: bool) -> Response:
         model = self._find_model(request)
         accepts_bytes = request.headers.get("accept", "").strip().lower() == BYTES
-        _check_headers(request, accepts_bytes=accepts_bytes, is_explained=is_explained)
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise HTTPError(415, "bodies must not be compressed.")
+        if _media_type(request) not in (JSON, BYTES):
+            raise HTTPError(415, f"content-type must be {JSON} or {BYTES}.")
+        if accepts_bytes and is_explained:
+            raise HTTPError(406, f"explanations come as {JSON} only.")
         body = await self._bodies.read(request)
         record: RequestRecord = request.scope["record"]
         record.fields |= {"model": model.name, "version": model.version, "bytes": len(body)}
         read = partial(self._read, request, model, body, is_explained=is_explained)
-        write = partial(_write, model, is_explained=is_explained, accepts_bytes=accepts_bytes)
-        answer: Callable[[], Awaitable[tuple[Response, Lists]]]
-        if model.is_batched and not is_explained:
-            answer = partial(self._answer_in_batch, model, read, write)
-        else:
-            answer = partial(self._in_thread, _answer, model, read, write)
-        response, lists = await self._within_limits(answer)
-        self.metrics.count_scored(model.name, model.version, lists.n_lists, lists.n_docs)
+
+        def write(lists: Lists, scores: Scores) -> tuple[Response, Lists]:
+            if accepts_bytes:
+                headers = {"x-model": model.name, "x-version": model.version}
+                return Response(scores.astype("<f8").tobytes(), headers=headers, media_type=BYTES), lists
+            return _to_json((explain if is_explained else rank)(model, lists, scores)), lists
+
+        def answer() -> tuple[Response, Lists]:
+            lists = read()
+            return write(lists, model.score(lists.features, lists.offsets))
+
+        async def answer_in_batch() -> tuple[Response, Lists]:
+            lists = await self._in_thread(read)
+            return await self._in_thread(write, lists, await self._batcher.score(model, lists))
+
+        is_batched = model.is_batched and not is_explained
+        response, lists = await self._within_limits(answer_in_batch if is_batched else partial(self._in_thread, answer))
+        self.metrics.lists.labels(model.name, model.version).inc(lists.n_lists)
+        self.metrics.documents.labels(model.name, model.version).inc(lists.n_docs)
         record.fields |= {"lists": lists.n_lists, "documents": lists.n_docs}
         return response
 
@@ -228,13 +239,6 @@ class App:
         if is_explained and lists.n_docs > limits.explained:
             raise HTTPError(413, f"{lists.n_docs} documents; at most {limits.explained} are explained at a time.")
         return lists
-
-    async def _answer_in_batch(
-        self, model: Model, read: Callable[[], Lists], write: Callable[[Lists, Scores], Response]
-    ) -> tuple[Response, Lists]:
-        lists = await self._in_thread(read)
-        scores = await self._batcher.score(model, lists)
-        return await self._in_thread(write, lists, scores), lists
 
     def _in_thread(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
         return asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
@@ -339,16 +343,11 @@ class _ApiRoute(Route):
     def __init__(self, operation: Operation, endpoint: Any, access: AccessPolicy) -> None:
         super().__init__(operation.path, endpoint, methods=[operation.method])
         self._allowed = ("GET", "HEAD") if operation.method == "GET" else (operation.method,)
-        self._check: Callable[[Headers], None] | None = {
-            "open": None,
-            "token": access.check_token,
-            "admin": access.check_admin,
-        }[operation.access]
+        self._check = partial(access.check_token, access=operation.access)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["record"].route = self.path
-        if self._check is not None:
-            self._check(Headers(scope=scope))
+        self._check(Headers(scope=scope))
         if scope["method"] not in self._allowed:
             methods = ", ".join(self._allowed)
             raise HTTPError(405, f"only {methods} is possible here.", {"allow": methods})
@@ -356,20 +355,16 @@ class _ApiRoute(Route):
 
 
 def _send_file(request: Request) -> Response:
-    asset = FILES.get(request.scope["path"])
-    if asset is None:
-        raise _no_such_path()
+    if request.scope["path"] not in FILES:
+        raise HTTPError(404, _NO_SUCH_PATH)
+    content, media_type = FILES[request.scope["path"]]
     headers = {"content-security-policy": CONTENT_POLICY, "referrer-policy": "no-referrer"}
-    return Response(asset.content, headers=headers, media_type=asset.media_type)
+    return Response(content, headers=headers, media_type=media_type)
 
 
 async def _refuse_path(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001
     if scope["type"] == "http":
-        raise _no_such_path()
-
-
-def _no_such_path() -> HTTPError:
-    return HTTPError(404, "there is nothing here; GET /openapi.json lists what there is.")
+        raise HTTPError(404, _NO_SUCH_PATH)
 
 
 def _to_json(content: Any, status: int = 200) -> Response:
@@ -378,26 +373,3 @@ def _to_json(content: Any, status: int = 200) -> Response:
 
 def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _check_headers(request: Request, *, accepts_bytes: bool, is_explained: bool) -> None:
-    if request.headers.get("content-encoding", "identity") != "identity":
-        raise HTTPError(415, "bodies must not be compressed.")
-    if _media_type(request) not in (JSON, BYTES):
-        raise HTTPError(415, f"content-type must be {JSON} or {BYTES}.")
-    if accepts_bytes and is_explained:
-        raise HTTPError(406, f"explanations come as {JSON} only.")
-
-
-def _answer(
-    model: Model, read: Callable[[], Lists], write: Callable[[Lists, Scores], Response]
-) -> tuple[Response, Lists]:
-    lists = read()
-    return write(lists, model.score(lists.features, lists.offsets)), lists
-
-
-def _write(model: Model, lists: Lists, scores: Scores, *, is_explained: bool, accepts_bytes: bool) -> Response:
-    if accepts_bytes:
-        headers = {"x-model": model.name, "x-version": model.version}
-        return Response(scores.astype("<f8").tobytes(), headers=headers, media_type=BYTES)
-    return _to_json((explain if is_explained else rank)(model, lists, scores))

@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
+from collections.abc import AsyncIterator
 from http import HTTPStatus
+from typing import Literal, TypeAlias
 
 import msgspec
 from starlette.datastructures import Headers
@@ -17,6 +19,7 @@ from plackett.serving.server.settings import Limits, Settings
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 BYTES = "application/octet-stream"
+AccessLevel: TypeAlias = Literal["open", "token", "admin"]
 
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _MAX_UNREAD_BODIES = 32  # bodies of the largest size that may be partly received at a time
@@ -70,21 +73,17 @@ class AccessPolicy:
                 "it under another name, start it with a token.",
             )
 
-    def check_token(self, headers: Headers) -> None:
-        """Refuse a request without the token, if the server has one."""
-        if self._token is None:
+    def check_token(self, headers: Headers, access: AccessLevel) -> None:
+        """Refuse a request without the token, if the server has one; changes always need one."""
+        if access == "admin" and self._token is None:
+            raise HTTPError(403, "this needs a token; start the server with PLACKETT_TOKEN or --token.")
+        if access == "open" or self._token is None:
             return
         scheme, _, token = headers.get("authorization", "").partition(" ")
         # The time to compare digests depends neither on where tokens differ nor on their length.
         is_equal = hmac.compare_digest(_digest(token.strip()), self._token)
         if scheme.lower() != "bearer" or not is_equal:
             raise HTTPError(401, "send the server's token: Authorization: Bearer ...", {"www-authenticate": "Bearer"})
-
-    def check_admin(self, headers: Headers) -> None:
-        """Refuse to change anything without a token."""
-        if self._token is None:
-            raise HTTPError(403, "this needs a token; start the server with PLACKETT_TOKEN or --token.")
-        self.check_token(headers)
 
 
 def _digest(token: str) -> bytes:
@@ -117,18 +116,17 @@ class BodyReader:
         limit = self._limits.body
         length = request.headers.get("content-length", "")
         if length.isdigit() and int(length) > limit:
-            await self._refuse_large(request, f"{length} bytes")
+            await self._refuse_large(request.stream(), f"{length} bytes")
         chunks: list[bytes] = []
         size = 0
+        stream = request.stream()
         try:
-            more = True
-            while more:
-                chunk, more = await _receive(request)
+            async for chunk in stream:
                 size += len(chunk)
                 self._unread += len(chunk)
                 if size > limit:
                     chunks.clear()
-                    await self._refuse_large(request, "more")
+                    await self._refuse_large(stream, "more")
                 if self._unread > _MAX_UNREAD_BODIES * limit:
                     raise too_busy("too many large requests at a time")
                 chunks.append(chunk)
@@ -136,10 +134,10 @@ class BodyReader:
             self._unread -= size
         return b"".join(chunks)
 
-    async def _refuse_large(self, request: Request, size: str) -> None:
+    async def _refuse_large(self, stream: AsyncIterator[bytes], size: str) -> None:
         # A client that is still sending would see a broken connection instead of the reason.
         with contextlib.suppress(asyncio.TimeoutError, ClientDisconnect):
-            await asyncio.wait_for(_drain(request), _DRAIN_SECONDS)
+            await asyncio.wait_for(_drain(stream), _DRAIN_SECONDS)
         raise HTTPError(
             413,
             f"a body may have {self._limits.body} bytes, this one has {size}; send fewer lists "
@@ -148,16 +146,9 @@ class BodyReader:
         )
 
 
-async def _drain(request: Request) -> None:
-    size, more = 0, True
-    while more and size < _DRAIN_BYTES:
-        chunk, more = await _receive(request)
+async def _drain(stream: AsyncIterator[bytes]) -> None:
+    size = 0
+    async for chunk in stream:
         size += len(chunk)
-
-
-async def _receive(request: Request) -> tuple[bytes, bool]:
-    """The next part of a body, and whether there are more."""
-    message = await request.receive()
-    if message["type"] == "http.disconnect":
-        raise ClientDisconnect
-    return message.get("body", b""), message.get("more_body", False)
+        if size >= _DRAIN_BYTES:
+            return

@@ -1,9 +1,8 @@
 r"""Scores, rankings and explanations of lists.
 
-Trees are scored in the thread of the request: the compiled code releases the interpreter's lock and
-a document's score depends on nothing else. Other models (linear, nets, cross-fits, trees with
-transforms) are scored in batches by :class:`MicroBatcher`. Scores are the same to the bit as those
-of :meth:`~plackett.models.ranker.Ranker.predict`.
+Trees are scored in the thread of the request: the compiled code releases the interpreter's lock and a document's score
+depends on nothing else. Other models (linear, nets, cross-fits, trees with transforms) are scored in batches by
+:class:`MicroBatcher`. Scores are the same to the bit as those of :meth:`~plackett.models.ranker.Ranker.predict`.
 Contributions of features to scores are those of :mod:`plackett.models.insight`.
 """
 
@@ -14,10 +13,11 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Offsets, Scores, list_of_document
@@ -28,7 +28,8 @@ from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
 from plackett.serving.server import schemas
 from plackett.serving.server.http import HTTPError
-from plackett.serving.server.requests import FeatureNames, Lists
+from plackett.serving.server.requests import FeatureNames
+from plackett.serving.server.scanner import Lists
 
 _BATCH_DOCUMENTS = 20_000  # more are not scored together
 # Lists of these lengths together run every compiled loop that a tree model has.
@@ -104,8 +105,9 @@ def plain_trees(ranker: Ranker) -> Ensemble | None:
     if isinstance(ranker, TreeRanker):
         return ranker._ensemble  # what its predict uses; parsing the trees again doubles memory
     if isinstance(ranker, AutoRanker):
-        ensembles, others = ranker._terms
-        return ensembles[0] if len(ensembles) == 1 and not others else None
+        trees, others = ranker._terms
+        ensembles = trees.get(None, [])
+        return ensembles[0] if len(trees) == len(ensembles) == 1 and not others else None
     return ranker.ensemble_ if isinstance(ranker, EnsembleRanker) else None
 
 
@@ -165,7 +167,8 @@ class MicroBatcher:
     async def _score_queue(self, model: Model) -> None:
         loop = asyncio.get_running_loop()
         while queue := self._queues[model]:
-            n_requests = _batch_size([lists for lists, _ in queue])
+            n_docs = np.cumsum([lists.n_docs for lists, _ in queue])
+            n_requests = max(int(np.searchsorted(n_docs, _BATCH_DOCUMENTS, side="right")), 1)
             batch, self._queues[model] = queue[:n_requests], queue[n_requests:]
             results = await loop.run_in_executor(self._pool, score_batch, model, [lists for lists, _ in batch])
             for (_, future), result in zip(batch, results, strict=True):
@@ -176,11 +179,6 @@ class MicroBatcher:
                 else:
                     future.set_result(result)
         del self._queues[model]
-
-
-def _batch_size(waiting: list[Lists]) -> int:
-    n_docs = np.cumsum([lists.n_docs for lists in waiting])
-    return max(int(np.searchsorted(n_docs, _BATCH_DOCUMENTS, side="right")), 1)
 
 
 def score_batch(model: Model, batch: Sequence[Lists]) -> list[Scores | Exception]:
@@ -225,18 +223,7 @@ def explain(model: Model, lists: Lists, scores: Scores) -> schemas.Explanation |
     parts = _rank_lists(lists, scores)
     for q, part in enumerate(parts):
         part.contributions = contributions[lists.offsets[q] : lists.offsets[q + 1]].tolist()
-    features = list(model.names.names)
+    how: dict[str, Any] = {"method": method, "note": NOTES[method], "base": base, "features": list(model.names.names)}
     if not lists.is_single:
-        return schemas.ExplanationBatch(model.name, model.version, parts, method, NOTES[method], base, features)
-    return schemas.Explanation(
-        model.name,
-        model.version,
-        parts[0].scores,
-        parts[0].order,
-        parts[0].ids,
-        method=method,
-        note=NOTES[method],
-        base=base,
-        features=features,
-        contributions=parts[0].contributions,
-    )
+        return schemas.ExplanationBatch(model.name, model.version, parts, **how)
+    return schemas.Explanation(model.name, model.version, **structs.asdict(parts[0]), **how)

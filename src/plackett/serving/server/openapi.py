@@ -2,18 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from plackett._version import __version__
-from plackett.serving.server.http import BYTES, JSON, PROBLEM
+from plackett.serving.server.http import BYTES, JSON, PROBLEM, AccessLevel
 from plackett.serving.server.requests import SIZES_HEADER, SIZES_PATTERN
 from plackett.serving.server.schemas import BatchRequest, ListRequest, Problem
 from plackett.serving.server.settings import Settings
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
-AccessLevel: TypeAlias = Literal["open", "token", "admin"]
 
 _REASONS = {
     400: "The body is not what its content-type says",
@@ -81,8 +80,7 @@ def list_operations(app: type) -> tuple[Operation, ...]:
 
 def describe(routes: tuple[Operation, ...], settings: Settings) -> dict[str, Any]:
     """OpenAPI 3.1 of a server with these routes and settings."""
-    types = {kind for route in routes for kind in route.returns}
-    types |= {ListRequest, BatchRequest, Problem}
+    types = {ListRequest, BatchRequest, Problem, *(kind for route in routes for kind in route.returns)}
     ordered = sorted(types, key=lambda kind: kind.__name__)
     _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
     for name in ("ListRequest", "BatchItem"):
@@ -91,11 +89,11 @@ def describe(routes: tuple[Operation, ...], settings: Settings) -> dict[str, Any
     components: dict[str, Any] = {"schemas": schemas}
     if settings.token is not None:
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    paths: dict[str, Any] = {}
-    for route in routes:
-        if route.is_described:
-            described = _describe_route(route, has_token=settings.token is not None)
-            paths[route.path] = {route.method.lower(): described}
+    paths = {
+        route.path: {route.method.lower(): _describe_route(route, has_token=settings.token is not None)}
+        for route in routes
+        if route.is_described
+    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -110,13 +108,9 @@ def describe(routes: tuple[Operation, ...], settings: Settings) -> dict[str, Any
 
 def _describe_route(route: Operation, *, has_token: bool) -> dict[str, Any]:
     names = [name for name in ("model", "version") if f"{{{name}}}" in route.path]
-    errors = {403, 405, *route.errors}
     is_protected = route.access == "admin" or (route.access == "token" and has_token)
-    if is_protected:
-        errors.add(401)
-    if names:
-        errors.add(404)
-    problem = {PROBLEM: {"schema": _reference(Problem)}}
+    errors = {403, 405, *route.errors, *([401] if is_protected else []), *([404] if names else [])}
+    problem = {PROBLEM: {"schema": _any_of(Problem)}}
     content = _response_content(route)
     responses = {
         str(status): {"description": _REASONS[status], "content": content if status == 409 else problem}
@@ -137,39 +131,28 @@ def _describe_route(route: Operation, *, has_token: bool) -> dict[str, Any]:
     return described
 
 
-def _reference(kind: type) -> dict[str, Any]:
-    return {"$ref": _REF.format(name=kind.__name__)}
-
-
 def _any_of(*kinds: type) -> dict[str, Any]:
-    references = [_reference(kind) for kind in kinds]
+    references = [{"$ref": _REF.format(name=kind.__name__)} for kind in kinds]
     return references[0] if len(references) == 1 else {"anyOf": references}
 
 
 def _response_content(route: Operation) -> dict[str, Any]:
-    content: dict[str, Any] = {}
-    for media_type in route.media_types:
-        schema: dict[str, Any] = {"type": "object" if media_type == JSON else "string"}
-        if media_type == JSON and route.returns:
-            schema = _any_of(*route.returns)
-        if media_type == BYTES:
-            schema["format"] = "binary"
-            schema["description"] = f"scores, float64, little-endian (Accept: {BYTES})"
-        content[media_type] = {"schema": schema}
-    return content
+    schemas = {
+        JSON: _any_of(*route.returns) if route.returns else {"type": "object"},
+        BYTES: _binary(f"scores, float64, little-endian (Accept: {BYTES})"),
+    }
+    return {media_type: {"schema": schemas.get(media_type, {"type": "string"})} for media_type in route.media_types}
+
+
+def _binary(description: str) -> dict[str, Any]:
+    return {"type": "string", "format": "binary", "description": description}
 
 
 _REQUEST_BODY = {
     "required": True,
     "content": {
         JSON: {"schema": _any_of(ListRequest, BatchRequest)},
-        BYTES: {
-            "schema": {
-                "type": "string",
-                "format": "binary",
-                "description": "float32, little-endian, document after document",
-            }
-        },
+        BYTES: {"schema": _binary("float32, little-endian, document after document")},
     },
 }
 _SIZES_PARAMETER = {

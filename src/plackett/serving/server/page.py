@@ -6,7 +6,7 @@ requests. It is our own page of 8 kB: Swagger UI has 1.5 MB and needs a looser c
 
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +28,9 @@ _DIGITS = 4  # of displayed numbers
 _ZERO = 1e-30  # LightGBM splits next to zero at 1e-35
 
 
-class Asset(NamedTuple):
-    """A file of the pages."""
-
-    content: bytes
-    media_type: str
-
-
-def _read_asset(name: str) -> Asset:
+def _read_asset(name: str) -> tuple[bytes, str]:
     content = files("plackett.serving.server").joinpath("assets", name).read_bytes()
-    return Asset(content, _MEDIA_TYPES[name.rpartition(".")[2]])
+    return content, _MEDIA_TYPES[name.rpartition(".")[2]]
 
 
 FILES = {
@@ -45,7 +38,7 @@ FILES = {
     "/docs": _read_asset("docs.html"),
     **{f"/assets/{name}": _read_asset(name) for name in ("page.css", "page.js", "docs.js")},
 }
-"""By path of the request."""
+"""Content and media type by path of the request."""
 
 
 @dataclass(frozen=True)
@@ -56,22 +49,17 @@ class Examples:
 
     def check(self, models: list[Model]) -> None:
         """Raise FeatureMismatch if the data does not fit any model."""
-        if self.data is not None and not any(self._fits(model) for model in models):
-            widths = sorted({len(model.names) for model in models})
+        widths = sorted({len(model.names) for model in models})
+        if self.data is not None and self.data.n_features not in widths:
             raise FeatureMismatch(
                 f"the examples have {self.data.n_features} features; the models have {', '.join(map(str, widths))}."
             )
 
     def of(self, model: Model) -> ExampleList:
         """Examples for a model."""
-        if self.data is not None and self._fits(model):
-            examples, is_made_up = _select_lists(self.data), False
-        else:
-            examples, is_made_up = _make_up_lists(model), True
-        return ExampleList(model.name, model.version, is_made_up, examples)
-
-    def _fits(self, model: Model) -> bool:
-        return self.data is not None and self.data.n_features == len(model.names)
+        if self.data is not None and self.data.n_features == len(model.names):
+            return ExampleList(model.name, model.version, False, _select_lists(self.data))
+        return ExampleList(model.name, model.version, True, _make_up_lists(model))
 
 
 def _select_lists(data: Dataset) -> list[Example]:

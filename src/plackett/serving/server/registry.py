@@ -7,14 +7,14 @@ A :class:`Catalog` never changes. A reload builds another one and replaces the f
 assignment; a request keeps the model it started with.
 """
 
-import hashlib
 import re
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from plackett.base.errors import DataError, PlackettError, UsageError
+from plackett.base.files import hash_file
 from plackett.models.artifact import MANIFEST_FILE
 from plackett.models.load import load
 from plackett.serving.server.http import HTTPError
@@ -26,7 +26,6 @@ from plackett.serving.server.settings import Limits
 _VERSION_DIGITS = 12
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _SUFFIX = ".plackett"
-_Stamp: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ def load_model(name: str, path: Path) -> Model:
 
 
 def _read_version(path: Path) -> str:
-    return hashlib.sha256((path / MANIFEST_FILE).read_bytes()).hexdigest()[:_VERSION_DIGITS]
+    return hash_file(path / MANIFEST_FILE)[:_VERSION_DIGITS]
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,6 @@ class ModelRegistry:
 
     def __init__(self, sources: list[ModelSource]) -> None:
         self._sources = sources
-        self._stamps: dict[Path, _Stamp] = {}
         self._lock = threading.Lock()
         self.catalog = Catalog({})
         self.reload(on_error="raise")
@@ -152,20 +150,23 @@ class ModelRegistry:
             if source.name not in self.catalog.models:
                 raise DataError("holds no model", path=str(source.path))
 
-    def reload(self, *, on_error: Literal["keep", "raise"] = "keep", force: bool = False) -> ReloadReport:
+    def reload(self, *, on_error: Literal["keep", "raise"] = "keep") -> ReloadReport:
         """Load what has changed on disk.
 
-        A model that cannot be loaded is kept as it was, unless ``on_error`` is "raise". ``force`` reads manifests that
-        seem unchanged, too.
+        A model that cannot be loaded is kept as it was, unless ``on_error`` is "raise".
         """
         with self._lock:
             report = ReloadReport()
             before = {(model.name, model.path): model for model in self.catalog.all()}
             models: dict[str, list[Model]] = {}
             for source in self._sources:
-                for folder in self._folders(source):
+                try:
+                    folders = source.folders()
+                except OSError:  # the folder was removed meanwhile
+                    folders = [model.path for model in self.catalog.models.get(source.name, ())]
+                for folder in folders:
                     old = before.get((source.name, folder))
-                    model = self._reload_folder(source, folder, old, report, on_error, force)
+                    model = _reload_folder(source, folder, old, report, on_error)
                     if model is not None:
                         models.setdefault(source.name, []).append(model)
             for name, versions in self.catalog.models.items():
@@ -178,39 +179,25 @@ class ModelRegistry:
             self.catalog = Catalog({name: tuple(versions) for name, versions in models.items()})
             return report
 
-    def _folders(self, source: ModelSource) -> list[Path]:
-        try:
-            return source.folders()
-        except OSError:  # the folder was removed meanwhile
-            return [model.path for model in self.catalog.models.get(source.name, ())]
 
-    def _reload_folder(
-        self, source: ModelSource, folder: Path, old: Model | None, report: ReloadReport, on_error: str, force: bool
-    ) -> Model | None:
-        try:
-            stamp = _read_stamp(folder)
-            if old is not None and stamp == self._stamps.get(folder) and not force:
-                return old
-            model = old
-            if model is None or _read_version(folder) != model.version:
-                model = load_model(source.name, folder)
-                report.loaded.append(model)
-            self._stamps[folder] = stamp
-            return model
-        except (PlackettError, OSError, ImportError) as error:
-            if on_error == "raise":
-                if isinstance(error, OSError):
-                    what = f"is no model; a model is a folder with a {MANIFEST_FILE}"
-                    raise DataError(what, path=str(folder)) from error
-                raise
-            reason = str(error)
-            if isinstance(error, OSError) and error.filename is not None:
-                reason = f"{error.filename}: {error.strerror}"
-            report.problems.append(f"{source.name}: {reason}")
+def _reload_folder(
+    source: ModelSource, folder: Path, old: Model | None, report: ReloadReport, on_error: str
+) -> Model | None:
+    try:
+        # The manifest is written last, and has the hashes of all files.
+        if old is not None and _read_version(folder) == old.version:
             return old
-
-
-def _read_stamp(folder: Path) -> _Stamp:
-    """What changes when a model is replaced: the manifest is written last."""
-    status = (folder / MANIFEST_FILE).stat()
-    return status.st_ino, status.st_mtime_ns, status.st_size
+        model = load_model(source.name, folder)
+    except (PlackettError, OSError, ImportError) as error:
+        if on_error == "raise":
+            if isinstance(error, OSError):
+                what = f"is no model; a model is a folder with a {MANIFEST_FILE}"
+                raise DataError(what, path=str(folder)) from error
+            raise
+        reason = str(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            reason = f"{error.filename}: {error.strerror}"
+        report.problems.append(f"{source.name}: {reason}")
+        return old
+    report.loaded.append(model)
+    return model

@@ -1,8 +1,7 @@
 """Bodies of requests: JSON or float32 bytes in, features of lists out, or the reason for refusal.
 
-Plain JSON bodies are read by the compiled scanner (:mod:`.scanner`), others by msgspec into the
-types of :mod:`.schemas`. What msgspec refuses, and the rare bodies it cannot decide (see
-:func:`read_typed`), are parsed again by :mod:`json`, which is slower and finds the reason.
+JSON bodies are read by the compiled scanner (:mod:`.scanner`). What it leaves, broken bodies above all, is parsed
+again by :mod:`json`, which is slower and finds the reason.
 """
 
 import json
@@ -10,46 +9,16 @@ import re
 import struct
 import threading
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
-from typing import Any, NoReturn, TypeAlias, get_args
+from typing import Any, NoReturn, get_args
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from plackett.base.decimals import exact_float32
-from plackett.base.ragged import Features, Offsets, offsets_from_sizes
+from plackett.base.ragged import offsets_from_sizes
 from plackett.serving.server import schemas
 from plackett.serving.server.http import HTTPError
-from plackett.serving.server.scanner import make_name_table, scan_body
+from plackett.serving.server.scanner import Lists, make_name_table, scan_body
 from plackett.serving.server.settings import Limits
-
-
-@dataclass(frozen=True, eq=False)
-class Lists:
-    """Lists of documents in the order of the request."""
-
-    features: Features
-    """float32, one row per document; NaN is missing, nothing is infinite."""
-    offsets: Offsets
-    ids: tuple[list[schemas.Id] | None, ...]
-    """The client's ids of the documents of each list, if any."""
-    top: int | None = None
-    """How many documents of each list to put in the order."""
-    is_single: bool = True
-    """The request had one list, not a batch of one."""
-
-    @property
-    def n_lists(self) -> int:
-        """Number of lists."""
-        return len(self.offsets) - 1
-
-    @property
-    def n_docs(self) -> int:
-        """Number of documents of all lists."""
-        return int(self.offsets[-1])
 
 
 class FeatureNames:
@@ -59,7 +28,6 @@ class FeatureNames:
         self.names = names
         self.known = frozenset(names)
         self.table = make_name_table(names)
-        self.colons = {name: name.count(":") for name in names if ":" in name}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -67,137 +35,25 @@ class FeatureNames:
 
 # ---- JSON ----------------------------------------------------------------------------------------
 
-_LIST_DECODER = msgspec.json.Decoder(schemas.ListRequest)
-_BATCH_DECODER = msgspec.json.Decoder(schemas.BatchRequest)
-_ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 _SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 _EXTRA_BITS, _MIDPOINT = (1 << 29) - 1, 1 << 28  # float64 has 29 bits more than float32
 
 # Parsing makes objects of 30 bytes and more out of two bytes of text: one body at a time.
 _ONE_AT_A_TIME = threading.Lock()
-_Request: TypeAlias = schemas.ListRequest | schemas.BatchRequest
 
 
-class _Undecided(Exception):  # noqa: N818 - not an error: another parser decides
-    """The body must be parsed again, with more care."""
+class _Undecided(Exception):  # noqa: N818 - not an error: the numbers are read again
+    """The body must be parsed again, with more care for its numbers."""
 
 
 def read_json(body: bytes, names: FeatureNames, limits: Limits) -> Lists:
     """The lists of a JSON body; raises :class:`HTTPError` with the reason."""
-    scanned = scan_body(body, names.table, limits)
-    if scanned is not None:
-        offsets = offsets_from_sizes(scanned.sizes)
-        return Lists(scanned.features, offsets, scanned.ids, scanned.top, is_single=scanned.is_single)
-    lists = read_typed(body, names, limits)
+    lists = scan_body(body, names.table, limits)
     if lists is not None:
         return lists
     with _ONE_AT_A_TIME:
         return read_carefully(body, names, limits)
 
-
-def read_typed(body: bytes, names: FeatureNames, limits: Limits) -> Lists | None:
-    """The lists of a body; None for bodies that :func:`read_carefully` must decide.
-
-    These are bodies that do not fit the types, the limits or the model, that may repeat a name in
-    an object (msgspec keeps the last value) or have null for an optional member, or that have a
-    number halfway between two float32 numbers.
-    """
-    try:
-        try:
-            request: _Request = _LIST_DECODER.decode(body)
-        except msgspec.ValidationError:
-            request = _BATCH_DECODER.decode(body)
-        groups = _groups(request)
-        if len(groups) > limits.lists or _may_repeat_names(body, request, names):
-            return None
-        for group in groups:
-            n_docs = len(group.documents)
-            if n_docs > limits.documents or (group.ids is not None and len(group.ids) != n_docs):
-                return None
-            if request.absent in (None, "refuse") and any(
-                isinstance(document, dict) and len(document) < len(names) for document in group.documents
-            ):
-                return None
-        lists = _to_lists(request, names)
-    except (ValueError, KeyError, struct.error, _Undecided):
-        return None
-    return None if np.isinf(lists.features).any() else lists
-
-
-def _groups(request: _Request) -> Sequence[schemas.ListRequest | schemas.BatchItem]:
-    return request.lists if isinstance(request, schemas.BatchRequest) else [request]
-
-
-def _may_repeat_names(body: bytes, request: _Request, names: FeatureNames) -> bool:
-    """Whether an object may have a name twice: the body has more colons than the decoded request.
-
-    Outside of strings, a colon follows each name of an object and occurs nowhere else.
-    """
-    n_colons = int(isinstance(request, schemas.BatchRequest))
-    n_colons += (request.top is not None) + (request.absent is not None)
-    for group in _groups(request):
-        n_colons += 1
-        if group.ids is not None:
-            n_colons += 1 + sum(i.count(":") for i in group.ids if isinstance(i, str))
-        for document in group.documents:
-            if isinstance(document, dict):
-                n_colons += len(document)
-                n_colons += sum(n for name, n in names.colons.items() if name in document)
-    if np.count_nonzero(np.frombuffer(body, np.uint8) == ord(":")) != n_colons:
-        return True
-    return b"\\" in body and _ESCAPED_COLON.search(body) is not None
-
-
-def _to_lists(request: _Request, names: FeatureNames, *, is_exact: bool = False) -> Lists:
-    """The features of a request; if ``is_exact``, floats are float32 numbers already.
-
-    Raises KeyError for features that the model does not have.
-    """
-    groups = _groups(request)
-    fill = 0.0 if request.absent == "zero" else None
-    rows = [_to_row(d, names, fill) for group in groups for d in group.documents]
-    if is_exact:
-        rows = [[_nearest_float32(str(v)) if type(v) is int else v for v in row] for row in rows]
-    wide = _to_float64(rows, len(names))
-    if not is_exact:
-        # These were rounded from a decimal number; rounding again may not give the nearest float32.
-        is_halfway = wide.view(np.uint64) & np.uint64(_EXTRA_BITS) == _MIDPOINT
-        if (is_halfway | ((wide != 0) & (np.abs(wide) < _SMALLEST_NORMAL))).any():
-            raise _Undecided
-    with np.errstate(over="ignore"):
-        features = wide.astype(np.float32)
-    return Lists(
-        features,
-        offsets_from_sizes(np.array([len(group.documents) for group in groups])),
-        tuple(group.ids for group in groups),
-        request.top,
-        is_single=isinstance(request, schemas.ListRequest),
-    )
-
-
-def _to_row(document: schemas.Document, names: FeatureNames, fill: float | None) -> Sequence[float | None]:
-    """The features of a document in the model's order."""
-    if isinstance(document, list):
-        return document
-    if not document.keys() <= names.known:
-        raise KeyError
-    return [document.get(name, fill) for name in names.names]
-
-
-def _to_float64(rows: list[Sequence[float | None]], n_features: int) -> NDArray[np.float64]:
-    """The rows as an array; `struct` takes a quarter of the time of ``np.array``."""
-    pack = struct.Struct(f"{n_features}d").pack
-    try:
-        packed = b"".join([pack(*row) for row in rows])
-    except struct.error:  # a row of another length, or with missing features
-        if any(len(row) != n_features for row in rows):
-            raise
-        values = np.array(list(chain.from_iterable(rows)), np.float64)  # None is NaN
-        return values.reshape(len(rows), n_features)
-    return np.frombuffer(packed).reshape(len(rows), n_features)
-
-
-# ---- JSON again, with reasons --------------------------------------------------------------------
 
 _REQUEST_KEYS = ("documents", "lists", "ids", "top", "absent")
 _LIST_KEYS = ("documents", "ids")
@@ -214,11 +70,9 @@ def read_carefully(body: bytes, names: FeatureNames, limits: Limits) -> Lists:
     except UnicodeDecodeError as error:
         raise HTTPError(400, f"the body is not UTF-8: byte {error.start}.") from error
     try:
-        request = _check_request(_parse(text, is_exact=False), names, limits)
-        lists = _to_lists(request, names)
+        lists = _read_text(text, names, limits, is_exact=False)
     except (OverflowError, _Undecided):
-        request = _check_request(_parse(text, is_exact=True), names, limits)
-        lists = _to_lists(request, names, is_exact=True)
+        lists = _read_text(text, names, limits, is_exact=True)
     if np.isinf(lists.features).any():
         i, j = np.argwhere(np.isinf(lists.features))[0]
         q = int(np.searchsorted(lists.offsets, i, side="right")) - 1
@@ -227,11 +81,33 @@ def read_carefully(body: bytes, names: FeatureNames, limits: Limits) -> Lists:
     return lists
 
 
+def _read_text(text: str, names: FeatureNames, limits: Limits, *, is_exact: bool) -> Lists:
+    data = _parse(text, is_exact=is_exact)
+    groups = _check_request(data, names, limits)
+    fill = 0.0 if data["absent"] == "zero" else None
+    rows = [
+        document if isinstance(document, list) else [document.get(name, fill) for name in names.names]
+        for group in groups
+        for document in group["documents"]
+    ]
+    if is_exact:
+        rows = [[_nearest_float32(str(v)) if type(v) is int else v for v in row] for row in rows]
+    wide = np.array(rows, np.float64)  # None is NaN
+    if not is_exact:
+        # These were rounded from a decimal number; rounding again may not give the nearest float32.
+        is_halfway = wide.view(np.uint64) & np.uint64(_EXTRA_BITS) == _MIDPOINT
+        if (is_halfway | ((wide != 0) & (np.abs(wide) < _SMALLEST_NORMAL))).any():
+            raise _Undecided
+    with np.errstate(over="ignore"):
+        features = wide.astype(np.float32)
+    offsets = offsets_from_sizes(np.array([len(group["documents"]) for group in groups]))
+    ids = tuple(group.get("ids") for group in groups)
+    return Lists(features, offsets, ids, data.get("top"), is_single="documents" in data)
+
+
 def _parse(text: str, *, is_exact: bool) -> Any:
     """Plain data of a text; if ``is_exact``, floats and long integers are float32 numbers."""
-    hooks: dict[str, Any] = {}
-    if is_exact:
-        hooks = {"parse_float": _nearest_float32, "parse_int": _parse_integer}
+    hooks: Any = {"parse_float": _nearest_float32, "parse_int": _parse_integer} if is_exact else {}
     try:
         return json.loads(text, object_pairs_hook=_check_repeats, parse_constant=_refuse_constant, **hooks)
     except json.JSONDecodeError as error:
@@ -271,7 +147,8 @@ def _parse_integer(text: str) -> int | float:
     return int(text) if len(text) <= _MAX_INTEGER_DIGITS else _nearest_float32(text)
 
 
-def _check_request(data: Any, names: FeatureNames, limits: Limits) -> _Request:
+def _check_request(data: Any, names: FeatureNames, limits: Limits) -> list[dict[str, Any]]:
+    """Check plain data; return its lists."""
     if not isinstance(data, dict):
         _refuse(f'the body must be an object with "documents" or "lists", got {_type(data)}.')
     _check_keys(data, _REQUEST_KEYS, "the body")
@@ -284,10 +161,10 @@ def _check_request(data: Any, names: FeatureNames, limits: Limits) -> _Request:
         _refuse(f'"top" must be a whole number from 1, got {_type(top)}.')
     if "documents" in data:
         _check_list(data, names, limits, absent, "")
-        return schemas.ListRequest(**data)
+        return [data]
     if "ids" in data:
         _refuse('in a batch, "ids" stand in each list.')
-    lists = data.pop("lists")
+    lists = data["lists"]
     if not isinstance(lists, list) or not lists:
         _refuse(f'"lists" must be an array of at least one list, got {_type(lists)}.')
     if len(lists) > limits.lists:
@@ -297,7 +174,7 @@ def _check_request(data: Any, names: FeatureNames, limits: Limits) -> _Request:
             _refuse(f'lists[{k}] must be an object with "documents", got {_type(group)}.')
         _check_keys(group, _LIST_KEYS, f"lists[{k}]")
         _check_list(group, names, limits, absent, f"lists[{k}].")
-    return schemas.BatchRequest([schemas.BatchItem(**group) for group in lists], **data)
+    return lists
 
 
 def _check_list(group: dict[str, Any], names: FeatureNames, limits: Limits, absent: str, place: str) -> None:
@@ -332,8 +209,7 @@ def _check_document(document: Any, names: FeatureNames, absent: str, place: str)
         _refuse(f"{place} must be an array of numbers or an object with the names of features, got {_type(document)}.")
     for name, value in features.items():
         if type(value) not in _FEATURE_TYPES:
-            what = f"expected a number or null, got {_type(value)}"
-            _refuse(f"{place}, feature {_quote(name)}: {what}.")
+            _refuse(f"{place}, feature {_quote(name)}: expected a number or null, got {_type(value)}.")
 
 
 def _check_ids(ids: Any, n_docs: int, place: str) -> None:

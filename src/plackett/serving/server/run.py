@@ -109,8 +109,7 @@ def _make_server(app: App, port: int) -> Any:
 def check_port(settings: Settings) -> int:
     """The port, or a free one for 0; raises UsageError for an address that cannot be used.
 
-    Granian shares ports between processes, so a second server would silently receive half of the
-    requests of the first.
+    Granian shares ports between processes, so a second server would silently receive half of the requests of the first.
     """
     host = settings.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

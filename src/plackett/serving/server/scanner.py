@@ -1,18 +1,18 @@
 """JSON bodies straight into an array, without a Python object per number.
 
-A body of 100 documents with 136 features has 13,600 numbers. A general parser makes an object of
-each, under the interpreter's lock, before NumPy can take them. Here compiled code goes through the
-text once and writes float32 numbers where they belong, with the lock released: 1.6 times the
-requests per second of msgspec (``benchmarks/serving.py``). It handles well-formed bodies only and
-gives up on anything else: escapes in names, unknown or repeated names, wrong lengths, broken JSON.
-:mod:`plackett.serving.server.requests` then parses the body again and finds the reason.
+A body of 100 documents with 136 features has 13,600 numbers. A general parser makes an object of each, under the
+interpreter's lock, before NumPy can take them. Here compiled code goes through the text once and writes float32 numbers
+where they belong, with the lock released: 1.6 times the requests per second of msgspec (``benchmarks/serving.py``).
+It handles well-formed bodies only and gives up on anything else: unusual escapes in names, unknown or repeated names,
+wrong lengths, broken JSON. :mod:`plackett.serving.server.requests` then parses the body again and finds the reason.
 
-Clients name features in the same order in every document, so the feature after the last one is
-tried first, and the hash table of names is seldom needed. Every text ends in :data:`END`, so no
-loop reads beyond it.
+Clients name features in the same order in every document, so the feature after the last one is tried first, and the
+hash table of names is seldom needed. Every text ends in :data:`END`, so no loop reads beyond it.
 """
 
+import json
 import re
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,82 +22,102 @@ from numpy.typing import NDArray
 
 from plackett.base import decimals
 from plackett.base.kernels import compiled
-from plackett.base.ragged import Features
-from plackett.serving.server.schemas import LARGEST_ID
+from plackett.base.ragged import Features, Offsets, offsets_from_sizes
+from plackett.serving.server.schemas import Absent, Id, RequestIds, Top
 from plackett.serving.server.settings import Limits
 
 _START, _PRIME = 0xCBF29CE484222325, 0x100000001B3  # of the hash FNV-1a, 64 bits
-_LAST_CONTROL, _QUOTE, _BACKSLASH = 0x1F, 34, 92
+_QUOTE, _BACKSLASH = 34, 92
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Lists of documents in the order of the request."""
+
+    features: Features
+    """float32, one row per document; NaN is missing, nothing is infinite."""
+    offsets: Offsets
+    ids: tuple[list[Id] | None, ...]
+    """The client's ids of the documents of each list, if any."""
+    top: int | None = None
+    """How many documents of each list to put in the order."""
+    is_single: bool = True
+    """The request had one list, not a batch of one."""
+
+    @property
+    def n_lists(self) -> int:
+        """Number of lists."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_docs(self) -> int:
+        """Number of documents of all lists."""
+        return int(self.offsets[-1])
 
 
 class NameTable(NamedTuple):
-    """Names as compiled code reads them."""
+    """Names as compiled code reads them, each as JSON spells it: with letters beyond ASCII as they are, and escaped."""
 
     text: NDArray[np.uint8]
-    """All names, UTF-8, one behind the other."""
+    """All spellings, one behind the other: those of all features with letters as they are, then the escaped ones."""
     offsets: NDArray[np.int64]
-    """Where the name of each feature begins, and last the end of all."""
+    """Where each spelling begins, and last the end of all."""
     slots: NDArray[np.int64]
-    """The table: a feature or -1; a power of two many, at least half of them free."""
+    """The table: a spelling or -1; a power of two many, at least half of them free."""
 
 
 def make_name_table(names: tuple[str, ...]) -> NameTable:
-    """Lay the names out for :func:`find_name`; names that JSON escapes are never found."""
-    encoded = [_encode_plain(name) for name in names]
-    offsets = np.cumsum([0, *(len(name) for name in encoded)])
-    slots = np.full(1 << (2 * len(names)).bit_length(), -1, np.int64)
-    for j, name in enumerate(encoded):
-        if name:
-            slots[_find_free_slot(slots, name)] = j
-    text = np.frombuffer(b"".join(encoded) or b"\0", np.uint8)
-    return NameTable(text, offsets.astype(np.int64), slots)
-
-
-def _encode_plain(name: str) -> bytes:
-    """The name as it stands in JSON; empty if it needs escapes or is empty, so it never matches."""
-    encoded = name.encode("utf-8", errors="surrogatepass")
-    odd = any(c <= _LAST_CONTROL or c in (_QUOTE, _BACKSLASH) for c in encoded)
-    return b"" if odd else encoded
-
-
-def _find_free_slot(slots: NDArray[np.int64], name: bytes) -> int:
-    state = _START
-    for byte in name:
-        state = ((state ^ byte) * _PRIME) & 0xFFFFFFFFFFFFFFFF
-    at = state & (len(slots) - 1)
-    while slots[at] >= 0:
-        at = (at + 1) & (len(slots) - 1)
-    return at
+    """Lay the names out for :func:`find_name`."""
+    plain = [json.dumps(name, ensure_ascii=False)[1:-1].encode("utf-8", errors="surrogatepass") for name in names]
+    escaped = [json.dumps(name)[1:-1].encode() for name in names]
+    # An empty spelling never matches.
+    spellings = plain + [b"" if one == other else one for one, other in zip(escaped, plain, strict=True)]
+    offsets = np.cumsum([0, *(len(spelling) for spelling in spellings)])
+    slots = np.full(1 << (2 * len(spellings)).bit_length(), -1, np.int64)
+    text = np.frombuffer(b"".join(spellings) or b"\0", np.uint8)
+    table = NameTable(text, offsets.astype(np.int64), slots)
+    for j, spelling in enumerate(spellings):
+        if spelling:
+            slots[_find_slot(table, text, offsets[j], offsets[j + 1])] = j
+    return table
 
 
 @compiled
-def _is_name(names, j, text, start, end):  # type: ignore[no-untyped-def]
-    begin = names.offsets[j]
-    if names.offsets[j + 1] - begin != end - start:
+def _is_word(text, start, end, word):  # type: ignore[no-untyped-def]
+    if end - start != len(word):
         return False
-    for i in range(end - start):  # noqa: SIM110 - Numba knows no all()
-        if names.text[begin + i] != text[start + i]:
+    for i in range(len(word)):  # noqa: SIM110 - Numba knows no all()
+        if text[start + i] != word[i]:
             return False
     return True
 
 
 @compiled
-def find_name(names, text, start, end, guess):  # type: ignore[no-untyped-def]
-    """The feature whose name stands from ``start`` to ``end``, or -1."""
-    if start == end:
-        return -1
-    if guess < len(names.offsets) - 1 and _is_name(names, guess, text, start, end):
-        return guess
+def _is_name(names, j, text, start, end):  # type: ignore[no-untyped-def]
+    return _is_word(text, start, end, names.text[names.offsets[j] : names.offsets[j + 1]])
+
+
+@compiled
+def _find_slot(names, text, start, end):  # type: ignore[no-untyped-def]
+    """The slot of a spelling, or the free one where it belongs."""
     state = uint64(_START)
     for i in range(start, end):
         state = (state ^ uint64(text[i])) * uint64(_PRIME)
     mask = uint64(len(names.slots) - 1)
     at = state & mask
-    while names.slots[at] >= 0:
-        if _is_name(names, names.slots[at], text, start, end):
-            return names.slots[at]
+    while names.slots[at] >= 0 and not _is_name(names, names.slots[at], text, start, end):
         at = (at + uint64(1)) & mask
-    return -1
+    return at
+
+
+@compiled
+def find_name(names, text, start, end, guess):  # type: ignore[no-untyped-def]
+    """The spelling of a name that stands from ``start`` to ``end``, or -1."""
+    if start == end:
+        return -1
+    if guess < len(names.offsets) - 1 and _is_name(names, guess, text, start, end):
+        return guess
+    return names.slots[_find_slot(names, text, start, end)]
 
 
 GIVE_UP = -1
@@ -166,7 +186,6 @@ def read_value(text, at):  # type: ignore[no-untyped-def]
 
 @compiled
 def _read_long_number(text, at, first):  # type: ignore[no-untyped-def]
-    """Read a number with many digits or an exponent."""
     value, end = decimals.parse_float32(text, at)
     for i in range(first, end):
         if text[i] == _POINT and not _is_digit(text[i + 1]):  # which JSON has not
@@ -193,6 +212,7 @@ NO_ROOM = -2
 """Returned in place of a position: the target needs more rows."""
 
 _COLON, _OPEN_LIST, _OPEN, _CLOSE = 58, 91, 123, 125
+_DOCUMENTS, _LISTS = np.frombuffer(b"documents", np.uint8), np.frombuffer(b"lists", np.uint8)
 
 
 class BodyRules(NamedTuple):
@@ -203,9 +223,6 @@ class BodyRules(NamedTuple):
     """Every document must have every feature."""
     absent: np.float32
     """Value of features that a document leaves out."""
-    documents: NDArray[np.uint8]
-    lists: NDArray[np.uint8]
-    """The names of these members, in bytes."""
 
 
 class ScanArrays(NamedTuple):
@@ -222,9 +239,8 @@ class ScanArrays(NamedTuple):
     """Rows, lists and spans so far, and whether the lists came as a batch."""
 
 
-def empty_target(names: NameTable, n_rows: int, n_lists: int) -> ScanArrays:
+def empty_target(n_rows: int, n_features: int, n_lists: int) -> ScanArrays:
     """Allocate a target for so many documents and lists."""
-    n_features = len(names.offsets) - 1
     return ScanArrays(
         features=np.empty((n_rows, n_features), np.float32),
         seen=np.zeros(n_features, np.int64),
@@ -235,13 +251,22 @@ def empty_target(names: NameTable, n_rows: int, n_lists: int) -> ScanArrays:
 
 
 @compiled
+def _end_of_text(text, at, length):  # type: ignore[no-untyped-def]
+    """The quote that ends the text behind ``at``."""
+    at = decimals.find_either(text, at, _QUOTE, _BACKSLASH)
+    while at < length and text[at] == _BACKSLASH:
+        at = decimals.find_either(text, at + 2, _QUOTE, _BACKSLASH)
+    return at
+
+
+@compiled
 def _read_key(text, at, length):  # type: ignore[no-untyped-def]
     """Begin and end of the name at ``at``, and where its value begins (-1 if there is none)."""
     if text[at] != _QUOTE:
         return at, at, GIVE_UP
     start = at + 1
-    end = decimals.find_either(text, start, _QUOTE, _BACKSLASH)
-    if end >= length or text[end] == _BACKSLASH:
+    end = _end_of_text(text, start, length)
+    if end >= length:
         return start, end, GIVE_UP
     at = skip(text, end + 1)
     if text[at] != _COLON:
@@ -259,14 +284,15 @@ def _read_named(text, at, length, row, stamp, seen, rules):  # type: ignore[no-u
         start, end, at = _read_key(text, at, length)
         if at < 0:
             return GIVE_UP
-        j = find_name(rules.names, text, start, end, guess)
+        spelling = find_name(rules.names, text, start, end, guess)
+        j = spelling if spelling < len(row) else spelling - len(row)
         if j < 0 or seen[j] == stamp:
             return GIVE_UP
         seen[j] = stamp
         row[j], at = read_value(text, at)
         if at < 0:
             return GIVE_UP
-        count, guess = count + 1, j + 1
+        count, guess = count + 1, spelling + 1
         at = skip(text, at)
         more = text[at] == _COMMA
         if more:
@@ -315,9 +341,7 @@ def _end_of_value(text, at, length):  # type: ignore[no-untyped-def]
     while at < length:
         c = text[at]
         if c == _QUOTE:
-            at = decimals.find_either(text, at + 1, _QUOTE, _BACKSLASH)
-            while at < length and text[at] == _BACKSLASH:
-                at = decimals.find_either(text, at + 2, _QUOTE, _BACKSLASH)
+            at = _end_of_text(text, at + 1, length)
             if depth == 0:
                 return at + 1
         elif c == _OPEN_LIST or c == _OPEN:  # noqa: SIM109 - Numba would make a tuple
@@ -330,16 +354,6 @@ def _end_of_value(text, at, length):  # type: ignore[no-untyped-def]
             return at
         at += 1
     return GIVE_UP
-
-
-@compiled
-def _is_word(text, start, end, word):  # type: ignore[no-untyped-def]
-    if end - start != len(word):
-        return False
-    for i in range(len(word)):  # noqa: SIM110 - Numba knows no all()
-        if text[start + i] != word[i]:
-            return False
-    return True
 
 
 @compiled
@@ -356,8 +370,8 @@ def _read_members(text, at, length, target, rules, inside):  # type: ignore[no-u
         start, end, at = _read_key(text, skip(text, at + 1), length)
         if at < 0:
             return GIVE_UP, 0
-        documents = _is_word(text, start, end, rules.documents)
-        lists = inside < 0 and _is_word(text, start, end, rules.lists)
+        documents = _is_word(text, start, end, _DOCUMENTS)
+        lists = inside < 0 and _is_word(text, start, end, _LISTS)
         if had and (documents or lists):
             return GIVE_UP, 0
         had = had or documents or lists
@@ -414,33 +428,22 @@ def scan(text, length, target, rules):  # type: ignore[no-untyped-def]
 
 _ABSENT = re.compile(rb'"absent"\s*:\s*"(refuse|missing|zero)"')
 _FILL = {"refuse": np.float32(np.nan), "missing": np.float32(np.nan), "zero": np.float32(0.0)}
-_DOCUMENTS = np.frombuffer(b"documents", np.uint8)
-_LISTS = np.frombuffer(b"lists", np.uint8)
 _SPARE_ROWS = 16
 
 
-class ScannedBody(NamedTuple):
-    """What a body asks for."""
-
-    features: Features
-    sizes: NDArray[np.int64]
-    ids: tuple[list[str | int] | None, ...]
-    top: int | None
-    is_single: bool
-
-
-def scan_body(body: bytes, names: NameTable, limits: Limits) -> ScannedBody | None:
+def scan_body(body: bytes, names: NameTable, limits: Limits) -> Lists | None:
     """Read a JSON body; None if another parser must decide."""
     match = _ABSENT.search(body)
     absent = "refuse" if match is None else match.group(1).decode()
-    rules = BodyRules(names, absent == "refuse", _FILL[absent], _DOCUMENTS, _LISTS)
+    rules = BodyRules(names, absent == "refuse", _FILL[absent])
     text = np.frombuffer(body + END, np.uint8)
     # A number and its comma take two bytes: enough rows unless documents leave features out.
-    n_rows = len(body) // (2 * (len(names.offsets) - 1)) + _SPARE_ROWS
+    n_features = len(names.offsets) // 2
+    n_rows = len(body) // (2 * n_features) + _SPARE_ROWS
     most = limits.lists * limits.documents
     while True:
         n_rows = min(n_rows, most + 1)
-        target = empty_target(names, n_rows, limits.lists)
+        target = empty_target(n_rows, n_features, limits.lists)
         end = scan(text, len(body), target, rules)
         if end != NO_ROOM or n_rows > most:
             break
@@ -448,38 +451,25 @@ def scan_body(body: bytes, names: NameTable, limits: Limits) -> ScannedBody | No
     return _collect(body, target, absent, limits) if end == len(body) else None
 
 
-def _collect(body: bytes, target: ScanArrays, absent: str, limits: Limits) -> ScannedBody | None:
-    """The result of a scan, with the members that it left to another parser."""
+_TYPES: dict[bytes, Any] = {b"ids": RequestIds | None, b"top": Top | None, b"absent": Absent}
+
+
+def _collect(body: bytes, target: ScanArrays, absent: str, limits: Limits) -> Lists | None:
+    """The result of a scan, with the members that it left to another parser; None if one is wrong."""
     n_docs, n_lists, n_spans, is_batch = target.counts.tolist()
     sizes = target.sizes[:n_lists]
-    rest = _decode_rest(body, target.spans[:n_spans].tolist())
-    if rest is None or int(sizes.max()) > limits.documents:
+    rest: dict[tuple[int, bytes], Any] = {}
+    try:
+        for inside, start, end, value, stop in target.spans[:n_spans].tolist():
+            name = body[start:end]
+            rest[inside, name] = msgspec.json.decode(body[value:stop], type=_TYPES[name])
+    except (KeyError, msgspec.DecodeError, UnicodeDecodeError):
         return None
+    is_repeated = len(rest) < n_spans
     top, told = rest.pop((-1, b"top"), None), rest.pop((-1, b"absent"), "refuse")
     ids = [rest.pop((q if is_batch else -1, b"ids"), None) for q in range(n_lists)]
-    if rest or told != absent or not (top is None or (type(top) is int and top >= 1)):
+    if rest or is_repeated or told != absent or int(sizes.max()) > limits.documents:
         return None
-    if not all(_are_ids(of_list, int(n)) for of_list, n in zip(ids, sizes, strict=True)):
+    if any(of_list is not None and len(of_list) != n for of_list, n in zip(ids, sizes, strict=True)):
         return None
-    return ScannedBody(target.features[:n_docs], sizes, tuple(ids), top, not is_batch)
-
-
-def _are_ids(ids: Any, n_docs: int) -> bool:
-    if ids is None:
-        return True
-    return (
-        isinstance(ids, list)
-        and len(ids) == n_docs
-        and all(type(value) is str or (type(value) is int and -LARGEST_ID <= value <= LARGEST_ID) for value in ids)
-    )
-
-
-def _decode_rest(body: bytes, spans: list[list[int]]) -> dict[tuple[int, bytes], Any] | None:
-    """Values by list and name; None if a name is repeated or a value is not JSON."""
-    values: dict[tuple[int, bytes], Any] = {}
-    for inside, start, end, value, stop in spans:
-        try:
-            values[inside, body[start:end]] = msgspec.json.decode(body[value:stop])
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
-    return values if len(values) == len(spans) else None
+    return Lists(target.features[:n_docs], offsets_from_sizes(sizes), tuple(ids), top, is_single=not is_batch)

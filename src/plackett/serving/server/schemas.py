@@ -22,8 +22,8 @@ Id: TypeAlias = str | Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)]
 Absent: TypeAlias = Literal["refuse", "missing", "zero"]
 
 _Documents: TypeAlias = Annotated[list[Document], Meta(min_length=1)]
-_RequestIds: TypeAlias = Annotated[list[Id], Meta(description="One per document; returned in the order of the ranking")]
-_Top: TypeAlias = Annotated[int, Meta(ge=1, description="Length of the order. [all]")]
+RequestIds: TypeAlias = Annotated[list[Id], Meta(description="One per document; returned in the order of the ranking")]
+Top: TypeAlias = Annotated[int, Meta(ge=1, description="Length of the order. [all]")]
 _Absent: TypeAlias = Annotated[Absent, Meta(description="How to read features that a document by name omits. [refuse]")]
 
 
@@ -31,15 +31,13 @@ class BatchItem(Struct, forbid_unknown_fields=True):
     """One list of a batch."""
 
     documents: _Documents
-    ids: _RequestIds | None = None
+    ids: RequestIds | None = None
 
 
-class ListRequest(Struct, forbid_unknown_fields=True):
+class ListRequest(BatchItem):
     """One list of documents to rank."""
 
-    documents: _Documents
-    ids: _RequestIds | None = None
-    top: _Top | None = None
+    top: Top | None = None
     absent: _Absent | None = None
 
 
@@ -47,7 +45,7 @@ class BatchRequest(Struct, forbid_unknown_fields=True):
     """Several lists of documents to rank."""
 
     lists: Annotated[list[BatchItem], Meta(min_length=1)]
-    top: _Top | None = None
+    top: Top | None = None
     absent: _Absent | None = None
 
 
@@ -106,11 +104,16 @@ class ExplanationBatch(RankingBatch):
     features: list[str]
 
 
-class ModelVersions(Struct):
-    """A model, its current version and all its versions."""
+class ModelVersion(Struct):
+    """Names one version of a model."""
 
     name: str
     version: str
+
+
+class ModelVersions(ModelVersion):
+    """A model, its current version and all its versions."""
+
     versions: list[str]
 
 
@@ -120,11 +123,9 @@ class ModelList(Struct):
     models: list[ModelVersions]
 
 
-class ModelInfo(Struct):
+class ModelInfo(ModelVersion):
     """One version of a model."""
 
-    name: str
-    version: str
     kind: str
     recipe: str | None
     summary: str
@@ -149,13 +150,6 @@ class ExampleList(Struct):
     examples: list[Example]
 
 
-class ModelVersion(Struct):
-    """Names one version of a model."""
-
-    name: str
-    version: str
-
-
 class ReloadResult(Struct):
     """What a reload has changed."""
 
@@ -170,10 +164,9 @@ class Health(Struct):
     status: str
 
 
-class Readiness(Struct):
+class Readiness(Health):
     """The server accepts requests."""
 
-    status: str
     models: int
 
 

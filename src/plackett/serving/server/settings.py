@@ -84,12 +84,16 @@ class Settings:
         if self.threads < 1 or self.watch < 0 or self.grace < 0:
             raise UsageError("threads must be at least 1, watch and grace at least 0.")
         if self.token is not None:
-            _check_token(self.token)
+            is_printable = self.token.isascii() and self.token.isprintable() and " " not in self.token
+            if len(self.token) < MIN_TOKEN_LENGTH or not is_printable:
+                raise UsageError(
+                    f"a token needs at least {MIN_TOKEN_LENGTH} printable ASCII characters without spaces; "
+                    "make one with: python -c 'import secrets; print(secrets.token_urlsafe())'"
+                )
         elif not self.is_loopback:
             raise UsageError(
-                f"{self.host} can be reached from other machines: set a token that clients must "
-                "send (the environment variable PLACKETT_TOKEN, or --token), or listen at "
-                "127.0.0.1."
+                f"{self.host} can be reached from other machines: set a token that clients must send (the environment "
+                "variable PLACKETT_TOKEN, or --token), or listen at 127.0.0.1."
             )
 
     @property
@@ -101,12 +105,3 @@ class Settings:
             return ipaddress.ip_address(self.host.strip("[]")).is_loopback
         except ValueError:  # a name, which may stand for any address
             return False
-
-
-def _check_token(token: str) -> None:
-    is_printable = token.isascii() and token.isprintable() and " " not in token
-    if len(token) < MIN_TOKEN_LENGTH or not is_printable:
-        raise UsageError(
-            f"a token needs at least {MIN_TOKEN_LENGTH} printable ASCII characters without spaces; "
-            "make one with: python -c 'import secrets; print(secrets.token_urlsafe())'"
-        )

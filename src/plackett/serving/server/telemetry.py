@@ -32,7 +32,9 @@ class Log:
         """Write one line."""
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         line = {"time": now, "level": level, "event": event}
-        line |= {key: _truncate(value) for key, value in fields.items() if value is not None}
+        for key, value in fields.items():
+            is_long = isinstance(value, str) and len(value) > _MAX_LENGTH
+            line[key] = value[:_MAX_LENGTH] + "..." if is_long else value
         try:
             with self._lock:
                 self._stream.write(json.dumps(line) + "\n")
@@ -45,12 +47,6 @@ class Log:
         frames = traceback.extract_tb(error.__traceback__)
         places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
         self.write(event, level="error", error=type(error).__name__, at=places, **fields)
-
-
-def _truncate(value: Any) -> Any:
-    if isinstance(value, str) and len(value) > _MAX_LENGTH:
-        return value[:_MAX_LENGTH] + "..."
-    return value
 
 
 class Metrics:
@@ -83,16 +79,6 @@ class Metrics:
 
     def _gauge(self, name: str, help_text: str, *labels: str) -> Gauge:
         return Gauge(f"plackett_{name}", help_text, labels, registry=self.registry)
-
-    def count_request(self, route: str, status: int, seconds: float) -> None:
-        """Count an answered request."""
-        self.requests.labels(route, str(status)).inc()
-        self.seconds.labels(route).observe(seconds)
-
-    def count_scored(self, model: str, version: str, n_lists: int, n_docs: int) -> None:
-        """Count the lists and documents of a request."""
-        self.lists.labels(model, version).inc(n_lists)
-        self.documents.labels(model, version).inc(n_docs)
 
     def to_text(self, models: Iterable[tuple[str, str]]) -> bytes:
         """All metrics in Prometheus' text format; ``models`` are names and versions served now."""
