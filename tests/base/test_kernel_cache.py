@@ -18,8 +18,7 @@ from numba.core.dispatcher import Dispatcher
 import plackett
 from plackett.base import kernel_cache
 from plackett.base.kernel_cache import content_hash
-from plackett.base.kernel_compiler import KernelDispatcher
-from plackett.base.kernels import FLOATS, ListFunction, ParallelFunction, compiled, list_function
+from plackett.base.kernels import FLOATS, KernelDispatcher, ListFunction, ParallelFunction, compiled, list_function
 
 HELPER = """
 from plackett.base.kernels import compiled

@@ -137,7 +137,7 @@ def test_a_cache_is_used_again_until_the_files_change(tmp_path, monkeypatch) -> 
         raise AssertionError("read again")
 
     with monkeypatch.context() as patch:
-        patch.setattr("plackett.data.columnar.streaming.spool", refuse)
+        patch.setattr("plackett.data.columnar.blocks.spool", refuse)
         assert difference(pk.stream(source, cache=cache), first) is None
         with pytest.raises(AssertionError, match="read again"):
             pk.stream(source, cache=cache, label=None)

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from plackett.base.errors import UsageError
-from plackett.experiments.store import Heartbeat, Identity, RunStore, StoreError
-from plackett.experiments.store.database import without_password
-from plackett.experiments.store.store import Outcome
+from plackett.base.errors import StoreError, UsageError
+from plackett.experiments.database import without_password
+from plackett.experiments.store import Heartbeat, Identity, Outcome, RunStore
 from store_worker import identity, outcome
 
 

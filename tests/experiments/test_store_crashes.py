@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import store_worker
-from plackett.experiments.store import RunStore, StoreError
+from plackett.base.errors import StoreError
+from plackett.experiments.store import RunStore
 from store_worker import identity, outcome, wait_for
 
 _WORKER = Path(store_worker.__file__)
@@ -143,7 +144,7 @@ def _as_nobody(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 _OPEN_ALL = """
-from plackett.experiments.store import StoreError
+from plackett.base.errors import StoreError
 for place in sys.argv[1:]:
     try:
         RunStore(place)

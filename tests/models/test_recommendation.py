@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import plackett as pk
-from plackett.models.recipes import RECIPES
-from plackett.models.recipes.recommendation import recommend
+from plackett.models.recipes import RECIPES, recommend
 
 
 def _data(n_lists: int, size: int = 10, labels=(0, 1, 2), **more) -> pk.Dataset:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives.boltzrank import BoltzRank
+from plackett.objectives.sampled import BoltzRank
 from references.autograd import hessian_diagonal, value_and_gradient
 from references.boltzrank import boltzrank, ndcg
 from references.random_lists import one_list

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from plackett.base.errors import DataError, UsageError
-from plackett.objectives.svmmap import SVMMAP, most_violated
+from plackett.objectives.hinge import SVMMAP, most_violated
 from references.autograd import value_and_gradient
 from references.margins import average_precision, svmmap
 from references.random_lists import one_list

@@ -5,15 +5,230 @@ all list functions. Signatures are explicit, and compilation (or loading from th
 use. Numba takes 35 microseconds to turn a Python object into such a pointer; :attr:`ListFunction.address` does it once.
 """
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
+import llvmlite.binding as llvm
 from numba import float32, float64, int64, njit, types
-from numba.core import cgutils, config
+from numba.core import cgutils, config, sigutils
+from numba.core.codegen import JITCodeLibrary, RuntimeLinker
+from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUContext
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.lowering import Lower
+from numba.core.registry import CPUDispatcher
+from numba.core.targetconfig import ConfigStack, TargetConfig
+from numba.core.types.functions import BaseFunction
 from numba.extending import intrinsic
 
-from plackett.base.kernel_compiler import dispatcher
+from plackett.base.compilation_notice import compiling
+from plackett.base.kernel_cache import cache_file, load, save
+
+
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """LLVM code that others link; not optimized and without machine code."""
+
+    is_reordered = False
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        if self.is_reordered:
+            super()._optimize_functions(ll_module)
+        else:
+            ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        if self.is_reordered:
+            super()._optimize_final_module()
+
+    def _finalize_final_module(self) -> None:
+        for variable in self._final_module.global_variables:
+            if variable.name.startswith(RuntimeLinker.PREFIX):
+                raise NotImplementedError(
+                    f"{self.name}: kernels may call themselves with arguments of the same types, "
+                    "but not with others, and may not call each other in a circle."
+                )
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002
+        self._ensure_finalized()
+        return 0
+
+
+class _Compiler(Compiler):  # type: ignore[misc]
+    """The usual passes, with a library that depends on whether the function is a part."""
+
+    def __init__(self, typing_context, target_context, library, args, returns, flags, locals):  # type: ignore[no-untyped-def]
+        if library is None:
+            name = "kernel" if _depth == 1 else "part"
+            library = (JITCodeLibrary if _depth == 1 else _Part)(target_context.codegen(), name)
+            library.enable_object_caching()
+            if _depth > 1:
+                library.is_reordered = bool(flags.fastmath)
+        super().__init__(typing_context, target_context, library, args, returns, flags, locals)
+
+
+_depth = 0
+"""Nesting of compilations of kernels; guarded by Numba's compiler lock."""
+
+
+class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
+    """A compiled function of the package, cached on disk."""
+
+    def __init__(self, py_func: Any, locals: Any = None, targetoptions: Any = None) -> None:
+        options = {"nopython": True, "boundscheck": None} | (targetoptions or {})
+        super().__init__(py_func, locals or {}, options, _Compiler)
+        part = options | {"no_cpython_wrapper": True}
+        self._part_compiler = _FunctionCompiler(py_func, self.targetdescr, part, {}, _Compiler)
+        self._compiler: Any
+        self._parts: set[Any] = set()
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for a signature, or load from the cache; returns the entry point."""
+        global _depth
+        with global_compiler_lock:
+            args = tuple(sigutils.normalize_signature(sig)[0])
+            _depth += 1
+            try:
+                return self._compile_part(sig, args) if _depth > 1 else self._compile(sig, args)
+            finally:
+                _depth -= 1
+
+    def _compile(self, sig: Any, args: Any) -> Any:
+        if args in self._parts:
+            self._parts.remove(args)
+            del self.overloads[args]
+        if args in self.overloads or not self._can_compile:
+            return super().compile(sig)
+        self.targetctx.refresh()  # may compile what must have machine code
+        file = cache_file(self, sig)
+        result = load(file, self.targetctx)
+        if result is None:
+            with compiling(), _parts_in_libraries(self.targetctx.codegen()), _quick_inference():
+                super().compile(sig)
+            save(file, self.overloads[args])
+        else:
+            self._cache_hits[sig] += 1
+            self.targetctx.insert_user_function(result.entry_point, result.fndesc, [result.library])
+            self.add_overload(result)
+        return self.overloads[args].entry_point
+
+    def _compile_part(self, sig: Any, args: Any) -> Any:
+        if args in self.overloads:
+            return self.overloads[args].entry_point
+        self._parts.add(args)
+        whole, self._compiler = self._compiler, self._part_compiler
+        try:
+            return super().compile(sig)
+        except BaseException:
+            self._parts.discard(args)
+            raise
+        finally:
+            self._compiler = whole
+
+    def add_overload(self, cres: Any) -> None:
+        """Keep a compiled function; one that is a part only cannot be called from Python."""
+        args = tuple(cres.signature.args)
+        if args in self._parts:
+            self.overloads[args] = cres
+        else:
+            super().add_overload(cres)
+
+
+@contextmanager
+def _parts_in_libraries(codegen: Any) -> Iterator[None]:
+    """Make Numba's own functions parts as well, while a kernel is compiled."""
+    environments: dict[str, Any] = {}
+    codegen._library_class = _Part
+    codegen.set_env = environments.__setitem__
+    try:
+        yield
+    finally:
+        del codegen._library_class
+        del codegen.set_env
+    # Point variables at the Python objects of the compiled functions. Functions without machine code get their
+    # variable in a module of its own: code that links them later expects that it is there and set.
+    engine = codegen._engine
+    absent = [name for name in environments if not engine.get_global_value_address(name)]
+    if absent:
+        lines = [f'@"{name}" = common global i64 0' for name in absent]  # as large as a pointer
+        module = llvm.parse_assembly("\n".join(lines))
+        module.triple, module.data_layout = llvm.get_process_triple(), codegen._data_layout
+        codegen._add_module(module)
+        engine.finalize_object()
+    for name, environment in environments.items():
+        codegen.set_env(name, environment)
+
+
+_signatures: dict[Any, Any] = {}
+"""Signatures by function of Numba, types of arguments and flags; guarded by Numba's compiler lock.
+
+A function that gets more overloads is another key.
+"""
+_call_type = BaseFunction.get_call_type
+
+
+def _known_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
+    """The signature of a call; Numba would try all templates at each ``a + b`` and ``a[i]``."""
+    key = self, context, tuple(args), tuple(kws.items()), ConfigStack.top_or_none()
+    signature = _signatures.get(key)
+    if signature is None:
+        signature = _signatures[key] = _call_type(self, context, args, kws)
+    return signature
+
+
+def _is_same(self: Any, other: Any) -> Any:
+    if not isinstance(other, TargetConfig):
+        return NotImplemented
+    return self is other or self._values == other._values or self.values() == other.values()
+
+
+def _hash(self: Any) -> int:
+    return hash(tuple(self.options))  # as in Numba: of the names, not of the values
+
+
+def _install_registries(self: Any) -> None:
+    """Install what is new in the registries; Numba imports thirty modules first, each time."""
+    for registry in list(self._registries):
+        self.install_registry(registry)
+
+
+def _make_no_wrapper(_self: Any) -> None:
+    """A part is not called from C; Numba wraps its own functions nevertheless."""
+
+
+@contextmanager
+def _quick_inference() -> Iterator[None]:
+    """Speed up Numba's type inference while a kernel is compiled."""
+    replacements = (
+        (BaseFunction, "get_call_type", _known_call_type),
+        (TargetConfig, "__eq__", _is_same),
+        (TargetConfig, "__hash__", _hash),
+        (CPUContext, "load_additional_registries", _install_registries),
+        (Lower, "create_cfunc_wrapper", _make_no_wrapper),
+    )
+    before = [getattr(owner, name) for owner, name, _ in replacements]
+    collects = gc.isenabled()
+    gc.disable()
+    for owner, name, method in replacements:
+        setattr(owner, name, method)
+    try:
+        yield
+    finally:
+        for (owner, name, _), method in zip(replacements, before, strict=True):
+            setattr(owner, name, method)
+        if collects:
+            gc.enable()
+
+
+def dispatcher(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile a function on first use, as ``numba.njit`` does, with the cache of the package."""
+    return function if config.DISABLE_JIT else KernelDispatcher(function, targetoptions=options)
 
 
 def readonly(dtype: Any, ndim: int = 1) -> types.Array:

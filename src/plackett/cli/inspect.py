@@ -18,7 +18,7 @@ from plackett.models import RECIPES, CrossFit, LinearRanker, Ranker, StumpRanker
 from plackett.models.artifact import encode, read_manifest
 from plackett.models.ensembles import EnsembleRanker
 from plackett.models.linear import BaseLinearRanker
-from plackett.models.recipes.recommendation import recommend
+from plackett.models.recipes import recommend
 from plackett.objectives import OBJECTIVES
 
 _TOP_FEATURES = 20

@@ -1,7 +1,8 @@
 """Data sets larger than memory: their features stay on disk while models learn from them."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,14 @@ import numpy as np
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.files import write_json
-from plackett.base.ragged import Scores
+from plackett.base.ragged import Features, Scores
 from plackett.data.dataset import Dataset
 from plackett.data.files import ByteProgress, DataFiles, PathLike, PathsLike, ReadOptions, find_files
 from plackett.data.folds import concat
+from plackett.data.inputs import Table
+from plackett.data.large_arrays import explain_no_space, map_scratch, open_scratch, release_pages, scratch_array
+from plackett.data.letor.blocks import open_text
+from plackett.data.letor.reader import NO_FEATURES, iter_tables, join_columns, refuse_scattered
 from plackett.data.mapped import is_mapped, open_mapped, write_mapped
 from plackett.data.reader import open_columnar, read_mapped
 
@@ -78,7 +83,7 @@ def read_blocks(
     The rows of a list must be next to each other. Files without documents are refused unless
     ``allow_empty``. The options are those of :func:`plackett.read`.
     """
-    from plackett.data.columnar.streaming import iter_list_blocks  # imports pyarrow
+    from plackett.data.columnar.blocks import iter_list_blocks  # imports pyarrow
 
     read_options = ReadOptions(**options)
     columns = open_columnar(find_files(source), read_options)
@@ -110,10 +115,9 @@ def spool(
 ) -> Dataset:
     """Copy the features into a scratch file in ``folder``, ``text_bytes`` of text at a time."""
     if files.is_columnar:
-        from plackett.data.columnar.streaming import spool as spool_columns  # imports pyarrow
+        from plackett.data.columnar.blocks import spool as spool_columns  # imports pyarrow
 
         return spool_columns(open_columnar(files, options), options, folder, progress)
-    from plackett.data.letor.streaming import spool as spool_text
 
     options.refuse_columns(files.first, "LETOR text")
     return spool_text(files.first, options, folder, block_bytes=text_bytes, progress=progress)
@@ -144,3 +148,51 @@ def _read_json(file: Path) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
+
+
+def spool_text(
+    source: Path, options: ReadOptions, folder: Path, *, block_bytes: int, progress: ByteProgress | None = None
+) -> Dataset:
+    """The data set that reading the text gives, with its features in a scratch file in ``folder``."""
+    parts: list[Table] = []
+    with open_scratch(folder) as file:
+        for table in iter_tables(
+            source,
+            n_features=options.n_features,
+            missing=options.missing,
+            block_bytes=block_bytes,
+            limits=options,
+            progress=progress,
+        ):
+            with explain_no_space(file):
+                file.write(np.asarray(table.features).reshape(-1).data)
+                file.flush()
+            parts.append(replace(table, features=np.empty((0, table.n_features), np.float32)))
+        width = max(part.n_features for part in parts)
+        if width == 0:
+            raise DataError(NO_FEATURES, path=str(source))
+        sizes = [part.n_docs * part.n_features for part in parts]
+        features = map_scratch(file, (sum(sizes),), np.float32)
+    if all(part.n_features == width for part in parts):
+        features = features.reshape(-1, width)
+    else:
+        features = _widen(
+            features, parts, scratch_array(folder, (sum(p.n_docs for p in parts), width), np.float32), options.absent
+        )
+    table = join_columns(parts, features, str(source))
+    if options.strict:
+        refuse_scattered(table.query_ids, open_text(source))  # names the line
+    return Dataset.from_table(table)
+
+
+def _widen(values: Features, parts: Sequence[Table], out: Features, absent: float) -> Features:
+    """Copy the features of parts of different widths into rows as wide as the widest part."""
+    start = row = 0
+    for part in parts:
+        rows, size = out[row : row + part.n_docs], part.n_docs * part.n_features
+        rows[:, : part.n_features] = values[start : start + size].reshape(part.n_docs, part.n_features)
+        rows[:, part.n_features :] = absent
+        start, row = start + size, row + part.n_docs
+        release_pages(values)
+        release_pages(out)
+    return out

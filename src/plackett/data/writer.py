@@ -97,7 +97,7 @@ def _write(dataset: Dataset, target: Path, *, sparse: bool = False, progress: By
         columns = (dense_rows(dataset.features, slice(None)), dataset.labels, dataset.query_ids, dataset.document_ids)
         write_table(target, *columns, sparse=sparse)
     else:
-        from plackett.data.columnar.writer import write_columns  # imports pyarrow
+        from plackett.data.columnar.blocks import write_columns  # imports pyarrow
 
         write_columns(target, dataset, progress)
 

@@ -8,8 +8,6 @@ Data are written once in memory-mapped form and opened by every worker, so the o
 keeps one copy of their pages. Sparse features have no such form and are copied into each worker.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import re

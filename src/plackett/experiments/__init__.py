@@ -4,6 +4,7 @@ Every experiment goes one way: a plan lists trials (system, split, seed), a runn
 outcomes, which are stored, results are read from the store, and reports are made of results.
 """
 
+from plackett.base.errors import StoreError
 from plackett.experiments.compare import CompareResult, compare
 from plackett.experiments.protocols import protocol
 from plackett.experiments.quickstart import quickstart
@@ -18,7 +19,7 @@ from plackett.experiments.significance import (
     holm,
     randomisation_test,
 )
-from plackett.experiments.store import RunStore, StoreError
+from plackett.experiments.store import RunStore
 from plackett.experiments.tuning import TuneResult, tune
 
 __all__ = [

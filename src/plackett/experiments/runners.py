@@ -4,8 +4,6 @@ A runner takes trials and returns futures of their outcomes. There are three: in
 several processes of this machine, and as tasks on a Ray cluster.
 """
 
-from __future__ import annotations
-
 import pickle
 import time
 import warnings

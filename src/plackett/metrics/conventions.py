@@ -15,9 +15,8 @@ order of rows.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plackett.metrics.binary import AUC, MAP, MRR, PRECISION, RECALL, SUCCESS
 from plackett.metrics.definition import Option
-from plackett.metrics.graded import DCG, ERR, NDCG, RBP
+from plackett.metrics.formulas import AUC, DCG, ERR, MAP, MRR, NDCG, PRECISION, RBP, RECALL, SUCCESS
 
 METRICS = (NDCG, DCG, ERR, MAP, MRR, PRECISION, RECALL, SUCCESS, AUC, RBP)
 NAMES = tuple(definition.name for definition in METRICS)

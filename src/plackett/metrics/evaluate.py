@@ -3,8 +3,6 @@
 The second stage of a metric is here: one number per list, from rankings that the metrics share.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias, overload
 

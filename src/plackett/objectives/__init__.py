@@ -10,7 +10,6 @@ from typing import Any
 
 from plackett.base.errors import DataError, UsageError, unknown_name
 from plackett.objectives.approx import ApproxERR, ApproxMAP, ApproxMRR, ApproxNDCG, SoftRank
-from plackett.objectives.boltzrank import BoltzRank
 from plackett.objectives.conditional import (
     CONDITIONAL,
     L2AUC,
@@ -28,7 +27,7 @@ from plackett.objectives.conditional import (
     ExpGainNDCG,
 )
 from plackett.objectives.custom import Custom, custom, digest
-from plackett.objectives.hinge import PairHinge, RankSVM
+from plackett.objectives.hinge import SVMMAP, PairHinge, RankSVM, most_violated
 from plackett.objectives.lambdaloss import LambdaLoss
 from plackett.objectives.lambdarank import LambdaGap, LambdaRank
 from plackett.objectives.listmle import ListMLE, MDPRank, PListMLE
@@ -36,10 +35,9 @@ from plackett.objectives.objective import BoundObjective, Derivatives, Objective
 from plackett.objectives.pairwise import PairSquared, RankBoost, RankNet
 from plackett.objectives.pointwise import CalibratedSoftmax, Circle, Logistic, Ordinal, Squared
 from plackett.objectives.relaxed import FastSoftRank, NeuralNDCG, PiRank, SoftSort
-from plackett.objectives.sampled import StochasticRank, YetiRank
+from plackett.objectives.sampled import BoltzRank, StochasticRank, YetiRank
 from plackett.objectives.softmax import XENDCG, CrossEntropy, ListNet
 from plackett.objectives.stochastic import Stochastic
-from plackett.objectives.svmmap import SVMMAP, most_violated
 from plackett.objectives.urank import UMart, URank
 
 __all__ = [

@@ -9,7 +9,7 @@ import pytest
 
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.compare import compare
-from plackett.experiments.report.segments import MAX_GROUPS, OTHER, group_values, read_column, segment_results
+from plackett.experiments.report.queries import MAX_GROUPS, OTHER, group_values, read_column, segment_results
 from small_systems import FeatureRanker, small_data
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import plackett as pk
 from plackett.experiments.compare import compare
-from plackett.experiments.report.query_browser import DEPTH, FeatureTable, browse_queries
+from plackett.experiments.report.queries import DEPTH, FeatureTable, browse_queries
 from plackett.experiments.report.write import payload, resampled, write_files
 from plackett.experiments.significance import resampled_t_test
 from plackett.experiments.tables import latex_table, markdown_table
@@ -83,8 +83,8 @@ def test_documents_stand_in_the_order_of_each_system_with_their_labels(compared)
 
 
 def test_queries_come_by_the_size_of_their_differences_and_the_rest_is_counted(compared, monkeypatch) -> None:
-    monkeypatch.setattr("plackett.experiments.report.query_browser.MAX_QUERIES", 7)
-    monkeypatch.setattr("plackett.experiments.report.query_browser.MAX_OPEN", 2)
+    monkeypatch.setattr("plackett.experiments.report.queries.MAX_QUERIES", 7)
+    monkeypatch.setattr("plackett.experiments.report.queries.MAX_OPEN", 2)
     browser = browse_queries(compared.results.details, metric="ndcg@5", baseline="base", note="")
     assert browser is not None
     swings = [abs(values[1] - values[0]) for *_, values in browser.rows]

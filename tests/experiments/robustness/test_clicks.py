@@ -5,9 +5,9 @@ import pytest
 
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
+from plackett.experiments.noise import NoiseProtocol
 from plackett.experiments.protocols import Splits, as_source
 from plackett.experiments.robustness import Clicks, noise_kind
-from plackett.experiments.robustness.noise import NoiseProtocol
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 import plackett as pk
 from plackett.base.errors import DataError, UsageError
 from plackett.experiments.compare import compare
+from plackett.experiments.noise import NoiseProtocol
 from plackett.experiments.protocols import Splits, as_source
 from plackett.experiments.robustness import (
     NOISE_KINDS,
@@ -20,7 +21,6 @@ from plackett.experiments.robustness import (
     robustness,
     write_curves,
 )
-from plackett.experiments.robustness.noise import NoiseProtocol
 from small_systems import FITS, FeatureRanker, small_data
 
 

@@ -7,8 +7,8 @@ from scipy.optimize import minimize as scipy_minimize
 from plackett.data.dataset import Dataset
 from plackett.models.linear.convergence import Iterate, Planes
 from plackett.models.linear.cutting_plane import Bundle, maximize_on_simplex, minimize_by_planes
-from plackett.models.linear.hinge import SmoothHinge, minimize_hinge
 from plackett.models.linear.loss import DenseLoss
+from plackett.models.linear.solvers import SmoothHinge, minimize_hinge
 from plackett.objectives import objective
 
 

@@ -16,11 +16,11 @@ from plackett.base.errors import DataError, UsageError
 from plackett.data.transforms import Impute, Log1p, Quantile, Standard, chain
 from plackett.models.ensembles import EnsembleRanker
 from plackett.serving.export import TARGETS, export, find_target
+from plackett.serving.export.boosters import to_json, xgboost_model
 from plackett.serving.export.parts import ExportRequest, Part, find_parts
 from plackett.serving.export.search_engines import SLACK, subtract_slack
 from plackett.serving.export.trees import Trees, undo_transforms
 from plackett.serving.export.verify import verify_scores
-from plackett.serving.export.xgboost import to_json, xgboost_model
 from serving_models import NAMES, SMALL, data, fitted, probes, scores
 from target_interpreters import plugin_xgboost_dump, ranklib, solr, vespa_lightgbm
 

@@ -375,7 +375,7 @@ def write_clicks(log: ClickLog, path: PathLike) -> None:
     """Write a click log as CSV, TSV, Parquet or Arrow; the suffix selects the format."""
     import pyarrow as pa
 
-    from plackett.data.columnar.writer import open_writer
+    from plackett.data.columnar.blocks import open_writer
 
     target, suffixes = Path(path), (*CSV_SUFFIXES, *COLUMNAR_SUFFIXES)
     if target.suffix.lower() not in suffixes:

@@ -8,8 +8,16 @@ from dataclasses import fields
 from typing import Any
 
 from plackett.base.errors import DataError, UsageError
-from plackett.data.transforms.base import FORMAT_VERSION, Chain, FittedChain, FittedTransform, Transform, chain
-from plackett.data.transforms.categories import FittedCategories, encode_categories
+from plackett.data.transforms.base import (
+    FORMAT_VERSION,
+    Chain,
+    FittedCategories,
+    FittedChain,
+    FittedTransform,
+    Transform,
+    chain,
+    encode_categories,
+)
 from plackett.data.transforms.features import (
     FittedImpute,
     FittedQuantile,

@@ -11,7 +11,6 @@ from plackett.experiments.compare import open_store
 from plackett.experiments.papers import conditional, stochastic, unique_ratings, xendcg
 from plackett.experiments.papers.datasets import DATASETS, KnownDataset, find_datasets
 from plackett.experiments.papers.paper import Budget, Claim, ItemContent, Paper, PaperItem
-from plackett.experiments.papers.report import reproduction_payload, write_reproduction
 from plackett.experiments.papers.run import (
     ListedItem,
     PaperDatasets,
@@ -19,8 +18,10 @@ from plackett.experiments.papers.run import (
     ReproductionPlan,
     list_items,
     plan_reproduction,
+    reproduction_payload,
     run_reproduction,
     silent_progress_bar,
+    write_reproduction,
 )
 from plackett.models.fit_context import Progress, no_progress
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from plackett.data.description import Description
 from plackett.experiments.figures import Bar, BarChart, DotChart, Dots, Line, LineChart
 from plackett.experiments.report.page import format_p_value, render_page, write_page
-from plackett.experiments.report.query_browser import QueryBrowser
-from plackett.experiments.report.segments import Segmentation
+from plackett.experiments.report.queries import QueryBrowser, Segmentation
 from plackett.experiments.results import Leaderboard
 from plackett.experiments.tables import best_means, describe_test
 

@@ -14,8 +14,7 @@ from plackett.experiments.compare import CompareResult
 from plackett.experiments.figures import FORMATS, Chart, can_draw, write_figure
 from plackett.experiments.protocols import Seeds, Splits
 from plackett.experiments.report import comparison
-from plackett.experiments.report.query_browser import FeatureTable, browse_queries
-from plackett.experiments.report.segments import Column, segment_results
+from plackett.experiments.report.queries import Column, FeatureTable, browse_queries, segment_results
 from plackett.experiments.results import TrialDetails
 from plackett.experiments.tables import latex_table, markdown_table
 

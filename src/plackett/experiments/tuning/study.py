@@ -1,7 +1,7 @@
 """A search in a store: Optuna's study, and claims on its trials.
 
 Optuna keeps what was suggested and the results; the run store in the same database says which
-process is running which trial (:mod:`plackett.experiments.store.database`). Trials are numbered from
+process is running which trial (:mod:`plackett.experiments.database`). Trials are numbered from
 0 and each is finished once. A trial whose process died is taken over under its number, with the
 settings that were suggested for it and the values of the splits it had finished.
 
@@ -27,8 +27,9 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
+from plackett.base.errors import StoreError
 from plackett.experiments.protocols import DataSource
-from plackett.experiments.store import Heartbeat, Identity, RunStore, StoreError
+from plackett.experiments.store import Heartbeat, Identity, RunStore
 from plackett.experiments.tuning.plan import REPORT_SHARES, SearchPlan, TrialPruned
 from plackett.models.recipes.search_spaces import Choice, Dimension, Real, format_value
 

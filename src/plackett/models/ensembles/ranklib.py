@@ -20,8 +20,6 @@ summation. The file does not give the number of features beyond those that the t
 Declarations are refused, among them the entities by which a small file can expand to a large one.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

@@ -14,7 +14,7 @@ The solver follows from what the objective declares:
 ====================  =====================================================================
 smooth                L-BFGS; random objectives keep the noise of step 0
                       (:mod:`plackett.models.linear.lbfgs`)
-hinge over pairs      smoothed, with a duality gap (:mod:`plackett.models.linear.hinge`)
+hinge over pairs      smoothed, with a duality gap (:mod:`plackett.models.linear.solvers`)
 SVM-MAP, mean hinge   cutting planes (:mod:`plackett.models.linear.cutting_plane`)
 without a value       Adam; a metric selects (:mod:`plackett.models.linear.solvers`)
 ====================  =====================================================================

@@ -7,25 +7,106 @@ weights. Random objectives draw new noise at each step.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from plackett.base.errors import UsageError
+from plackett.base.kernels import ListFunction, list_function
 from plackett.data.dataset import Dataset
 from plackett.metrics import Metric
-from plackett.models.fit_context import Selection, measure
-from plackett.models.linear.convergence import Convergence, Planes, Solution, Weights
-from plackett.models.linear.cutting_plane import minimize_by_planes
-from plackett.models.linear.hinge import minimize_hinge
+from plackett.models.fit_context import Selection, bind_objective, measure
+from plackett.models.linear.convergence import Convergence, Iterate, Planes, Solution, Weights
+from plackett.models.linear.cutting_plane import Bundle, describe_gap, minimize_by_planes
 from plackett.models.linear.lbfgs import Save, minimize
 from plackett.models.linear.loss import LinearLoss, ScoreLoss, make_loss, matvec
 from plackett.objectives import SVMMAP, Objective, PairHinge, RankSVM, Stochastic
+from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
+from plackett.objectives.hinge import add_hinges
 
 if TYPE_CHECKING:
     from plackett.models.linear.ranker import LinearRanker
+
+
+_WIDTH, _NARROWING, _MIN_WIDTH = 0.3, 4.0, 1e-6  # the parabola: first width, factor, last width
+_SHARE, _SHARPENING, _MIN_SHARE = 0.1, 30.0, 1e-17  # part of the gap that a stage may leave open
+_PLANES = 100  # the certificate uses the last ones
+
+
+def minimize_hinge(data: Dataset, start: Weights, *, C: float, max_iterations: int, gap: float) -> Solution:
+    """Minimize the hinge over pairs plus ||w||^2 / C to a relative duality gap: a part of the value."""
+    weights, value, lower = start, np.inf, 0.0  # the best so far, and a bound on the minimum
+    width, share, norm, evaluations = _WIDTH, _SHARE, np.inf, 0
+    trace: list[float] = []
+    points: deque[Iterate] = deque(maxlen=_PLANES)
+    is_closed = False
+    while not is_closed and len(trace) < max_iterations and width >= _MIN_WIDTH and share >= _MIN_SHARE:
+        loss = SmoothHinge(data, width, points)
+        value_before = min(value, loss.hinge(weights) + float(weights @ weights) / C)
+        limits: Any = {"max_iterations": max_iterations - len(trace), "tolerance": 0.0}
+        solution = minimize(loss, weights, C=C, **limits, value_tolerance=share * gap * value_before)
+        report = solution.convergence
+        evaluations += report.evaluations
+        norm = report.gradient_norm
+        trace.extend(report.trace)
+        new_value = loss.hinge(solution.weights) + float(solution.weights @ solution.weights) / C
+        if new_value < value:
+            value, weights = new_value, solution.weights
+        a = np.array([point.gradient for point in points])
+        b = np.array([point.value - point.gradient @ point.weights for point in points])
+        lower = max(lower, Bundle(len(weights), C, Planes(a, b)).lower)
+        if new_value - report.value >= report.value - lower:
+            width /= _NARROWING
+        else:
+            share /= _SHARPENING
+        is_closed = value < np.inf and value - lower <= gap * value
+    reached = (value - lower) / value if value > 0.0 else 0.0
+    end = ("smoothed hinge", is_closed, describe_gap(is_closed))
+    return Solution(weights, Convergence(*end, len(trace), evaluations, value, norm, reached, tuple(trace)))
+
+
+class SmoothHinge:
+    """The hinge smoothed over ``width`` as a function of the weights; ``points`` record its tangents."""
+
+    def __init__(self, data: Dataset, width: float, points: deque[Iterate] | None = None) -> None:
+        self.data = data
+        self._smooth = make_loss(SmoothPairs(width), data)
+        self.curvature = self._smooth.curvature
+        self._hinge = bind_objective(RankSVM(), data)
+        self._points = points
+
+    def evaluate(self, weights: Weights) -> tuple[float, Weights]:
+        value, gradient = self._smooth.evaluate(weights)
+        if self._points is not None:
+            self._points.append(Iterate(weights, value, gradient))
+        return value, gradient
+
+    def hinge(self, weights: Weights) -> float:
+        """The hinge without smoothing."""
+        return float(np.sum(self._hinge.evaluate(matvec(self.data.features, weights)).values))
+
+
+@list_function(LIST_FUNCTION)
+def smooth_pairs_list(scores, labels, prepared, key, params, gradient, curvature):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Value, gradient and curvature; params: the width, prepared: document weights, if any."""
+    weights = document_weights(prepared, len(scores), 0)
+    return add_hinges(scores, labels, weights, False, params[0], gradient, curvature)
+
+
+@dataclass(frozen=True)
+class SmoothPairs(Objective):
+    """The smoothed hinge over all pairs with different labels."""
+
+    name: ClassVar[str] = "smoothed hinge"
+    convex: ClassVar[bool] = True
+    weighting: ClassVar[Weighting | None] = "order"
+    function: ClassVar[ListFunction] = smooth_pairs_list
+
+    width: float = 0.1
+    """Width of the parabola between the flat part and the slope."""
 
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8

@@ -17,15 +17,18 @@ from torch import nn
 
 from plackett.base.errors import UsageError
 from plackett.data.dataset import Dataset
+from plackett.distributed import Partition, WorkerGroup
 from plackett.models.fit_context import Callback, Curves, FitContext, Means, Selection, bind_objective
-from plackett.models.neural.batches import BatchPlan
-from plackett.models.neural.environment import gradients_enabled, preserve_rng
+from plackett.models.neural.batch_norm import check_batch_norm
+from plackett.models.neural.batches import BatchPlan, find_trained_lists
+from plackett.models.neural.environment import gradients_enabled, limit_threads, preserve_rng, resolve_device
 from plackett.models.neural.loss import LevelLoss, ListLoss, NetLoss, ResidualLoss
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.models.neural.scorers import build_net
 from plackett.models.neural.training import Tensors, Training, ValidationScores, copy_weights, score_nets, select_prefix
 from plackett.models.neural.user_module import fingerprint, name_of
 from plackett.models.neural.weights import damaged_state, read_state, write_state
+from plackett.models.workers import WorkerSpec, run_on_workers
 from plackett.objectives import objective as as_objective
 from plackett.objectives.objective import reseed
 
@@ -225,3 +228,36 @@ def load_net(ranker: BaseNeuralRanker, weights: Tensors, learner: int, device: t
     net = build_net(ranker, ranker.n_features_, learner=learner)
     net.load_state_dict(weights)
     return net.requires_grad_(False).to(device).eval()
+
+
+def train_on_cluster(
+    ranker: BaseNeuralRanker, train: Dataset, validation: Dataset | None, context: FitContext
+) -> tuple[list[nn.Module], Curves, list[int]]:
+    """Train with the workers of a cluster; return nets, curves and epochs."""
+    if ranker.device not in ("auto", "cpu"):
+        raise UsageError(
+            f"workers of a cluster train nets on CPUs; fit without cluster= to use device={ranker.device!r}."
+        )
+    check_batch_norm(build_net(ranker, train.n_features))
+    parts = {"train": train} if validation is None else {"train": train, "validation": validation}
+    positions = find_trained_lists(ranker, train)
+    weights, curves, epochs = run_on_workers(train_as_worker, "torch", ranker, parts, context, positions)
+    device = resolve_device(ranker.device)
+    nets = [
+        load_net(ranker, {k: torch.from_numpy(v.copy()) for k, v in arrays.items()}, i, device)
+        for i, arrays in enumerate(weights)
+    ]
+    return nets, curves, epochs
+
+
+def train_as_worker(
+    worker_group: WorkerGroup, parts: dict[str, Dataset], partition: Partition, spec: WorkerSpec
+) -> tuple[list[dict[str, Any]], Curves, list[int]]:
+    """Train as one of the workers; all of them return the same weights."""
+    plan = BatchPlan(partition, spec.content, worker_group)
+    with spec.context(worker_group) as context, limit_threads(spec.threads):
+        validation, cpu = parts.get("validation"), torch.device("cpu")
+        training = BoostedTraining(spec.ranker, parts["train"], validation, context, cpu, plan)
+        training.finish()
+    weights = [{name: v.numpy() for name, v in copy_weights(net).items()} for net in training.nets]
+    return weights, training.curves, training.epochs

@@ -102,8 +102,7 @@ class BaseNeuralRanker(Ranker):
         require("torch", "safetensors")
         check_parameters(self)
         from plackett.models.neural.batches import BatchPlan
-        from plackett.models.neural.boosted import BoostedTraining
-        from plackett.models.neural.distributed import train_on_cluster
+        from plackett.models.neural.boosted import BoostedTraining, train_on_cluster
         from plackett.models.neural.environment import limit_threads, resolve_device
         from plackett.models.neural.training import mean_gradients
 

@@ -13,8 +13,15 @@ from plackett.base.files import atomic_file
 from plackett.base.ragged import Features
 from plackett.models.load import load
 from plackett.models.ranker import Ranker
-from plackett.serving.export.lightgbm import lightgbm_json, lightgbm_text
-from plackett.serving.export.linear import elasticsearch_linear
+from plackett.serving.export.boosters import (
+    lightgbm_json,
+    lightgbm_text,
+    to_json,
+    to_ubjson,
+    xgboost_dump,
+    xgboost_model,
+)
+from plackett.serving.export.formulas import elasticsearch_linear
 from plackett.serving.export.onnx import onnx_model
 from plackett.serving.export.parts import (
     ExportRequest,
@@ -27,7 +34,6 @@ from plackett.serving.export.parts import (
 )
 from plackett.serving.export.search_engines import ranklib_xml, solr_model
 from plackett.serving.export.verify import verify_scores
-from plackett.serving.export.xgboost import to_json, to_ubjson, xgboost_dump, xgboost_model
 
 
 @dataclass(frozen=True)

@@ -25,15 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
-from plackett.serving.export.linear import (
+from plackett.serving.export.formulas import (
     Normalizers,
     after_normalizers,
+    find_nets,
     make_affine,
     make_normalizers,
     merge_linear,
+    merge_nets,
     to_float32,
 )
-from plackett.serving.export.nets import find_nets, merge_nets
 from plackett.serving.export.parts import ExportRequest, check_absent_is_zero
 from plackett.serving.export.trees import Position, Trees, fold_trees
 

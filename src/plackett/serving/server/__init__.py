@@ -7,7 +7,7 @@ from plackett.base.errors import require
 require("msgspec", "prometheus_client", "starlette")
 
 from plackett.serving.server.app import App
-from plackett.serving.server.page import Examples
+from plackett.serving.server.pages import Examples
 from plackett.serving.server.registry import ModelRegistry, parse_sources
 from plackett.serving.server.settings import Limits, Settings
 from plackett.serving.server.telemetry import Log

@@ -26,8 +26,16 @@ from plackett.base.ragged import Scores
 from plackett.serving.server import schemas
 from plackett.serving.server.http import BYTES, JSON, AccessPolicy, BodyReader, HTTPError, too_busy
 from plackett.serving.server.model import MicroBatcher, Model, explain, rank
-from plackett.serving.server.openapi import SCORING_ERRORS, Operation, describe, list_operations, operation
-from plackett.serving.server.page import CONTENT_POLICY, FILES, Examples
+from plackett.serving.server.pages import (
+    CONTENT_POLICY,
+    FILES,
+    SCORING_ERRORS,
+    Examples,
+    Operation,
+    describe,
+    list_operations,
+    operation,
+)
 from plackett.serving.server.registry import ModelRegistry, ReloadReport
 from plackett.serving.server.requests import SIZES_HEADER, read_bytes, read_json
 from plackett.serving.server.scanner import Lists

@@ -46,7 +46,7 @@ from plackett.base.errors import StoreError, UsageError
 from plackett.base.ragged import Scores, Values
 from plackett.distributed.driver_process import Closing
 from plackett.distributed.local_pool import is_running
-from plackett.experiments.store.database import Database, PostgreSQL, SQLite
+from plackett.experiments.database import Database, PostgreSQL, SQLite
 
 
 @dataclass(frozen=True)

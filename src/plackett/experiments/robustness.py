@@ -17,17 +17,45 @@ from plackett.data.folds import Fold
 from plackett.distributed import Cluster
 from plackett.experiments.compare import open_store, run_trials
 from plackett.experiments.figures import FORMATS, Line, LineChart, can_draw, write_figure
+from plackett.experiments.noise import (
+    LEVELS,
+    NOISE_KINDS,
+    Augmentation,
+    Clicks,
+    LabelNoise,
+    Noise,
+    NoiseProtocol,
+    noise_kind,
+)
 from plackett.experiments.plan import Plan, plan_comparison
 from plackett.experiments.protocols import DataSource, Protocol, Splits, protocol as as_protocol
 from plackett.experiments.report.page import render_page, write_page
 from plackett.experiments.report.write import CONVENTION, WrittenFiles
 from plackett.experiments.results import metric_values, read_outcome
-from plackett.experiments.robustness.noise import LEVELS, Noise, NoiseProtocol
 from plackett.experiments.significance import mean_interval, t_test
 from plackett.experiments.store import RunStore
 from plackett.experiments.tables import Row, TextTable
 from plackett.models.fit_context import Progress
 from plackett.models.ranker import Ranker
+
+__all__ = [
+    "NOISE_KINDS",
+    "Augmentation",
+    "Clicks",
+    "LabelNoise",
+    "Noise",
+    "NoiseProtocol",
+    "RobustnessCurves",
+    "curve_charts",
+    "curve_table",
+    "noise_kind",
+    "read_curves",
+    "render_curves",
+    "robustness",
+    "robustness_payload",
+    "write_curves",
+    "write_robustness",
+]
 
 
 @dataclass(frozen=True)
