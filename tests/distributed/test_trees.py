@@ -68,7 +68,9 @@ def test_two_workers_one_of_them_slow_grow_the_trees_of_one_process(ray_head, pa
         *parts, cluster=ray_head.cluster(), progress=slow_down, watch=lambda done, *_: watched.append(done)
     )
     assert stopped
-    assert watched == list(range(1, 13))
+    # A process that waits for its socket when it is stopped may find the wait interrupted (EINTR). LightGBM takes that
+    # for a broken network; then the workers are replaced and repeat the steps since the last state.
+    assert sorted(set(watched)) == list(range(1, 13))
     _assert_same(ranker, alone, parts)
     assert "127.0.0.1" not in ranker.model_
 
