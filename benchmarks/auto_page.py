@@ -137,7 +137,7 @@ def _format(table: dict[str, dict[str, Any]]) -> list[str]:
     others = [name for name in table if name != best]
     p_values: dict[tuple[str, str], float] = {}
     for metric in ("ndcg@5", "ndcg@10") if best else ():
-        raw = [compare_paired(table[n]["values"][metric], table[best]["values"][metric]).randomisation for n in others]
+        raw = [compare_paired(table[n]["values"][metric], table[best]["values"][metric]).randomization for n in others]
         p_values |= {(name, metric): float(p) for name, p in zip(others, holm(raw), strict=True)}
     lines = [
         f"| system | {' | '.join(m.upper() for m in METRICS)} | p @5 | p @10 | s | ms | MB |",

@@ -27,7 +27,7 @@ import numpy as np
 
 import plackett as pk
 from plackett.data.folds import Fold
-from plackett.experiments.significance import holm, randomisation_test
+from plackett.experiments.significance import holm, randomization_test
 from plackett.models.ranker import Ranker
 from plackett.objectives import OBJECTIVES
 
@@ -195,7 +195,7 @@ class Column:
         self.n_lists = int(np.sum(~np.isnan(values[self.best])))
         others = [name for name in values if name != self.best]
         differences = [values[self.best] - values[name] for name in others]
-        p_values = holm([randomisation_test(d[~np.isnan(d)]) for d in differences])
+        p_values = holm([randomization_test(d[~np.isnan(d)]) for d in differences])
         self.p_values = dict(zip(others, map(float, p_values), strict=True))
 
     def _has(self, seed: int, job: Job, table: dict[tuple[int, int], np.ndarray]) -> bool:
@@ -432,7 +432,7 @@ python benchmarks/losses.py page DATA --out losses.jsonl --page docs/results/los
 ## NDCG@10 on the test lists
 
 Means over lists and seeds ± the deviation between seeds; where there is none, nothing is random. The best of each
-column is bold; in brackets the p-value of each other objective against it: two-sided randomisation test over paired
+column is bold; in brackets the p-value of each other objective against it: two-sided randomization test over paired
 lists, seeds averaged, corrected by Holm's method for the number of objectives in the column. The best is picked
 on the same lists, so p-values are a little too small. *Mean gap*: how much an objective is below the best, mean over
 the columns that it is in; rows are sorted by it. The last column has processor seconds on one thread in linear models,

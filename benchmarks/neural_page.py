@@ -116,7 +116,7 @@ def main_table(found: Results, ending: str) -> str:
 
 def tests_table(found: Results, ending: str) -> str:
     """Each system against urank."""
-    text = "\nAgainst `urank`, list by list (means over seeds; p of the randomisation test):\n\n"
+    text = "\nAgainst `urank`, list by list (means over seeds; p of the randomization test):\n\n"
     text += row("system", "NDCG@1", "p", "NDCG@10", "p") + row(*["---"] * 5)
     for system in recipes(found, ending):
         name = system.removesuffix(ending)
@@ -125,7 +125,7 @@ def tests_table(found: Results, ending: str) -> str:
         cells = []
         for metric in ("ndcg@1", "ndcg@10"):
             c = found.compared(system, "urank" + ending, metric)
-            cells += [f"{c.difference:+.4f}", f"{c.randomisation:.3f}"]
+            cells += [f"{c.difference:+.4f}", f"{c.randomization:.3f}"]
         text += row(name, *cells)
     return text
 
@@ -144,7 +144,7 @@ def side_table(found: Results) -> str:
             cells = [short(list(each.std(axis=0, ddof=1))), short(means(found.averaged(system)))]
         for metric in ("ndcg@1", "ndcg@10"):
             c = found.compared(system, system.rsplit(",", 1)[0], metric)
-            cells += [f"{c.difference:+.4f}", f"{c.randomisation:.3f}"]
+            cells += [f"{c.difference:+.4f}", f"{c.randomization:.3f}"]
         text += row(system, str(len(seeds)), short(list(each.mean(axis=0))), *cells)
     return text
 
@@ -162,7 +162,7 @@ def claims(results: dict[str, Results]) -> str:
                 each = [found.compared(system, baseline, m) for m in CLAIMED]
                 slower = ", slower" if system.endswith("slower") else ""
                 rows.append((claim + slower, name, wanted, each))
-    adjusted = holm([c.randomisation for *_, each in rows for c in each]).reshape(-1, len(CLAIMED))
+    adjusted = holm([c.randomization for *_, each in rows for c in each]).reshape(-1, len(CLAIMED))
     text = row("claim", "set", "NDCG@1", "NDCG@5", "NDCG@10", "p", "found")
     text += row(*["---"] * 7)
     for (claim, name, wanted, each), p in zip(rows, adjusted, strict=True):

@@ -59,7 +59,7 @@ CLAIMS: list[tuple[str, str, str, str]] = [
 STUDIES = """## Side studies on OHSUMED
 
 Each variant against the system before the last comma, on the seeds that both have; p is that of the
-randomisation test, not corrected for the number of variants.
+randomization test, not corrected for the number of variants.
 """
 
 FINDINGS = """## Which claims of the papers hold

@@ -151,7 +151,7 @@ def _claims(means: dict[str, Values]) -> str:
         cells = []
         for m in ("ndcg@5", "ndcg@10"):
             found = _compare(means, better, worse, m)
-            cells += [f"{found.difference:+.4f}", f"{found.randomisation:.3f}"]
+            cells += [f"{found.difference:+.4f}", f"{found.randomization:.3f}"]
         rows.append(f"| {' | '.join([claim, *cells])} |")
     return "\n".join(rows)
 
@@ -175,7 +175,7 @@ def _compare(values: dict[str, Values], one: str, other: str, metric: str) -> Co
 def _p(values: dict[str, Values], one: str, other: str, metric: str) -> str:
     if one == other or one not in values or other not in values:
         return ""
-    return f"{_compare(values, one, other, metric).randomisation:.3f}"
+    return f"{_compare(values, one, other, metric).randomization:.3f}"
 
 
 def _spread(means: list[Any]) -> str:
@@ -220,7 +220,7 @@ test lists of all folds are pooled. NDCG with gain 2^label - 1 and discount 1/lo
 without a relevant document are left out. Our recipes have their default settings, the same
 for all of them but the objective (`lambdamart-ranklib` has those of RankLib); the peers have their
 own defaults, at most 1,000 trees, and stop by the same metric after 50 trees without progress.
-Figures are means over seeds ± their standard deviation. p: two-sided randomisation test over
+Figures are means over seeds ± their standard deviation. p: two-sided randomization test over
 paired lists against `{MAIN}`, on values averaged over seeds, not corrected for the number of
 comparisons. *Cross-fitted* members rotate over
 training and validation lists together; no test list takes part. *On test* is the protocol of

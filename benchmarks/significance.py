@@ -1,4 +1,4 @@
-"""Time of the randomisation test beside a block-vectorised NumPy version and ranx's.
+"""Time of the randomization test beside a block-vectorised NumPy version and ranx's.
 
 Run ``python benchmarks/significance.py``; ``--help`` lists the options. The NumPy version hashes
 the same random words, unpacks their bits and multiplies blocks of sign patterns with the
@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plackett.base.random import GOLDEN
-from plackett.experiments.significance import randomisation_test
+from plackett.experiments.significance import randomization_test
 from turns import fastest
 
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -72,7 +72,7 @@ def works(arguments: argparse.Namespace) -> dict[str, Callable[[], float | None]
     d = values - baseline
     count = arguments.permutations
     found = {
-        "plackett": lambda: randomisation_test(d, permutations=count),
+        "plackett": lambda: randomization_test(d, permutations=count),
         "NumPy, in blocks": lambda: block_vectorised(d, count),
         "ranx": lambda: ranx_test(values, baseline, count),
     }

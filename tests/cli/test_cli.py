@@ -117,7 +117,7 @@ def test_evaluate_compares_with_a_baseline(folder) -> None:
     )
     payload = json.loads(run.stdout)
     assert payload["comparisons"]["ndcg@10"]["difference"] > 0
-    assert payload["comparisons"]["ndcg@10"]["randomisation"] < 0.05
+    assert payload["comparisons"]["ndcg@10"]["randomization"] < 0.05
 
 
 def test_evaluate_writes_the_value_of_each_list(folder, tmp_path) -> None:

@@ -17,8 +17,8 @@ STATISTICS = {
     "constant_features", "zero_share", "missing_share", "lengths", "labels",
 }  # fmt: skip
 COMPARISON = {
-    "n_lists", "difference", "low", "high", "t_test", "randomisation", "wilcoxon", "effect",
-    "wins", "losses",
+    "n_lists", "difference", "low", "high", "t_test", "randomization", "wilcoxon", "effect",
+    "wins", "losses", "randomisation",
 }  # fmt: skip
 COMPARE = {
     "data", "protocol", "selected_by", "leaderboard", "resampled_t_test", "trial_means",

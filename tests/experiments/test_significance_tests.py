@@ -1,4 +1,4 @@
-"""Tests beyond the randomisation and t-tests, against SciPy and by hand."""
+"""Tests beyond the randomization and t-tests, against SciPy and by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plackett.experiments.significance import (
     cohens_d,
     compare_paired,
     mean_interval,
-    randomisation_test,
+    randomization_test,
     resampled_t_test,
     t_test,
     wilcoxon_test,
@@ -53,11 +53,11 @@ def test_signed_sums_are_those_of_the_random_bits_taken_one_by_one(n: int) -> No
 
 def test_p_value_does_not_depend_on_threads() -> None:
     d = np.random.default_rng(0).normal(0.05, 1, size=700)
-    many = randomisation_test(d, permutations=5_000)
+    many = randomization_test(d, permutations=5_000)
     before = numba.get_num_threads()
     numba.set_num_threads(1)
     try:
-        assert randomisation_test(d, permutations=5_000) == many
+        assert randomization_test(d, permutations=5_000) == many
     finally:
         numba.set_num_threads(before)
 

@@ -243,6 +243,6 @@ def rename_deprecated(parameters: Mapping[str, Any], *, warn: bool = True) -> di
 
 
 def warn_renamed(old: str, new: str, *, stacklevel: int = 3) -> None:
-    """Warn that the parameter ``old`` is now called ``new``."""
-    message = f"the parameter {old!r} is deprecated; use {new!r}."
+    """Warn that the name ``old`` has become ``new``."""
+    message = f"{old!r} is deprecated; use {new!r}."
     warnings.warn(message, DeprecationWarning, stacklevel=stacklevel)

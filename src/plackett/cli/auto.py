@@ -104,7 +104,7 @@ def _measure_test(ranker: AutoRanker, test: Dataset) -> dict[str, Any]:
     return {
         "lists": test.n_lists,
         "means": {name: evaluate(s, test, metrics) for name, s in scores.items()},
-        "p_values": {m: compare_paired(values["model"], values[m]).randomisation for m in values if m != "model"},
+        "p_values": {m: compare_paired(values["model"], values[m]).randomization for m in values if m != "model"},
     }
 
 

@@ -36,8 +36,11 @@ def compare(
     store: options.Store = None,
     metric: Annotated[str, "Metric for early stopping and model selection."] = "ndcg@10",
     test: Annotated[
-        Literal["randomisation", "t_test", "wilcoxon"] | None,
-        "Significance test.  [default: randomisation; t_test over splits]",
+        Literal["randomization", "t_test", "wilcoxon", "randomisation"] | None,
+        typer.Option(
+            metavar="<randomization|t_test|wilcoxon>",
+            help="Significance test.  \\[default: randomization; t_test over splits]",
+        ),
     ] = None,
     correction: Annotated[
         Literal["holm", "benjamini-hochberg"], "Correction of the p-values for the number of systems."
@@ -143,7 +146,7 @@ def quickstart(
     console.OUT.print(console.board_table(result.board))
     console.print_text(
         f"▲ better, ▼ worse than {result.board.baseline} (base) at level 0.05; p of "
-        f"{result.board.primary}:\nrandomisation test over paired lists, Holm's correction; "
+        f"{result.board.primary}:\nrandomization test over paired lists, Holm's correction; "
         "s: seconds of training"
     )
     ahead, gains = sum(gain > 0 for gain in result.gains), ", ".join(f"{gain:+.4f}" for gain in result.gains)

@@ -69,7 +69,7 @@ def evaluate(
     if not json:
         OUT.print(_table(means, values, comparisons))
         return
-    compared = {"comparisons": {m: vars(c) for m, c in comparisons.items()}} if comparisons else {}
+    compared = {"comparisons": {m: c.to_dict() for m, c in comparisons.items()}} if comparisons else {}
     counted = {m: int(np.isfinite(v).sum()) for m, v in values.items()}
     sizes = {"lists": dataset.n_lists, "documents": dataset.n_docs}
     print_json(sizes | {"metrics": means, "counted": counted} | compared)
@@ -178,7 +178,7 @@ def _table(means: dict[str, float], values: dict[str, Values], comparisons: dict
                 _format(c.difference, "+.4f"),
                 f"{_format(c.low, '+.4f')}, {_format(c.high, '+.4f')}",
                 _format(c.t_test, ".2g"),
-                _format(c.randomisation, ".2g"),
+                _format(c.randomization, ".2g"),
             ]
         table.add_row(*row)
     return table

@@ -18,6 +18,7 @@ from plackett.experiments.significance import (
     compare_paired,
     holm,
     randomisation_test,
+    randomization_test,
 )
 from plackett.experiments.store import RunStore
 from plackett.experiments.tuning import TuneResult, tune
@@ -39,6 +40,7 @@ __all__ = [
     "protocol",
     "quickstart",
     "randomisation_test",
+    "randomization_test",
     "tune",
     "write_files",
     "write_report",

@@ -104,7 +104,7 @@ def compare(
     seed
         Random seed of splits, models and tests.
     test
-        The test whose p-values decide; by default the randomisation test over lists, and the
+        The test whose p-values decide; by default the randomization test over lists, and the
         t-test over trials.
     correction
         Correction for the number of systems.
@@ -154,7 +154,7 @@ def run_plan(
     """Run the missing trials as :func:`run_trials` does, and compare; parameters as for :func:`compare`."""
     ran = run_trials(plan, store=store, **running)
     results = read_results(plan, store)
-    default: Test = "t_test" if plan.protocol.unit == "trials" else "randomisation"
+    default: Test = "t_test" if plan.protocol.unit == "trials" else "randomization"
     board = leaderboard(
         results.values,
         baseline=plan.baseline,

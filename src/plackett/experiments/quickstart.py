@@ -1,6 +1,6 @@
 """``plackett quickstart``: what plackett is for, shown on a small generated data set in a minute.
 
-Labelled lists are few where ranking is learned for the first time. So a fifth of the lists are for training, a tenth
+Labeled lists are few where ranking is learned for the first time. So a fifth of the lists are for training, a tenth
 for validation, and the rest for the test. LightGBM's ranker is the baseline; the cross-fit uses training and validation
 lists for both purposes. How often it is ahead is counted over data sets of further seeds.
 """

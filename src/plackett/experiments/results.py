@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.base.errors import DataError, UsageError
+from plackett.base.errors import DataError, UsageError, warn_renamed
 from plackett.base.ragged import Scores, Values
 from plackett.data.dataset import Dataset
 from plackett.experiments import significance
@@ -18,12 +18,12 @@ from plackett.experiments.protocols import DataSource, Folds, Holdout, Protocol,
 from plackett.experiments.store import Outcome, RunStore
 from plackett.metrics import FunctionMetric, metric as as_metric, per_list
 
-Test = Literal["randomisation", "t_test", "wilcoxon"]
+Test = Literal["randomization", "t_test", "wilcoxon", "randomisation"]
 Correction = Literal["holm", "benjamini-hochberg"]
 Interval = tuple[float, float]
 
 TESTS: dict[str, str] = {
-    "randomisation": "randomisation test",
+    "randomization": "randomization test",
     "t_test": "t-test",
     "wilcoxon": "Wilcoxon's signed-rank test",
 }
@@ -61,13 +61,17 @@ class Leaderboard:
     unit: Unit = "lists"
     """Whether the values are of lists or of trials."""
     alpha: float = 0.05
-    test: Test = "randomisation"
+    test: Test = "randomization"
     """The test whose p-values are corrected."""
     correction: Correction = "holm"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
-        return asdict(self)
+        entries = [
+            asdict(entry) | {"comparisons": {metric: c.to_dict() for metric, c in entry.comparisons.items()}}
+            for entry in self.entries
+        ]
+        return asdict(self) | {"entries": entries}
 
     def rows(self) -> list[dict[str, Any]]:
         """A dictionary per system, for a data frame: means, and the comparison by the primary metric."""
@@ -124,7 +128,7 @@ def leaderboard(
     seed: int = 0,
     unit: Unit = "lists",
     alpha: float = 0.05,
-    test: Test = "randomisation",
+    test: Test = "randomization",
     correction: Correction = "holm",
     intervals: Mapping[str, Mapping[str, Interval]] | None = None,
 ) -> Leaderboard:
@@ -142,7 +146,7 @@ def leaderboard(
     seconds
         Time of training by system.
     seed
-        Random seed of the randomisation test and the bootstrap.
+        Random seed of the randomization test and the bootstrap.
     unit
         Whether the values are of lists or of trials.
     alpha
@@ -155,6 +159,9 @@ def leaderboard(
     """
     if baseline not in values:
         raise UsageError(f"the baseline {baseline!r} is not among {', '.join(values)}.")
+    if test == "randomisation":  # its old spelling
+        warn_renamed("randomisation", "randomization")
+        test = "randomization"
     metrics = tuple(values[baseline])
     main = metrics[0] if primary is None else primary
     if main not in metrics:

@@ -4,7 +4,7 @@ All tests are made on the differences :math:`d_q` of a metric between two system
 (or of their means in the same trials). Several systems compared with one baseline are several
 chances of a false discovery, so p-values are corrected for their number.
 
-Randomisation test (Fisher; Smucker, Allan & Carterette 2007). Under the null hypothesis each difference is as likely to
+Randomization test (Fisher; Smucker, Allan & Carterette 2007). Under the null hypothesis each difference is as likely to
 have the other sign, so the p-value is the share of sign patterns whose sum is at least as far from zero as the observed
 one. It assumes no distribution. Random bits choose the signs, 64 lists at a time. The signed sums of eight differences
 are tabulated for the 256 patterns of a byte, so a word of 64 signs costs eight additions. Permutations are processed in
@@ -20,14 +20,15 @@ since training sets overlap: the variance is then larger by the factor
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import scipy  # its stats is imported when it is used
 from numba import prange, uint64
 from numpy.typing import NDArray
 
-from plackett.base.errors import DataError
+from plackett.base.errors import DataError, warn_renamed
 from plackett.base.kernels import compiled, parallel
 from plackett.base.ragged import Values
 from plackett.base.random import combine
@@ -108,10 +109,10 @@ _BLOCK = 1024
 _WORD, _BYTE, _PATTERNS = 64, 8, 256
 
 
-def randomisation_test(differences: Values, *, permutations: int = PERMUTATIONS, seed: int = 0) -> float:
-    """Two-sided p-value of Fisher's randomisation test; the observed pattern counts as one more.
+def randomization_test(differences: Values, *, permutations: int = PERMUTATIONS, seed: int = 0) -> float:
+    """Two-sided p-value of Fisher's randomization test; the observed pattern counts as one more.
 
-    >>> randomisation_test(np.zeros(5), permutations=99)
+    >>> randomization_test(np.zeros(5), permutations=99)
     1.0
     """
     d = np.ascontiguousarray(differences, dtype=np.float64)
@@ -119,6 +120,12 @@ def randomisation_test(differences: Values, *, permutations: int = PERMUTATIONS,
     sums = np.zeros(permutations)
     _signed_sums(_tables(d), np.uint64(seed), sums)
     return (int(np.sum(np.abs(sums) >= observed)) + 1) / (permutations + 1)
+
+
+def randomisation_test(differences: Values, *, permutations: int = PERMUTATIONS, seed: int = 0) -> float:
+    """The old spelling of :func:`randomization_test`."""
+    warn_renamed("randomisation_test", "randomization_test")
+    return randomization_test(differences, permutations=permutations, seed=seed)
 
 
 def _tables(differences: Values) -> NDArray[np.float64]:
@@ -210,7 +217,7 @@ def _mean_and_error(values: Values) -> tuple[float, float]:
 
 def _p_value(mean: float, error: float, n: int) -> float:
     if error == 0.0:
-        # No spread: the t-test is undefined, the randomisation test is not.
+        # No spread: the t-test is undefined, the randomization test is not.
         return 1.0 if mean == 0.0 or n < 2 else 0.0
     return float(2.0 * scipy.stats.t.sf(abs(mean) / error, n - 1))
 
@@ -248,8 +255,8 @@ class Comparison:
     """Ends of the 95 % interval of the mean difference."""
     t_test: float
     """Two-sided p-value of the paired t-test."""
-    randomisation: float
-    """Two-sided p-value of the randomisation test."""
+    randomization: float
+    """Two-sided p-value of the randomization test."""
     wilcoxon: float
     """Two-sided p-value of Wilcoxon's signed-rank test."""
     effect: float
@@ -257,6 +264,16 @@ class Comparison:
     wins: int
     losses: int
     """Lists on which the system is better or worse; the others are ties."""
+
+    @property
+    def randomisation(self) -> float:
+        """The old spelling of :attr:`randomization`."""
+        warn_renamed("randomisation", "randomization")
+        return self.randomization
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON; programs may still read the old spelling ``randomisation``."""
+        return asdict(self) | {"randomisation": self.randomization}
 
 
 def compare_paired(values: Values, baseline: Values, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Comparison:
@@ -272,7 +289,7 @@ def compare_paired(values: Values, baseline: Values, *, permutations: int = PERM
         low=low,
         high=high,
         t_test=t_test(d),
-        randomisation=randomisation_test(d, permutations=permutations, seed=seed),
+        randomization=randomization_test(d, permutations=permutations, seed=seed),
         wilcoxon=wilcoxon_test(d),
         effect=cohens_d(d),
         wins=int(np.sum(d > 0)),

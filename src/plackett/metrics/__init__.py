@@ -2,7 +2,7 @@
 
 from plackett.metrics.conventions import CONVENTION_NAMES, CONVENTIONS, METRICS, NAMES
 from plackett.metrics.definition import OPTIONS, MetricSettings
-from plackett.metrics.evaluate import LabelledLists, evaluate, per_list
+from plackett.metrics.evaluate import LabeledLists, evaluate, per_list
 from plackett.metrics.metric import FunctionMetric, Metric, MetricLike, metric, metrics, split
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "NAMES",
     "OPTIONS",
     "FunctionMetric",
-    "LabelledLists",
+    "LabeledLists",
     "Metric",
     "MetricLike",
     "MetricSettings",

@@ -20,7 +20,7 @@ from plackett.metrics.metric import FunctionMetric, Metric, MetricLike, metrics 
 from plackett.metrics.ranking import LEAST_LISTS, RankingRule, ScoredLists, check_lists, ideal_ranking, rank
 
 
-class LabelledLists(Protocol):
+class LabeledLists(Protocol):
     """The attributes of a dataset that evaluation needs.
 
     If it also has an ``order`` (``rows``, ``lists``, ``offsets``, ``keys``), as
@@ -53,7 +53,7 @@ _DEFAULT = "ndcg@10"
 
 
 @overload
-def evaluate(scores: ArrayLike, dataset: LabelledLists, /, metrics: Metrics = ...) -> dict[str, float]: ...
+def evaluate(scores: ArrayLike, dataset: LabeledLists, /, metrics: Metrics = ...) -> dict[str, float]: ...
 @overload
 def evaluate(
     labels: ArrayLike, scores: ArrayLike, /, query_ids: ArrayLike, metrics: Metrics = ...
@@ -93,7 +93,7 @@ def evaluate(scores: Any, dataset: Any, *more: Any, metrics: Any = _DEFAULT, que
 
 
 @overload
-def per_list(scores: ArrayLike, dataset: LabelledLists, /, metrics: Metrics = ...) -> dict[str, Values]: ...
+def per_list(scores: ArrayLike, dataset: LabeledLists, /, metrics: Metrics = ...) -> dict[str, Values]: ...
 @overload
 def per_list(
     labels: ArrayLike, scores: ArrayLike, /, query_ids: ArrayLike, metrics: Metrics = ...

@@ -39,7 +39,7 @@ def test_systems_are_ordered_by_the_primary_metric_and_compared_with_the_baselin
     better = board.entries[0]
     assert better.comparisons["ndcg@10"].difference == pytest.approx(0.1)
     # Two systems are compared, so Holm's method doubles the smaller p-value.
-    assert better.adjusted["ndcg@10"] == pytest.approx(2 * better.comparisons["ndcg@10"].randomisation)
+    assert better.adjusted["ndcg@10"] == pytest.approx(2 * better.comparisons["ndcg@10"].randomization)
     baseline = next(e for e in board.entries if e.name == "<base>")
     assert baseline.comparisons == {}
 

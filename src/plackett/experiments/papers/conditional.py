@@ -25,7 +25,7 @@ from plackett.experiments.papers.paper import Budget, Claim, FinishedStudy, Item
 from plackett.experiments.papers.result_tables import ResultTable, metric_heading
 from plackett.experiments.papers.sampler import METRICS, Evolution, SamplerCurves, Smear
 from plackett.experiments.protocols import DataSource, Folds
-from plackett.experiments.significance import paired_differences, randomisation_test
+from plackett.experiments.significance import paired_differences, randomization_test
 from plackett.experiments.tables import Row, TextTable
 
 BASELINES = ("ranksvm", "rankboost", "svmmap", "listnet-linear", "boltzrank")
@@ -147,11 +147,11 @@ def count_claims(results: CellResults) -> list[Claim]:
         wins = sum(mean > other for mean, other in means)
         a, b = (max(family, key=lambda name: results.mean(name, column, metric)) for family in (ours, others))
         d = paired_differences(*(results.values(name, column)[metric] for name in (a, b)))
-        p = randomisation_test(d)
+        p = randomization_test(d)
         here = f"{wins} of {len(cells)} cells (paper: {paper}); {a} − {b}: MAP {d.mean():+.4f}"
         most = 2 * wins > len(cells)
         holds = most if p < _ALPHA and most == (d.mean() > 0) else None
-        claims.append(Claim(text, here, holds, p, f"paired randomisation test over {len(d):,} lists, MAP"))
+        claims.append(Claim(text, here, holds, p, f"paired randomization test over {len(d):,} lists, MAP"))
     return claims
 
 

@@ -20,7 +20,7 @@ from plackett.experiments.papers.paper import (
 from plackett.experiments.protocols import Protocol, Seeds
 from plackett.experiments.results import read_outcome
 from plackett.experiments.robustness import RobustnessCurves, curve_charts, curve_table, read_curves
-from plackett.experiments.significance import randomisation_test
+from plackett.experiments.significance import randomization_test
 from plackett.experiments.tables import Row, TextTable
 
 _SHOWN = 5  # trials whose curves are drawn
@@ -121,11 +121,11 @@ def _claim_faster(
     if len(areas) == 1:
         return [Claim(text, here, None, test="no test: a single trial") for text, here, _ in gains]
     unit = "seeds on the same lists" if isinstance(protocol, Seeds) else "trials"
-    test = f"paired randomisation test over {len(areas)} {unit}"
+    test = f"paired randomization test over {len(areas)} {unit}"
     least = 2.0 ** (1 - len(areas))
     if least >= _LEVEL:
         test += f", whose p cannot be below {least:.2g}"
-    ps = [randomisation_test(pairs[:, 0] - pairs[:, 1]) for pairs in (area, step)]
+    ps = [randomization_test(pairs[:, 0] - pairs[:, 1]) for pairs in (area, step)]
     return [
         claim_positive(text, here, [(gain, p)], test, _LEVEL) for (text, here, gain), p in zip(gains, ps, strict=True)
     ]

@@ -31,7 +31,7 @@ from plackett.experiments.papers.result_tables import judge, metric_heading
 from plackett.experiments.protocols import Folds
 from plackett.experiments.results import read_outcome
 from plackett.experiments.runners import BY_PENALTY
-from plackett.experiments.significance import paired_differences, randomisation_test, wilcoxon_test
+from plackett.experiments.significance import paired_differences, randomization_test, wilcoxon_test
 from plackett.experiments.tables import Row, TextTable
 from plackett.metrics import metric
 from plackett.models.linear import GRID, LinearRanker
@@ -199,7 +199,7 @@ class SamplerCurves(PaperFigure):
         names = [_system(self.option, value) for value in (above, below)]
         d = paired_differences(*(finished.results.values[name]["map"] for name in names))
         here = f"{names[0]} − {names[1]}: MAP {d.mean():+.4f}"
-        return float(d.mean()), randomisation_test(d), here, f"paired randomisation test over {len(d):,} lists, MAP"
+        return float(d.mean()), randomization_test(d), here, f"paired randomization test over {len(d):,} lists, MAP"
 
 
 def _accuracy_table(caption: str, option: str, finished: FinishedStudy) -> TextTable:
