@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="pip install 'plackett[serve]'")
 
-from plackett.cli.rank import serve
+from plackett.cli.serve import serve
 from plackett.models.insight import NOTES
 from plackett.serving.server import Limits, Settings
 from plackett.serving.server.app import OPERATIONS

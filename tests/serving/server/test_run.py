@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("granian", reason="pip install 'plackett[serve]'")
 
 from plackett.base.errors import UsageError
-from plackett.cli.rank import serve
+from plackett.cli.serve import serve
 from server_harness import TOKEN, Process, answer_of, message
 from serving_models import documents, fitted
 

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("granian", reason="pip install 'plackett[serve]'")
 
 from plackett.base.errors import DataError, UsageError
-from plackett.cli.rank import serve
+from plackett.cli.serve import serve
 from plackett.serving.server import run as running
 from server_harness import TOKEN, ask
 
