@@ -21,14 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError, require
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.data.inputs import ids_from_sizes
 from plackett.metrics import evaluate
-from plackett.models import RECIPES, recipe as make_recipe
+from plackett.models import RECIPES, Ranker as PlackettRanker, TreeRanker, recipe as make_recipe
 from plackett.models.inputs import column_names, n_rows, select_columns, take_column
 from plackett.models.parameters import unknown_parameter
-from plackett.models.ranker import Ranker as PlackettRanker
-from plackett.models.trees import TreeRanker
 
 require("sklearn")
 

@@ -10,9 +10,9 @@ import typer
 from plackett.base.errors import UsageError
 from plackett.cli.console import print_json, print_text, step_progress
 from plackett.cli.options import ClusterOption, DataOptions, DataPaths, Json, find_cluster, split_names
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
+from plackett.experiments import compare_paired
 from plackett.experiments.report.page import write_page
-from plackett.experiments.significance import compare_paired
 from plackett.metrics import evaluate, per_list
 from plackett.models import AutoRanker
 from plackett.models.artifact import check_save_path

@@ -9,6 +9,7 @@ from rich.table import Table
 from plackett.base.errors import UsageError
 from plackett.cli.console import ERR, OUT, byte_progress, make_table, print_json, print_text
 from plackett.cli.options import DataOptions, Json, Missing, QueryColumn, Strict
+from plackett.data import Dataset, write
 from plackett.data.clicks import (
     ClickLog,
     Propensities,
@@ -18,9 +19,7 @@ from plackett.data.clicks import (
     read_propensities,
     write_propensities,
 )
-from plackett.data.dataset import Dataset
 from plackett.data.files import require_format
-from plackett.data.writer import write
 
 _N_POSITIONS = 10  # in the table
 

@@ -8,13 +8,12 @@ from typing import Annotated, Any, Literal
 import typer
 
 from plackett.cli import console, options
+from plackett.experiments import RunStore, quickstart as run_quickstart
 from plackett.experiments.compare import CompareResult, run_plan
 from plackett.experiments.mlflow import check_uri, log_comparison
 from plackett.experiments.plan import Plan, forecast, plan_comparison
-from plackett.experiments.quickstart import quickstart as run_quickstart
 from plackett.experiments.report.queries import read_column
 from plackett.experiments.report.write import ReportFiles, payload, write_files
-from plackett.experiments.store import RunStore
 from plackett.experiments.tables import describe_test
 
 

@@ -11,9 +11,7 @@ from rich.table import Table
 from plackett.base.errors import UsageError
 from plackett.cli.console import OUT, bar_table, byte_progress, make_table, print_facts, print_json
 from plackett.cli.options import DataOptions, DataPaths, Json
-from plackett.data.dataset import Dataset
-from plackett.data.description import Description, describe as describe_dataset
-from plackett.data.folds import is_folds, join_folds
+from plackett.data import Dataset, Description, describe as describe_dataset, is_folds, join_folds
 from plackett.data.writer import ConvertReport, convert as convert_file, write
 from plackett.models.artifact import is_model
 

@@ -15,11 +15,10 @@ from plackett.base.files import tsv_cell, write_text
 from plackett.base.ragged import Ids, Scores, Values
 from plackett.cli.console import OUT, make_table, print_json
 from plackett.cli.options import DataOptions, Json, find_test_set, name_model_features
-from plackett.data import collect_lists, find_files
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset, collect_lists, find_files
 from plackett.data.trec import as_qrels, is_qrels, is_run, judge_run, read_qrels, read_run
+from plackett.experiments import Comparison, compare_paired
 from plackett.experiments.external import read_scores
-from plackett.experiments.significance import Comparison, compare_paired
 from plackett.metrics import Metric, evaluate as compute_means, metric, per_list as compute_values, split
 from plackett.models import load
 

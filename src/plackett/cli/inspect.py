@@ -14,10 +14,18 @@ from plackett.base.errors import DataError, UsageError
 from plackett.cli.console import OUT, bar_table, print_json, print_text
 from plackett.cli.options import DataOptions, Json
 from plackett.metrics import CONVENTIONS, METRICS
-from plackett.models import RECIPES, CrossFit, LinearRanker, Ranker, StumpRanker, TreeRanker, load
+from plackett.models import (
+    RECIPES,
+    BaseLinearRanker,
+    CrossFit,
+    EnsembleRanker,
+    LinearRanker,
+    Ranker,
+    StumpRanker,
+    TreeRanker,
+    load,
+)
 from plackett.models.artifact import encode, read_manifest
-from plackett.models.ensembles import EnsembleRanker
-from plackett.models.linear import BaseLinearRanker
 from plackett.models.recipes import recommend
 from plackett.objectives import OBJECTIVES
 

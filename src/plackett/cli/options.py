@@ -24,9 +24,19 @@ from rich.markup import escape
 
 from plackett.base.errors import DataError, FeatureMismatch, Message, Parameter, UsageError, require
 from plackett.cli.console import byte_progress, explain_interrupt
-from plackett.data import DataFiles, ReadOptions, fits_in_memory, open_data_or_folds, read_blocks
-from plackett.data.dataset import Dataset
-from plackett.data.folds import Fold, find_splits, fold_folders, is_folds, join_folds
+from plackett.data import (
+    DataFiles,
+    Dataset,
+    Fold,
+    ReadOptions,
+    find_splits,
+    fits_in_memory,
+    fold_folders,
+    is_folds,
+    join_folds,
+    open_data_or_folds,
+    read_blocks,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self

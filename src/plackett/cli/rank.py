@@ -23,8 +23,7 @@ from plackett.base.files import atomic_file, hash_file, tsv_cell, write_text
 from plackett.base.ragged import Scores
 from plackett.cli.console import print_facts, print_json, step_progress
 from plackett.cli.options import ClusterOption, DataOptions, Json, find_cluster, find_test_set, name_model_features
-from plackett.data import DataFiles, find_files, read_blocks
-from plackett.data.dataset import Dataset
+from plackett.data import DataFiles, Dataset, find_files, read_blocks
 from plackett.data.trec import format_run
 from plackett.distributed import Cluster, map_on_cluster
 from plackett.models import Ranker, load

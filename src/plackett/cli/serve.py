@@ -9,7 +9,7 @@ import typer
 from plackett.base.errors import require
 from plackett.cli.console import ERR
 from plackett.cli.options import DataOptions, find_test_set
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.data.files import detect_format
 
 _MB = 1 << 20

@@ -11,8 +11,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.files import read_key
 from plackett.cli import options
 from plackett.cli.console import explain_interrupt, print_json, print_text, step_progress
-from plackett.data.dataset import Dataset
-from plackett.data.folds import split
+from plackett.data import Dataset, split
 from plackett.metrics import evaluate
 from plackett.models import CrossFit, Ranker, recipe
 from plackett.models.artifact import check_save_path

@@ -5,13 +5,25 @@
 
 from plackett.data.dataset import Dataset
 from plackett.data.description import Description, describe, fingerprint
-from plackett.data.files import DataFiles, ReadOptions, find_files
-from plackett.data.folds import Fold, concat, is_folds, open_data_or_folds, read_folds, split
+from plackett.data.files import ByteProgress, DataFiles, ReadOptions, find_files
+from plackett.data.folds import (
+    Fold,
+    concat,
+    find_splits,
+    fold_folders,
+    group_codes,
+    is_folds,
+    join_folds,
+    open_data_or_folds,
+    read_folds,
+    split,
+)
 from plackett.data.reader import fits_in_memory, open_data, read
 from plackett.data.streaming import collect_lists, read_blocks, stream
 from plackett.data.writer import convert, write
 
 __all__ = [
+    "ByteProgress",
     "DataFiles",
     "Dataset",
     "Description",
@@ -22,9 +34,13 @@ __all__ = [
     "convert",
     "describe",
     "find_files",
+    "find_splits",
     "fingerprint",
     "fits_in_memory",
+    "fold_folders",
+    "group_codes",
     "is_folds",
+    "join_folds",
     "open_data",
     "open_data_or_folds",
     "read",

@@ -28,9 +28,8 @@ from typing import TYPE_CHECKING, Any
 from scipy.sparse import csr_array
 
 from plackett.base.errors import ConvergenceWarning, PlackettError, UsageError, message_of
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset, write
 from plackett.data.mapped import open_mapped
-from plackett.data.writer import write
 from plackett.distributed.driver_process import Closing, rebuild_error, record_error
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ import numpy as np
 
 from plackett.base.errors import ClusterError, DataError, UsageError
 from plackett.base.ragged import Keys, Offsets, Rows
+from plackett.data import Dataset
 from plackett.data.canonical import PermutedRows
-from plackett.data.dataset import Dataset
 from plackett.data.mapped import is_mapped, open_mapped
 from plackett.distributed.cluster import Cluster
 from plackett.distributed.coordinator import Coordinator, TrainingState, WorkerGroup

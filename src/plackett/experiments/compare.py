@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plackett.base.errors import DataError, Message, PlackettError, UsageError, message_of, unknown_name
-from plackett.data.dataset import Dataset
-from plackett.data.folds import Fold
+from plackett.data import Dataset, Fold
 from plackett.distributed import Cluster, as_cluster
 from plackett.experiments.plan import METRIC, METRICS, Plan, Trial, plan_comparison, threads_per_trial
 from plackett.experiments.protocols import DataSource, Protocol
@@ -32,7 +31,7 @@ from plackett.experiments.results import (
 from plackett.experiments.runners import ClusterRunner, InProcessRunner, LocalRunner, Runner, TrialSettings
 from plackett.experiments.store import Heartbeat, Outcome, RunStore
 from plackett.experiments.systems import Model
-from plackett.models.fit_context import MetricSpec, Progress, no_progress
+from plackett.models import MetricSpec, Progress, no_progress
 
 
 @dataclass(frozen=True, eq=False, repr=False)

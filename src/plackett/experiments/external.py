@@ -23,12 +23,10 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Scores
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.metrics import metrics as as_metrics
+from plackett.models import FitContext, Ranker, load
 from plackett.models.artifact import MANIFEST_FILE, is_model, read_manifest
-from plackett.models.fit_context import FitContext
-from plackett.models.load import load
-from plackett.models.ranker import Ranker
 
 if TYPE_CHECKING:
     from typing_extensions import Self

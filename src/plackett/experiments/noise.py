@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import list_of_document
+from plackett.data import Dataset
 from plackett.data.clicks import CascadeModel, click_model, simulate
-from plackett.data.dataset import Dataset
 from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData
 
 LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # levels of noise that are shares of a list's documents

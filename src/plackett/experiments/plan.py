@@ -20,16 +20,13 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from plackett.base.errors import DataWarning, UsageError
-from plackett.data.dataset import Dataset
-from plackett.data.description import fingerprint
-from plackett.data.folds import Fold
+from plackett.data import Dataset, Fold, fingerprint
 from plackett.experiments.external import SavedModel, ScoreFile
 from plackett.experiments.protocols import DataSource, Protocol, Split, as_source, protocol as as_protocol
 from plackett.experiments.store import Identity, RunStore
 from plackett.experiments.systems import Model, System, as_systems, code_version, environment
 from plackett.metrics import FunctionMetric, Metric, metrics as as_metrics
-from plackett.models.fit_context import MetricSpec
-from plackett.models.ranker import Ranker
+from plackett.models import MetricSpec, Ranker
 from plackett.objectives.custom import digest
 
 METRICS = ("ndcg@10", "ndcg@5", "err@10")  # the metrics that are computed by default; the first one orders the systems

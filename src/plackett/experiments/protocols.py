@@ -22,8 +22,7 @@ import numpy as np
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Values
-from plackett.data.dataset import Dataset
-from plackett.data.description import fingerprint
+from plackett.data import Dataset, fingerprint
 from plackett.data.folds import Fold, join_folds, shuffle_lists, split
 from plackett.data.large_arrays import check_before_use
 from plackett.experiments.significance import resampled_t_test

@@ -11,18 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from plackett.base.ragged import Scores
-from plackett.data.dataset import Dataset
-from plackett.data.description import Description, describe
-from plackett.data.folds import Fold, split
+from plackett.data import Dataset, Description, Fold, describe, split
 from plackett.data.synthetic import synthetic
 from plackett.experiments.compare import compare
 from plackett.experiments.protocols import DataSource
 from plackett.experiments.report.write import write_files
 from plackett.experiments.results import Leaderboard, leaderboard
 from plackett.metrics import evaluate
-from plackett.models import CrossFit, recipe
-from plackett.models.fit_context import FitContext, Progress
-from plackett.models.ranker import Ranker
+from plackett.models import CrossFit, FitContext, Progress, Ranker, recipe
 
 METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "err@10", "map")
 PRIMARY = "ndcg@10"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError, warn_renamed
 from plackett.base.ragged import Scores, Values
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.experiments import significance
 from plackett.experiments.plan import Plan, Trial
 from plackett.experiments.protocols import DataSource, Folds, Holdout, Protocol, Seeds, Split, SplitData, Splits, Unit

@@ -12,8 +12,7 @@ import numpy as np
 from plackett.base.errors import UsageError
 from plackett.base.files import write_json, write_text
 from plackett.base.ragged import Values
-from plackett.data.dataset import Dataset
-from plackett.data.folds import Fold
+from plackett.data import Dataset, Fold
 from plackett.distributed import Cluster
 from plackett.experiments.compare import open_store, run_trials
 from plackett.experiments.figures import FORMATS, Line, LineChart, can_draw, write_figure
@@ -35,8 +34,7 @@ from plackett.experiments.results import metric_values, read_outcome
 from plackett.experiments.significance import mean_interval, t_test
 from plackett.experiments.store import RunStore
 from plackett.experiments.tables import Row, TextTable
-from plackett.models.fit_context import Progress
-from plackett.models.ranker import Ranker
+from plackett.models import Progress, Ranker
 
 __all__ = [
     "NOISE_KINDS",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from plackett.base.errors import ClusterError, ConvergenceWarning, message_of
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.distributed import Cluster, TaskContext, TaskPool
 from plackett.distributed.driver_process import Closing
 from plackett.distributed.local_pool import LocalPool, open_shared, write_shared
@@ -23,8 +23,7 @@ from plackett.experiments.plan import Trial
 from plackett.experiments.protocols import DataSource, Protocol, Split, SplitData
 from plackett.experiments.store import Outcome
 from plackett.metrics import FunctionMetric, per_list
-from plackett.models.fit_context import Progress, no_progress
-from plackett.models.ranker import Ranker
+from plackett.models import Progress, Ranker, no_progress
 
 _POLL_SECONDS = 1.0  # between checks of what other processes have finished
 BY_PENALTY = " by penalty"  # what the parts of curves are called that have a value for each penalty of a linear model

@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 from plackett._version import __version__
 from plackett.base.errors import UsageError, rename_deprecated, unknown_name
 from plackett.experiments.external import ExternalRanker, as_external
-from plackett.models import RECIPES, recipe
+from plackett.models import RECIPES, Ranker, recipe
 from plackett.models.artifact import encode_params
-from plackett.models.ranker import Ranker
 from plackett.models.recipes.search_spaces import with_settings
 
 

@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Offsets, Scores
-from plackett.data.dataset import Dataset
-from plackett.data.folds import concat, group_codes
+from plackett.data import Dataset, concat, group_codes
 from plackett.distributed import ClusterError
 from plackett.distributed.local_pool import LocalPool, open_shared
 from plackett.metrics import Metric

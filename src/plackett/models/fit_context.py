@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.ragged import Scores
+from plackett.data import Dataset
 from plackett.data.canonical import dense_rows
-from plackett.data.dataset import Dataset
 from plackett.distributed import Cluster, WorkerGroup
 from plackett.metrics import Metric, MetricLike, evaluate, metrics as as_metrics, per_list
 from plackett.models.checkpoint import Checkpoint

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import FeatureMismatch, UsageError
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.data.inputs import ids_from_sizes
 
 Columns = dict[str, Any]

@@ -45,7 +45,7 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import UsageError, require, unknown_name
 from plackett.base.ragged import Features, Offsets, Scores, list_of_document
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.data.large_arrays import iter_blocks, release_pages
 from plackett.metrics import evaluate
 from plackett.models.fit_context import MetricSpec

@@ -20,9 +20,8 @@ from numpy.typing import ArrayLike
 from plackett.base.errors import DataError, FeatureMismatch, UsageError, require
 from plackett.base.files import read_key
 from plackett.base.ragged import Scores, list_blocks
+from plackett.data import Dataset, fingerprint
 from plackett.data.canonical import has_nan
-from plackett.data.dataset import Dataset
-from plackett.data.description import fingerprint
 from plackett.data.inputs import Categories, ids_from_sizes
 from plackett.data.large_arrays import check_before_use, is_large, iter_blocks, release_pages
 from plackett.data.transforms import FittedChain, FittedTransform, chain, encode_categories, transform

@@ -37,7 +37,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import compiled, parallel
 from plackett.base.ragged import Features, Labels, Offsets, Scores, list_of_document
 from plackett.base.threads import kernel_threads
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.models.checkpoint import read_state, save_state
 from plackett.models.fit_context import Curves, FitContext, Selection, read_curves, write_curves
 from plackett.models.insight import Method

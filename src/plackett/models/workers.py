@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.distributed import TrainingJob, TrainingState, WorkerGroup
 from plackett.metrics import Metric
 from plackett.models.checkpoint import Checkpoint

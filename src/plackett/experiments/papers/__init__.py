@@ -23,7 +23,7 @@ from plackett.experiments.papers.run import (
     silent_progress_bar,
     write_reproduction,
 )
-from plackett.models.fit_context import Progress, no_progress
+from plackett.models import Progress, no_progress
 
 PAPERS: dict[str, Paper] = {
     module.PAPER.letter: module.PAPER for module in (stochastic, conditional, xendcg, unique_ratings)

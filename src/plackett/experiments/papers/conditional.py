@@ -17,9 +17,8 @@ import numpy as np
 
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Values
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset, Fold
 from plackett.data.filters import binarize, clean
-from plackett.data.folds import Fold
 from plackett.experiments.papers.datasets import LETOR3
 from plackett.experiments.papers.paper import Budget, Claim, FinishedStudy, ItemContent, ItemData, Paper, Study
 from plackett.experiments.papers.result_tables import ResultTable, metric_heading

@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from plackett.base.errors import DataError
-from plackett.data.dataset import Dataset
-from plackett.data.files import ByteProgress
-from plackett.data.folds import Fold, concat, is_folds, open_data_or_folds
+from plackett.data import ByteProgress, Dataset, Fold, concat, is_folds, open_data_or_folds, read
 from plackett.data.known import KNOWN, KnownSizes
-from plackett.data.reader import read
 from plackett.data.synthetic import synthetic
 from plackett.experiments.protocols import DataSource
 

@@ -22,8 +22,7 @@ from plackett.experiments.results import ComparisonResults, read_results
 from plackett.experiments.significance import decide
 from plackett.experiments.store import RunStore
 from plackett.experiments.tables import TextTable
-from plackett.models import RECIPES, recipe
-from plackett.models.ranker import Ranker
+from plackett.models import RECIPES, Ranker, recipe
 from plackett.models.recipes.search_spaces import get_setting, with_settings
 
 _QUICK: dict[str, dict[str, Any]] = {

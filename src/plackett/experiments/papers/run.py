@@ -14,9 +14,7 @@ import numpy as np
 
 from plackett.base.errors import ConvergenceWarning, DataError, Message, Parameter
 from plackett.base.files import write_json, write_text
-from plackett.data.dataset import Dataset
-from plackett.data.files import ByteProgress
-from plackett.data.folds import Fold
+from plackett.data import ByteProgress, Dataset, Fold
 from plackett.experiments.compare import run_trials
 from plackett.experiments.figures import FORMATS, can_draw, write_figure
 from plackett.experiments.papers import datasets as sets
@@ -27,7 +25,7 @@ from plackett.experiments.report.page import write_page
 from plackett.experiments.report.write import WrittenFiles
 from plackett.experiments.store import RunStore
 from plackett.experiments.systems import environment
-from plackett.models.fit_context import Progress, no_progress
+from plackett.models import Progress, no_progress
 
 ReadProgressBar = Callable[[str], AbstractContextManager[ByteProgress]]
 """Given what is being read, a context that takes bytes done and bytes in all."""

@@ -15,7 +15,7 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.experiments.figures import Line, LineChart
 from plackett.experiments.papers.paper import (
     Budget,

@@ -21,7 +21,7 @@ from plackett.experiments.papers.paper import (
 )
 from plackett.experiments.protocols import Seeds
 from plackett.experiments.tables import Row, TextTable
-from plackett.models.ranker import Ranker
+from plackett.models import Ranker
 
 WEB, YAHOO = "MSLR-WEB30K", "Yahoo set 1"
 _METRICS = ("ndcg@1", "ndcg@5", "ndcg@10")

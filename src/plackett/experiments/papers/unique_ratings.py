@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plackett.data.description import describe
+from plackett.data import describe
 from plackett.experiments.figures import Line, LineChart
 from plackett.experiments.papers import result_tables as tables
 from plackett.experiments.papers.paper import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plackett.data.description import Description
+from plackett.data import Description
 from plackett.experiments.figures import Bar, BarChart, DotChart, Dots, Line, LineChart
 from plackett.experiments.report.page import format_p_value, render_page, write_page
 from plackett.experiments.report.queries import QueryBrowser, Segmentation

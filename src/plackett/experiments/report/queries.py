@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Values
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.experiments.figures import DotChart, Dots
 from plackett.experiments.protocols import DataSource
 from plackett.experiments.results import TrialDetails

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.files import tsv_cell, write_json, write_text
-from plackett.data.description import Description, describe
+from plackett.data import Description, describe
 from plackett.experiments.compare import CompareResult
 from plackett.experiments.figures import FORMATS, Chart, can_draw, write_figure
 from plackett.experiments.protocols import Seeds, Splits

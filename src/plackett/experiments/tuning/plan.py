@@ -22,15 +22,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from plackett.base.errors import DataError, UsageError
-from plackett.data.dataset import Dataset
-from plackett.data.folds import split
+from plackett.data import Dataset, split
 from plackett.experiments.protocols import DataSource, fold_fingerprint
 from plackett.experiments.store import Identity
 from plackett.experiments.systems import System, code_version
 from plackett.metrics import FunctionMetric, evaluate
+from plackett.models import Progress, Ranker, no_progress
 from plackett.models.crossfit import with_threads
-from plackett.models.fit_context import Progress, no_progress
-from plackett.models.ranker import Ranker
 from plackett.models.recipes.search_spaces import Choice, Dimension, Real, Whole, get_setting, with_settings
 
 

@@ -12,16 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from plackett.base.errors import UsageError, rename_deprecated, require
-from plackett.data.dataset import Dataset
-from plackett.data.folds import Fold
+from plackett.data import Dataset, Fold
 from plackett.distributed import Cluster, as_cluster
 from plackett.experiments.plan import threads_per_trial
 from plackett.experiments.protocols import DataSource, as_source
 from plackett.experiments.tuning.plan import Pruner, SearchPlan, ValidationSplits, build_ranker, build_space
 from plackett.metrics import FunctionMetric, metrics as as_metrics
-from plackett.models import recipe
-from plackett.models.fit_context import MetricSpec, Progress, no_progress
-from plackett.models.ranker import Ranker
+from plackett.models import MetricSpec, Progress, Ranker, no_progress, recipe
 from plackett.models.recipes import search_spaces
 
 if TYPE_CHECKING:

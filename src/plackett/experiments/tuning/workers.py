@@ -24,8 +24,7 @@ from plackett.experiments.protocols import DataSource
 from plackett.experiments.runners import open_source, share
 from plackett.experiments.tuning.plan import SearchPlan, TrialPruned, build_ranker, evaluate_ranker
 from plackett.experiments.tuning.study import RECIPE, TuningStudy, failure_reason
-from plackett.models.fit_context import Progress, no_progress
-from plackett.models.ranker import Ranker
+from plackett.models import Progress, Ranker, no_progress
 
 _STUDY_SECONDS = 0.5  # between checks of what other processes have finished
 _WORKER_SECONDS = 0.2  # between progress reports while local processes work

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Offsets, Scores
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.models.auto.leaderboard import paired_p_value
 from plackett.models.crossfit import CrossFit
 from plackett.models.ensembles import EnsembleRanker

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from plackett.base.errors import UsageError, unknown_name
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.models.ranker import Ranker
 from plackett.models.recipes import RECIPES, recipe
 from plackett.models.recipes.search_spaces import (

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, DataWarning, UsageError
 from plackett.base.ragged import Offsets, Scores
+from plackett.data import Dataset, concat, group_codes
 from plackett.data.canonical import has_nan
-from plackett.data.dataset import Dataset
-from plackett.data.folds import concat, group_codes
 from plackett.data.transforms import FittedTransform
 from plackett.data.transforms.base import apply_in_blocks
 from plackett.distributed.local_pool import LocalPool

@@ -27,7 +27,7 @@ import numpy as np
 from plackett.base.errors import ConvergenceWarning, DataError, PlackettError
 from plackett.base.files import atomic_directory, write_json
 from plackett.base.ragged import Scores
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.distributed import Cluster, ClusterError
 from plackett.metrics import Metric
 from plackett.models.auto.portfolio import Candidate

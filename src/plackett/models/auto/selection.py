@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.ragged import Ids, Keys, Labels, Offsets, Scores, Values, offsets_from_sizes
-from plackett.data.dataset import Dataset
-from plackett.data.folds import group_codes
+from plackett.data import Dataset, group_codes
 from plackett.metrics import Metric
 
 Weights = NDArray[np.float64]

@@ -18,7 +18,7 @@ import numpy as np
 
 from plackett.base.errors import DataError, UsageError, require
 from plackett.base.ragged import list_of_document
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.models.ensembles.ranker import EnsembleRanker
 from plackett.models.fit_context import FitContext, Selection, measure
 from plackett.models.parameters import ALIASES, accept_aliases

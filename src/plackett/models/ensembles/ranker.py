@@ -14,7 +14,7 @@ import numpy as np
 from plackett.base.errors import DataError, Message, Parameter, UsageError, message_of
 from plackett.base.files import require_regular
 from plackett.base.ragged import Scores
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.models.ensembles.catboost import MAGIC, read_catboost
 from plackett.models.ensembles.ensemble import Ensemble
 from plackett.models.ensembles.lightgbm import read_lightgbm_sum

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Scores, Values
 from plackett.base.threads import kernel_threads
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.metrics import Metric
 from plackett.models.checkpoint import read_state, save_state
 from plackett.models.fit_context import Curves, FitContext, Selection, measure

@@ -39,7 +39,7 @@ from plackett.base.errors import Message, Setting, UsageError
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Scores
 from plackett.base.threads import run_parallel
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.models.linear.convergence import Convergence, Iterate, Solution, Weights
 from plackett.models.linear.loss import LinearLoss
 

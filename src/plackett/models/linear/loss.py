@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from plackett.base.kernels import FLOATS, INTEGERS, LABELS, compiled, function_maker, list_function, readonly, reordered
 from plackett.base.ragged import Features, Offsets, Scores, offsets_from_sizes
 from plackett.base.threads import run_parallel
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.models.fit_context import bind_objective
 from plackett.models.linear.convergence import Weights
 from plackett.objectives import Objective, Stochastic

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import UsageError
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.models.checkpoint import Checkpoint, read_state, save_state
 from plackett.models.fit_context import Curves, FitContext, Means, Selection, latest, measure
 from plackett.models.linear.convergence import Convergence, Solution, Weights

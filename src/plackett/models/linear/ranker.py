@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Offsets, Scores
 from plackett.base.threads import kernel_threads
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.models.fit_context import Curves, FitContext, check_learnable, read_curves, write_curves
 from plackett.models.insight import Method, deviations
 from plackett.models.linear.convergence import Convergence, warn_unless_converged

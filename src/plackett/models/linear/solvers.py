@@ -16,7 +16,7 @@ import numpy as np
 
 from plackett.base.errors import UsageError
 from plackett.base.kernels import ListFunction, list_function
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.metrics import Metric
 from plackett.models.fit_context import Selection, bind_objective, measure
 from plackett.models.linear.convergence import Convergence, Iterate, Planes, Solution, Weights

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Keys, Labels, Offsets, Rows, take_lists
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.data.large_arrays import is_large, release_pages
 from plackett.distributed import Partition, WorkerGroup
 from plackett.models.neural.ranker import BaseNeuralRanker

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from plackett.base.errors import UsageError
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.distributed import Partition, WorkerGroup
 from plackett.models.fit_context import Callback, Curves, FitContext, Means, Selection, bind_objective
 from plackett.models.neural.batch_norm import check_batch_norm

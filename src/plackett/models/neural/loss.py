@@ -23,7 +23,7 @@ from torch.autograd.function import once_differentiable
 
 from plackett.base.errors import UsageError
 from plackett.base.ragged import Offsets, Rows, Scores, list_of_document, offsets_from_sizes, take_lists
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.distributed import WorkerGroup
 from plackett.models.fit_context import bind_objective
 from plackett.models.neural.batch_norm import synchronize_batch_norm

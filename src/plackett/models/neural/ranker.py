@@ -14,7 +14,7 @@ import numpy as np
 
 from plackett.base.errors import DataError, UsageError, require, warn_renamed
 from plackett.base.ragged import Scores
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.models.fit_context import Curves, FitContext, read_curves, write_curves
 from plackett.models.parameters import accept_aliases
 from plackett.models.ranker import Ranker

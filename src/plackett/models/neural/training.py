@@ -32,7 +32,7 @@ from torch.optim.adamw import adamw
 
 from plackett.base.errors import DataError, Message, Setting, UsageError
 from plackett.base.ragged import Rows, Scores
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.models.fit_context import FitContext, Selection, latest
 from plackett.models.insight import deviations
 from plackett.models.neural.batches import BatchPlan, FeatureRows, make_batch, scoring_batches

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from plackett.base.errors import DataError, unknown_name
-from plackett.data.dataset import Dataset
-from plackett.data.description import describe
+from plackett.data import Dataset, describe
 from plackett.models.ensembles import CatBoostRanker, XGBoostRanker
 from plackett.models.linear import GRID, AdaRanker, CoordinateAscentRanker, LinearRanker
 from plackett.models.neural import BoostedNeuralRanker, NeuralRanker

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.memory import memory_limits
 from plackett.base.ragged import Features
+from plackett.data import Dataset
 from plackett.data.canonical import PermutedRows
-from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import is_large, release_pages, rows_per_block
 from plackett.models.stumps import columns
 from plackett.models.trees.params import BUILT_IN, categorical_indices

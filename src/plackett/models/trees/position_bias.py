@@ -29,7 +29,7 @@ from plackett.base.errors import DataError, UsageError
 from plackett.base.gains import discount
 from plackett.base.kernels import parallel
 from plackett.base.ragged import Scores
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.objectives import LambdaRank, Objective
 from plackett.objectives.ranking import normalized_gains, rank_order
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Offsets, Scores
 from plackett.base.threads import kernel_threads
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.distributed import Partition, WorkerGroup
 from plackett.models.ensembles import Ensemble, EnsembleRanker, read_lightgbm
 from plackett.models.fit_context import Curves, FitContext, bind_objective, read_curves, write_curves

@@ -31,8 +31,8 @@ from plackett.base.errors import DataError
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Keys, Offsets, Scores
 from plackett.base.random import combine, mix, to_uniform
+from plackett.data import Dataset
 from plackett.data.canonical import PermutedRows
-from plackett.data.dataset import Dataset
 from plackett.data.large_arrays import allocate, is_large, iter_blocks, release_pages
 from plackett.distributed import WorkerGroup
 from plackett.models.fit_context import Curves, FitContext, Selection, smooth

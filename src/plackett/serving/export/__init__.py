@@ -11,8 +11,7 @@ from typing import get_args
 from plackett.base.errors import UsageError, unknown_name
 from plackett.base.files import atomic_file
 from plackett.base.ragged import Features
-from plackett.models.load import load
-from plackett.models.ranker import Ranker
+from plackett.models import Ranker, load
 from plackett.serving.export.boosters import (
     lightgbm_json,
     lightgbm_text,

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plackett.base.errors import UsageError
-from plackett.models.ensembles import EnsembleRanker
+from plackett.models import EnsembleRanker, TreeRanker
 from plackett.models.ensembles.scoring import MISSING_NAN, decision_bits
-from plackett.models.trees import TreeRanker
 from plackett.serving.export.parts import ExportRequest, Part
 from plackett.serving.export.trees import Position, Trees, fold_trees, next_above
 

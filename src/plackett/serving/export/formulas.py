@@ -16,8 +16,7 @@ from scipy.linalg import block_diag
 
 from plackett.base.errors import Message, Parameter, UsageError
 from plackett.data.transforms import FittedImpute, FittedStandard, FittedTransform
-from plackett.models.linear import BaseLinearRanker
-from plackett.models.neural.ranker import BaseNeuralRanker
+from plackett.models import BaseLinearRanker, BaseNeuralRanker
 from plackett.serving.export.parts import ExportRequest, Missing, Part
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from plackett.base.errors import UsageError, require
 from plackett.base.ragged import offsets_from_sizes
 from plackett.data.transforms import FittedImpute, FittedQuantile, FittedStandard, FittedTransform, Log1p
-from plackett.models.linear import BaseLinearRanker
+from plackett.models import BaseLinearRanker
 from plackett.serving.export.formulas import Cell, Layer, find_nets
 from plackett.serving.export.parts import ExportRequest, Part
 from plackett.serving.export.trees import Trees

@@ -13,14 +13,8 @@ import numpy as np
 
 from plackett.base.errors import Message, Parameter, UsageError
 from plackett.data.transforms import FittedCategories, FittedChain, FittedTransform, QueryMinMax
-from plackett.models.auto import AutoRanker
-from plackett.models.crossfit import CrossFit
+from plackett.models import AutoRanker, BaseLinearRanker, BaseNeuralRanker, CrossFit, Ranker, StumpRanker, TreeRanker
 from plackett.models.ensembles import EnsembleRanker, read_lightgbm_sum
-from plackett.models.linear import BaseLinearRanker
-from plackett.models.neural.ranker import BaseNeuralRanker
-from plackett.models.ranker import Ranker
-from plackett.models.stumps import StumpRanker
-from plackett.models.trees import TreeRanker
 from plackett.serving.export import trees
 
 ModelKind = Literal["trees", "linear", "net"]

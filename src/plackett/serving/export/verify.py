@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Scores
 from plackett.data.transforms import FittedImpute, FittedStandard
+from plackett.models import Ranker
 from plackett.models.ensembles import EnsembleRanker, read_lightgbm, read_ranklib, read_xgboost
 from plackett.models.ensembles.scoring import CATEGORICAL
-from plackett.models.ranker import Ranker
 from plackett.serving.export.parts import ExportRequest
 from plackett.serving.export.search_engines import NEAR_ZERO, SLACK
 from plackett.serving.export.trees import TINY, to_float32_threshold

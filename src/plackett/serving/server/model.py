@@ -21,11 +21,9 @@ from msgspec import UNSET, structs
 
 from plackett.base.errors import DataError
 from plackett.base.ragged import Features, Offsets, Scores, list_of_document
-from plackett.models.auto import AutoRanker
+from plackett.models import AutoRanker, Ranker, TreeRanker
 from plackett.models.ensembles import Ensemble, EnsembleRanker
 from plackett.models.insight import NOTES, Scorer, contributions as explain_documents, method_of
-from plackett.models.ranker import Ranker
-from plackett.models.trees import TreeRanker
 from plackett.serving.server import schemas
 from plackett.serving.server.http import HTTPError
 from plackett.serving.server.requests import FeatureNames

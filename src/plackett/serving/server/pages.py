@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from plackett._version import __version__
 from plackett.base.errors import FeatureMismatch
-from plackett.data.dataset import Dataset
+from plackett.data import Dataset
 from plackett.data.transforms import FittedChain
 from plackett.data.transforms.features import FittedStandard
 from plackett.serving.server.http import BYTES, JSON, PROBLEM, AccessLevel

@@ -15,8 +15,8 @@ from typing import Literal
 
 from plackett.base.errors import DataError, PlackettError, UsageError
 from plackett.base.files import hash_file
+from plackett.models import load
 from plackett.models.artifact import MANIFEST_FILE
-from plackett.models.load import load
 from plackett.serving.server.http import HTTPError
 from plackett.serving.server.model import Model, make_scorer, parallel_loops, plain_trees, takes_missing, warm_up
 from plackett.serving.server.requests import FeatureNames
