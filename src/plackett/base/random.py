@@ -6,6 +6,8 @@ both built on it, so neither depends on hidden state, threads or the order of ca
 function of the list's key, the sample and the document's position. All arguments are uint64.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import float64, uint64
 from numpy.typing import NDArray
@@ -70,3 +72,13 @@ def perturb(scores, state, beta, out):  # type: ignore[no-untyped-def]
     """Add Gumbel noise of scale beta to the scores."""
     for i in range(len(scores)):
         out[i] = scores[i] - beta * log(-log(to_uniform(combine(state, uint64(i)))))
+
+
+@compiled
+def mix_keys(keys: Any, seed: Any, step: Any) -> Any:
+    """Keys of lists mixed with two more words."""
+    mixed = np.empty_like(keys)
+    base = combine(seed, step)
+    for q in range(len(keys)):
+        mixed[q] = combine(base, keys[q])
+    return mixed

@@ -21,6 +21,7 @@ Small data are hashed and sorted in NumPy: the hashes are the same, and no kerne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
@@ -28,7 +29,7 @@ from typing import Any, overload
 import numpy as np
 from numba import uint32, uint64
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from plackett.base.arithmetic import stable_order
 from plackett.base.kernels import compiled
@@ -234,6 +235,17 @@ def dense_rows(features: Features | csr_array, rows: Rows | slice) -> Features:
     if isinstance(features, csr_array):
         return features[rows].toarray()
     return take_rows(features, rows)
+
+
+def dense_columns(features: Features | csr_array) -> Iterator[NDArray[np.float32]]:
+    """The features one after the other, as dense arrays."""
+    if not isinstance(features, csr_array):
+        for j in range(features.shape[1]):
+            yield np.ascontiguousarray(features[:, j])
+        return
+    sparse = csc_array(features)
+    for j in range(sparse.shape[1]):
+        yield sparse[:, [j]].toarray().reshape(-1)
 
 
 def has_nan(features: Any) -> bool:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.ragged import Offsets, Scores
+from plackett.base.random import mix_keys
 from plackett.data import Dataset, concat, group_codes
 from plackett.distributed import ClusterError
 from plackett.distributed.local_pool import LocalPool, open_shared
@@ -39,7 +40,6 @@ from plackett.models.fit_context import Callback, Curves, FitContext, Progress, 
 from plackett.models.insight import Method, shares
 from plackett.models.parameters import accept_aliases, split_nested
 from plackett.models.ranker import Ranker
-from plackett.objectives.objective import mix_keys
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -91,7 +91,7 @@ def check_callbacks(callbacks: Callback | Sequence[Callback]) -> tuple[Callback,
     return functions
 
 
-def tell(callbacks: Sequence[Callback], step: FitStep) -> bool:
+def call_callbacks(callbacks: Sequence[Callback], step: FitStep) -> bool:
     """Call all callbacks; return whether one of them wants the fit to stop."""
     stop = False
     for callback in callbacks:
@@ -287,7 +287,7 @@ class FitContext:
 
     def should_stop(self, step: int, total: int, metrics: dict[str, dict[str, float]]) -> bool:
         """Tell the callbacks about a step; return whether one of them ends the fit."""
-        return bool(self.callbacks) and tell(self.callbacks, FitStep(step, total, metrics))
+        return bool(self.callbacks) and call_callbacks(self.callbacks, FitStep(step, total, metrics))
 
     def report(self, begin: str, step: int, total: int, curves: Curves) -> bool:
         """Report a step by the first metric of its curves; return whether a callback ends the fit."""

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,13 +30,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import prange
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, csr_array
+from scipy.sparse import csr_array
 
 from plackett.base.errors import DataError, UsageError
 from plackett.base.kernels import compiled, parallel
 from plackett.base.ragged import Features, Labels, Offsets, Scores, list_of_document
 from plackett.base.threads import kernel_threads
 from plackett.data import Dataset
+from plackett.data.canonical import dense_columns
 from plackett.models.checkpoint import read_state, save_state
 from plackett.models.fit_context import Curves, FitContext, Selection, read_curves, write_curves
 from plackett.models.insight import Method
@@ -148,27 +148,16 @@ Thresholds = tuple[NDArray[np.float32], ...]
 
 def select_thresholds(features: Features | csr_array, max_count: int) -> Thresholds:
     """Select at most ``max_count`` thresholds of each feature."""
-    return tuple(_select_thresholds(column, max_count) for column in columns(features))
+    return tuple(_select_thresholds(column, max_count) for column in dense_columns(features))
 
 
 def encode_features(features: Features | csr_array, thresholds: Thresholds) -> NDArray[np.uint16]:
     """The codes of documents: features x documents."""
     codes = np.empty((features.shape[1], features.shape[0]), dtype=np.uint16)
-    for j, column in enumerate(columns(features)):
+    for j, column in enumerate(dense_columns(features)):
         codes[j] = np.searchsorted(thresholds[j], column, side="left")
         codes[j, np.isnan(column)] = 0
     return codes
-
-
-def columns(features: Features | csr_array) -> Iterator[NDArray[np.float32]]:
-    """The features one after the other, as dense arrays."""
-    if not isinstance(features, csr_array):
-        for j in range(features.shape[1]):
-            yield np.ascontiguousarray(features[:, j])
-        return
-    sparse = csc_array(features)
-    for j in range(sparse.shape[1]):
-        yield sparse[:, [j]].toarray().reshape(-1)
 
 
 def _select_thresholds(column: NDArray[np.float32], max_count: int) -> NDArray[np.float32]:
@@ -340,7 +329,7 @@ class StumpRanker(Ranker):
     def _contributions(self, features: Any, offsets: Offsets) -> tuple[float, NDArray[np.float64]]:
         rows = self._transform_grouped(features, offsets)
         values = np.zeros(rows.shape)
-        for j, column in enumerate(columns(rows)):
+        for j, column in enumerate(dense_columns(rows)):
             scores = np.zeros(len(column))
             self._add_feature(j, column, scores)
             values[:, j] = scores
@@ -348,7 +337,7 @@ class StumpRanker(Ranker):
 
     def _predict(self, data: Dataset) -> Scores:
         scores = np.zeros(data.n_docs)
-        for j, column in enumerate(columns(data.features)):
+        for j, column in enumerate(dense_columns(data.features)):
             self._add_feature(j, column, scores)
         return scores
 

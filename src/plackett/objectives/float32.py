@@ -101,7 +101,7 @@ def _sort_by_insertion(scores, order):  # type: ignore[no-untyped-def]
     return True
 
 
-_SCORE_OFFSET = 0.01
+SCORE_OFFSET = 0.01  # of the division by score differences, as in LightGBM
 _WIDEST = 80.0  # largest exponent whose exponential fits single precision
 
 
@@ -182,7 +182,7 @@ def _add_other_pairs(a, s, gains, d, steps, sigma, score_norm, g, h):  # type: i
     steps = steps[: len(d) - a - 1]
     s, gains, d, g_later, h_later = s[a + 1 :], gains[a + 1 :], d[a + 1 :], g[a + 1 :], h[a + 1 :]
     sum_g, sum_h, size = float32(0.0), float32(0.0), float32(0.0)
-    slack, stretch = (float32(_SCORE_OFFSET), float32(1.0)) if score_norm else (float32(1.0), float32(0.0))
+    slack, stretch = (float32(SCORE_OFFSET), float32(1.0)) if score_norm else (float32(1.0), float32(0.0))
     for b in range(len(s)):
         difference = gain - gains[b]
         distance = score - s[b]

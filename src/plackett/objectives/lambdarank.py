@@ -58,7 +58,7 @@ from plackett.base.errors import UsageError
 from plackett.base.gains import discount, scaled_gain
 from plackett.base.kernels import ListFunction, compiled, list_function
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
-from plackett.objectives.float32 import PairsGradient
+from plackett.objectives.float32 import SCORE_OFFSET, PairsGradient
 from plackett.objectives.objective import (
     BoundObjective,
     Limits,
@@ -164,9 +164,6 @@ def _reciprocal_rank(relevant, first, second, a, changes):  # type: ignore[no-un
             changes[b] = 1.0 / (first + 1.0) - 1.0 / (a + 1.0)
         elif relevant[a] > relevant[b] and a == first:
             changes[b] = 1.0 / (first + 1.0) - 1.0 / (min(b, second) + 1.0)
-
-
-SCORE_OFFSET = 0.01  # of the division by score differences, as in LightGBM
 
 
 @compiled

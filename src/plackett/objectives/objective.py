@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from plackett.base.errors import DataError, UsageError
-from plackett.base.kernels import ListFunction, compiled
+from plackett.base.kernels import ListFunction
 from plackett.base.ragged import Keys, Labels, Offsets, Rows, Scores, Values, as_offsets, take_lists
-from plackett.base.random import combine
+from plackett.base.random import mix_keys
 from plackett.objectives import driver
 
 Draws: TypeAlias = Mapping[str, Any]
@@ -372,16 +372,6 @@ def _check_per_list(name: str, values: NDArray[Any], n_lists: int) -> NDArray[An
     if values.shape != (n_lists,):
         raise DataError(f"{name} must be {n_lists}, one per list, got shape {values.shape}.")
     return values
-
-
-@compiled
-def mix_keys(keys: Any, seed: Any, step: Any) -> Any:
-    """Keys of lists mixed with two more words."""
-    mixed = np.empty_like(keys)
-    base = combine(seed, step)
-    for q in range(len(keys)):
-        mixed[q] = combine(base, keys[q])
-    return mixed
 
 
 def _nothing_prepared(offsets: Offsets) -> Prepared:

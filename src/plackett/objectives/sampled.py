@@ -43,7 +43,7 @@ from plackett.base.errors import DataError
 from plackett.base.gains import discount
 from plackett.base.kernels import ListFunction, compiled, list_function, parallel
 from plackett.base.ragged import Labels, Offsets, offsets_from_sizes
-from plackett.base.random import combine, to_uniform
+from plackett.base.random import combine, mix_keys, to_uniform
 from plackett.objectives import ranking
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, append_weights
 from plackett.objectives.listmle import draw_order
@@ -55,7 +55,6 @@ from plackett.objectives.objective import (
     check_between,
     check_positive,
     check_whole,
-    mix_keys,
 )
 from plackett.objectives.pairwise import add_pair, raise_to_floor
 from plackett.objectives.ranking import normalized_gains, rank_order

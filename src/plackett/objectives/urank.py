@@ -51,7 +51,7 @@ import numpy as np
 from plackett.base.gains import discount, scaled_gain
 from plackett.base.kernels import ListFunction, compiled, list_function, reordered
 from plackett.objectives.driver import LIST_FUNCTION, Weighting, document_weights
-from plackett.objectives.lambdarank import SCORE_OFFSET
+from plackett.objectives.float32 import SCORE_OFFSET
 from plackett.objectives.objective import Limits, Objective, check_count, check_positive
 from plackett.objectives.pairwise import fill_exponentials
 from plackett.objectives.ranking import prepare_gains, prepare_order, rank_order

@@ -32,7 +32,7 @@ from plackett.distributed import Cluster, ClusterError
 from plackett.metrics import Metric
 from plackett.models.auto.portfolio import Candidate
 from plackett.models.crossfit import CrossFit
-from plackett.models.fit_context import Callback, FitStep, Progress, measure, tell
+from plackett.models.fit_context import Callback, FitStep, Progress, call_callbacks, measure
 from plackett.models.trees import TreeRanker
 from plackett.models.trees.params import why_not_resumable
 
@@ -141,7 +141,7 @@ class Search:
             self.results[candidate.name] = result
             measured = {} if result.scores is None else {str(self.metric): result.value}
             step = FitStep(len(self.results), max(len(candidates), len(self.results)), {"validation": measured})
-            self.is_stopped = tell(self.callbacks, step) and bool(self.finished)
+            self.is_stopped = call_callbacks(self.callbacks, step) and bool(self.finished)
 
     def predict_seconds(self, candidate: Candidate) -> float:
         """Seconds that a candidate will take, by those of its family before it."""

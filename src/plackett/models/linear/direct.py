@@ -29,6 +29,7 @@ from plackett.base.errors import UsageError
 from plackett.base.ragged import Scores, Values
 from plackett.base.threads import kernel_threads
 from plackett.data import Dataset
+from plackett.data.canonical import dense_columns
 from plackett.metrics import Metric
 from plackett.models.checkpoint import read_state, save_state
 from plackett.models.fit_context import Curves, FitContext, Selection, measure
@@ -36,7 +37,6 @@ from plackett.models.insight import deviations
 from plackett.models.linear.loss import matvec
 from plackett.models.linear.ranker import BaseLinearRanker
 from plackett.models.parameters import accept_aliases
-from plackett.models.stumps import columns
 
 _STATE_FILE = "steps.json"
 _LARGEST_STEP = 2.0
@@ -71,7 +71,7 @@ class MetricOfWeights:
     @cached_property
     def columns(self) -> list[NDArray[np.float64]]:
         """The features, one array each."""
-        return [column.astype(np.float64) for column in columns(self.data.features)]
+        return [column.astype(np.float64) for column in dense_columns(self.data.features)]
 
     def values(self, scores: Scores) -> Values:
         """The metric of each list; NaN where it drops the list."""

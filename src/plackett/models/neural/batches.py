@@ -17,12 +17,12 @@ from torch import Tensor
 
 from plackett.base.kernels import compiled
 from plackett.base.ragged import Features, Keys, Labels, Offsets, Rows, take_lists
+from plackett.base.random import mix_keys
 from plackett.data import Dataset
 from plackett.data.large_arrays import is_large, release_pages
 from plackett.distributed import Partition, WorkerGroup
 from plackett.models.neural.ranker import BaseNeuralRanker
 from plackett.objectives import objective as as_objective
-from plackett.objectives.objective import mix_keys
 
 _RELEASED_AFTER = 4 << 20  # bytes; scattered lists load many times as many bytes of a file
 _ORDER = 0x6F72646572  # separates this order from the noise of objectives with the same seed

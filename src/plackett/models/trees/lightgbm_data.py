@@ -34,9 +34,8 @@ from plackett.base.errors import DataError
 from plackett.base.memory import memory_limits
 from plackett.base.ragged import Features
 from plackett.data import Dataset
-from plackett.data.canonical import PermutedRows
+from plackett.data.canonical import PermutedRows, dense_columns
 from plackett.data.large_arrays import is_large, release_pages, rows_per_block
-from plackett.models.stumps import columns
 from plackett.models.trees.params import BUILT_IN, categorical_indices
 from plackett.models.trees.training import predict_in_blocks
 
@@ -271,7 +270,7 @@ def find_bins(data: Dataset, settings: dict[str, Any], categorical: list[int]) -
     """The bins of all features, in LightGBM's serialized form."""
     params = _bin_params(settings, categorical)
     rows = BlockDataset(None, params=params)._create_sample_indices(total_nrow=data.n_docs)
-    sample = [_nonzero(column) for column in columns(data.features[rows])]
+    sample = [_nonzero(column) for column in dense_columns(data.features[rows])]
     values = (_DOUBLES * len(sample))(*(v.ctypes.data_as(_DOUBLES) for v, _ in sample))
     places = (_INTEGERS * len(sample))(*(p.ctypes.data_as(_INTEGERS) for _, p in sample))
     counts = np.array([len(places) for _, places in sample], dtype=np.int32)

@@ -63,7 +63,7 @@ def verify_scores(
 ) -> float | None:
     """Raise if a file scores differently from the ranker, on random documents and on those given.
 
-    Returns the largest difference; None if nothing here can read the file.
+    Returns the largest difference; None for ONNX without onnxruntime.
     """
     splits = _find_splits(request, target.name, content) if request.kind == "trees" else None
     # Trees score missing values, other models only after ``impute``.
@@ -147,6 +147,8 @@ def _read_back(target: str, content: bytes, features: NDArray[np.float32], names
     if target == "ranklib":
         return read_ranklib(content, n_features=features.shape[1]).predict(features)
     readers = {"lightgbm-text": read_lightgbm} | dict.fromkeys(_XGBOOST_FILES, read_xgboost)
+    if target not in readers:
+        raise NotImplementedError(f"the target {target!r} has no reader; add one to READERS in {__file__}.")
     return readers[target](content).predict(features)
 
 
