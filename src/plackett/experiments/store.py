@@ -17,6 +17,8 @@ The tables:
     The SHA-256 of each of these, checked when a trial is read.
 ``claim``
     Trials that a process is running, and when its claim expires.
+``about``
+    The version of this schema.
 
 A claim says which process is running which trial, so that no two run the same one. It is a lease: it holds for some
 seconds, and its owner renews it while it works (:class:`Heartbeat`). The claim of a process that died expires and
