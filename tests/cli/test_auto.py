@@ -12,7 +12,7 @@ from plackett.models.auto.distillation import Distillation
 
 @pytest.mark.parametrize(
     ("student", "text"),
-    [(None, "every member is trees"), (SimpleNamespace(), "distilled: 9 trees, loses 0.1000 ndcg@10")],
+    [(None, "all members are tree models"), (SimpleNamespace(), "distilled: 9 trees, loses 0.1000 ndcg@10")],
 )
 def test_the_loss_of_distillation_is_told(student, text, monkeypatch) -> None:
     lines: list[str] = []

@@ -65,7 +65,7 @@ TRAIN = ("train", "data.txt", "--out", "m.plackett")
         ((*TRAIN, "--set", "trees"), "key=value, for example --set trees=200, got 'trees'"),
         ((*TRAIN, "--model", "lambda-mart"), "Did you mean 'lambdamart'"),
         ((*TRAIN, "--metric", "ncdg@5"), "Did you mean 'ndcg'"),
-        ((*TRAIN, "--n-estimators", "5"), "change it with --set n_estimators=VALUE"),
+        ((*TRAIN, "--n-estimators", "5"), "use --set n_estimators=VALUE"),
         ((*TRAIN, "--set", "lightgbm=5x"), "--set lightgbm.max_bin=63"),
         ((*TRAIN, "--validation", "data.txt", "--validation-share", "0.1"), "validation data is given; leave it out"),
         ((*TRAIN, "--features", "a"), "--features names columns of a Parquet, Arrow or CSV file"),
@@ -166,8 +166,8 @@ def test_a_checkpoint_of_another_fit_says_what_differs(fail, folder) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "interrupted; nothing was kept. With --checkpoint FOLDER, the same command goes on."),
-        (("--checkpoint", "kept"), "is kept in kept: the same command goes on from there."),
+        ((), "interrupted; nothing was kept. With --checkpoint FOLDER, the same command resumes an interrupted fit."),
+        (("--checkpoint", "kept"), "is kept in kept: the same command resumes it."),
     ],
 )
 def test_ctrl_c_says_what_was_kept(fail, folder, monkeypatch, options, message) -> None:

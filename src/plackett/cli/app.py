@@ -24,7 +24,7 @@ from plackett.cli import console
 COMMANDS = {
     "quickstart": "Generate a data set, train models, compare them, and write a report.",
     "train": "Train a model and write it to disk.",
-    "auto": "Find the best model that a number of minutes allows, and write it to disk.",
+    "auto": "Find the best model within a time limit, and write it to disk.",
     "rank": "Score documents with a model: rankings, best document first, or scores row by row.",
     "evaluate": "Print metrics of a model or ranking, with paired tests against a baseline if one is given.",
     "compare": "Train models on the same lists, compare them, and write tables and a report.",
@@ -34,14 +34,14 @@ COMMANDS = {
     "describe": "Print statistics of a data set, with histograms of list lengths and labels.",
     "export": "Write a model to a file that a search engine or another library loads.",
     "serve": "Serve models over HTTP: scores, rankings, explanations, and a page to try them on.",
-    "verify": "Check all checksums of a model or of a memory-mapped data set, and a model's signature.",
-    "reproduce": "Reproduce the tables and figures of a paper, beside the numbers that it published.",
-    "robustness": "Train models under growing noise and show how much they lose.",
+    "verify": "Check the checksums of a model or a memory-mapped data set, and the signature of a model.",
+    "reproduce": "Reproduce the tables and figures of a paper, next to the published numbers.",
+    "robustness": "Train models on increasingly noisy data, and show how much quality they lose.",
     "inspect": "Describe a saved model: objective, settings, learning curve, importances, training data.",
     "recipes": "List the recipes: models with their objectives and settings, to train and compare by name.",
     "objectives": "List the objectives and their parameters, which --set objective.NAME=VALUE changes.",
-    "metrics": "List the metrics, their options and the conventions that have them.",
-    "warmup": "Compile all kernels ahead of time, so that no later command has to.",
+    "metrics": "List the metrics, their options and the conventions that define them.",
+    "warmup": "Compile all kernels ahead of time, so that later commands need not compile them.",
     "import": "Import a model trained elsewhere, to rank, evaluate, compare and serve it.",
 }
 """The summary of each command: the first paragraph of its docstring.
@@ -53,7 +53,7 @@ _SHARED = {
     "data": ("convert", "describe"),
     "export": ("import", "verify"),
     "inspect": ("recipes", "objectives", "metrics"),
-}  # modules and the commands in them besides the one of the module's name
+}  # modules, and the commands in them whose names differ from the module's
 
 
 def command_function(name: str) -> Callable[..., None]:
@@ -83,8 +83,7 @@ class _Command(TyperCommand):
             takes_settings = any(parameter.name == "settings" for parameter in self.params)
             if name and takes_settings and name in _model_settings():
                 raise UsageError(
-                    f"there is no option --{name}; if a setting of the model is meant, change it "
-                    f"with --set {name}=VALUE."
+                    f"there is no option --{name}; to change this setting of the model, use --set {name}=VALUE."
                 ) from error
             raise
 
@@ -135,13 +134,13 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; an error of the user prints one line, not a traceback."""
+    """Run the command line; a user error prints one line instead of a traceback."""
     warnings.showwarning = console.show_warning
     console.show_log()
     is_quiet = bool({"--json", "--quiet"} & set(sys.argv))
     set_notice((lambda _: nullcontext()) if is_quiet else console.compilation_notice)
     for stream in (sys.stdout, sys.stderr):
-        # Not every encoding has bars and marks; print a question mark instead of failing.
+        # Some encodings lack the characters of bars and marks: print a question mark instead of failing.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:

@@ -1,4 +1,4 @@
-"""``plackett auto``: the best model that a number of minutes allows, with its leaderboard."""
+"""``plackett auto``: the best model within a time limit, with its leaderboard."""
 
 import shutil
 import time
@@ -32,10 +32,10 @@ def auto(
         str, "Candidates, separated by commas: recipes, or families (trees, nets, linear). auto: all."
     ] = "auto",
     validation: Annotated[
-        list[Path] | None, "More lists to train on; cross-fitting rotates over both data sets. Repeatable."
+        list[Path] | None, "Additional lists; cross-fitting rotates over them and the training lists. Repeatable."
     ] = None,
     test: Annotated[list[Path] | None, "Test data to evaluate the finished model on. Repeatable."] = None,
-    distill: Annotated[bool, "Replace members that are not trees by one tree model trained on their scores."] = False,
+    distill: Annotated[bool, "Replace members that are not trees with one tree model trained on their scores."] = False,
     work: Annotated[
         Path | None,
         "Folder for intermediate results; the same command resumes a killed run.  [default: OUT.work, removed at "
@@ -47,7 +47,7 @@ def auto(
     cluster: ClusterOption = None,
     json: Json = False,
 ) -> None:
-    """Find the best model that a number of minutes allows, and write it to disk."""
+    """Find the best model within a time limit, and write it to disk."""
     check_save_path(out)
     folder = work or out.with_name(out.name + ".work")
     if folder.resolve() == out.resolve():
@@ -97,7 +97,7 @@ def _describe(ranker: AutoRanker, out: Path, test: Dataset | None, seconds: floa
 
 
 def _measure_test(ranker: AutoRanker, test: Dataset) -> dict[str, Any]:
-    """The model and its members on the test lists, with paired tests."""
+    """Metrics of the model and its members on the test lists, with paired tests."""
     metrics = list(dict.fromkeys([ranker.metric, "ndcg@1", "ndcg@5", "ndcg@10"]))
     scores = {"model": ranker.predict(test)} | ranker.member_scores(test)
     values = {name: per_list(s, test, ranker.metric)[ranker.metric] for name, s in scores.items()}
@@ -114,11 +114,11 @@ def _print_result(ranker: AutoRanker, result: dict[str, Any]) -> None:
         print_text(ranker.leaderboard())
     distilled = ranker.distillation_
     if distilled is not None and distilled.ranker is None:
-        print_text("every member is trees: the model is one sum of trees, and nothing was distilled")
+        print_text("all members are tree models: the model is already a sum of trees, so nothing was distilled")
     elif distilled is not None:
         loss = "not measured" if distilled.loss is None else f"{distilled.loss:.4f}"
         print_text(
-            f"distilled: {distilled.trees} trees, loses {loss} {ranker.metric}; a list takes "
+            f"distilled: {distilled.trees} trees, loses {loss} {ranker.metric}; scoring a list takes "
             f"{distilled.milliseconds:.2f} ms, with the ensemble {distilled.ensemble_milliseconds:.2f} ms"
         )
     if result["test"] is not None:

@@ -42,11 +42,7 @@ def clicks(
     by: Annotated[Literal["impression", "query"], "Make one list per impression, or one per query."] = "impression",
     clip: Annotated[
         float | None,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            help="Raise propensities below this value to it.  \\[default: 0.2 by impression, 0 by query]",
-        ),
+        typer.Option(min=0.0, max=1.0, help="Lower bound on propensities.  \\[default: 0.2 by impression, 0 by query]"),
     ] = None,
     deepest: Annotated[
         int | None, typer.Option(min=1, help="Estimate one propensity for all positions from this one on.")

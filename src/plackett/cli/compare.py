@@ -150,7 +150,7 @@ def quickstart(
     )
     ahead, gains = sum(gain > 0 for gain in result.gains), ", ".join(f"{gain:+.4f}" for gain in result.gains)
     console.print_text(
-        "cross-fitted: five of e-lambdaloss-mart on rotating parts, averaged; it is ahead of the "
-        f"base\non {ahead} of {len(result.gains)} data sets of as many seeds ({gains})"
+        "cross-fitted: the average of five e-lambdaloss-mart models on rotating parts; better than the\n"
+        f"base on {ahead} of {len(result.gains)} data sets with different seeds ({gains})"
     )
     console.print_text(f"report: {result.report}   ({seconds:.0f} s)")

@@ -1,6 +1,6 @@
 """Output of the commands: results go to standard output, everything else to standard error.
 
-Progress bars, durations, tables, warnings, and messages of the library in the terms of the command line.
+This module has progress bars, durations, tables and warnings, and names options in the library's messages.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ERR = Console(stderr=True, highlight=False)
 
 
 def print_text(text: str, *, style: str | None = None) -> None:
-    """Write lines to standard output as they are: without markup, and never broken."""
+    """Write lines to standard output unchanged: without markup or line breaks."""
     OUT.print(text, style=style, markup=False, soft_wrap=True)
 
 
@@ -82,7 +82,7 @@ def step_progress() -> Iterator[Callable[[str, int, int], None]]:
 
 @contextmanager
 def compilation_notice(count: int) -> Iterator[None]:
-    """Say that kernels are compiled: a line that is replaced, or one line in files and pipes."""
+    """Show that kernels are being compiled: a line that is overwritten, or one line in files and pipes."""
     if not ERR.is_terminal:
         if count == 1:
             ERR.print(f"{TEXT} (plackett warmup does it ahead of time)")
@@ -125,7 +125,7 @@ def duration(seconds: float) -> str:
 def trial_progress(
     plans: Sequence[Plan], store: str, cores: Mapping[str, Any], text: str
 ) -> Iterator[tuple[RunStore, Callable[[str, int, int], None]]]:
-    """Open the store of trials and say how many are ahead; yields the store and ``update`` of a progress bar."""
+    """Open the store and print how many trials will run; yields the store and ``update`` of a progress bar."""
     from plackett.experiments.plan import forecast
     from plackett.experiments.store import RunStore
 
@@ -141,12 +141,12 @@ def describe_forecast(ahead: Forecast) -> str:
     """Say what is finished and how long the rest will take; the text starts with a semicolon."""
     text = f"; {ahead.finished} are finished already" if ahead.finished else ""
     if ahead.finished < ahead.trials:
-        text += f"; expected time: about {duration(ahead.seconds)}, less where models stop early"
+        text += f"; expected time: about {duration(ahead.seconds)}, less if models stop early"
     return text
 
 
 def _describe_kept(store: RunStore, place: str, plans: Sequence[Plan]) -> str:
-    """Say how many trials are finished, after Ctrl-C, and how to go on."""
+    """Say, after Ctrl-C, how many trials are finished and how to continue."""
     trials = {trial.identity.digest: trial for plan in plans for trial in plan.trials}
     done = len(store.finished(trial.identity for trial in trials.values()))
     return f"{done} of {len(trials)} trials are kept in {place}: the same command runs the others."
@@ -176,7 +176,7 @@ _NO_OPTION = {"document_ids", "module"}
 
 
 def use_option_names(text: str) -> str:
-    """Show the parameters that a message names as options.
+    """Replace the parameters in a message with the names of the options.
 
     >>> use_option_names(Message("there is no column 'y'; choose with ", Parameter("label"), "."))
     "there is no column 'y'; choose with --label."
@@ -198,14 +198,14 @@ def _option(parameter: Parameter) -> str:
 
 
 class _ConsoleHandler(logging.Handler):
-    """Prints what plackett logs, such as the columns that a reader took, on standard error."""
+    """Prints log messages of plackett, such as the columns that a reader selected, on standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         ERR.print(escape(record.getMessage()), style="dim", soft_wrap=True)
 
 
 def show_log() -> None:
-    """Print what plackett logs."""
+    """Print the log messages of plackett."""
     logger = logging.getLogger("plackett")
     if not any(isinstance(handler, _ConsoleHandler) for handler in logger.handlers):
         logger.addHandler(_ConsoleHandler())
@@ -213,19 +213,19 @@ def show_log() -> None:
 
 
 def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-    """Print a warning of plackett; hide those of libraries, which are for developers."""
+    """Print a warning of plackett; hide warnings of libraries, which address developers."""
     if issubclass(category, (DataWarning, ConvergenceWarning)):
         text = escape(use_option_names(message_of(message)))
         ERR.print(f"[yellow]warning:[/] {text}", soft_wrap=True)
 
 
 class Interrupted(Exception):  # noqa: N818 - Ctrl-C is not an error
-    """Ctrl-C; the text says what was kept and how to go on."""
+    """Ctrl-C; the text says what was kept and how to continue."""
 
 
 @contextmanager
 def explain_interrupt(describe: Callable[[], str]) -> Iterator[None]:
-    """On Ctrl-C, let ``describe`` say what was kept and how to go on."""
+    """On Ctrl-C, let ``describe`` say what was kept and how to continue."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -234,7 +234,7 @@ def explain_interrupt(describe: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def count_convergence_warnings() -> Iterator[None]:
-    """Print the first convergence warning of many trials once, with the number of the others."""
+    """Print only the first convergence warning of many trials, with the number of the others."""
     caught: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -295,7 +295,7 @@ def bar_table(title: str, values: Mapping[str, float], *, as_counts: bool = Fals
 
 
 def print_tables(tables: Sequence[TextTable]) -> None:
-    """Print tables with their captions, a paper's rows dimmed; a note that several tables share is printed once."""
+    """Print tables with captions and the paper's rows dimmed; a note shared by several tables is printed once."""
     for text, following in zip_longest(tables, tables[1:]):
         OUT.print(text.caption, markup=False, style="bold")
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)

@@ -1,4 +1,4 @@
-"""``plackett convert`` and ``plackett describe``: other formats, and statistics of a data set."""
+"""``plackett convert`` and ``plackett describe``: convert a data set, and print its statistics."""
 
 import time
 from pathlib import Path
@@ -24,8 +24,8 @@ def convert(
 ) -> None:
     """Convert a data set to LETOR text, Parquet, Arrow or the memory-mapped form (.pkdata).
 
-    Data larger than memory is streamed. The memory-mapped form opens in milliseconds. All lists of a
-    folder of folds are written.
+    Data larger than memory is streamed. The memory-mapped form opens in milliseconds. For a folder of
+    folds, all lists are written.
     """
     start = time.perf_counter()
     report: ConvertReport | Dataset
@@ -45,8 +45,8 @@ def convert(
 def describe(data: DataPaths, reading: DataOptions, json: Json = False) -> None:
     """Print statistics of a data set, with histograms of list lengths and labels.
 
-    A folder with several folds is described by the test lists of all folds, which together are all
-    its lists; a folder with one fold by all its parts.
+    For a folder with several folds, the statistics cover the test lists of all folds, which together
+    are all lists; for a folder with one fold, all of its parts.
     """
     if is_model(data[0]):
         raise UsageError(f"{data[0]} is a model; describe it with: plackett inspect {data[0]}")

@@ -35,14 +35,14 @@ def evaluate(
     data: Annotated[
         list[Path],
         typer.Argument(
-            help="Data set (several Parquet or Arrow files are one; of a fold, its test set), or TREC "
-            "qrels for a run. A run names the documents of a data set by their ids, or by their rows from 0 on."
+            help="Data set (several Parquet or Arrow files form one; for a fold, its test set), or TREC "
+            "qrels for a run. A run identifies documents by their ids, or by their row numbers from 0."
         ),
     ],
     reading: DataOptions,
     metrics: Annotated[
         str | None,
-        f"Metrics, separated by commas.  [default: those of {','.join(_DEFAULT_METRICS)} that the convention has]",
+        f"Metrics, separated by commas.  [default: those of {','.join(_DEFAULT_METRICS)} that the convention defines]",
     ] = None,
     convention: Annotated[
         str | None, "Tool or paper whose definition of the metrics to use: papers, lightgbm, trec_eval, letor4 ..."
@@ -93,8 +93,8 @@ def load_scores(ranking: Path, data: Sequence[Path], reading: DataOptions) -> tu
         labels = as_qrels(reading.open(data), source=str(data[0]))
         if not any(labels[query].keys() & run[query].keys() for query in labels if query in run):
             raise DataError(
-                f"no document of {data[0]} is in this run; a run names documents by their ids, or "
-                "by their rows from 0 on if the data have no ids.",
+                f"no document of {data[0]} is in this run; a run must identify documents by their ids, or "
+                "by their row numbers from 0 if the data have no ids.",
                 path=str(ranking),
             )
         return judge_run(run, labels)
@@ -149,7 +149,7 @@ def _warn_of_empty_metrics(values: dict[str, Values]) -> None:
 
 
 def _align(ours: Ids, theirs: Ids, scores: Path, baseline: Path) -> np.ndarray[Any, Any]:
-    """Return the position of each of our queries in the other ranking."""
+    """Return the position of each query of ``ours`` in ``theirs``."""
     where = {query: place for place, query in enumerate(theirs.tolist())}
     missing = [query for query in ours.tolist() if query not in where]
     if missing or len(ours) != len(theirs):

@@ -19,7 +19,7 @@ from plackett.serving.export import export_and_compare, find_target
 from plackett.serving.export.parts import find_kind, find_parts
 
 _TARGETS = (
-    "vespa, elasticsearch, opensearch, solr, onnx, ranklib, lightgbm, xgboost, or a certain file: lightgbm-text, "
+    "vespa, elasticsearch, opensearch, solr, onnx, ranklib, lightgbm, xgboost, or a specific format: lightgbm-text, "
     "lightgbm-json, xgboost-json, xgboost-ubj, xgboost-dump, opensearch-xgboost, elasticsearch-linear"
 )
 
@@ -43,7 +43,7 @@ def export(
 ) -> None:
     """Write a model to a file that a search engine or another library loads.
 
-    A model that the target cannot express is refused with the reason.
+    If the target cannot express the model, the command fails and states the reason.
     """
     ranker = load(model)
     documents = None
@@ -120,14 +120,14 @@ def verify(
     sign_key: Annotated[Path | None, "File of the key that a model must be signed with (train --sign-key)."] = None,
     json: Json = False,
 ) -> None:
-    """Check all checksums of a model or of a memory-mapped data set, and a model's signature.
+    """Check the checksums of a model or a memory-mapped data set, and the signature of a model.
 
     The exit code is 1 if something differs from what was written.
     """
     if is_model(path):
         key = None if sign_key is None else read_key(sign_key)
         manifest = read_manifest(path, key)
-        if manifest.get("module") is None:  # a module of the user's is needed to load it
+        if manifest.get("module") is None:  # otherwise, loading would need the user's module
             load(path)
         covered = "all" if manifest["version"] > 1 else "files"
         signature = "valid" if key else "not checked" if is_signed(manifest) else "none"
@@ -140,7 +140,7 @@ def verify(
         if not path.exists():
             raise DataError("there is no such file or directory", path=str(path))
         if not path.is_dir():
-            raise DataError("is neither a model nor a .pkdata directory, which alone have checksums", path=str(path))
+            raise DataError("is neither a model nor a .pkdata directory; only these have checksums", path=str(path))
         with byte_progress(f"reading {path.name}") as progress:
             checked = verify_mapped(path, progress)
         facts = {"data": str(path), "covered": "all" if checked else "none", "signature": "none"}

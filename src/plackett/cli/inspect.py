@@ -1,4 +1,4 @@
-"""``plackett inspect MODEL``, and lists of the recipes, objectives and metrics that there are."""
+"""``plackett inspect MODEL``, and lists of the available recipes, objectives and metrics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -68,12 +68,12 @@ def inspect(model: Annotated[Path, typer.Argument(help="Folder of a model.")], j
 
 
 def describe_model(manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return what is known of a model, as plain data."""
+    """Return all facts about a model as plain data."""
     ranker: Ranker | None = None
     note = ""
     try:
         ranker = load(folder)
-    except (UsageError, ImportError) as error:  # a user's module, or an extra that is missing
+    except (UsageError, ImportError) as error:  # the model needs the user's module or a missing extra
         note = f"Curves and importances need the model itself: {error}"
     settings = {name: _plain(value) for name, value in manifest.get("settings", {}).items()}
     training = manifest.get("training") or {}
@@ -95,7 +95,7 @@ def describe_model(manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A setting of a manifest without the marks that keep types apart."""
+    """A setting of a manifest without the marks that distinguish types."""
     if isinstance(value, dict):
         for mark in ("$tuple", "$objective", "$ranker", "$module"):
             if set(value) == {mark}:
@@ -107,7 +107,7 @@ def _plain(value: Any) -> Any:
 
 
 def _objective_setting(manifest: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
-    """The objective of a model that was saved without the one that it was trained with."""
+    """The objective according to the settings, for models whose training record has none."""
     inner = settings.get("ranker")
     if isinstance(inner, dict):  # a cross-fit
         return inner.get("settings", {}).get("objective")
@@ -224,7 +224,7 @@ def recipes(
     reading: DataOptions,
     data: Annotated[
         list[Path] | None,
-        typer.Option("--for", help="Data set: say which recipe to begin with for it, and why. Repeatable."),
+        typer.Option("--for", help="Data set: recommend a recipe to start with, and explain why. Repeatable."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -282,7 +282,7 @@ def objectives(json: Json = False) -> None:
 
 
 def metrics(json: Json = False) -> None:
-    """List the metrics, their options and the conventions that have them."""
+    """List the metrics, their options and the conventions that define them."""
     rows: list[dict[str, Any]] = [
         {
             "name": definition.name,
@@ -301,7 +301,7 @@ def metrics(json: Json = False) -> None:
 
 
 def _print_list(payload: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], hint: str, as_json: bool) -> None:
-    """Print JSON, or one line per row, which may be longer than the terminal is wide, and a hint."""
+    """Print JSON, or one unwrapped line per row and a hint."""
     if as_json:
         print_json(payload)
         return

@@ -55,7 +55,7 @@ DataPaths = Annotated[
 Validation = Annotated[list[Path] | None, "Validation data for early stopping and model selection. Repeatable."]
 Missing = Annotated[Literal["nan"] | None, '"nan" accepts NaN as a missing value.']
 QueryColumn = Annotated[str, "Name of the query column in Parquet, Arrow and CSV files."]
-Strict = Annotated[bool, "Refuse data in which the rows of a query are scattered."]
+Strict = Annotated[bool, "Reject data in which the rows of a query are not contiguous."]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -85,7 +85,7 @@ class DataOptions:
     label: Annotated[str | None, "Name of the label column in Parquet, Arrow and CSV files."] = "label"
     query: QueryColumn = "query_id"
     document: Annotated[str | None, "Name of the column of document ids.  [default: document_id, if any]"] = None
-    features: Annotated[str | None, "Columns of features, separated by commas.  [default: all that are left]"] = None
+    features: Annotated[str | None, "Columns of features, separated by commas.  [default: all others]"] = None
     drop: Annotated[str | None, "Columns to leave out, separated by commas."] = None
     categorical: Annotated[str | None, "Columns of text or numbers that are categories, separated by commas."] = None
     strict: Strict = False
@@ -124,8 +124,8 @@ class DataOptions:
         )
 
     def for_model(self, ranker: Ranker, files: DataFiles) -> Self:
-        """These options for data that a model scores: its number of features, or their columns by name."""
-        if files.format in ("letor", "mapped"):  # text may leave out its last features
+        """Adapt the options to data that a model scores: set the number of features, or select columns by name."""
+        if files.format in ("letor", "mapped"):  # text may omit the last features
             return replace(self, n_features=self.n_features or ranker.n_features_, features=None)
         from plackett.data.columnar.reader import column_names
 
@@ -137,7 +137,7 @@ class DataOptions:
         return replace(self, features=ranker.feature_names_, categorical=categories)  # type: ignore[arg-type]
 
     def open(self, paths: Sequence[Path], *, cache: str = "", **changes: Any) -> Dataset:
-        """Open one data set, in memory or on disk; of a folder of folds, all lists.
+        """Open one data set, in memory or on disk; for a folder of folds, all lists.
 
         ``cache`` is the data set's subfolder of ``--cache``; ``changes`` replace read options.
         """
@@ -170,7 +170,7 @@ class DataOptions:
             training_data, validation_data, test_data = fold.train, fold.validation, fold.test
         else:
             training_data = self.open(paths, cache="train")
-        # LETOR text may leave out its last features: it has as many as the training data.
+        # LETOR text may omit the last features: use the number of features of the training data.
         width = training_data.n_features
         if validation:
             validation_data = self.open(validation, cache="validation", n_features=width)
@@ -236,7 +236,7 @@ class TrialOptions:
     ] = None
 
     def find_cores(self) -> tuple[Cluster | None, dict[str, Any]]:
-        """Return the cluster to run on; and trials at the same time and threads of each, as keyword arguments."""
+        """Return the cluster, and the numbers of parallel trials and of threads per trial as keyword arguments."""
         cluster = find_cluster(self.cluster)
         if cluster is None:
             return None, {"jobs": self.jobs, "threads": self.threads}
@@ -247,14 +247,14 @@ ClusterOption = get_type_hints(TrialOptions, include_extras=True)["cluster"]
 
 
 def refuse_models(paths: Sequence[Path]) -> None:
-    """Raise UsageError for a model where data belong."""
+    """Raise UsageError if a path is a model instead of data."""
     for path in paths:
         if path.is_dir() and path.suffix == ".plackett":
             raise UsageError(f"{path} is a model, and data are needed here; see --help.")
 
 
 def find_test_set(paths: Sequence[Path]) -> Sequence[Path]:
-    """Replace a folder with one fold by its test set: what a model is evaluated on."""
+    """Replace a folder with one fold with its test set, on which models are evaluated."""
     refuse_models(paths)
     if len(paths) == 1 and is_folds(paths[0]):
         return [find_splits(_single_fold(paths[0]))["test"]]
@@ -270,7 +270,7 @@ def _single_fold(path: Path) -> Path:
 
 
 def check_report_folder(path: Path) -> None:
-    """Raise UsageError, before any work is done, for a path where a report would spoil something."""
+    """Raise UsageError, before any work is done, if a report in this folder would damage other files."""
     if path.is_file():
         raise UsageError(f"{path} is a file; --out is the folder of the report.")
     if (path / "manifest.json").exists():
@@ -279,7 +279,7 @@ def check_report_folder(path: Path) -> None:
 
 @contextmanager
 def name_model_features(ranker: Ranker | None) -> Iterator[None]:
-    """Say that the model limits the number of features, where no option does."""
+    """In errors about the number of features, name the model, not an option, as the source of the limit."""
     try:
         yield
     except DataError as error:
@@ -308,7 +308,7 @@ def find_cluster(spelling: str | None) -> Cluster | None:
 
 
 def split_names(text: str | Sequence[str]) -> list[str]:
-    """Split a list of names at its commas; a sequence of names, which may hold commas, is taken as it is."""
+    """Split a text at its commas; a sequence of names, which may contain commas, is returned unchanged."""
     if not isinstance(text, str):
         return list(text)
     return [name.strip() for name in text.split(",") if name.strip()]
@@ -322,7 +322,7 @@ def parse_settings(pairs: Sequence[str] | None) -> dict[str, Any]:
 
 
 def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter that is a group of options by the options of the group.
+    """Replace each parameter that is a group of options with the options of the group.
 
     An option may be annotated with its help text alone, ``Annotated[int, "Random seed."]``.
     """

@@ -41,7 +41,7 @@ AddLists: TypeAlias = Callable[[Dataset, Scores], object]  # receives lists and 
 class RankDataOptions(DataOptions):
     """Data to rank needs no labels."""
 
-    label: Annotated[str | None, "Name of the label column, so that it is not taken for a feature."] = None
+    label: Annotated[str | None, "Name of the label column, so that it is not used as a feature."] = None
 
 
 def rank(
@@ -49,7 +49,7 @@ def rank(
     data: Annotated[
         list[Path],
         typer.Argument(
-            help="Documents to rank; several Parquet or Arrow files are one data set; of a fold, its test set."
+            help="Documents to rank; several Parquet or Arrow files form one data set; for a fold, its test set."
         ),
     ],
     reading: RankDataOptions,
@@ -139,7 +139,7 @@ def print_rankings(parts: Iterable[tuple[Dataset, Scores]], top: int | None, *, 
         print_json([dict(zip(_COLUMNS, row, strict=True)) for row in rows])
         return
     for number, columns in enumerate(rankings):
-        sys.stdout.writelines([_HEADER] if number == 0 else [])  # after the data were read
+        sys.stdout.writelines([_HEADER] if number == 0 else [])  # only once the data have been read
         sys.stdout.writelines(_lines(columns))
 
 
@@ -249,7 +249,7 @@ def _list_items(
         raise UsageError("--cluster needs Parquet or Arrow data; convert the data first.")
     if out is None or out.suffix:
         raise UsageError("--cluster needs a folder as --out, for one ranking per shard.")
-    digest = hash_file(model / MANIFEST_FILE)  # which has the hashes of all files
+    digest = hash_file(model / MANIFEST_FILE)  # the manifest has the hashes of all files
     names = [path.stem for path in files.paths]
     twice = {name for name in names if names.count(name) > 1}
     if twice:

@@ -1,4 +1,4 @@
-"""``plackett reproduce``: a paper's tables and figures, beside the numbers that it published."""
+"""``plackett reproduce``: a paper's tables and figures, next to the published numbers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,16 +38,16 @@ def reproduce(
         str | None,
         typer.Argument(
             help="A (stochastic scores), B (LogRank), C (XE-NDCG) or D (unique ratings); --list "
-            "shows its tables and figures, without a letter those of all papers.",
+            "shows its tables and figures, or those of all papers if no letter is given.",
             show_default=False,
         ),
     ] = None,
     table: Annotated[list[int] | None, "Only this table. May be repeated."] = None,
     figure: Annotated[list[int] | None, "Only this figure. May be repeated."] = None,
-    data: Annotated[Path | None, "Folder with MSLR-WEB30K, Yahoo, LETOR ... as they are distributed."] = None,
+    data: Annotated[Path | None, "Folder with MSLR-WEB30K, Yahoo, LETOR ... as distributed."] = None,
     on: Annotated[
         str | None,
-        "Your data sets in the place of the paper's, separated by commas: names of files or folders in --data, or"
+        "Your data sets to use instead of the paper's, separated by commas: names of files or folders in --data, or"
         " paths.",
     ] = None,
     quick: Annotated[
@@ -68,7 +68,7 @@ def reproduce(
     seed: Annotated[int, typer.Option(min=0, help="Random seed for the splits and the models.")] = 0,
     json: Json = False,
 ) -> None:
-    """Reproduce the tables and figures of a paper, beside the numbers that it published.
+    """Reproduce the tables and figures of a paper, next to the published numbers.
 
     Finished trials are kept: the same command resumes an interrupted reproduction.
     """
@@ -143,7 +143,7 @@ def _print_items(
 
 
 def _check_settings(plan: ReproductionPlan) -> None:
-    """Refuse a setting that would change nothing."""
+    """Raise UsageError for a setting that no system has."""
     rankers = [system.ranker for comparison in plan.plans() for system in comparison.systems]
     for name in plan.datasets.budget.settings:
         if not any(has_setting(ranker, name) for ranker in rankers):

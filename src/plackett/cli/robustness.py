@@ -38,7 +38,7 @@ def robustness(
     seed: Annotated[int, typer.Option(min=0, help="Random seed for the splits, the models and the noise.")] = 0,
     json: options.Json = False,
 ) -> None:
-    """Train models under growing noise and show how much they lose.
+    """Train models on increasingly noisy data, and show how much quality they lose.
 
     The lists of all folds are pooled and split at random. The same command resumes an interrupted experiment.
     """

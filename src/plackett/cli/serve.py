@@ -39,12 +39,12 @@ def serve(
         int | None, typer.Option(min=1, help="Number of threads that score.  \\[default: one per processor]")
     ] = None,
     max_mb: Annotated[float, "Largest request body, in megabytes."] = 8.0,
-    max_documents: Annotated[int, "Most documents in one list."] = 2000,
-    max_lists: Annotated[int, "Most lists in one request."] = 64,
+    max_documents: Annotated[int, "Maximum number of documents in one list."] = 2000,
+    max_lists: Annotated[int, "Maximum number of lists in one request."] = 64,
     concurrency: Annotated[
-        int, "Most requests at the same time, waiting ones included; further ones get status 503."
+        int, "Maximum number of concurrent requests, including waiting ones; others get status 503."
     ] = 64,
-    timeout: Annotated[float, "Seconds allowed for receiving a request, and again for answering it."] = 10.0,
+    timeout: Annotated[float, "Time limit in seconds for receiving a request, and separately for answering it."] = 10.0,
     grace: Annotated[
         float, typer.Option(min=0, help="Seconds that a stopping server waits for running requests.")
     ] = 10.0,
@@ -56,7 +56,7 @@ def serve(
     """Serve models over HTTP: scores, rankings, explanations, and a page to try them on.
 
     Logs are lines of JSON on standard error. Models that change on disk are reloaded while requests
-    are answered. SIGTERM stops the server after the running requests.
+    are answered. On SIGTERM the server finishes the running requests and stops.
     """
     require("granian", "starlette", "msgspec", "prometheus_client")
     from plackett.serving.server import Examples, Limits, Settings, make_app
@@ -91,7 +91,7 @@ def _read_examples(paths: Sequence[Path], models: list[str]) -> Dataset | None:
         return None
     paths = find_test_set(paths)
     folders = parse_sources(models)[0].folders()
-    if detect_format(paths[0]) == "letor" and folders:  # text may leave out features that are zero
+    if detect_format(paths[0]) == "letor" and folders:  # text may omit features that are zero
         n_features = read_manifest(folders[-1]).get("features", {}).get("count")
         return DataOptions(n_features=n_features).open(paths)
     return DataOptions(missing="nan").open(paths)

@@ -58,7 +58,7 @@ def train(
     training_data, validation_data, _ = reading.open_parts(data, validation)
     if validation_share is not None and (validation_data is not None or crossfit is not None):
         other = "--crossfit uses all lists" if crossfit is not None else "validation data is given"
-        raise UsageError(f"--validation-share {validation_share:g} has no use: {other}; leave it out.")
+        raise UsageError(f"--validation-share {validation_share:g} has no effect: {other}; leave it out.")
     share = 0.2 if validation_share is None else validation_share
     if validation_data is None and crossfit is None and share:
         training_data, validation_data = _hold_out(training_data, share, seed)
@@ -67,7 +67,7 @@ def train(
         ranker.fit(training_data, validation_data, metric, checkpoint, progress=progress, cluster=place)
     seconds = time.perf_counter() - begin
     ranker.save(out, sign_key=sign_key)
-    # The members of a cross-fit also learn from the validation lists: not an honest estimate.
+    # The members of a cross-fit also learn from the validation lists, so this estimate is too optimistic.
     role = "validation" if crossfit is None else "validation (learnt from)"
     means = {
         part: evaluate(ranker.predict(lists), lists, metric)
@@ -79,11 +79,11 @@ def train(
 
 def _describe_checkpoint(checkpoint: Path | None) -> str:
     if checkpoint is None:
-        return "nothing was kept. With --checkpoint FOLDER, the same command goes on."
-    # Of one model, of finished members of a cross-fit, or of the member that was being fitted.
+        return "nothing was kept. With --checkpoint FOLDER, the same command resumes an interrupted fit."
+    # The state of one model, finished members of a cross-fit, or the state of the member being fitted.
     if not any(any(checkpoint.glob(name)) for name in ("step-*", "member-*", "fit-*/step-*")):
         return f"no state was saved in {checkpoint} yet."
-    return f"the state of the fit is kept in {checkpoint}: the same command goes on from there."
+    return f"the state of the fit is kept in {checkpoint}: the same command resumes it."
 
 
 def _build_ranker(

@@ -54,7 +54,7 @@ def warmup(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compile all kernels ahead of time, so that no later command has to."""
+    """Compile all kernels ahead of time, so that later commands need not compile them."""
     from plackett.base.kernel_cache import cache_folder, is_writable
 
     folder = cache_folder()
@@ -79,7 +79,7 @@ def warmup(
 
 
 def list_tasks() -> list[str]:
-    """Names of the tasks that can run here, those that take longest first."""
+    """Names of the tasks that can run here, the slowest first."""
     from plackett.objectives import OBJECTIVES
 
     commands = [*_COMMANDS, "scanner"]
@@ -119,7 +119,7 @@ def _write_data(folder: Path) -> None:
 
     for part, n_lists in _LISTS.items():
         pk.write(pk.synthetic("letor", n_lists=n_lists, seed=n_lists), folder / f"{part}.txt")
-    # Exponents and letters beyond ASCII, which the kernel for most files leaves to another.
+    # Exponents and non-ASCII letters, which the kernel for most files leaves to another kernel.
     lines = (f"{i % 3} qid:é{i // 50} 1:{i}e-3\n" for i in range(20_000))
     (folder / "rare.txt").write_text("".join(lines), "utf-8")
     test = pk.read(folder / "test.txt")
