@@ -155,15 +155,15 @@ def test_parameters_by_name_are_those_of_the_cross_fit_itself() -> None:
     [
         ({"ranker__leafs": 3}, "TreeRanker has no parameter 'leafs'. Did you mean"),
         ({"ranker__leaves": "many"}, "TreeRanker's leaves must be a whole number"),
-        ({"folds__leaves": 3}, "'folds' holds no ranker"),
-        ({"model__leaves": 3}, "'model' holds no ranker"),
+        ({"folds__leaves": 3}, "'folds' is not a ranker"),
+        ({"model__leaves": 3}, "'model' is not a ranker"),
         ({"leaves": 3}, "CrossFit has no parameter 'leaves'"),
     ],
 )
 def test_wrong_names_and_values_raise(settings, reason) -> None:
     with pytest.raises(pk.UsageError, match=reason):
         pk.CrossFit(pk.TreeRanker()).set_params(**settings)
-    with pytest.raises(pk.UsageError, match="'ranker' holds no ranker whose 'leaves'"):
+    with pytest.raises(pk.UsageError, match="'ranker' is not a ranker, so its 'leaves'"):
         pk.CrossFit().set_params(ranker__leaves=3)
 
 

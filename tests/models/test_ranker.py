@@ -26,7 +26,7 @@ def test_one_level_of_labels_raises(ranker) -> None:
 
 @pytest.mark.parametrize("objective", ["mle", "svmmap", "convexloss-ndcg"])
 def test_labels_from_1_on_are_all_relevant_to_binary_objectives(objective) -> None:
-    with pytest.raises(DataError, match="takes labels above 0 as relevant"):
+    with pytest.raises(DataError, match="treats labels above 0 as relevant"):
         pk.LinearRanker(objective=objective).fit(_data(np.tile([1, 2, 3, 4, 5], 4)))
 
 

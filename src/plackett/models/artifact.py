@@ -36,7 +36,7 @@ _NAMED_TENSORS = 3  # in an error message
 
 
 def encode(value: Any, *, where: str = "a parameter") -> Any:
-    """A parameter as data that JSON can hold."""
+    """Convert a parameter to data that JSON can represent."""
     from plackett.models.ranker import Ranker
 
     if isinstance(value, Objective):
@@ -71,7 +71,7 @@ def encode_params(ranker: Ranker) -> dict[str, Any]:
 
 
 def identity_of(ranker: Ranker) -> dict[str, Any]:
-    """The parameters that determine the fitted model: not threads, if they change nothing."""
+    """The parameters that determine the fitted model; without threads if they do not change it."""
     from plackett.models.ranker import Ranker
 
     identity = encode_params(ranker)
@@ -126,7 +126,7 @@ def find_user_module(ranker: Ranker | None) -> Any:
 
 
 class ModuleSource:
-    """The module, or function that makes one, that the caller of ``load`` supplies for a model, if any."""
+    """The module, or the function that makes one, that the caller of ``load`` may supply for a model."""
 
     def __init__(self, module: Any, folder: Path, manifest: dict[str, Any]) -> None:
         self._module = module
@@ -173,12 +173,12 @@ VERSION = 2
 MANIFEST_FILE = "manifest.json"
 _SUM, _SIGNATURE = "sha256", "hmac-sha256"
 _MAX_BYTES = 64 << 20
-# Plain names below the folder; none begins with a dot, so none leads out of it.
+# Plain names inside the folder; none begins with a dot, so no name can point outside it.
 _FILE_NAME = re.compile(r"[A-Za-z0-9_-][\w.-]*(/[A-Za-z0-9_-][\w.-]*)*", re.ASCII)
 
 
 def write(ranker: Ranker, path: str | os.PathLike[str], key: bytes | None = None) -> None:
-    """Write the folder ``path``, whole or not at all, in place of a model that is there; signed if there is a key."""
+    """Write the folder ``path`` completely or not at all, replacing an existing model; sign it if there is a key."""
     ranker._require_fitted()
     with atomic_directory(check_save_path(path)) as folder:
         ranker._write(folder)

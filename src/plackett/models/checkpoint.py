@@ -1,7 +1,7 @@
 """Checkpoints: the state of a long fit on disk, so that a killed process loses only its last steps.
 
-A checkpoint is a folder. ``fit.json`` describes the fit it belongs to. Each state is a folder ``step-N`` that appears
-whole or not at all; older ones are then removed. A lock keeps two processes from working on one fit.
+A checkpoint is a folder. ``fit.json`` describes the fit it belongs to. Each state is a folder ``step-N``, written
+completely or not at all; older states are then removed. A lock keeps two processes from working on the same fit.
 """
 
 import fcntl
@@ -79,7 +79,7 @@ def save_state(checkpoint: Checkpoint | None, step: int, file: str, content: Any
 
 @contextmanager
 def open_checkpoint(folder: str | os.PathLike[str], identity: dict[str, Any]) -> Iterator[Checkpoint]:
-    """Open, for this process alone, the checkpoint of the fit that plain data determine; refuse that of another."""
+    """Open the checkpoint of the fit that ``identity`` describes and lock it; raise UsageError for another fit's."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     with _lock(path):
@@ -106,12 +106,12 @@ def _check_identity(folder: Path, identity: dict[str, Any]) -> None:
     if differences:
         raise UsageError(
             f"the checkpoint in {folder} belongs to another fit: {'; '.join(differences)}. Repeat "
-            "that fit to go on with it; for this one give another folder, or delete this one."
+            "that fit to resume it; for this one give another folder, or delete this one."
         )
 
 
 def _find_differences(saved: Any, current: Any) -> list[str]:
-    """Say in words in what two descriptions of a fit differ."""
+    """Describe the differences between two descriptions of a fit."""
     if saved == current:
         return []
     if not isinstance(saved, dict):
@@ -154,7 +154,7 @@ def _compare(prefix: str, saved: Any, current: Any) -> list[str]:
 
 
 def _plain(value: Any) -> str:
-    """A setting as users write it, without the marks of its types."""
+    """A setting as users write it, without the marks that distinguish types."""
     if isinstance(value, dict):
         for mark in ("$objective", "$tuple", "$ranker", "$module"):
             if set(value) == {mark}:

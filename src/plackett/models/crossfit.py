@@ -8,8 +8,8 @@ purposes. Members score on different scales: the scores of member m are divided 
 its pooled standard deviation within the held-out lists. That is a constant, so the average of linear members is linear
 and the average of tree members is a sum of trees.
 
-On a cluster, and with ``jobs`` in processes of this machine, each member is one task with the whole data. It is the
-one that a single process with as many threads would fit, to the bit.
+On a cluster, and with ``jobs`` in processes of this machine, each member is one task with the whole data. The member
+is identical, to the bit, to the one that a single process with as many threads would fit.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 KEPT_MEMBERS = "Finished members are in the checkpoint, if there is one."
-"""What remains if a process that fits a member dies."""
+"""What is kept if a process that fits a member dies."""
 _FILE = "crossfit.json"
 _MIN_SCALE = 1e-100  # dividing by less would make scores infinite
 _POLL_SECONDS = 0.2  # between reports while processes work
@@ -65,7 +65,7 @@ class CrossFit(Ranker):
     With validation data, members rotate over the training and the validation lists together. The
     model has then seen both, which result tables should state.
 
-    On a cluster each member is fitted by one worker; the model is that of one process, to the bit.
+    On a cluster each member is fitted by one worker; the model is identical, to the bit, to that of one process.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class CrossFit(Ranker):
     folds
         Number of parts, and of members per repeat.
     repeats
-        Number of times the lists are cut into parts, each time differently.
+        Number of times the lists are divided into parts, each time differently.
     combine
         ``"scale"`` divides a member's scores by one number. ``"list"`` standardizes them to mean 0 and deviation 1 in
         each list; such a model cannot be exported, because a search engine scores one document at a time.
@@ -114,7 +114,7 @@ class CrossFit(Ranker):
     jobs: int = 1
 
     processes: ClassVar[LocalPool | None] = None
-    """Processes to use instead of new ones, set by who fits many cross-fits to the same data."""
+    """Processes to use instead of new ones, set by code that fits many cross-fits to the same data."""
 
     def set_params(self, **parameters: Any) -> Self:
         """Change parameters by name; ``ranker__leaves`` is the parameter ``leaves`` of the ranker.
@@ -127,7 +127,7 @@ class CrossFit(Ranker):
             ranker = self.get_params().get(name)
             if not isinstance(ranker, Ranker):
                 raise UsageError(
-                    f"CrossFit's {name!r} holds no ranker whose {next(iter(settings))!r} could be "
+                    f"CrossFit's {name!r} is not a ranker, so its {next(iter(settings))!r} cannot be "
                     "set; write a parameter of its ranker as ranker__leaves=31."
                 )
             setattr(self, name, ranker.clone().set_params(**settings))
@@ -213,7 +213,7 @@ class CrossFit(Ranker):
         values = np.mean([shares(np.asarray(m._importance(kind))) for m in self.members_], axis=0)
         if self.transform_ is None:
             return np.asarray(values)
-        # What was added counts for the feature that it is made of; the last place is for none.
+        # Importances of added features go to their source feature; the last position is for those without one.
         total = np.zeros(self._require_fitted() + 1)
         np.add.at(total, list(self.transform_.source(len(total) - 1)), values)
         return total[:-1]
@@ -232,7 +232,7 @@ class CrossFit(Ranker):
 
     @property
     def curves_(self) -> Curves:  # type: ignore[override]
-        """The curves of the members, each on the lists held out from it."""
+        """The curves of the members, each on its held-out lists."""
         return {
             f"member {i + 1}": dict(member.curves_["validation"])
             for i, member in enumerate(self.members_)
@@ -248,7 +248,7 @@ class CrossFit(Ranker):
         return np.asarray(self._part_of(data, i // self.folds) == i % self.folds)
 
     def _part_of(self, data: Dataset, repeat: int) -> NDArray[np.int64]:
-        """The part of each list; parts differ in size by at most one list, or group of lists."""
+        """The part of each list; sizes of parts differ by at most one list, or one group of lists."""
         draws = mix_keys(data.keys, np.uint64(self.seed % 2**64), np.uint64(repeat))
         codes = group_codes(data)
         smallest = np.full(codes.max() + 1, np.iinfo(np.uint64).max)
@@ -417,7 +417,7 @@ class _Fit:
         return member, _scale_on(member, held_out)
 
     def _keep(self, i: int, member: Ranker, scale: float) -> Member:
-        """Save a member of another process, with the threads of the given ranker."""
+        """Save a member that another process fitted, after restoring the ranker's own number of threads."""
         assert self.crossfit.ranker is not None
         params = self.crossfit.ranker.get_params()
         member.set_params(**{k: v for k, v in params.items() if k == "threads" or isinstance(v, Ranker)})

@@ -2,8 +2,8 @@ r"""What a fit needs besides the data: metrics, checkpoint, progress, selection,
 
 :class:`Selection` finds the best candidate on the validation lists. With one metric the higher mean wins. With several
 the comparison is lexicographic, as in Zhu & Klabjan (2020): candidate a beats b if a is higher at the first metric in
-which they differ by more than :math:`10^{-6}`. On few lists :func:`smooth` averages over neighboring steps first, so
-that a lucky jump does not win.
+which they differ by more than :math:`10^{-6}`. With few lists, :func:`smooth` first averages over neighboring steps, so
+that random fluctuation does not decide.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ Curves = dict[str, dict[str, list[float]]]
 
 @dataclass(frozen=True)
 class WholeData:
-    """All lists of a cross-fit, of which a member gets some; preparations of them can be shared."""
+    """All lists of a cross-fit, of which each member gets some; members can share preparations of them."""
 
     data: Dataset
     lists: Mapping[str, NDArray[np.bool_]]
     """For each part of the member's data, a mask of its lists."""
 
 
-class StopFit(Exception):  # noqa: N818 - an order, not an error
+class StopFit(Exception):  # noqa: N818 - a request, not an error
     """Raised by a callback to end a fit and keep the best model so far."""
 
 
@@ -78,7 +78,7 @@ def latest(curves: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, dic
 
 
 def check_callbacks(callbacks: Callback | Sequence[Callback]) -> tuple[Callback, ...]:
-    """The callbacks as a tuple; anything but functions of a FitStep is refused."""
+    """Return the callbacks as a tuple; raise UsageError for anything but functions of a FitStep."""
     functions = (callbacks,) if callable(callbacks) else tuple(callbacks)
     for function in functions:
         if not callable(function):
@@ -138,7 +138,7 @@ def _in_notebook() -> bool:
 
 
 class StatusLine:
-    """One line that is written over after each step."""
+    """One line that is overwritten after each step."""
 
     _SECONDS = 0.1  # between two redraws
     _BAR = 20
@@ -171,7 +171,7 @@ class StatusLine:
 
 
 class NotebookLine(StatusLine):
-    """One output of a notebook cell that is replaced after each step, so that a saved notebook keeps the last only."""
+    """One output of a notebook cell that is replaced after each step, so that a saved notebook keeps only the last."""
 
     _handle: Any = None
 
@@ -191,7 +191,7 @@ class NotebookLine(StatusLine):
 
 
 class LogLines:
-    """A line of text each ``every`` steps; 0: ten lines in all."""
+    """A line of text every ``every`` steps; 0: ten lines in total."""
 
     def __init__(self, stream: TextIO, every: int) -> None:
         self._stream = stream
@@ -217,7 +217,7 @@ _MAX_CURVE_BYTES = 64 << 20
 
 def write_curves(curves: Curves, folder: Path) -> None:
     """Write learning curves into the folder of a model."""
-    # JSON has no NaN, which the loss of an objective without a value is.
+    # The loss of an objective without a value is NaN, which JSON does not have.
     finite = {
         part: {name: values for name, values in by_name.items() if all(-1e308 < value < 1e308 for value in values)}
         for part, by_name in curves.items()
@@ -226,7 +226,7 @@ def write_curves(curves: Curves, folder: Path) -> None:
 
 
 def read_curves(folder: Path) -> Curves:
-    """Learning curves from a folder whose files may be damaged; none if there is no file."""
+    """Read learning curves from a folder whose files may be damaged; empty if there is no file."""
     path = folder / _CURVES_FILE
     if not path.is_file():
         return {}
@@ -321,7 +321,7 @@ _SMALLEST_LABEL = float(np.finfo(np.float32).tiny)
 
 
 def check_training_data(data: Dataset) -> None:
-    """Refuse lists that no model can learn from; warn of labels so small that their gains vanish."""
+    """Raise DataError for lists that no model can learn from; warn of labels so small that their gains are 0."""
     check_learnable(data)
     if not _features_differ(data):
         raise DataError("no feature differs between the documents of a list; there is nothing to learn from.")
@@ -329,14 +329,14 @@ def check_training_data(data: Dataset) -> None:
     if largest < _SMALLEST_LABEL:
         warnings.warn(
             f"the largest label is {largest:.2g}, so small that its gain is 0 for most objectives "
-            "and metrics: the model may learn no order. Multiply the labels.",
+            "and metrics, so the model may learn no order. Scale the labels up.",
             DataWarning,
             stacklevel=3,
         )
 
 
 def _features_differ(data: Dataset) -> bool:
-    """Whether two documents of a list have different features; mostly seen in the first rows."""
+    """Whether two documents of a list have different features; usually the first rows decide."""
     rows, lists = data.order.rows, data.list_of_row
     # Large features stay on disk: each block overlaps the next by a row.
     step = max(2, min(_PROBED_ROWS, (1 << 24) // max(1, data.n_features)))
@@ -361,8 +361,8 @@ def check_learnable(data: Dataset, objective: Objective | None = None) -> None:
         return
     if inner is not None and binary and np.any(data.labels > 0):
         raise DataError(
-            f"{inner.name} takes labels above 0 as relevant, and every list here is all relevant "
-            "or all not; subtract from the labels so that 0 means not relevant."
+            f"{inner.name} treats labels above 0 as relevant, and the documents of each list are either all relevant "
+            "or all irrelevant; shift the labels so that 0 means irrelevant."
         )
     raise DataError("no list has two levels of labels; there is nothing to learn from.")
 
@@ -405,7 +405,7 @@ def is_better(new: Sequence[float], old: Sequence[float]) -> bool:
 
 @dataclass
 class Selection:
-    """The best candidate so far, and how long ago it came."""
+    """The best candidate so far, and the number of candidates since then."""
 
     best: Means | None = None
     best_step: int = -1

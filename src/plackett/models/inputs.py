@@ -1,4 +1,4 @@
-"""What ``fit`` and ``predict`` take besides data sets: arrays, and tables with named columns."""
+"""Inputs of ``fit`` and ``predict`` other than data sets: arrays, and tables with named columns."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from plackett.data import Dataset
 from plackett.data.inputs import ids_from_sizes
 
 Columns = dict[str, Any]
-"""The names of columns that are no features: "label", "query", "document", and "ignored" ones."""
+"""The names of columns that are not features: "label", "query", "document", and "ignored" ones."""
 
 _FRAMES = {"pandas": ("DataFrame",), "polars": ("DataFrame",), "pyarrow": ("Table", "RecordBatch")}
 _SHOWN = 10  # names of columns in a message
@@ -22,7 +22,7 @@ _SHOWN = 10  # names of columns in a message
 
 @dataclass(frozen=True)
 class InputOptions:
-    """What the arguments of ``fit`` say about arrays and tables."""
+    """The arguments of ``fit`` that describe arrays and tables."""
 
     qid: Any = None
     group: Any = None

@@ -1,6 +1,6 @@
-r"""What every fitted model tells about itself: importance, explanations, curves and a summary.
+r"""Inspection of fitted models: importance, explanations, curves and a summary.
 
-Contributions say what each feature adds to the score of each document. They are computed by the best method that a
+Contributions are what each feature adds to the score of each document. They are computed by the best method that a
 model supports:
 
 ``shap``
@@ -15,7 +15,7 @@ model supports:
 The contributions of a cross-fit are the mean of those of its members, divided by their scales,
 where members are trees, linear models or stumps.
 
-Importance says how much each feature counts.
+Importance is a measure of how much each feature matters.
 
 ============  ==================================================================================
 kind          importance of a feature
@@ -73,7 +73,7 @@ class Explanation:
     method: Method
     """How contributions are computed: shap, weights or replacement."""
     base: float
-    """The score of a document to which no feature adds anything, where they sum to the score."""
+    """The score of a document to which no feature adds anything, if contributions sum to the score."""
     contributions: NDArray[np.float64]
     """Documents x features, in the order of the caller's rows and of the model's features."""
     features: tuple[str, ...]
@@ -97,7 +97,7 @@ class Explanation:
 def contributions(
     ranker: Ranker, features: Any, offsets: Offsets, *, scorer: Scorer | None = None
 ) -> tuple[Method, float, NDArray[np.float64]]:
-    """Method, base, and contributions of grouped documents; ``scorer`` scores changed ones for ``replacement``."""
+    """Method, base, and contributions of grouped documents; ``replacement`` scores changed documents by ``scorer``."""
     method = method_of(ranker)
     if method != "replacement":
         base, values = ranker._contributions(features, offsets)
@@ -139,7 +139,7 @@ Importances = NDArray[np.float64]
 
 
 def permutation_importance(ranker: Ranker, data: Dataset, *, metric: Any, seed: int) -> Importances:
-    """How far the mean of a metric falls when a feature is permuted over all documents."""
+    """How much the mean of a metric falls when a feature is permuted over all documents."""
     (before,) = evaluate(ranker.predict(data), data, metric).values()
     features = data.features
     dense = features.toarray() if isinstance(features, csr_array) else np.array(features)
@@ -158,13 +158,13 @@ def permutation_importance(ranker: Ranker, data: Dataset, *, metric: Any, seed: 
 
 
 def shares(amounts: Importances) -> Importances:
-    """Amounts as shares that add up to 1; zeros stay zeros."""
+    """Divide amounts by their sum, so that they add up to 1; all zeros stay zeros."""
     total = amounts.sum()
     return amounts / total if total > 0 else np.zeros(len(amounts))
 
 
 def deviations(features: NDArray[np.float32] | csr_array) -> Importances:
-    """The standard deviation of each feature; missing values are left out."""
+    """The standard deviation of each feature; missing values are ignored."""
     if isinstance(features, csr_array):
         squares = features.multiply(features).mean(axis=0)
         return np.sqrt(np.maximum(squares - np.square(features.mean(axis=0)), 0.0))
@@ -192,7 +192,7 @@ def _objective_name(objective: Any) -> str:
 
 
 class Insight:
-    """The part of a ranker that tells about a fitted model."""
+    """The part of a ranker that describes a fitted model."""
 
     @property
     def _ranker(self) -> Ranker:
@@ -218,7 +218,7 @@ class Insight:
     def importance(
         self, kind: str | None = None, data: Dataset | None = None, *, metric: MetricSpec = "ndcg@10", seed: int = 0
     ) -> dict[str, float]:
-        """How much each feature counts, the most important first.
+        """How much each feature matters, the most important first.
 
         :mod:`plackett.models.insight` describes the kinds.
 
@@ -227,7 +227,7 @@ class Insight:
         kind
             ``"gain"`` or ``"split"`` for trees, ``"weights"`` for linear models and stumps,
             ``"gradient"`` for nets, ``"permutation"`` for every model. By default
-            ``"permutation"`` if data are given, else the first of the model's kind.
+            ``"permutation"`` if data are given, else the first kind that the model supports.
         data
             For ``"permutation"``: the lists to measure on.
         metric, seed
@@ -244,7 +244,7 @@ class Insight:
             values = np.asarray(self._importance(kind), dtype=np.float64)
         else:
             listed = ", ".join(repr(name) for name in (*kinds, "permutation"))
-            raise UsageError(f"importance of a {type(self).__name__} is by one of {listed}, got {kind!r}.")
+            raise UsageError(f"the kind of importance of a {type(self).__name__} is one of {listed}, got {kind!r}.")
         order = np.argsort(-values, kind="stable")
         return {names[j]: float(values[j]) for j in order}
 

@@ -67,7 +67,7 @@ def load(path: str | os.PathLike[str], *, module: Any = None, sign_key: str | os
         _set_features(ranker, manifest)
         recipe, training = manifest.get("recipe"), manifest.get("training")
         if recipe is not None and not isinstance(recipe, str):
-            raise DataError(f'"recipe" must be a text or null, got {recipe!r}.')
+            raise DataError(f'"recipe" must be a string or null, got {recipe!r}.')
         if not isinstance(training, dict):
             raise DataError('"training" must describe the training data.')
         try:
@@ -116,9 +116,9 @@ def _set_features(ranker: Ranker, manifest: dict[str, Any]) -> None:
     if names is not None and not (
         isinstance(names, list) and len(names) == count and all(isinstance(n, str) for n in names)
     ):
-        raise DataError(f'"names" must be {count} texts, one per feature, or null.')
+        raise DataError(f'"names" must be {count} strings, one per feature, or null.')
     if names is not None and len(set(names)) != count:
-        raise DataError('"names" must be different texts.')
+        raise DataError('"names" must be different strings.')
     ranker.n_features_ = count
     ranker.feature_names_ = None if names is None else tuple(names)
     ranker.categories_ = read_categories(features.get("categories"), names or ())

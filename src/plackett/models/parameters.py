@@ -28,16 +28,16 @@ ALIASES = {
     "nthreads": "threads",
     "thread_count": "threads",
 }
-"""Names that every ranker takes, and what it calls them."""
+"""Aliases that every ranker accepts, and the parameters they stand for."""
 
 
 class Parameterized:
     """Parameters by name, with scikit-learn's conventions; for dataclasses whose fields they are."""
 
     minimums: ClassVar[Mapping[str, int]] = {}
-    """The least values of parameters, checked when the ranker is built."""
+    """Minimum values of parameters, checked when the ranker is built."""
     aliases: ClassVar[Mapping[str, str]] = ALIASES
-    """Names of parameters in other libraries, and what this ranker calls them."""
+    """Names of parameters in other libraries, and the parameters of this ranker that they stand for."""
     recipe_name: str | None = None
     """The recipe that made it, if any."""
 
@@ -78,7 +78,7 @@ class Parameterized:
         parameters: Mapping[str, Any],
         current: Mapping[str, Any] | None = None,  # noqa: ARG003 - for subclasses
     ) -> dict[str, Any]:
-        """Parameters by the names of this ranker; ``current`` are its values, if there are any."""
+        """Convert parameters to the names of this ranker; ``current`` are its present values, if any."""
         return translate(rename_deprecated(parameters), cls.aliases)
 
     def clone(self) -> Self:
@@ -93,7 +93,7 @@ class Parameterized:
 
 
 def accept_aliases(kind: type[T]) -> type[T]:
-    """Let the constructor of a ranker, a dataclass, take the names of other libraries."""
+    """Let the constructor of a ranker, a dataclass, accept parameter names of other libraries."""
     ranker: Any = kind
     initialize = ranker.__init__
     known = [field.name for field in fields(ranker)]
@@ -112,7 +112,7 @@ def accept_aliases(kind: type[T]) -> type[T]:
 
 
 def translate(parameters: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
-    """Parameters by the names of a ranker; aliases of seeds and threads mean what they mean in other libraries."""
+    """Convert parameters to the names of a ranker; aliases of seeds and threads keep their meaning elsewhere."""
     result: dict[str, Any] = {}
     for name, value in parameters.items():
         ours = aliases.get(name, name)
@@ -142,7 +142,7 @@ def unknown_parameter(kind: type, name: str, known: Iterable[str], also: Iterabl
 def split_nested(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Separate parameters of a ranker from those of rankers inside it.
 
-    As in scikit-learn, two underscores lead inside:
+    As in scikit-learn, two underscores separate the inner ranker from its parameter:
 
     >>> split_nested({"folds": 3, "ranker__leaves": 31})
     ({'folds': 3}, {'ranker': {'leaves': 31}})
@@ -159,7 +159,7 @@ def split_nested(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
 
 
 def to_python(value: Any) -> Any:
-    """NumPy's numbers as Python's, which files and seeds can take, and sequences as tuples."""
+    """Convert NumPy numbers to Python numbers, as files and seeds require, and sequences to tuples."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -177,7 +177,7 @@ def check_types(kind: type, parameters: Mapping[str, Any]) -> None:
 
 
 def _remedy(name: str, value: Any) -> str:
-    """What to give instead of some wrong values."""
+    """What to pass instead of some common wrong values."""
     if isinstance(value, type):
         return f"; make an object of it: {name}={value.__name__}()"
     if name == "objective" and callable(value):
@@ -190,7 +190,7 @@ def _remedy(name: str, value: Any) -> str:
 
 
 def check_minimums(kind: Any, parameters: Mapping[str, Any]) -> None:
-    """Raise UsageError for a number below the least that a ranker declares for it."""
+    """Raise UsageError for a number below the minimum that a ranker declares for it."""
     for name, least in kind.minimums.items():
         value = parameters.get(name, least)
         if isinstance(value, (int, float)) and value < least:

@@ -61,13 +61,13 @@ class Ranker(Parameterized, Insight, ABC):
     """
 
     takes_missing: ClassVar[bool] = False
-    """Whether the model takes NaN as a value of a feature."""
+    """Whether the model accepts NaN as a value of a feature."""
     takes_categories: ClassVar[bool] = False
-    """Whether the model takes categories, numbers without an order, as they are; others encode them."""
+    """Whether the model accepts categories (numbers without an order) as they are; others encode them."""
     takes_added_features: ClassVar[bool] = False
     """Whether transforms may add features."""
     row_wise: ClassVar[bool] = False
-    """Whether it scores each row by itself, to the same bits whatever the other rows are."""
+    """Whether it scores each row independently, with the same bits whatever the other rows are."""
     trains_in_place: ClassVar[bool] = False
     """Whether ``_fit`` reads features in canonical order without a copy of them."""
     threads_matter: ClassVar[bool] = False
@@ -77,7 +77,7 @@ class Ranker(Parameterized, Insight, ABC):
     supports_cluster: ClassVar[bool] = False
     """Whether it can be fitted on several machines."""
     not_identity: ClassVar[tuple[str, ...]] = ()
-    """Parameters with which a checkpoint may be continued after they were changed."""
+    """Parameters that may be changed between the start of a fit and its resumption from a checkpoint."""
     curves_by_step: ClassVar[bool] = True
     """Whether ``curves_`` has a value for each training step, not for each penalty."""
     supports_init: ClassVar[bool] = True
@@ -95,7 +95,7 @@ class Ranker(Parameterized, Insight, ABC):
     transform_: FittedTransform | None = None
     """The fitted transforms; None if there are none."""
     curves_: fit_context.Curves
-    """Metrics after each step, by part of the data; empty where a model has no steps."""
+    """Metrics after each step, by part of the data; empty if a model has no steps."""
     _best_step: int | None = None
     training_: dict[str, Any] | None = None
     """Training data and metrics as plain data; None before ``fit``."""
@@ -129,7 +129,7 @@ class Ranker(Parameterized, Insight, ABC):
         """Fit on ``train``; with ``validation``, select by ``metric`` on it.
 
         ``fit(train, validation, metric, checkpoint)`` takes data sets, ``fit(X, y, qid=ids)`` arrays or a table of
-        features, ``fit(df, label="grade", query="qid")`` a table that holds all.
+        features, ``fit(df, label="grade", query="qid")`` one table with everything.
 
         Parameters
         ----------
@@ -162,8 +162,8 @@ class Ranker(Parameterized, Insight, ABC):
             Lists for early stopping and model selection: a data set, ``(X, y, qid)``, or a table
             with the columns of the training table.
         metric
-            What to select by. Several, as a sequence or separated by commas, are compared in their
-            order: a later one counts where the earlier ones are equal.
+            What to select by. Several, as a sequence or separated by commas, are compared in order:
+            a later one decides only if the earlier ones are equal.
         checkpoint
             A folder for the state of the fit. If the process is killed, the same call with the same
             folder resumes the fit and ends in the same model.
@@ -175,20 +175,20 @@ class Ranker(Parameterized, Insight, ABC):
             A fitted model of the same kind and features to start from: trees and stumps are added to its own, weights
             of linear models and nets are changed further. Its fitted transforms are kept.
         verbose
-            True: show the progress; a number above 1: print a line each so many steps. By default
-            the progress is shown in an interactive session and in a notebook.
+            True: show the progress; a number n above 1: print a line every n steps. By default
+            the progress is shown in interactive sessions and notebooks.
         progress
-            Called after each step with a text, the steps done and the steps in total; nothing is printed then.
+            Called after each step with a text, the steps done and the steps in total, instead of printing them.
         watch
             Called after each step that is measured on ``validation``, with the steps done, the
             steps in total and the first metric. An exception that it raises ends the fit.
         cluster
-            Fit with several workers, on one machine or many, where the model supports it:
+            Fit with several workers, on one machine or many, if the model supports it:
             ``"local:2"``, ``"auto"``, or a :class:`plackett.distributed.Cluster`.
         query_ids
             Another name of ``qid``.
         unknown
-            Names of other libraries, which are refused with ours.
+            Arguments of other libraries, which raise an error that names the argument to use here.
         """
         for name in unknown:
             raise unknown_argument(name, self.get_params(), type(self).__name__)
@@ -238,14 +238,14 @@ class Ranker(Parameterized, Insight, ABC):
                 context = fit_context.FitContext(metrics, state, shown, watch, workers, None, callbacks, init)
                 self._fit(*parts, context)
         except BaseException:
-            # An earlier model is still there and needs the features it was fitted on.
+            # The ranker still holds its earlier model, which needs the features it was fitted on.
             self.n_features_, self.feature_names_, self.categories_, self.transform_ = fitted_before
             raise
         self.training_ = training | {"best_step": self._best_step, "objective": self._describe_objective()}
         return self
 
     def _describe_objective(self) -> dict[str, Any] | None:
-        """The objective as it is minimized, with the seed of the ranker, as plain data."""
+        """The objective that is minimized, including the ranker's seed, as plain data."""
         objective = self.get_params().get("objective")
         if objective is None:
             return None
@@ -257,7 +257,7 @@ class Ranker(Parameterized, Insight, ABC):
 
     @property
     def best_step_(self) -> int | None:
-        """Steps of the model: trees, rounds, epochs up to the best; None if it has none."""
+        """Number of steps (trees, rounds, epochs) up to the best one; None if the model has no steps."""
         step = (self.training_ or {}).get("best_step")
         return step if isinstance(step, int) else None
 
@@ -278,7 +278,7 @@ class Ranker(Parameterized, Insight, ABC):
             self.transform_ = init.transform_
         elif self.transforms or self.encodes_categories:
             self.transform_ = self._fit_transforms(train)
-        train = self._prepare(train)  # a copy of the features in canonical order is freed here
+        train = self._prepare(train)  # this frees a copy of the features in canonical order
         if validation is not None:
             if validation.n_features != self.n_features_:
                 raise FeatureMismatch(
@@ -310,7 +310,7 @@ class Ranker(Parameterized, Insight, ABC):
         return fitted
 
     def _check_init(self, init: Ranker, train: Dataset) -> None:
-        """Raise for a model that a fit of this ranker cannot start from."""
+        """Raise UsageError for a model that a fit of this ranker cannot start from."""
         kind = type(self).__name__
         if not self.supports_init:
             raise UsageError(f"{kind} does not support init=.")
@@ -343,7 +343,7 @@ class Ranker(Parameterized, Insight, ABC):
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> Scores:
-        """Score documents; higher is better.
+        """Score documents; a higher score is better.
 
         Parameters
         ----------
@@ -433,7 +433,7 @@ class Ranker(Parameterized, Insight, ABC):
         return self.n_features_
 
     def _number_categories(self, data: Dataset) -> Dataset:
-        """The same data with categories numbered as in the fit."""
+        """The same data with categories numbered as during the fit."""
         if self.categories_ is None or data.categories in (None, self.categories_):
             return data
         return data.with_categories(self.categories_)

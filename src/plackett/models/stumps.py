@@ -12,11 +12,11 @@ and the worth of a weak learner h is
 .. math:: r = \sum_{y_i > y_j} D_{ij} (h_i - h_j) = \sum_d \pi_d h_d, \qquad
     \pi_d \propto e^{-s_d} \sum_{y_j < y_d} e^{s_j} - e^{s_d} \sum_{y_i > y_d} e^{-s_i}.
 
-With documents sorted by label once, the potential :math:`\pi` of a list costs O(n) per round; pairs are never
+Documents are sorted by label once; then the potential :math:`\pi` of a list costs O(n) per round, and pairs are never
 enumerated. The weight of a document multiplies the pairs in which it is the better one.
 
 The code of a document is the number of thresholds below its value, so it is above the k-th threshold (from 0) if and
-only if its code is more than k. A missing value is above none.
+only if its code is greater than k. A missing value is above no threshold.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class StumpBoosting:
         self.losses: list[float] = []
 
     def run(self) -> None:
-        """Add stumps until ``rounds`` or early stopping is reached, or none is useful."""
+        """Add stumps until ``rounds`` or early stopping is reached, or no stump is useful."""
         self._resume()
         while not self._is_over() and self._run_round():
             save_state(self.context.checkpoint, len(self.stumps), _STATE_FILE, self.stumps)
@@ -121,7 +121,7 @@ class StumpBoosting:
                 self.selection.offer(means)
 
     def _resume(self) -> None:
-        """Add the stumps of the latest state again, in their order, for the same bits."""
+        """Add the stumps of the latest state again, in the original order, so that scores have the same bits."""
         for stump in read_state(self.context.checkpoint, _STATE_FILE) or ():
             self.losses.append(self._potential()[1])
             self._add(tuple(stump))
@@ -143,7 +143,7 @@ def merge_stumps(stumps: list[Stump], thresholds: Thresholds) -> tuple[NDArray[n
 
 
 Thresholds = tuple[NDArray[np.float32], ...]
-"""The thresholds of each feature, ascending; none for a constant one."""
+"""The thresholds of each feature, ascending; a constant feature has none."""
 
 
 def select_thresholds(features: Features | csr_array, max_count: int) -> Thresholds:
@@ -175,7 +175,7 @@ def _select_thresholds(column: NDArray[np.float32], max_count: int) -> NDArray[n
         place = np.arange(len(values) - 1)
     low, high = values[place], values[place + 1]
     middle = (0.5 * (low.astype(np.float64) + high)).astype(np.float32)
-    # Adjacent floats have no middle, and the lower value must not be above its threshold.
+    # Adjacent floats have no midpoint, and the lower value must not be above its threshold.
     return np.where((middle >= low) & (middle < high), middle, low)
 
 
@@ -263,7 +263,7 @@ class StumpRanker(Ranker):
     rounds
         Maximum number of stumps.
     thresholds
-        Maximum number of candidate thresholds per feature; a feature with more distinct values is cut at quantiles.
+        Maximum number of candidate thresholds per feature; if it has more distinct values, quantiles are used.
     patience
         With validation data: stop after this many rounds without a better metric.
     threads
@@ -311,7 +311,7 @@ class StumpRanker(Ranker):
         self._set_stumps(*merged)
 
     def coefficients_by_name(self) -> dict[str, float]:
-        """How much each feature can change the score, the most first; unused ones are absent."""
+        """How much each feature can change the score, the largest first; unused features are absent."""
         names = self._feature_labels()
         ranges = {}
         for j in np.unique(self.stump_features_):
@@ -342,7 +342,7 @@ class StumpRanker(Ranker):
         return scores
 
     def _add_feature(self, j: int, column: NDArray[np.float32], scores: Scores) -> None:
-        """Add what the stumps of one feature give each document."""
+        """Add to each document's score what the stumps of one feature contribute."""
         low, high = np.searchsorted(self.stump_features_, [j, j + 1])
         if high > low:
             levels = np.append(0.0, np.cumsum(self.stump_weights_[low:high]))

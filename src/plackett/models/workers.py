@@ -1,7 +1,7 @@
 """One fit on several workers: what they receive, what they report to, and the states that they send.
 
-Workers may not see the folder of the checkpoint. The first one sends its states to the process that keeps it, and
-workers that replace dead ones start from the last state that was sent.
+Workers may be unable to see the folder of the checkpoint. The first worker sends its states to the process that owns
+the folder, and workers that replace dead ones start from the last state that was sent.
 """
 
 import math
@@ -31,7 +31,7 @@ class WorkerSpec:
     is_watched: bool
     threads: int
     content: Any
-    """What one kind of ranker needs besides."""
+    """Additional data that one kind of ranker needs."""
 
     @contextmanager
     def context(self, worker_group: WorkerGroup) -> Iterator[FitContext]:

@@ -128,7 +128,7 @@ def _changed(saved, tmp_path, change):
         (lambda m: m.update(transform=None), "if and only if the settings name transforms"),
         (lambda m: m["settings"].update(C="high"), "C must be a number or a tuple, got 'high'"),
         (lambda m: m.update(transform={"transform": "shell", "version": 1}), "parameters"),
-        (lambda m: m.update(recipe=3), '"recipe" must be a text or null'),
+        (lambda m: m.update(recipe=3), '"recipe" must be a string or null'),
         (lambda m: m.update(files={"../../etc/passwd": {}}), "is not a valid file name"),
         (lambda m: m.update(files={"absent.txt": {}}), "is missing from the model"),
         (lambda m: m["files"]["linear.json"].update(bytes=1), "its hash differs"),

@@ -1,4 +1,4 @@
-"""Automatic ranking: the best ensemble of candidates that a budget of time allows."""
+"""Automatic ranking: the best ensemble of candidates within a time budget."""
 
 from plackett.models.auto.ranker import AutoRanker
 

@@ -1,11 +1,11 @@
-r"""Distillation: an ensemble that consists of trees only.
+r"""Distillation: convert an ensemble to one that consists of trees only.
 
 Members that are trees stay: their sum is one tree ensemble, exactly. The others, such as nets and linear models, are
 replaced by one tree model, the *student*, which learns their weighted sum of scores by regression. It learns from the
 training lists and from perturbed copies of them, in which some features of a document are replaced by those of another
-document of its list; the ensemble can score as many of these as the student needs.
+document of its list; the ensemble can label as many copies as the student needs.
 
-What is lost is measured on lists that neither the student nor its teachers have seen: for some of the parts, a student
+The loss is measured on lists that neither the student nor its teachers have seen: for some of the parts, a student
 is trained on the other parts, with the members that did not learn from that part as its teachers.
 """
 
@@ -32,7 +32,7 @@ from plackett.models.ranker import Ranker
 from plackett.models.trees import TreeRanker
 
 _REPLACED = 0.25  # share of the features that a perturbed document gets from another one
-_DOCUMENTS = 100_000  # of all copies together
+_DOCUMENTS = 100_000  # total over all copies
 _MAX_COPIES = 8
 _CHECKED_PARTS = 3
 _TREES, _MIN_TREES = 800, 20
@@ -49,18 +49,18 @@ class Distillation:
     value: float | None
     """Mean of the metric on unseen lists; None if there was no time to measure it."""
     ensemble_value: float | None
-    """The same of the ensemble, on the same lists."""
+    """The mean of the ensemble on the same lists."""
     p_value: float | None
-    """Of the paired t-test of the difference."""
+    """p-value of the paired t-test of the difference."""
     lists: int
     """The number of unseen lists."""
     milliseconds: float
-    """To score a list of the median length."""
+    """Time to score a list of the median length."""
     ensemble_milliseconds: float
 
     @property
     def loss(self) -> float | None:
-        """What the distilled model loses in the metric; 0 if all members are trees."""
+        """How much of the metric the distilled model loses; 0 if all members are trees."""
         if self.ranker is None:
             return 0.0
         if self.value is None or self.ensemble_value is None:
@@ -105,7 +105,7 @@ def distill_trees(
     others = [(member, weight) for member, weight in terms if not is_sum_of_trees(member)]
 
     def fit_student(lists: Dataset, teachers: Terms, lesson_seed: int, n_trees: int, deadline: float) -> TreeRanker:
-        """Fit so many trees, or fewer if the time is up."""
+        """Fit at most ``n_trees`` trees, fewer if the time is up."""
         lesson = _make_lesson(lists, teachers, lesson_seed)
         student = TreeRanker(
             objective="squared",
@@ -180,7 +180,7 @@ def _weighted_sum(terms: Terms, lists: Dataset) -> Scores:
 
 
 def _member_of(crossfit: Ranker, part: int) -> Scorer:
-    """The member that has not learned from a part."""
+    """The member that did not learn from a part."""
     assert isinstance(crossfit, CrossFit)
     member, scale = crossfit.members_[part], float(crossfit.scales_[part])
     return lambda lists: member.predict(crossfit._prepare(lists)) / scale

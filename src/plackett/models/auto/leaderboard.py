@@ -1,4 +1,4 @@
-"""The leaderboard: what each candidate and the ensemble reach on lists that they have not seen."""
+"""The leaderboard: the metric of each candidate and of the ensemble on lists that they have not seen."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class LeaderboardRow:
 
     name: str
     value: float | None
-    """Mean of the metric over the lists; None if it was not finished."""
+    """Mean of the metric over the lists; None if the candidate was not finished."""
     low: float | None = None
     high: float | None = None
     """Ends of the 95 % interval of the mean."""
@@ -34,7 +34,7 @@ class LeaderboardRow:
     """Share in the ensemble."""
     seconds: float = 0.0
     note: str = ""
-    """Why it was not finished."""
+    """Why the candidate was not finished."""
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain data."""

@@ -1,10 +1,10 @@
 """The portfolio: settings worth trying, and the order in which a budget is spent on them.
 
-Each candidate is a recipe with changed settings. For small, medium and large data the portfolio
-holds the mean gain that the candidate brought to ensembles of some of the others, and for each
-candidate the seconds that one fit took per million feature values. Candidates are tried in the
-order of expected gain per second. ``benchmarks/auto_portfolio.py`` measures the numbers and writes
-``portfolio.json``, which says what they were measured on.
+Each candidate is a recipe with changed settings. For each candidate the portfolio holds the mean
+gain that it brought to ensembles of some of the others, on small, medium and large data, and the
+seconds that one fit took per million feature values. Candidates are tried in the order of expected
+gain per second. ``benchmarks/auto_portfolio.py`` measures the numbers and writes
+``portfolio.json``, which states the data they were measured on.
 """
 
 import json
@@ -66,13 +66,13 @@ class Candidate:
         return ranker.set_params(**{k: v for k, v in common.items() if k in known})
 
     def expected_seconds(self, data: Dataset, fits: int) -> float:
-        """Seconds of cross-fitting before anything was measured on this data."""
+        """Expected seconds of cross-fitting, before anything has been measured on these data."""
         millions = data.n_docs * data.n_features / 1e6
         return fits * (SECONDS_PER_FIT + self.seconds * millions)
 
 
 SECONDS_PER_FIT = 0.2
-"""Of one fit, whatever the size of the data."""
+"""Fixed seconds of one fit, whatever the size of the data."""
 
 BASELINE = "lightgbm-defaults"
 """The candidate that the leaderboard compares the others with."""
@@ -110,7 +110,7 @@ _SETTINGS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("catboost-yetirank", "catboost-yetirank", {}),
     ("xgboost-ndcg", "xgboost-ndcg", {"settings.max_depth": 4}),
 )
-# These trees learn what a list is like, and how a document compares with the others.
+# These trees get features of the whole list, and of how a document compares with the others.
 _TRANSFORMS: dict[str, tuple[str, ...]] = {
     "e-lambdaloss-context": ("list-context",),
     "e-lambdaloss-means": ("list-means",),
@@ -158,7 +158,7 @@ def order_candidates(candidates: Sequence[Candidate], data: Dataset, fits: int) 
 
 
 def vary(candidate: Candidate, number: int, seed: int) -> Candidate:
-    """A candidate with some settings moved at random, within the search space of its recipe.
+    """A candidate with some settings changed at random, within the search space of its recipe.
 
     It depends on the candidate, the number and the seed only.
     """
@@ -173,7 +173,7 @@ def vary(candidate: Candidate, number: int, seed: int) -> Candidate:
 
 
 def _move(value: Any, dimension: Dimension, rng: np.random.Generator) -> Any:
-    """A value near this one, a quarter of the range away on average; any if it is no number."""
+    """A value near this one, on average a quarter of the range away; any option if it is not a number."""
     if isinstance(dimension, Choice):
         return dimension.options[int(rng.integers(len(dimension.options)))]
     low, high = dimension.low, dimension.high

@@ -1,4 +1,4 @@
-"""AutoRanker: the best ranking that the data allows within a number of minutes."""
+"""AutoRanker: the best ensemble that can be found within a time limit."""
 
 from __future__ import annotations
 
@@ -44,30 +44,30 @@ if TYPE_CHECKING:
 
 
 _FILE = "auto.json"
-_MIN_GROUPS = 6  # fewer lists are not cut into parts
+_MIN_GROUPS = 6  # minimum number of lists for cross-fitting
 _FINISHING_SHARE = 0.05  # of the budget, for ensemble selection
 _DISTILLING_SHARE = 0.25
 _TREE_FAMILIES = ("trees", "catboost", "xgboost")
-_VARIED = 3  # best candidates that are varied
+_VARIED = 3  # number of best candidates that are varied
 _FAST = "e-lambdaloss-smooth"
 _FAST_SETTINGS = {"trees": 200, "learning_rate": 0.1, "patience": 30}
-# Values (documents times features) up to which one thread per member is best, and from which on
-# other processes are worth the seconds of their start.
+# Numbers of values (documents times features): up to the first, one thread per member is best; from the
+# second on, starting other processes pays off.
 _SMALL_VALUES, _PROCESS_VALUES = 20_000_000, 200_000
 
 
 @accept_aliases
 @dataclass(eq=False)
 class AutoRanker(Ranker):
-    """The best ranking for a budget: many candidates, cross-fitted, and a weighted sum of the best.
+    """The best ensemble for a time budget: many candidates are cross-fitted, and the best are summed with weights.
 
     Candidates are tried in the order of expected gain per second. Each is cross-fitted, so that
     every list gets a score from models that have not seen it; weights are selected on these scores
     only. With validation data, members rotate over the training and the validation lists together.
 
-    With a checkpoint, a killed fit goes on where it was, and a fit with more minutes goes on from
-    one with fewer. If the time suffices for all candidates, the same seed gives the same model to
-    the bit. Ctrl-C ends the search; the model is then the best so far.
+    With a checkpoint, a killed fit can be resumed, and a fit with more minutes continues one with
+    fewer. If the time suffices for all candidates, the same seed gives the same model to the bit.
+    Ctrl-C ends the search; the model is then the best so far.
 
     Some candidates also see features of the whole list (:class:`~plackett.data.transforms.ListContext`).
 
@@ -78,18 +78,18 @@ class AutoRanker(Ranker):
     metric
         What to select by, unless ``fit`` is given another metric.
     members
-        ``"auto"``, or what may be tried: families (``"trees"``, ``"nets"``, ``"linear"``),
+        ``"auto"`` for all candidates, or those to try: families (``"trees"``, ``"nets"``, ``"linear"``),
         candidates of the portfolio, or recipes.
     presets
         ``"fast"``: one small model of trees; ``"good"``: trees that can be exported; ``"best"``: everything.
     folds
         Number of parts for cross-fitting; None: 8 up to 5000 lists, else 5.
     variations
-        With ``presets="best"``: how many variations of the best candidates are tried after all
+        With ``presets="best"``: number of variations of the best candidates to try after all
         candidates, if there is time.
     distill
-        ``"trees"``: members that are not trees are replaced by one tree model that is trained on
-        their scores. The model is then a sum of trees, and can be exported as one.
+        ``"trees"``: members that are not trees are replaced with one tree model that is trained on
+        their scores. The whole model is then a sum of trees, and can be exported as one.
     seed
         Random seed of parts, members and ensemble selection.
     threads
@@ -246,8 +246,8 @@ class AutoRanker(Ranker):
         return search
 
     def _finish(self, search: Search, candidates: tuple[Candidate, ...], context: FitContext) -> None:
-        """Select the ensemble among the finished candidates."""
-        # The order of the portfolio, not the order in which time allowed them.
+        """Select the ensemble from the finished candidates."""
+        # In the order of the portfolio, not in the order in which they were finished.
         places = {candidate.name: place for place, candidate in enumerate(candidates)}
         finished = sorted(search.finished, key=lambda r: (places.get(r.candidate.name, len(places)), r.candidate.name))
         if not finished:
@@ -275,12 +275,12 @@ class AutoRanker(Ranker):
         context.progress("selecting the ensemble", 1, 1)
 
     def _fit_simplest(self, data: Dataset, context: FitContext, reason: str) -> None:
-        """Fit one linear model to all lists, where nothing else works."""
+        """Fit one linear model to all lists, if nothing else works."""
         ranker = recipe("listnet-linear", C=1.0, seed=self.seed)
         if has_nan(data.features):
             ranker.set_params(transforms=("impute", *ranker.transforms))
         warnings.warn(
-            f"{reason}. The model is one linear model, and nothing is known of its quality.", DataWarning, stacklevel=2
+            f"{reason}. The model is one linear model, and its quality is unknown.", DataWarning, stacklevel=2
         )
         ranker.fit(data, None, context.metrics)
         self._set_members({"listnet-linear": ranker}, np.ones(1))
@@ -291,7 +291,7 @@ class AutoRanker(Ranker):
         self.members_: tuple[Ranker, ...] = tuple(members.values())
         """The members of the ensemble, each a cross-fit."""
         self.weights_: NDArray[np.float64] = weights
-        """One per member, with sum 1."""
+        """Weights of the members; they sum to 1."""
         self.distillation_: Distillation | None = None
         """The distilled trees and what they lose; None without ``distill``."""
         self._set_parts([(m, float(w)) for m, w in zip(members.values(), weights, strict=True)])
@@ -366,7 +366,7 @@ class AutoRanker(Ranker):
 
     @property
     def curves_(self) -> Curves:  # type: ignore[override]
-        """Empty: the leaderboard tells how the candidates did."""
+        """Empty: the leaderboard shows how well the candidates did."""
         return {}
 
     @property
@@ -442,7 +442,7 @@ def _open_folder(context: FitContext) -> Iterator[Path]:
 
 
 def find_trees(ranker: Ranker, factor: float) -> list[tuple[Ensemble, float]] | None:
-    """The tree ensembles, with factors, whose sum a ranker is after its transform; None if it is no such sum."""
+    """The tree ensembles, with factors, that sum to a ranker after its transform; None if it is no such sum."""
     if isinstance(ranker, TreeRanker):
         return [(ranker._ensemble, factor)]
     if isinstance(ranker, EnsembleRanker):

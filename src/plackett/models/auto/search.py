@@ -1,9 +1,9 @@
 """The search: cross-fit one candidate after the other until the time is used up.
 
 Every candidate is cross-fitted, so that each list gets a score from members that have never seen
-it. Finished candidates and the state of the current one are in a folder: a killed search goes on
-where it was. The time of a candidate is predicted from those before it, and candidates that would
-not finish are left out.
+it. Finished candidates and the state of the current one are in a folder, so a killed search can be
+resumed. The time of a candidate is predicted from those before it, and candidates that would not
+finish are left out.
 
 Folder of a search::
 
@@ -52,7 +52,7 @@ class OutOfTime(Exception):  # noqa: N818 - not an error
 
 @dataclass
 class TimeBudget:
-    """Seconds to spend, less those spent by earlier processes on the same folder."""
+    """Seconds to spend, minus those that earlier processes spent on the same folder."""
 
     seconds: float
     spent_before: float = 0.0
@@ -123,7 +123,7 @@ class Search:
         return [result for result in self.results.values() if result.scores is not None]
 
     def run(self, candidates: Sequence[Candidate]) -> None:
-        """Try the candidates in this order; the first is finished whatever it takes."""
+        """Try the candidates in this order; the first is always finished, however long it takes."""
         for candidate in candidates:
             if self.is_stopped:
                 return
@@ -144,7 +144,7 @@ class Search:
             self.is_stopped = call_callbacks(self.callbacks, step) and bool(self.finished)
 
     def predict_seconds(self, candidate: Candidate) -> float:
-        """Seconds that a candidate will take, by those of its family before it."""
+        """Predict the seconds that a candidate will take, from earlier candidates of its family."""
         fits = self.make_crossfit(candidate)._n_members
         expected = candidate.expected_seconds(self.data, fits)
         family = [r for r in self.results.values() if r.candidate.family == candidate.family]
@@ -152,11 +152,11 @@ class Search:
             [(r.seconds, r.candidate) for r in family if r.scores is not None],
             [(r.needed, r.candidate) for r in family if r.needed > 0],
         ):
-            # The first fit of a family also loads and compiles code: of two ratios the smaller counts.
+            # The first fit of a family also loads and compiles code, so use the smaller of two ratios.
             ratios = sorted(s / c.expected_seconds(self.data, fits) for s, c in measured)
             if ratios:
                 return expected * ratios[(len(ratios) - 1) // 2]
-        # Of a family that was not measured here, only what is certainly too slow is left out.
+        # If the family has not been measured here, leave out only what is certainly too slow.
         return expected / 3
 
     def _try(self, candidate: Candidate, *, must_finish: bool) -> Result:
@@ -169,7 +169,7 @@ class Search:
         note, needed = "", 0.0
         try:
             with warnings.catch_warnings():
-                # Members are compared by what they score, not by how well a solver converged.
+                # Members are compared by their scores, not by how well a solver converged.
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 crossfit.fit(
                     self.data,
@@ -183,7 +183,7 @@ class Search:
         except ClusterError:
             raise
         except PlackettError as error:
-            # One kind of model may refuse data that others take.
+            # One kind of model may reject data that others accept.
             note = f"failed: {error}"
         seconds = self.budget.clock() - start
         self._save_spent(force=True)
@@ -199,7 +199,7 @@ class Search:
         return measure(scores, self.data, (self.metric,))[0]
 
     def _watch_budget(self, candidate: Candidate, fits: int, must_finish: bool) -> Progress:
-        """Report progress, and end the fit when the time is up or will not suffice."""
+        """Report progress, and end the fit when the time is up or cannot suffice."""
         start = self.budget.clock()
         ends: list[float] = []  # of the fits
 
@@ -218,7 +218,7 @@ class Search:
                 ends.append(elapsed)
             needed = 0.0
             if len(ends) >= 2:
-                # The first fit also loads and compiles code: later ones tell about the rest.
+                # The first fit also loads and compiles code, so predict from the later ones.
                 per_fit = (ends[-1] - ends[0]) / (len(ends) - 1)
                 needed = ends[-1] + per_fit * (fits - len(ends))
             elif ends:

@@ -17,7 +17,7 @@ are therefore averaged with smooth ones, :math:`\propto e^{-z^2/2}`, where z is 
 the best one in standard errors over lists. The share of the smooth weights is :math:`300 / (n + 300)` for n lists:
 three quarters for 100 lists, a quarter for 900.
 
-The cross-validated scores are also the honest scores of the ensemble: no list has influenced the
+The cross-validated scores are also an unbiased estimate for the ensemble: no list has influenced the
 weights by which it is scored.
 """
 
@@ -33,7 +33,7 @@ from plackett.data import Dataset, group_codes
 from plackett.metrics import Metric
 
 Weights = NDArray[np.float64]
-"""One per candidate, not negative, with sum 1."""
+"""One number per candidate, not negative; they sum to 1."""
 
 ROUNDS = 20
 BAGS = 8
@@ -41,19 +41,19 @@ PARTS = 5
 MIN_WEIGHT = 0.02
 """Smaller weights are set to zero: they cost a model each and change nothing."""
 SMOOTH_LISTS = 300
-"""Number of lists at which the greedy and the smooth weights count the same."""
-_MAX_DOCUMENTS = 100_000  # of the sample of lists on which weights are selected
+"""Number of lists at which the greedy and the smooth weights count equally."""
+_MAX_DOCUMENTS = 100_000  # in the sample of lists on which weights are selected
 
 
 @dataclass(frozen=True)
 class EnsembleSelection:
-    """Selected weights and what they are worth."""
+    """Selected weights and an estimate of their quality."""
 
     weights: Weights
     rounds: int
     """Length of the greedy path; 0: the best single candidate."""
     scores: Scores
-    """Cross-validated scores of the ensemble: each list by weights selected on other lists."""
+    """Cross-validated scores of the ensemble: each list is scored with weights selected on other lists."""
 
 
 def select_ensemble(scores: NDArray[np.float64], data: Dataset, metric: Metric, *, seed: int = 0) -> EnsembleSelection:
@@ -87,7 +87,7 @@ def select_ensemble(scores: NDArray[np.float64], data: Dataset, metric: Metric, 
 
 @dataclass(frozen=True)
 class _Lists:
-    """What the metric needs of a dataset."""
+    """The parts of a dataset that the metric needs."""
 
     metric: Metric
     labels: Labels
@@ -122,7 +122,7 @@ def _follow(scores: NDArray[np.float64], lists: _Lists, single: NDArray[np.float
 
 
 def _smooth_weights(single: NDArray[np.float64], best: int, total: Values) -> Weights:
-    """Weights that fall with the difference from the best candidate, in standard errors."""
+    """Weights that decrease with the difference from the best candidate, in standard errors."""
     counted = (total > 0) & ~np.isnan(single[best])
     differences = (single - single[best])[:, counted]
     if differences.shape[1] == 0:
@@ -164,7 +164,7 @@ def _weighted_mean(values: Values, weights: Values | None) -> float:
 
 
 def _choose_length(values: NDArray[np.float64], weights: Values | None) -> int:
-    """The whole path, or the best shorter one if it is better beyond two standard errors."""
+    """The length of the whole path, or of the best shorter one if it is better by more than two standard errors."""
     gains = values - values[-1]
     means = np.array([_weighted_mean(row, weights) for row in gains])
     counted = ~np.isnan(gains[0])
