@@ -28,7 +28,7 @@ MISTAKES = {
     ),
     "value of lightgbm": (
         lambda d: pk.recipe("lambdamart", lightgbm={"max_bin": -5}).fit(d),
-        "LightGBM refuses max_bin=-5: it must be > 1",
+        "LightGBM rejects max_bin=-5: it must be > 1",
     ),
     "preset": (lambda _: pk.recipe("umart", preset="A-web30k"), "Recipes with that preset: lambdamart"),
     "cut-off as convention": (lambda _: pk.metric("ndcg", 5), "as in 'ndcg@5'"),

@@ -25,7 +25,7 @@ class Iterate(NamedTuple):
 
 
 class Planes(NamedTuple):
-    """Tangents of a convex loss, which lies above a w + b for each of them."""
+    """Tangents of a convex loss: the loss lies above a w + b for each of them."""
 
     a: NDArray[np.float64]
     """One row per plane."""

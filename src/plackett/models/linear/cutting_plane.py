@@ -8,8 +8,8 @@ By duality this minimum is the maximum of
     \sum \alpha = 1, \qquad w = -\frac{C}{2} A^\top \alpha,
 
 a quadratic program with one variable per plane (:func:`maximize_on_simplex`). This is the structural SVM with one slack
-for all lists (Joachims, Finley & Yu 2009): a few hundred planes suffice for any number of lists, and they hold for any
-penalty. The next tangent is taken between the minimum of the model and the best weights so far, where F is lowest
+for all lists (Joachims, Finley & Yu 2009): a few hundred planes suffice for any number of lists, and they are valid for
+any penalty. The next tangent is taken where F is lowest between the minimum of the model and the best weights so far
 (Franc & Sonnenburg 2009).
 """
 
@@ -28,7 +28,7 @@ Vector = NDArray[np.float64]
 def minimize_by_planes(
     loss: LinearLoss, start: Weights, *, C: float, max_iterations: int, gap: float, planes: Planes | None = None
 ) -> Solution:
-    """Minimize a convex, non-negative loss plus ||w||^2 / C to a relative gap, from tangents found with any penalty."""
+    """Minimize a convex, non-negative loss plus ||w||^2 / C to a relative gap; start from known tangents, if any."""
     bundle = Bundle(len(start), C, planes)
     best = Iterate(start, *loss.evaluate(start))
     bundle.add(best)
@@ -84,7 +84,7 @@ _MAX_PLANES = 150  # beyond it, idle planes are dropped
 
 
 class Bundle:
-    """Planes below a convex function, the first zero, and the minimum of their maximum plus the penalty."""
+    """Planes below a convex function (the first is zero), and the minimum of their maximum plus the penalty."""
 
     def __init__(self, n_features: int, C: float, planes: Planes | None = None) -> None:
         self.C = C
@@ -146,8 +146,8 @@ def maximize_on_simplex(Q: NDArray[np.float64], b: Vector, start: Vector) -> Vec
     r"""Maximize :math:`b \cdot \alpha - \tfrac12 \alpha^\top Q \alpha` over the simplex, Q positive semi-definite.
 
     An active-set method: on the set of positive components the maximum solves a linear system. If a component would
-    become negative, the step stops where the first one vanishes, and that one leaves the set; otherwise the component
-    with the highest gain enters, until none is higher than those of the set, up to rounding.
+    become negative, the step stops where the first one becomes zero, and that one leaves the set. Otherwise the
+    component with the highest gain enters, until no gain is higher than those in the set, up to rounding.
     """
     alpha = start.copy()
     active = alpha > 0.0

@@ -1,10 +1,10 @@
 r"""Linear models that maximize the metric of the fit itself, without a loss.
 
-Both use nothing of the metric but its value of each list, so any metric will do.
+Both use only the value of the metric on each list, so they support any metric.
 
-**Coordinate ascent** (Metzler & Croft 2007). One weight after the other, in random order, is moved to the best of
-several values, on both sides and at 0, the others fixed. A sweep over all weights ends with
-:math:`\sum_j |w_j| = 1`, which leaves the ranking as it is. The search starts from equal weights and again from random
+**Coordinate ascent** (Metzler & Croft 2007). Each weight in turn, in random order, is moved to the best of several
+values, on both sides and at 0, while the others are fixed. After a sweep over all weights they are scaled to
+:math:`\sum_j |w_j| = 1`, which does not change the ranking. The search starts from equal weights and again from random
 ones, because it ends in local maxima.
 
 **AdaRank** (Xu & Li 2007). A weak ranker :math:`h_k` orders documents by a single feature. With :math:`E_q(h)` the
@@ -13,8 +13,8 @@ metric of list q, round t takes the weak ranker with the highest mean under weig
 .. math:: \alpha_t = \tfrac12 \ln \frac{\sum_q P_t(q)\,(1 + E_q(h_t))}{\sum_q P_t(q)\,(1 - E_q(h_t))}, \qquad
     P_{t+1}(q) \propto e^{-E_q(\alpha_1 h_1 + \dots + \alpha_t h_t)}.
 
-The weak ranker of the round before is not taken again: by itself it has the same order with any weight, and a strong
-feature would be chosen in every round. RankLib takes it back later; here other rounds lie between.
+The weak ranker of the previous round is excluded: alone it gives the same order with any weight, so a strong feature
+would be chosen in every round. RankLib excludes it for longer; here it may be chosen again after one other round.
 """
 
 from abc import abstractmethod
@@ -93,7 +93,7 @@ class MetricOfWeights:
 class DirectRanker(BaseLinearRanker):
     """A linear model that maximizes the first metric of the fit on the training lists.
 
-    Each step is a function of the steps before it, so that a fit resumes from the list of them.
+    Each step is a function of the previous steps, so a fit can be resumed from the list of its steps.
     """
 
     patience: int | None
@@ -112,8 +112,8 @@ class DirectRanker(BaseLinearRanker):
     def _fit(self, train: Dataset, validation: Dataset | None, context: FitContext) -> None:
         if train.document_weights is not None and not np.all(train.document_weights == 1.0):
             raise UsageError(
-                f"{type(self).__name__} maximizes a metric, which has no document weights; use a linear model with "
-                'an objective, such as recipe("listnet-linear").'
+                f"{type(self).__name__} maximizes a metric and does not support document weights; use a linear model "
+                'with an objective, such as recipe("listnet-linear").'
             )
         with kernel_threads(self.threads):
             self._search(train, validation, context)
@@ -158,7 +158,7 @@ class CoordinateAscentRanker(DirectRanker):
     steps
         Values on each side of a weight that are tried, at growing distances.
     tolerance
-        A start is over when a sweep improves the metric on the training lists by less.
+        The search from a start ends when a sweep improves the metric on the training lists by less than this.
     patience
         Stop after this many sweeps without a better metric on the validation lists; None: never.
     seed
@@ -231,14 +231,15 @@ def _normalize(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 @accept_aliases
 @dataclass(eq=False)
 class AdaRanker(DirectRanker):
-    """Boosting of single features, with weights of the lists by the metric (AdaRank, Xu & Li 2007).
+    """Boosting of single features, with lists weighted by the metric (AdaRank, Xu & Li 2007).
 
     Parameters
     ----------
     rounds
         Maximum number of weak rankers.
     directions
-        ``"both"``: documents may be ordered by a feature or against it; ``"up"``: only by it, as in the paper.
+        ``"both"``: documents may be ordered by a feature descending or ascending; ``"up"``: only descending (a higher
+        value ranks higher), as in the paper.
     patience
         Stop after this many rounds without a better metric; None: never.
     seed

@@ -45,7 +45,7 @@ from plackett.models.linear.loss import LinearLoss
 
 _ROUND = 40  # iterations
 _HISTORY = 20
-_FLAT = 1e-15  # relative to the value: a change that is lost in rounding
+_FLAT = 1e-15  # relative to the value: smaller changes are lost in rounding
 _LOST = 1e-9  # relative to the value: a step this close to the minimum may fail through rounding
 
 Save = Callable[[dict[str, Any]], None]
@@ -188,7 +188,7 @@ class _Round:
         return self.last[0].value, self.last[2]
 
     def finish_iteration(self, intermediate_result: scipy.optimize.OptimizeResult) -> None:  # noqa: ARG002 - SciPy passes it by name
-        """Record the step; raise StopIteration, which SciPy takes as the end."""
+        """Record the step; raise StopIteration to make SciPy stop."""
         search = self.search
         point, u, gradient = self.last
         step, change = u - self.iterate[1], gradient - self.iterate[2]
@@ -271,8 +271,8 @@ def _sum_squares(X: NDArray[np.float32] | csr_array, curvature: Scores) -> Weigh
     return total
 
 
-# Not LAPACK: it would start threads of its own for matrices this small, in competition with those
-# of our kernels. That took 175 ms where this takes 1 ms.
+# Not LAPACK: for such small matrices it would start its own threads, which compete with those of our
+# kernels. That took 175 ms; this takes 1 ms.
 @compiled
 def _factorize(M):  # type: ignore[no-untyped-def]
     """Replace the lower triangle by its Cholesky factor."""

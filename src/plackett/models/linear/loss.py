@@ -1,12 +1,12 @@
 r"""An objective as a function of the weights of the features: :math:`L(w) = \sum_q \ell_q(Xw)`.
 
 :func:`make_loss` chooses the cheapest of three forms. :class:`DenseLoss` reads dense features once per evaluation, list
-by list, while they are in the cache. :class:`ScoreLoss` takes any features and any objective. :class:`RankingLoss` is
-for conditional models over m sampled rankings (Dubey et al. 2009), whose energies are linear in the weights,
-:math:`a_r = c_r \cdot Xw = (X^\top c_r) \cdot w`: with the products stored, an evaluation costs O(m d) per list instead
-of O(m n + n d).
+by list, and uses each list while it is in the cache. :class:`ScoreLoss` supports any features and any objective.
+:class:`RankingLoss` is for conditional models over m sampled rankings (Dubey et al. 2009), whose energies are linear in
+the weights, :math:`a_r = c_r \cdot Xw = (X^\top c_r) \cdot w`: with the products stored, an evaluation costs O(m d) per
+list instead of O(m n + n d).
 
-Features stay float32 while sums are float64: NumPy would first copy the whole matrix as float64. Partial sums belong to
+Features stay float32 while sums are float64; NumPy would first copy the whole matrix to float64. Partial sums are over
 blocks of a fixed size, so results have the same bits for any number of threads, which BLAS does not guarantee.
 """
 

@@ -62,7 +62,7 @@ class Path:
     context: FitContext
     journal: Journal
     init: Weights | None = None
-    """Where the path begins; None: nowhere."""
+    """Weights of an earlier model, a start for the first C; None: there is none."""
     runs: list[SolverRun] = field(default_factory=list)
     selection: Selection = field(default_factory=Selection)
     best: tuple[float, Solution] | None = None
@@ -137,7 +137,7 @@ class Path:
 
 
 def _rank(report: Convergence) -> float:
-    """The lower the better: the value; for objectives without one, minus the best metric."""
+    """A number by which runs are compared, lower is better: the value, or minus the best metric if there is none."""
     return -max(report.trace, default=-np.inf) if np.isnan(report.value) else report.value
 
 

@@ -47,7 +47,7 @@ from plackett.objectives.objective import reseed
 _FILE = "linear.json"
 
 GRID = tuple(10.0**k for k in range(-7, 6))
-"""The penalties that recipes choose among.
+"""The values of C that recipes try.
 
 Sums over pairs need the small ones: a list with 50 relevant documents of 150 has 5,000 pairs.
 """
@@ -88,7 +88,7 @@ class BaseLinearRanker(Ranker):
         return matvec(data.features, self.coefficients_)
 
     def _report(self) -> dict[str, Any]:
-        """What a saved model holds beside its coefficients, as plain data."""
+        """What a saved model contains besides its coefficients, as plain data."""
         return {}
 
     def _read_report(self, content: dict[str, Any]) -> None:
@@ -105,7 +105,7 @@ class BaseLinearRanker(Ranker):
             content = json.loads(path.read_text(encoding="utf-8"))
             coefficients = np.array(content["coefficients"], dtype=np.float64)
             self._read_report(content)
-            # Earlier versions did not write it; after "standard" it is 1.
+            # Earlier versions did not save the deviation; after "standard" it is 1.
             spread = np.array(content.get("spread", np.ones(len(coefficients))), dtype=np.float64)
         except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise DataError(f"is not a linear model: {error}", path=str(path)) from error
@@ -217,7 +217,7 @@ class LinearRanker(BaseLinearRanker):
 
 
 def _penalties(C: float | tuple[float, ...], *, choose: bool) -> tuple[float, ...]:
-    """The values to try: all, or the middle one where there are no validation lists."""
+    """The values to try: all, or only the middle one if there are no validation lists."""
     values = tuple(C) if isinstance(C, (tuple, list)) else (C,)
     if not values or not all(math.isfinite(c) and c > 0 for c in values):
         raise UsageError(f"C must be a positive number or several of them, got {C!r}.")

@@ -1,7 +1,7 @@
 """The solver of a linear problem, chosen by what the objective declares.
 
 Objectives without a value (MDPRank, uMart, LambdaRank) are minimized by full-batch Adam (Kingma & Ba 2015): their
-gradients are not the derivative of a function, so a line search has nothing to compare, and a metric selects the best
+gradients are not derivatives of a function, so a line search has no values to compare. A metric selects the best
 weights. Random objectives draw new noise at each step.
 """
 
@@ -37,7 +37,7 @@ _PLANES = 100  # the certificate uses the last ones
 
 
 def minimize_hinge(data: Dataset, start: Weights, *, C: float, max_iterations: int, gap: float) -> Solution:
-    """Minimize the hinge over pairs plus ||w||^2 / C to a relative duality gap: a part of the value."""
+    """Minimize the hinge over pairs plus ||w||^2 / C to a duality gap of at most ``gap`` times the value."""
     weights, value, lower = start, np.inf, 0.0  # the best so far, and a bound on the minimum
     width, share, norm, evaluations = _WIDTH, _SHARE, np.inf, 0
     trace: list[float] = []

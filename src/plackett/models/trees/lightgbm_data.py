@@ -1,9 +1,9 @@
-r"""Our datasets as LightGBM's, without copying the features, in one process or with bins shared by many.
+r"""Conversion of data sets to LightGBM's, without copying the features; several processes can share the bins.
 
 Features on disk go through LightGBM's ``Sequence``, block by block; the model is the same to the bit.
 
-**Memory.** LightGBM does not check whether it gets the memory it asks for: under a limit, a signal ends the process
-without a message. Once the sample is drawn it allocates
+**Memory.** LightGBM does not check whether its allocations succeed: under a memory limit, a signal ends the process
+without a message. After drawing the sample it allocates
 
 .. math:: \frac{n\,h_j}{2} \text{ bytes}, \qquad h_j = 1 \text{ for up to 16 bins, 2 for more}
 
@@ -62,12 +62,12 @@ def make_lightgbm_datasets(
 
 
 _FOR_TREES = ("seed", "learning_rate", "num_leaves", "feature_fraction")
-"""Parameters of members and candidates that bins must not depend on."""
+"""Parameters that differ between members or candidates and do not affect bins."""
 _last_binned: list[tuple[Any, dict[str, Any], BlockDataset | bytes]] = []  # at most one
 
 
 def _bin_once(ranker: TreeRanker, data: Dataset, params: dict[str, Any]) -> BlockDataset | bytes:
-    """The data in LightGBM's form, kept as long as they exist; of data on disk only the bins, to save memory."""
+    """Convert data to LightGBM's form, cached while they exist; for data on disk only the bins, to save memory."""
     params = {n: v for n, v in params.items() if n not in _FOR_TREES}
     categorical = categorical_indices(ranker)
     key = params | {"categorical": categorical, "num_threads": None}
@@ -88,7 +88,7 @@ def _bin_once(ranker: TreeRanker, data: Dataset, params: dict[str, Any]) -> Bloc
 
 
 def make_lightgbm_dataset(ranker: TreeRanker, data: Dataset, reference: Any = None) -> BlockDataset:
-    """A LightGBM dataset with the bins of ``reference``; only its objectives get labels and lists, which it limits."""
+    """A LightGBM dataset with the bins of ``reference``; labels and lists, which LightGBM limits, only if needed."""
     built_in = ranker.objective in BUILT_IN
     weights = None
     if data.weights is not None and built_in:
@@ -126,7 +126,7 @@ class Blocks(lightgbm.Sequence):  # type: ignore[misc]
         return block
 
     def sample(self, rows: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Rows in rising order."""
+        """Rows in ascending order."""
         out = np.empty((len(rows), self.features.shape[1]), np.float32)
         for start in range(0, len(rows), self.batch_size):
             stop = start + self.batch_size
@@ -135,7 +135,7 @@ class Blocks(lightgbm.Sequence):  # type: ignore[misc]
 
 
 class BlockDataset(lightgbm.Dataset):  # type: ignore[misc]
-    """LightGBM's dataset, for a ``Sequence`` too with all of its parameters and to continue from a model."""
+    """LightGBM's dataset; also for a ``Sequence``, it supports all parameters and continuing from a model."""
 
     _all_parameters = False
 
@@ -228,8 +228,8 @@ def check_memory_for_bins(
     limit = min(limits, key=lambda limit: limit.left)
     raise DataError(
         f"LightGBM needs at least {needed / 1e9:.2f} GB more memory, for the bins of {n_docs:,} "
-        f"documents x {len(sample)} features, and cannot have it ({limit.name}: "
-        f"{limit.most / 1e9:.2f} GB, of which {limit.used / 1e9:.2f} GB are taken). Raise the "
+        f"documents x {len(sample)} features, which is not available ({limit.name}: "
+        f"{limit.most / 1e9:.2f} GB, of which {limit.used / 1e9:.2f} GB are in use). Raise the "
         'limit, use coarser bins (lightgbm={"max_bin": 15}), or train on a part of the lists.'
     )
 
@@ -244,7 +244,7 @@ def min_bin_bytes(
 
 
 def _half_bytes(values: NDArray[np.float64], n_sampled: int, *, coarse: bool) -> int:
-    """Half bytes that a document needs at least for this feature."""
+    """Minimum number of half bytes per document for this feature."""
     if len(values) <= _DENSE * n_sampled:
         return 0
     inspected = values[:: 1 + len(values) // _INSPECTED]
@@ -319,7 +319,7 @@ def _bin_params(settings: dict[str, Any], categorical: list[int]) -> dict[str, A
 
 
 def _nonzero(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """The values of a column that are not zero, and their places in the sample."""
+    """The nonzero values of a column, and their positions in the sample."""
     values = column.astype(np.float64)
     places = np.flatnonzero(~(np.abs(values) <= _ZERO))  # NaN is not zero
     return np.ascontiguousarray(values[places]), places.astype(np.int32)

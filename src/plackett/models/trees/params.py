@@ -1,9 +1,9 @@
-"""LightGBM's parameters: which it gets, which it must not get, and automatic sizes of trees.
+"""LightGBM's parameters: which are passed to it, which are rejected, and automatic sizes of trees.
 
 Names of LightGBM (its core parameters, their aliases and those of its scikit-learn interface), and the most common ones
-of XGBoost and CatBoost, belong to one of three groups: another name of one of our parameters (``n_estimators`` is
-``trees``), a parameter that LightGBM gets unchanged (``reg_lambda``), or one that has no meaning here, which is refused
-with what to use instead.
+of XGBoost and CatBoost, belong to one of three groups: an alias of one of our parameters (``n_estimators`` is
+``trees``), a parameter that LightGBM gets unchanged (``reg_lambda``), or one that has no meaning here, which raises an
+error that says what to use instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 BUILT_IN = {"lightgbm-lambdarank": "lambdarank", "lightgbm-xendcg": "rank_xendcg"}
-"""LightGBM's built-in objectives by their names here."""
+"""LightGBM's built-in objectives, by their names in plackett."""
 
 _NEVER = 2**31 - 1  # patience that does not end
 
@@ -93,7 +93,7 @@ _OF_BUILT_IN = {
     "objective_seed": "use seed=",
     "lambdarank_position_bias_regularization": "use document weights, see the guide to clicks",
 }
-"""What LightGBM's own objectives read and ours do not, and what to do instead."""
+"""Parameters of LightGBM's own objectives that ours do not read, and what to do instead."""
 _FOREIGN_OBJECTIVES = {
     "rank_xendcg": "'xendcg', or 'lightgbm-xendcg' for LightGBM's code",
     "xendcg_mart": "'xendcg', or 'lightgbm-xendcg' for LightGBM's code",
@@ -119,7 +119,7 @@ def lightgbm_names() -> dict[str, str]:
 
 
 def translate_names(parameters: Mapping[str, Any], known: set[str], current: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters by our names; what LightGBM gets unchanged is merged into ``lightgbm``."""
+    """Convert parameters to our names; those that LightGBM gets unchanged are merged into ``lightgbm``."""
     if known.issuperset(parameters):
         return dict(parameters)
     not_sampling = {name: v for name, v in parameters.items() if name not in (*_FRACTION, *_FREQUENCY)}
@@ -135,7 +135,7 @@ def translate_names(parameters: Mapping[str, Any], known: set[str], current: Map
             raise UsageError(f"TreeRanker does not take {name!r}: {_ADVICE[_REFUSED[name]]}.")
         main = _XGBOOST_AND_CATBOOST.get(name) or lightgbm_names().get(name)
         if main is None:
-            result[name] = value  # unknown to all; the caller says so
+            result[name] = value  # unknown everywhere; the caller raises the error
         elif main in lightgbm:
             raise UsageError(f"{name!r} and {main!r} are the same parameter; give one of them.")
         else:
@@ -146,7 +146,7 @@ def translate_names(parameters: Mapping[str, Any], known: set[str], current: Map
 
 
 def _sampling(parameters: Mapping[str, Any], result: dict[str, Any], objective: Any) -> dict[str, Any]:
-    """Set ``list_fraction`` by a sampling of rows; return what a built-in objective of LightGBM gets instead."""
+    """Set ``list_fraction`` from row-sampling parameters; return those for a built-in objective of LightGBM."""
     shares = [parameters[name] for name in _FRACTION if name in parameters]
     every = [parameters[name] for name in _FREQUENCY if name in parameters]
     if isinstance(objective, str) and objective in BUILT_IN:
@@ -213,10 +213,10 @@ _NOT_RESUMABLE = (
 
 
 def lightgbm_settings(ranker: TreeRanker, n_docs: int) -> dict[str, Any]:
-    """All of LightGBM's parameters for so many documents; the user's come last."""
+    """All of LightGBM's parameters for ``n_docs`` documents; the user's come last."""
     _check(ranker)
     # 7 leaves for 10,000 documents, 28 for 180,000. Small data need small trees: on sets of 10,000 and 35,000
-    # documents 7 leaves ranked held-out lists better than 15, and 15 better than 31. The papers use some hundreds of
+    # documents 7 leaves ranked held-out lists better than 15, and 15 better than 31. The papers use a few hundred
     # leaves for millions of documents.
     auto_leaves = min(max(round(1.5 * math.sqrt(n_docs / 500)), _MIN_LEAVES), _MAX_LEAVES)
     auto_documents = 20 if n_docs < _LARGE else 50  # LightGBM's default of 20 for small data
@@ -242,7 +242,7 @@ def lightgbm_settings(ranker: TreeRanker, n_docs: int) -> dict[str, Any]:
 
 
 def _check_lightgbm_values(settings: Mapping[str, Any]) -> None:
-    """Raise UsageError for a value that LightGBM refuses, without the text that it writes to standard error."""
+    """Raise UsageError for a value that LightGBM rejects, and suppress its message on standard error."""
     from lightgbm import Booster, Dataset
     from lightgbm.basic import LightGBMError
 
@@ -256,7 +256,7 @@ def _check_lightgbm_values(settings: Mapping[str, Any]) -> None:
             text = str(error).strip()
             rule = re.search(r"Check failed: \((\w+)\) (\S+) \(([^)]*)\)", text)
             reason = f"it must be {rule[2]} {rule[3]}" if rule and rule[1] == name else text
-            raise UsageError(f"LightGBM refuses {name}={value!r}: {reason}.") from error
+            raise UsageError(f"LightGBM rejects {name}={value!r}: {reason}.") from error
 
 
 @contextmanager
@@ -273,7 +273,7 @@ def _silent_stderr() -> Iterator[None]:
 
 
 def why_not_resumable(ranker: TreeRanker) -> str | None:
-    """The reason where LightGBM has random state of its own, which a restart loses; None if a fit can be resumed."""
+    """The reason if LightGBM has random state of its own, which a restart loses; None if a fit can be resumed."""
     if ranker.objective == "lightgbm-xendcg":
         return (
             "a fit of lightgbm-xendcg cannot be resumed to the same model: LightGBM does not save "
@@ -305,7 +305,7 @@ def _feature_indices(ranker: TreeRanker, features: Iterable[str | int]) -> list[
 
 
 def categorical_indices(ranker: TreeRanker) -> list[int]:
-    """The features that are categories: those of ``categorical``, and those of the data."""
+    """The categorical features: those in ``categorical``, and those of the data."""
     return list(dict.fromkeys(_feature_indices(ranker, (*ranker.categorical, *(ranker.categories_ or ())))))
 
 
@@ -339,7 +339,7 @@ def _check(ranker: TreeRanker) -> None:
 
 
 def _check_lightgbm_names(ranker: TreeRanker) -> None:
-    """Raise UsageError for LightGBM parameters that are unknown, or would have no effect here or a bad one."""
+    """Raise UsageError for LightGBM parameters that are unknown, or would be ineffective or harmful here."""
     ours = {**ALIASES, **OUR_NAMES, "objective": "objective"}
     for key, value in ranker.lightgbm.items():
         main = lightgbm_names().get(key)
@@ -361,7 +361,7 @@ def _check_lightgbm_names(ranker: TreeRanker) -> None:
 
 
 def _check_quantization(ranker: TreeRanker) -> None:
-    """Raise UsageError where rounded gradients would ruin the ranking, or LightGBM would fail."""
+    """Raise UsageError if rounded gradients would ruin the ranking, or LightGBM would fail."""
     params = ranker.lightgbm
     if not (ranker.quantized or params.get("use_quantized_grad")):
         return
@@ -381,7 +381,7 @@ def _check_quantization(ranker: TreeRanker) -> None:
 
 
 def _check_built_in(ranker: TreeRanker) -> None:
-    """Raise UsageError for settings that do not fit LightGBM's built-in objectives, or ours."""
+    """Raise UsageError for settings that are incompatible with LightGBM's built-in objectives, or with ours."""
     built_in = ranker.objective in BUILT_IN
     if not built_in and "bagging_by_query" in ranker.lightgbm:
         raise UsageError("LightGBM's bagging_by_query ruins models with a plackett objective; use list_fraction.")

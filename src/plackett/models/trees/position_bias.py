@@ -1,8 +1,8 @@
 r"""Unbiased LambdaMART: position bias estimated while trees are boosted on clicks (Hu et al. 2019).
 
-A click at position k has the chance :math:`t^+_k` times that of relevance, and a document without a click there
-:math:`t^-_k` times that of no relevance, both relative to position 1. A pair of a clicked document i and one j that
-was not clicked counts the inverse of both,
+The probability of a click at position k is :math:`t^+_k` times that of relevance, and the probability of no click there
+is :math:`t^-_k` times that of irrelevance, both relative to position 1. A pair of a clicked document i and an unclicked
+document j is weighted by the inverse of both,
 
 .. math:: \ell = \sum_{(i,j)} \frac{\ell_{ij}}{t^+_{k_i} t^-_{k_j}}, \qquad
     \ell_{ij} = |\Delta\mathrm{NDCG}_{ij}| \log(1 + e^{-\sigma(s_i - s_j)}),
@@ -15,8 +15,8 @@ and with the scores fixed the ratios have the closed forms
     t^-_l = \Big(\frac{\sum_k M_{kl}/t^+_k}{\sum_k M_{k1}/t^+_k}\Big)^{1/(p+1)}, \qquad
     M_{kl} = \sum_{k_i = k,\; k_j = l} \ell_{ij}.
 
-The paper updates each once per tree. Here both are solved for at the scores before each tree, from the matrix M
-alone, so that the ratios are a function of the scores: a resumed fit needs no other state. p pulls the ratios to 1.
+The paper updates each once per tree. Here the two equations are solved together before each tree, from the matrix M
+alone. The ratios are then a function of the scores, so a resumed fit needs no other state. p pulls the ratios to 1.
 """
 
 from typing import Any, NamedTuple
@@ -36,9 +36,9 @@ from plackett.objectives.ranking import normalized_gains, rank_order
 _DEEPEST = 100
 """Positions from here on are pooled."""
 _LEAST = 0.01
-"""A smaller ratio counts as this one: a single click must not outweigh all others."""
+"""Lower bound on ratios, so that a single click does not outweigh all others."""
 _UPDATES = 30
-_BLOCKS = 16  # of lists, summed in their order whatever the number of threads
+_BLOCKS = 16  # blocks of lists, summed in order whatever the number of threads
 
 
 class PositionBias(NamedTuple):
@@ -66,7 +66,7 @@ class UnbiasedGradients:
             )
         if data.document_weights is not None and not np.all(data.document_weights == 1.0):
             raise UsageError(
-                "position_bias= estimates what the weights of documents correct already; make the data without "
+                "position_bias= estimates the bias that document weights already correct; make the data without "
                 "propensities."
             )
         self._sigma, self._exponent = objective.sigma, 1.0 / (1.0 + p)
@@ -79,7 +79,7 @@ class UnbiasedGradients:
     def __call__(
         self,
         scores: Scores,
-        step: int,  # noqa: ARG002 - draws nothing
+        step: int,  # noqa: ARG002 - not random
         drawn: NDArray[np.bool_] | None = None,  # noqa: ARG002 - the bias is estimated on all lists
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Gradient and curvature at these scores."""
@@ -102,7 +102,7 @@ class UnbiasedGradients:
 
 
 def solve_bias(losses: NDArray[np.float64], exponent: float) -> PositionBias:
-    """The ratios for which the summed losses of pairs of positions fulfil both closed forms."""
+    """The ratios that satisfy both closed forms, given the summed losses of pairs of positions."""
     clicked, unclicked = np.ones(len(losses)), np.ones(len(losses))
     for _ in range(_UPDATES):
         clicked = _ratios(losses @ (1.0 / unclicked), exponent)
@@ -121,7 +121,7 @@ def _ratios(sums: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
 def _add_pairs(  # type: ignore[no-untyped-def]
     scores, labels, gains, places, offsets, weights, sigma, clicked, unclicked, gradient, curvature, sums
 ):
-    """Add up the losses of pairs by their positions, or their derivatives where ``gradient`` has room."""
+    """Add up the losses of pairs by position, or, if ``gradient`` is not empty, their derivatives."""
     n_lists = len(offsets) - 1
     for block in prange(len(sums)):
         for q in range(block * n_lists // len(sums), (block + 1) * n_lists // len(sums)):

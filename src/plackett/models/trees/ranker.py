@@ -1,7 +1,7 @@
 """Gradient-boosted trees for any objective, trained with LightGBM.
 
 Several workers train together with LightGBM's data-parallel learner. Each worker computes the gradients of its own
-lists, which is exact because lists are independent; noise and sampling go by the keys of lists. LightGBM sums the
+lists, which is exact because lists are independent; noise and sampling depend on the keys of lists. LightGBM sums the
 histograms of all workers, metrics are means over all lists, and every worker grows the same trees.
 """
 
@@ -51,8 +51,8 @@ _NETWORK_LINES = re.compile(rf"^\[({'|'.join(_NETWORK)}|pre_partition|machine_li
 class TreeRanker(Ranker):
     """Gradient-boosted regression trees.
 
-    LightGBM's names of parameters work too: ``n_estimators`` is ``trees``, ``reg_lambda`` goes into ``lightgbm``, and
-    what has no meaning here is refused.
+    LightGBM's parameter names are also accepted: ``n_estimators`` is ``trees``, ``reg_lambda`` goes into ``lightgbm``.
+    Those that have no meaning here raise an error.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class TreeRanker(Ranker):
         as they are.
     quantized
         Sum gradients rounded to 16 levels (LightGBM's quantized training), and compute leaf values from the
-        exact ones. Faster on large data; the model is about as good, but another one, and it depends on
+        exact ones. Faster on large data; the model is about as good but not identical, and it depends on
         the number of threads. Needs ``feature_fraction=1``.
     monotone
         Features, by name or number, in which the score may only rise (1) or fall (-1).
@@ -243,14 +243,14 @@ class TreeRanker(Ranker):
 
     @cached_property
     def _ensemble(self) -> Ensemble:
-        """The model for scoring: the same scores as LightGBM's to the bit, many times faster."""
+        """The model for scoring: the same scores as LightGBM to the bit, but many times faster."""
         return read_lightgbm(self.model_)
 
     @cached_property
     def _booster(self) -> Any:
         from lightgbm import Booster
 
-        # LightGBM trusts these numbers and would read beyond the text; without them it counts.
+        # LightGBM trusts these numbers and would read beyond the text; without them it counts by itself.
         lines = (line for line in self.model_.splitlines() if not line.startswith("tree_sizes="))
         return Booster(model_str="\n".join(lines) + "\n")
 

@@ -7,12 +7,12 @@ Everything random is drawn from seed and step, so a resumed fit ends in the same
 when training is resumed. Here a list takes part in a step if a number drawn from (seed, step, list key) is small
 enough; the gradients of other lists are set to zero.
 
-**RankLib's trees** (:class:`NewtonLeaves`). RankLib's LambdaMART fits each tree to the gradient by least squares,
+**RankLib's trees** (:class:`NewtonLeaves`). RankLib's LambdaMART fits each tree to the gradient by least squares:
 
 .. math:: \max_{\text{split}} \frac{(\sum_L g)^2}{n_L} + \frac{(\sum_R g)^2}{n_R},
 
-which LightGBM does if every curvature is 1, and then gives each leaf the value :math:`-\sum g / \sum h`. LightGBM's
-scores do not follow such values, so we keep the scores ourselves.
+LightGBM does this if every curvature is 1. RankLib then gives each leaf the value :math:`-\sum g / \sum h`. LightGBM
+does not update its scores for such values, so we keep the scores ourselves.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class BoostingLoop:
 
     @property
     def _draw(self) -> int:
-        """The number of attempts, which random draws go by: an empty one is not repeated."""
+        """Number of attempts, which seeds random draws, so that a step without a tree is not repeated identically."""
         return self.step + self.empty
 
     def _seed_features(self) -> None:
@@ -166,13 +166,13 @@ class BoostingLoop:
             self.booster.reset_parameter({"feature_fraction_seed": seed})
 
     def _objective(self) -> Callable[[Scores, Any], tuple[Any, Any]]:
-        """The function that LightGBM calls; a function, because LightGBM copies objects."""
+        """The function that LightGBM calls; not an object, because LightGBM would copy it."""
         gradients, leaves = self.gradients, self.leaves
         assert gradients is not None
 
         def objective(scores: Scores, _: Any) -> tuple[Any, Any]:
-            # Not before the step: at the first call of a booster LightGBM changes its parameters
-            # once more, and with them the state of its generator.
+            # Not earlier: at the first call of a booster, LightGBM sets its parameters again, which
+            # resets its random state.
             self._seed_features()
             if leaves is None:
                 return gradients(scores, self._draw)
@@ -247,7 +247,7 @@ _UNSPLITTABLE = (
 
 
 def _refuse_unsplittable(data: Any, settings: Mapping[str, Any]) -> None:
-    """Refuse data without a feature to split, on which LightGBM would write to standard error."""
+    """Raise DataError if no feature can be split, before LightGBM writes to standard error."""
     data._update_params({k: v for k, v in settings.items() if k != "objective"}).construct()
     if not any(data.feature_num_bin(j) > 0 for j in range(data.num_feature())):
         raise DataError(_UNSPLITTABLE)
@@ -283,7 +283,7 @@ class NewtonLeaves:
             self.scores[part] = predict_in_blocks(booster.predict, data.features, raw_score=True)
 
     def least_squares(self, gradients: GradientFunction, step: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """What LightGBM gets: the gradient, and 1 for each curvature."""
+        """Return what LightGBM gets: the gradient, and 1 for each curvature."""
         self._derivatives = gradients(self.scores["train"], step)
         return self._derivatives[0], np.ones_like(self._derivatives[1])
 
@@ -317,7 +317,7 @@ class NewtonLeaves:
         return int(tree["num_leaves"])
 
 
-_LISTS = 0x6C69737473  # separates these draws from the noise of objectives with the same seed
+_LISTS = 0x6C69737473  # makes these draws differ from the noise of objectives with the same seed
 _SEEDS = 2**30
 
 
@@ -351,7 +351,7 @@ def _draw_lists(keys, base, fraction, drawn):  # type: ignore[no-untyped-def]
 
 
 def predict_in_blocks(predict: Callable[..., Any], features: Any, **options: Any) -> NDArray[np.float64]:
-    """The result of LightGBM's ``predict``; of features on disk block by block, into a scratch file."""
+    """The result of LightGBM's ``predict``; for features on disk block by block, into a scratch file."""
     if isinstance(features, PermutedRows):
         return predict_in_blocks(predict, features.matrix, **options)[features.rows]
     if not is_large(features):
